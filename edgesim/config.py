@@ -617,6 +617,9 @@ class RunConfig(Section):
     """Rounds of every frame, or one number per frame; 60 when neither rounds nor stop_at_s is given."""
     stop_at_s: Seconds | None = Field(None, ge=1e-6)
     """Simulated time at which the run ends; with ``rounds`` given as well, whichever comes first ends it."""
+    stop_at_accuracy: float | None = Field(None, gt=0, le=1)
+    """Test accuracy at which the run ends: after the round, or the model, of the first test that reaches it. Give
+    ``rounds`` or ``stop_at_s`` as well, which end a run that does not."""
     checkpoint_at: list[AtLeastOne] | None = None
     """Rounds whose checkpoints stay when the run has finished, to fork it from there. Changes no result."""
     devices: DevicesConfig = DevicesConfig()
@@ -641,6 +644,10 @@ class RunConfig(Section):
     def _consistent(self) -> Self:
         if self.data.dataset == "none" and self.learning.training == "real":
             raise Contradiction("data.dataset = 'none' is for learning.training = 'none'", "data.dataset")
+        if self.stop_at_accuracy is not None and self.learning.training == "none":
+            raise Contradiction(
+                "stop_at_accuracy needs tests, which learning.training = 'none' does not have", "learning.training"
+            )
         if self.drift.law != "frames":
             self._without_frames()
         if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:

@@ -1,8 +1,9 @@
 """Whether one value of a knob really beats another in runs given by their folders: `edgesim compare`."""
 
 import html
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.common_past import common_rounds
-from edgesim.analysis.differences import summarise_differences
+from edgesim.analysis.differences import margin, summarise_differences
 from edgesim.analysis.judgement import describe
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
@@ -54,15 +55,18 @@ def compare(
     reference: str | None = None,
     within: Sequence[str] = (),
     target: float | None = None,
-    difference: float | None = None,
+    detect: float | str | None = None,
 ) -> Compared:
     """Compare runs, or the finished runs of studies, by a knob, seed by seed and in each place.
 
     A place is a combination of the knobs ``within``; runs may differ in no others, but for those that only some values
     of ``by`` have, which belong to what is compared. With a ``reference`` every other value is compared with it; it is
     the study's for policies. Without one every two are compared. All comparisons in all measures are corrected
-    together. ``difference`` is what `describe` counts seeds for. Raises `EdgesimError` for runs that are not pairs.
+    together. ``detect`` is the difference that `describe` counts seeds for: a number in the unit of the measures, or a
+    text such as ``5%``, a share of the mean of the second of each two; when absent each comparison's margin of
+    equivalence. Raises `EdgesimError` for runs that are not pairs.
     """
+    wanted = None if detect is None else _share_or_number(detect)
     runs, studied_target, studied_reference = _runs(folders, target)
     if reference is None and by == "policy":
         reference = studied_reference
@@ -78,7 +82,8 @@ def compare(
     table = summarise_differences(found)
     named = pd.DataFrame({"choice": [label(one.pairing.choice, by) for one in found],
                           "against": [label(one.pairing.other, by) for one in found]})  # fmt: skip
-    further = describe([one.sides for one in found], table["alpha"].tolist(), difference)
+    detected = [margin(one) if wanted is None else wanted(one) for one in found]
+    further = describe([one.sides for one in found], table["alpha"].tolist(), detected)
     past = [min(common_rounds(*pair) for pair in one.pairing.runs) for one in found]
     if any(past):
         named["common_past_rounds"] = past
@@ -94,6 +99,19 @@ def compare(
         else:
             variances[name] = analyse(values, [by, place] if values[place].nunique() > 1 else [by])
     return Compared(found, pd.concat([table, named, further], axis=1), variances, notes)
+
+
+def _share_or_number(detect: float | str) -> Callable[[Comparison], float]:
+    """The difference to detect in a comparison; raises `EdgesimError` unless it is positive and finite."""
+    text = str(detect).strip()
+    is_share = text.endswith("%")
+    try:
+        value = float(text.removesuffix("%")) / (100 if is_share else 1)
+    except ValueError:
+        value = math.nan
+    if not (value > 0 and math.isfinite(value)):
+        raise EdgesimError(f"--detect {detect}: expected a positive difference such as 0.02, or a share such as 5%")
+    return lambda one: value * (abs(float(one.sides.times[1].mean())) if is_share else 1.0)
 
 
 def label(knobs: Knobs, by: str) -> str:

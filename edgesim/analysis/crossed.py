@@ -48,9 +48,14 @@ def cross(study: Study, first: tuple[str, str], second: tuple[str, str], name: s
     rows = [{**run.knobs, "seed": run.seed, "value": of[run.folder][name]} for run in runs]
     values = pd.DataFrame(rows)[[*knobs, "seed", "value"]]
     spreads = _spreads(values, knobs)
-    sides = Sides(*(known(spreads[knob].to_numpy()) for knob in knobs))
+    one, other = (known(spreads[knob].to_numpy()) for knob in knobs)
     return Crossed(
-        name, knobs, differences, analyse(values, list(knobs)), spreads, judge([sides]).to_dict("records")[0]
+        name,
+        knobs,
+        differences,
+        analyse(values, list(knobs)),
+        spreads,
+        judge([Sides(one, other)]).to_dict("records")[0],
     )
 
 

@@ -34,17 +34,19 @@ MEASURES = tuple(WORDS)
 OUTCOMES = ("rounds_to_target", "final_accuracy")
 """Measures by which the policies of a study that trains are compared."""
 
-LEVEL_SHARE, LEVEL_POINTS = 0.1, 0.01
-"""Differences smaller than this count as level: a tenth of the reference's mean, or one point of a share."""
+MARGIN_SHARE, MARGIN_POINTS = 0.1, 0.01
+"""Choices with a smaller difference count as equivalent: a tenth of the reference's mean, or one point of a share."""
 _IN_POINTS = {
-    "final_accuracy": LEVEL_POINTS,
-    "final_macro_f1": LEVEL_POINTS,
-    "final_roc_auc": LEVEL_POINTS,
-    "best_accuracy": LEVEL_POINTS,
-    "miss_rate": LEVEL_POINTS,
-    "we_percent": 100 * LEVEL_POINTS,
-    "idp_points": 100 * LEVEL_POINTS,
+    "final_accuracy": MARGIN_POINTS,
+    "final_macro_f1": MARGIN_POINTS,
+    "final_roc_auc": MARGIN_POINTS,
+    "best_accuracy": MARGIN_POINTS,
+    "miss_rate": MARGIN_POINTS,
+    "we_percent": 100 * MARGIN_POINTS,
+    "idp_points": 100 * MARGIN_POINTS,
 }
+LEAST_SEEDS = 3
+"""Seeds from which choices may count as equivalent; the spread of two differences is next to unknown."""
 
 
 def differences(study_folder: Path, knob: str, reference: Knob) -> list[Comparison]:
@@ -84,15 +86,25 @@ def _knobs(one: Comparison) -> dict[str, Knob]:
 def read(one: Comparison, row: Mapping[Any, Any]) -> str:
     """A row of `judge` in words, as `edgesim.analysis.statistics.reading`.
 
-    Where a run never reached the target: by the more frequent order of the pairs, and never ``level``.
+    Choices are never ``equivalent`` by fewer than `LEAST_SEEDS` seeds, nor where a run never reached the target: what
+    comes after the restricted times is unknown.
     """
     below, above = WORDS.get(one.measure, ("lower", "higher"))
     p = float(row["p_holm"])
     if row["never"]:
-        lean = float(row["above"]) - float(row["below"])
-        return "" if np.isnan(p) else reading(Interval(lean, -np.inf, np.inf), p, 0.0, below, above)
+        ratio = Interval(*(float(np.log(row[name])) for name in ("ratio", "ratio_low", "ratio_high")))
+        return reading(ratio, p, 0.0, below, above)
     interval = Interval(float(row["difference"]), float(row["low"]), float(row["high"]))
-    return reading(interval, p, _margin(one), below, above)
+    return reading(interval, p, margin(one) if row["pairs"] >= LEAST_SEEDS else 0.0, below, above)
+
+
+def margin(one: Comparison) -> float:
+    """The margin of equivalence of a comparison, in the unit of its measure.
+
+    One point of a share, such as an accuracy, and otherwise a tenth of the reference's mean (of its restricted times
+    where a run never reached the target).
+    """
+    return _IN_POINTS.get(one.measure, MARGIN_SHARE * abs(float(one.sides.times[1].mean())))
 
 
 def differences_table(
@@ -125,9 +137,3 @@ def _read(study_folder: Path, tables: list[str]) -> pd.DataFrame:
     if not tables:
         return summarise_differences([])
     return pd.read_csv(study_folder / tables[0]).astype({"reading": object}).fillna({"reading": ""})
-
-
-def _margin(one: Comparison) -> float:
-    if one.measure in _IN_POINTS:
-        return _IN_POINTS[one.measure]
-    return LEVEL_SHARE * float(one.sides.second.values.mean())

@@ -1,14 +1,16 @@
-"""Which of several paired comparisons tell a difference, all of them judged together."""
+"""Which of several paired comparisons are significant, all of them judged together."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from edgesim.analysis.censored import Outcomes, log_rank_p, order, sign_test_p
+from edgesim.analysis.censored import Outcomes, common_end
 from edgesim.analysis.power import seeds_needed
 from edgesim.analysis.statistics import (
+    LEVEL,
     Interval,
     effect,
     holm,
@@ -20,87 +22,136 @@ from edgesim.analysis.statistics import (
 )
 from edgesim.arrays import Floats
 
+UNLIKE_SPREADS = 3.0
+"""Where one choice's spread is more than so many times the other's, the paired t test may err too often."""
+_ENDS = [f"{end}{kind}" for kind in ("", "_holm") for end in ("low", "high")]
+_COLUMNS = ["pairs", "never", "tau", "differing", "difference", *_ENDS, "ratio", *(f"ratio_{end}" for end in _ENDS)]
 
-class Sides(NamedTuple):
-    """A measure of two choices on the same seeds: place i of both is one seed."""
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """A measure of two choices on the same seeds: place i of both is one seed.
+
+    Where a run never reached its target, times are restricted to ``tau``, the shortest time to which all runs were
+    tested, and compared as logarithms, so that a mean difference is a ratio of restricted times.
+    """
 
     first: Outcomes
     second: Outcomes
+    step: float = 0.0
+    """Step in which the measure is known, such as 1 round; 0 where it takes any value."""
 
-    @property
-    def differences(self) -> Floats:
-        """First minus second, [n]; NaN where one run of a pair never reached the target."""
-        return np.asarray(self.first.values - self.second.values)
-
-    @property
+    @cached_property
     def never(self) -> int:
         """Number of pairs of which a run never reached the target."""
-        return int(np.isnan(self.differences).sum())
+        return int(np.isnan(self.first.values - self.second.values).sum())
+
+    @cached_property
+    def tau(self) -> float:
+        """The time to which times are restricted; NaN where all runs reached the target."""
+        return common_end(self.first, self.second)
+
+    @cached_property
+    def times(self) -> tuple[Floats, Floats]:
+        """What is compared, in the unit of the measure, [n] each: values, restricted to ``tau`` if there is one."""
+        return (self.first.until(self.tau), self.second.until(self.tau)) if self.never else (
+            self.first.values, self.second.values)  # fmt: skip
+
+    @cached_property
+    def scaled(self) -> tuple[Floats, Floats]:
+        """`times`, as logarithms where they are restricted, [n] each; NaN for restricted joules of 0."""
+        if not self.never:
+            return self.times
+        first, second = (np.log(np.where(times > 0, times, np.nan)) for times in self.times)
+        return first, second
+
+    @cached_property
+    def differences(self) -> Floats:
+        """First minus second on the scale of `scaled`, [n]."""
+        first, second = self.scaled
+        return np.asarray(first - second)
+
+    @cached_property
+    def least_spread(self) -> float:
+        """Standard deviation that differences have at least, since both values are rounded to whole steps.
+
+        A value that is rounded to steps errs by step / sqrt(12), and a difference of two by step / sqrt(6). The
+        logarithm of a time t errs by that over t.
+        """
+        if not (self.never and self.step):
+            return self.step / np.sqrt(6)
+        return self.step * float(np.sqrt(np.mean([1 / times**2 for times in self.times]) / 6))
+
+    @property
+    def unlike_spreads(self) -> float:
+        """The greater of both choices' standard deviations over the smaller; NaN for fewer than two pairs."""
+        if len(self.differences) < 2:
+            return np.nan
+        # One choice alone is rounded once, a difference twice.
+        least = self.least_spread / np.sqrt(2)
+        smaller, greater = sorted(spread(one, least) for one in self.scaled)
+        return greater / smaller if smaller else np.inf if greater else 1.0
 
 
 def judge(compared: Sequence[Sides]) -> pd.DataFrame:
     """One row per comparison; p is corrected by Holm for all of them together.
 
-    Columns: ``pairs`` of seeds; ``never`` (`Sides.never`); ``below`` and ``above``, the pairs of which the first is
-    known to be below and above; ``difference``, the mean of first minus second, with its 95 % t interval ``low`` to
-    ``high`` and, ``low_holm`` to ``high_holm``, the one at the level at which its p was judged (`holm_levels`);
-    ``test``, ``p`` and ``p_holm``; ``alpha``, what p was held against.
+    Columns: ``pairs`` of seeds; ``never`` (`Sides.never`); ``tau``; ``differing``, the pairs that differ;
+    ``difference``, the mean of first minus second, with its 95 % t interval ``low`` to ``high`` and, ``low_holm`` to
+    ``high_holm``, the one at the level at which its p was judged (`holm_levels`); ``ratio`` with ``ratio_low`` to
+    ``ratio_high_holm``, the same for the ratio of times restricted to ``tau``; ``unlike_spreads``; ``test``, ``p`` and
+    ``p_holm``; ``alpha``, what p was held against.
 
-    The test is the paired t test. Where a run never reached the target there is no difference: those columns are NaN
-    and the test is the paired sign test. A comparison in which no pair differs is no test: its p is 1 and does not
-    count among those corrected for. p is NaN for fewer than two pairs.
+    The test is the paired t test: of the values, which have a ``difference``, or where a run never reached the target
+    of the logarithms of restricted times, which have a ``ratio``; the columns of the other are NaN. The spread of
+    differences is at least `Sides.least_spread`. A comparison in which no pair differs is no test: its p is 1 and does
+    not count among those corrected for. p is NaN for fewer than two pairs.
     """
-    tests = ["sign" if sides.never else "paired t" for sides in compared]
-    signs = [order(*sides) for sides in compared]
-    p = np.array([_p(sides, test, found) for sides, test, found in zip(compared, tests, signs, strict=True)])
+    p = np.array([paired_t_p(*sides.scaled, sides.least_spread) for sides in compared])
     same = np.array([not sides.differences.any() for sides in compared], dtype=bool)
     tested = np.where(same, np.nan, p)
     levels = holm_levels(tested)
-    columns = [f"{end}{kind}" for kind in ("", "_holm") for end in ("low", "high")]
     rows = []
-    for sides, level in zip(compared, np.where(np.isnan(levels), 0.95, levels), strict=True):
-        plain, corrected = (_interval(sides, at) for at in (0.95, float(level)))
-        ends = dict(zip(columns, (*plain[1:], *corrected[1:]), strict=True))
-        rows.append({"pairs": len(sides.differences), "never": sides.never, "difference": plain.mean} | ends)
-    table = pd.DataFrame(rows, columns=["pairs", "never", "difference", *columns])
-    return table.assign(
-        below=[int((found < 0).sum()) for found in signs],
-        above=[int((found > 0).sum()) for found in signs],
-        test=tests,
+    for sides, level in zip(compared, np.where(np.isnan(levels), LEVEL, levels), strict=True):
+        plain, corrected = (
+            mean_interval(sides.differences, level=at, least_spread=sides.least_spread) for at in (LEVEL, float(level))
+        )
+        row: dict[str, float] = {"pairs": len(sides.differences), "never": sides.never, "tau": sides.tau}
+        row |= {"differing": int(np.count_nonzero(sides.differences))}
+        rows.append(row | (_ratio(plain, corrected) if sides.never else _difference(plain, corrected)))
+    return pd.DataFrame(rows, columns=_COLUMNS).assign(
+        unlike_spreads=[sides.unlike_spreads for sides in compared],
+        test=["paired t of logarithms" if sides.never else "paired t" for sides in compared],
         p=p,
         p_holm=np.where(same, p, holm(tested)),
         alpha=1 - levels,
     )
 
 
-def describe(compared: Sequence[Sides], alphas: Sequence[float], difference: float | None = None) -> pd.DataFrame:
-    """What else there is to know of each comparison, one row each; NaN of differences that are not known.
+def describe(compared: Sequence[Sides], alphas: Sequence[float], detect: Sequence[float]) -> pd.DataFrame:
+    """What else there is to know of each comparison, one row each; NaN without a p.
 
-    Columns: ``wilcoxon_p``; ``d_z`` and ``d_av`` (`effect`);
-    ``log_rank_p``, NaN unless a run never reached the target; ``seeds_needed`` to tell ``difference``, or the seen one,
-    with the seen spread, at the ``alphas`` at which the comparisons were judged.
+    Columns: ``wilcoxon_p``; ``d_z`` and ``d_av`` (`effect`), of logarithms where times are restricted; ``detect``, the
+    difference given for each comparison, in its unit; ``seeds_needed`` to detect that one with the seen spread, at the
+    ``alphas`` at which the comparisons were judged.
     """
     rows = []
-    for sides, alpha in zip(compared, alphas, strict=True):
-        seen = sides.differences
-        if sides.never or seen.size < 2:
-            rows.append({"log_rank_p": log_rank_p(*sides) if sides.never else np.nan})
+    for sides, alpha, wanted in zip(compared, alphas, detect, strict=True):
+        if len(sides.differences) < 2 or np.isnan(sides.differences).any():
+            rows.append({"detect": wanted})
             continue
-        d = effect(sides.first.values, sides.second.values)
-        wanted = float(seen.mean()) if difference is None else difference
-        rows.append(
-            {"wilcoxon_p": wilcoxon_p(seen), "d_z": d.d_z, "d_av": d.d_av}
-            | {"seeds_needed": seeds_needed(wanted, spread(seen), 0.05 if np.isnan(alpha) else alpha)}
-        )
-    names = ["wilcoxon_p", "d_z", "d_av", "log_rank_p", "seeds_needed"]
-    return pd.DataFrame(rows, columns=names, dtype=np.float64)
+        d, at = effect(*sides.scaled), 1 - LEVEL if np.isnan(alpha) else alpha
+        scaled = np.log1p(abs(wanted) / sides.times[1].mean()) if sides.never else wanted
+        needed = seeds_needed(scaled, spread(sides.differences, sides.least_spread), at)
+        rows.append({"wilcoxon_p": wilcoxon_p(sides.differences), "d_z": d.d_z, "d_av": d.d_av, "detect": wanted}
+                    | {"seeds_needed": needed})  # fmt: skip
+    return pd.DataFrame(rows, columns=["wilcoxon_p", "d_z", "d_av", "detect", "seeds_needed"], dtype=np.float64)
 
 
-def _p(sides: Sides, test: str, signs: np.ndarray) -> float:
-    if len(signs) < 2:
-        return np.nan
-    return sign_test_p(signs) if test == "sign" else paired_t_p(sides.first.values, sides.second.values)
+def _difference(plain: Interval, corrected: Interval) -> dict[str, float]:
+    return {"difference": plain.mean} | dict(zip(_ENDS, (*plain[1:], *corrected[1:]), strict=True))
 
 
-def _interval(sides: Sides, level: float) -> Interval:
-    return Interval(np.nan, np.nan, np.nan) if sides.never else mean_interval(sides.differences, level=level)
+def _ratio(plain: Interval, corrected: Interval) -> dict[str, float]:
+    ends = (f"ratio_{end}" for end in _ENDS)
+    return {"ratio": np.exp(plain.mean)} | dict(zip(ends, np.exp((*plain[1:], *corrected[1:])).tolist(), strict=True))

@@ -1,6 +1,6 @@
 """The measures of a run by name: the one list behind summaries, closing tables and comparisons."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -82,6 +82,9 @@ SOURCES: Mapping[tuple[str, ...], Callable[[Run, float | None], Measures]] = {
 `course_measures` has the forgetting of each class as well, and ``idp_points``, which takes two runs, comes from
 `edgesim.analysis.static_pairs.pairs`.
 """
+_IN_ROUNDS = ("rounds_to_target", "rounds_to_stay", "rounds_to_own_peak", "best_round")
+_IN_SECONDS = ("seconds_to_target", "seconds_to_stay", "seconds_to_own_peak")
+"""Measures that name a test, by its round or its instant."""
 _OF_TESTS = {*TO_TARGET, *TO_STAY, *_OF_COURSE, "final_accuracy", "final_macro_f1", *convergence.OF_ONE_FRAME}
 """Measures that are worked out of tests."""
 NAMES = tuple(name for names in SOURCES for name in names)
@@ -97,6 +100,18 @@ def own_metrics(run: Run) -> Measures:
     rows = run.metrics[is_own & (run.metrics["round"] > 0)].sort_values("round")
     found = {str(name): values.tail(metrics.FINAL_EVALUATIONS).mean() for name, values in rows.groupby("key")["value"]}
     return {name: float(found[name]) for name in run.own_metrics if name in found}
+
+
+def step(name: str, runs: Sequence[Run]) -> float:
+    """Step in which a measure of runs is known: the median interval between tests, in rounds or seconds.
+
+    A run reaches its target between two tests, and counts from the later one. 0 for measures that name no test.
+    """
+    if name not in _IN_ROUNDS + _IN_SECONDS:
+        return 0.0
+    column = "round" if name in _IN_ROUNDS else "t_s"
+    between = [np.diff(np.unique(run.tests[column].to_numpy(dtype=np.float64)), prepend=0.0) for run in runs]
+    return float(np.median(np.concatenate(between)))
 
 
 def measure(run: Run, target: float | None) -> Measures:

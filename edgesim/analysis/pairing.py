@@ -7,6 +7,7 @@ import numpy as np
 
 from edgesim.analysis.censored import Outcomes
 from edgesim.analysis.judgement import Sides
+from edgesim.analysis.measures import step
 from edgesim.analysis.runs import Knob, Run
 
 Knobs = Mapping[str, Knob]
@@ -95,7 +96,9 @@ def comparisons(paired: Sequence[Pairing], measures: Sequence[str], of: Callable
             kept = np.array([pair for pair, had in zip(outcomes, there, strict=True) if had])
             if len(kept):
                 runs = tuple(run for (run, _), had in zip(pairing.runs, there, strict=True) if had)
-                sides = Sides(*(Outcomes(kept[:, side, 0], kept[:, side, 1]) for side in (0, 1)))
+                first, second = (Outcomes(kept[:, side, 0], kept[:, side, 1]) for side in (0, 1))
+                both = [run for pair, had in zip(pairing.runs, there, strict=True) if had for run in pair]
+                sides = Sides(first, second, step(name, both))
                 found.append(Comparison(pairing, name, runs, sides))
     return found
 

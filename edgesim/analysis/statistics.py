@@ -1,5 +1,6 @@
 """Statistics over seeds: intervals, and paired tests between two policies on the same seeds."""
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -31,23 +32,27 @@ class Interval(NamedTuple):
         return Interval(self.mean, float(low), float(np.clip(self.high, self.mean, max(most, self.mean))))
 
 
-def mean_interval(values: ArrayLike, least: int = 2, level: float = LEVEL) -> Interval:
+def mean_interval(values: ArrayLike, least: int = 2, level: float = LEVEL, least_spread: float = 0.0) -> Interval:
     """Mean of [n] values with its two-sided Student t interval of n - 1 degrees of freedom at a confidence ``level``.
 
-    The ends are NaN for fewer than ``least`` values, and the mean as well for none.
+    Their standard deviation counts as ``least_spread`` where it is smaller. The ends are NaN for fewer than ``least``
+    values, and the mean as well for none.
     """
     sample = np.asarray(values, dtype=np.float64)
     mean = float(sample.mean()) if sample.size else np.nan
     if sample.size < least:
         return Interval(mean, np.nan, np.nan)
     # Not by `scipy.stats`, whose import takes most of a second and which a study's summary needs for nothing else.
-    half = float(stdtrit(sample.size - 1, 0.5 + level / 2) * spread(sample) / np.sqrt(sample.size))
+    half = float(stdtrit(sample.size - 1, 0.5 + level / 2) * spread(sample, least_spread) / np.sqrt(sample.size))
     return Interval(mean, mean - half, mean + half)
 
 
-def spread(sample: Floats) -> float:
-    """Standard deviation of [n] values, two or more: exactly 0 where all are equal, however their mean is rounded."""
-    return float(sample.std(ddof=1)) if np.ptp(sample) else 0.0
+def spread(sample: Floats, least: float = 0.0) -> float:
+    """Standard deviation of [n] values, two or more, or ``least`` if that is greater.
+
+    That of equal values is exactly 0, however their mean is rounded.
+    """
+    return max(float(sample.std(ddof=1)) if np.ptp(sample) else 0.0, least)
 
 
 def pair_by_seed(first: Mapping[int, float], second: Mapping[int, float]) -> tuple[Floats, Floats]:
@@ -56,20 +61,33 @@ def pair_by_seed(first: Mapping[int, float], second: Mapping[int, float]) -> tup
     return np.array([first[seed] for seed in shared]), np.array([second[seed] for seed in shared])
 
 
-def paired_t_p(first: ArrayLike, second: ArrayLike) -> float:
+def paired_t_p(first: ArrayLike, second: ArrayLike, least_spread: float = 0.0) -> float:
     """Two-sided p of the paired t test of [n] pairs; NaN for fewer than two pairs.
 
-    For n equal differences t is undefined: p is 1 if they are all 0, and otherwise that of the sign test, 2^(1 - n),
-    since differences of whole numbers (rounds) may well be equal by chance.
+    The standard deviation of the differences counts as ``least_spread`` where it is smaller. Where it is 0 all the
+    same, t is undefined: p is 1 if all differences are 0, and otherwise that of the exact sign test, 2^(1 - n).
     """
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     count = differences.size
     if count < 2:
         return float("nan")
-    mean, deviation = differences.mean(), spread(differences)
+    mean, deviation = differences.mean(), spread(differences, least_spread)
     if deviation == 0.0:
-        return 1.0 if mean == 0.0 else 2.0 ** (1 - count)
+        return 1.0 if mean == 0.0 else least_exact_p(count)
     return float(2 * scipy.stats.t.sf(abs(mean) / (deviation / np.sqrt(count)), count - 1))
+
+
+def least_exact_p(pairs: int) -> float:
+    """Least two-sided p, 2^(1 - n), that an exact test of n pairs (of signs or signed ranks) can have."""
+    return 2.0 ** (1 - pairs)
+
+
+def seeds_for_exact(tests: int) -> int:
+    """Seeds from which `least_exact_p` is below 0.05 / ``tests``: 1 + log2(20 tests), rounded up.
+
+    With fewer no exact test is significant among so many comparisons, whatever the runs did.
+    """
+    return math.ceil(1 + math.log2(tests / (1 - LEVEL)))
 
 
 def wilcoxon_p(differences: ArrayLike) -> float:
@@ -146,14 +164,14 @@ def holm_levels(p: ArrayLike) -> Floats:
 
 
 def reading(difference: Interval, corrected_p: float, margin: float, below: str, above: str) -> str:
-    """A difference in words: ``below`` or ``above``, ``level``, or ``not distinguishable``.
+    """A difference in words: ``below`` or ``above`` where it is significant, ``equivalent``, or ``inconclusive``.
 
-    ``below`` or ``above`` (by sign) if the corrected p is under 1 - `LEVEL`; else ``level`` if the whole interval lies
-    within ``margin`` of zero; empty without an interval, that is for fewer than two pairs.
+    ``below`` or ``above`` (by sign) if the corrected p is under 1 - `LEVEL`; else ``equivalent`` if the whole interval
+    lies within ``margin`` of zero; empty without an interval, that is for fewer than two pairs.
     """
     if np.isnan(difference.low):
         return ""
     if corrected_p < 1 - LEVEL:
         return below if difference.mean < 0 else above
     within = -margin < difference.low and difference.high < margin
-    return "level" if within else "not distinguishable"
+    return "equivalent" if within else "inconclusive"

@@ -60,10 +60,10 @@ class StudyResult:
         reference: str | None = None,
         within: Sequence[str] = (),
         target: float | None = None,
-        difference: float | None = None,
+        detect: float | str | None = None,
     ) -> comparing.Compared:
         """Whether one value of a knob really beats another, as `compare` says."""
-        return compare([self.folder], metric, by, reference, within, target, difference)
+        return compare([self.folder], metric, by, reference, within, target, detect)
 
     def show(self) -> None:
         """Print what `edgesim show` prints: the summary as tables, and the differences between policies."""
@@ -111,7 +111,7 @@ def compare(
     reference: str | None = None,
     within: Sequence[str] = (),
     target: float | None = None,
-    difference: float | None = None,
+    detect: float | str | None = None,
 ) -> comparing.Compared:
     """Whether one value of a knob really beats another in run folders and studies: paired tests over seeds.
 
@@ -122,7 +122,7 @@ def compare(
     comparison. Raises `EdgesimError` for runs that are not pairs.
     """
     metrics = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric))
-    return comparing.compare(paths_of(folders), metrics, by, reference, within, target, difference)
+    return comparing.compare(paths_of(folders), metrics, by, reference, within, target, detect)
 
 
 @names_arguments

@@ -54,7 +54,10 @@ class Server:
 
     def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
         """Process of the server; returns why the run ended."""
+        goal = self.parts.world.config.stop_at_accuracy
         for number in numbers:
+            if goal is not None and self.accuracy is not None and self.accuracy >= goal:
+                return f"stop_at_accuracy = {goal:g}, the last test has {self.accuracy:.4g}"
             reason, evaluation = yield from self.protocol.step(number)
             if reason is not None:
                 return reason

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.differences import WORDS, summarise_differences
+from edgesim.analysis.differences import summarise_differences
 from edgesim.analysis.pairing import Comparison, Pairing
 from edgesim.analysis.runs import value_text
 from edgesim.files.plain_text import figure_text
@@ -24,7 +24,7 @@ _THICK, _THIN = 2.0, 0.6
 _LOOKS: dict[str, dict[str, Any]] = {
     "95 % interval": {"linewidth": _THICK},
     "corrected (Holm)": {"linewidth": _THIN},
-    "told": {"linestyle": "none", "marker": "o"},
+    "significant": {"linestyle": "none", "marker": "o"},
 }
 """What the legend says of bars and filled marks."""
 
@@ -33,10 +33,10 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
     """A panel per measure, a row per combination of knobs, a colour per deadline: the mean difference over seeds.
 
     Zero is the reference. The thick bar is the 95 % t interval, the thin one that at the level at which the comparison
-    was judged (`edgesim.analysis.judgement.judge`): if it does not cross zero, the difference is told, and its mark is
-    filled. Fewer than three pairs have no interval. Where a run of some pair never reached the target there is no mean
-    difference, and the row says in how many pairs which of the two came first. A measure in which no pair differs has
-    no panel, unless that is so of all.
+    was judged (`edgesim.analysis.judgement.judge`): if it does not cross zero, the difference is significant, and its
+    mark is filled. Fewer than three pairs have no interval. Where a run of some pair never reached the target there is
+    no mean difference, and the row has the ratio of times up to the one to which all runs were tested. A measure in
+    which no pair differs has no panel, unless that is so of all.
     """
     table = summarise_differences(found).to_dict("records")
     rows_of = {one.runs[0].folder: one.runs for one in found}
@@ -44,7 +44,7 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
     place = {run.folder: (panel.title, of.label) for panel in panels for of in panel.series for run in of.runs}
     rows = labels_of(panels)
     present = list(dict.fromkeys(one.measure for one in found))
-    differing = {one.measure for one, row in zip(found, table, strict=True) if row["below"] or row["above"]}
+    differing = {one.measure for one, row in zip(found, table, strict=True) if row["differing"]}
     measures = [name for name in present if name in differing] or present
     titles = [panel.title for panel in panels]
     styles = palette.line_styles(titles)
@@ -93,9 +93,10 @@ def against(found: Sequence[Pairing], reference: str) -> str:
 def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: palette.LineStyle) -> None:
     told = row["p_holm"] < 0.05
     if row["never"]:
-        below, above = WORDS.get(row["measure"], ("lower", "higher"))
-        # The mark of what is told, as the legend has it.
-        text = f"{'● ' * told}{below} in {row['below']}, {above} in {row['above']} of {row['pairs']}"
+        # The mark of what is significant, as the legend has it.
+        has_interval = row["pairs"] >= LEAST_SEEDS and not np.isnan(row["ratio_low"])
+        ends = f" [{row['ratio_low']:.2g}, {row['ratio_high']:.2g}]" if has_interval else ""
+        text = f"{'● ' * told}x{row['ratio']:.2g}{ends} up to {row['tau']:.4g}"
         box = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
         axes.text(0.5, place, text, transform=axes.get_yaxis_transform(), fontsize=5, ha="center", va="center",
                   bbox=box, color=look.color)  # fmt: skip

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from edgesim.files.plain_text import printable
 from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.table_text import number, p_value, plain
+from edgesim.terminal.show_differences import effect_text, ends_text
+from edgesim.terminal.table_text import p_value, plain
 
 
 class Collector(PlainConsole):
@@ -66,15 +67,11 @@ def differences_html(table: pd.DataFrame, reference: str) -> str:
     texts = [one in (*knobs, "measure", "reading", "test") for one in headings]
     rows = [
         [*(plain(row[knob]) for knob in knobs), row["measure"], row["reading"], str(row["pairs"])]
-        + [number(row["difference"], "{:+.4g}"), _ends(row, "low", "high"), _ends(row, "low_holm", "high_holm")]
+        + [effect_text(row, "{:+.4g}"), ends_text(row), ends_text(row, "_holm")]
         + [row["test"], p_value(row["p"]), p_value(row["p_holm"])]
         for row in table.to_dict("records")
     ]
     return table_html(f"Differences to {reference}, seed by seed", headings, rows, texts)
-
-
-def _ends(row: Any, low: str, high: str) -> str:
-    return f"[{row[low]:.4g}, {row[high]:.4g}]" if row[low] == row[low] else ""
 
 
 def _table(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""A plain sentence for a comparison: what is told, how sure that is, and how many seeds it would take."""
+"""A plain sentence for a comparison: what is significant, how sure that is, and how many seeds it would take."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.analysis.differences import WORDS
+from edgesim.analysis.judgement import UNLIKE_SPREADS
 
 _CLAIMS = {
     "scheduled": ("schedules fewer clients a round than", "schedules more clients a round than"),
@@ -18,32 +19,36 @@ _CLAIMS = {
 """What a negative and a positive difference of a measure say of the first of the two."""
 
 
-def sentence(row: Mapping[Any, Any], where: str = "", wanted: float | None = None) -> str:
-    """A row of `edgesim.analysis.compare.Compared.table` as a sentence; ``where`` says in which place.
-
-    ``wanted`` is the difference that the seeds needed are counted for, the seen one when absent.
-    """
+def sentence(row: Mapping[Any, Any], where: str = "") -> str:
+    """A row of `edgesim.analysis.compare.Compared.table` as a sentence; ``where`` says in which place."""
     one, other, name = row["choice"], row["against"], row["measure"]
     facts = f"({_facts(row)}{_past(row)})"
     place = f"At {where}: " if where else ""
     below, above = _CLAIMS.get(name, (f"has a lower {name} than", f"has a higher {name} than"))
-    if row["reading"] == "level":
-        return f"{place}{one} and {other} are level in {name} {facts}."
+    if row["reading"] == "equivalent":
+        return f"{place}{one} and {other} are equivalent in {name} {facts}."
     if row["reading"] in WORDS.get(name, ("lower", "higher")):
-        downwards = row["below"] > row["above"] if row["never"] else row["difference"] < 0
+        downwards = row["ratio"] < 1 if row["never"] else row["difference"] < 0
         return f"{place}{one} {below if downwards else above} {other} {facts}."
-    told = f"{place}{name} of {one} and {other} cannot be told apart with {row['pairs']} seeds {facts}"
-    return f"{told}{_advice(row, wanted)}."
+    told = f"{place}the difference of {one} and {other} in {name} is inconclusive with {row['pairs']} seeds {facts}"
+    return f"{told}{_advice(row)}."
 
 
 def _facts(row: Mapping[Any, Any]) -> str:
     p = f"p = {row['p_holm']:.2g}" if row["p_holm"] >= 1e-4 else "p < 0.0001"
-    if row["never"]:
-        below, above = WORDS.get(row["measure"], ("lower", "higher"))
-        counts = f"{below} in {row['below']}, {above} in {row['above']}"
-        return f"{counts} of {row['pairs']}; in {row['never']} a run never got there; sign test, {p} corrected"
-    numbers = [f"{row[name]:.3g}" for name in ("difference", "low", "high")]
-    return f"difference {numbers[0]}, 95 % [{numbers[1]}, {numbers[2]}], {p} corrected, n = {row['pairs']}"
+    names = ("ratio", "ratio_low", "ratio_high") if row["never"] else ("difference", "low", "high")
+    effect, low, high = (f"{row[name]:.3g}" for name in names)
+    what = f"ratio {effect} of times up to {row['tau']:.4g}" if row["never"] else f"difference {effect}"
+    wide = f"; one spreads {_times(row['unlike_spreads'])} the other" if row["unlike_spreads"] > UNLIKE_SPREADS else ""
+    return f"{what}, 95 % [{low}, {high}], {p} corrected, n = {row['pairs']}{_never(row)}{wide}"
+
+
+def _never(row: Mapping[Any, Any]) -> str:
+    return f"; in {row['never']} a run never reached the target" if row["never"] else ""
+
+
+def _times(ratio: float) -> str:
+    return "infinitely more than" if np.isinf(ratio) else f"{ratio:.2g} times as much as"
 
 
 def _past(row: Mapping[Any, Any]) -> str:
@@ -52,9 +57,10 @@ def _past(row: Mapping[Any, Any]) -> str:
     return f"; the same until the end of round {rounds}" if rounds else ""
 
 
-def _advice(row: Mapping[Any, Any], wanted: float | None) -> str:
+def _advice(row: Mapping[Any, Any]) -> str:
+    """How many seeds the difference to detect takes, which is never the one that these seeds happened to show."""
     needed = row["seeds_needed"]
-    if np.isnan(needed) or (np.isinf(needed) and not row["difference"] and wanted is None):
+    if np.isnan(needed):
         return ""
     seeds = "more than 100,000" if np.isinf(needed) else f"about {needed:,.0f}"
-    return f"; {seeds} would do" + ("" if wanted is None else f" for a difference of {wanted:g}")
+    return f"; to detect a difference of {row['detect']:.3g} takes {seeds} seeds"

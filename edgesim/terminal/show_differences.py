@@ -8,9 +8,19 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, OUTCOMES, WORDS, differences_table
+from edgesim.analysis.differences import MARGIN_POINTS, MARGIN_SHARE, OUTCOMES, differences_table
+from edgesim.analysis.judgement import UNLIKE_SPREADS
 from edgesim.analysis.runs import read_study
-from edgesim.terminal.table_text import add_in_sections, bare_table, p_value, plain, print_whole, span, with_interval
+from edgesim.terminal.table_text import (
+    add_in_sections,
+    bare_table,
+    number,
+    p_value,
+    plain,
+    print_whole,
+    span,
+    with_interval,
+)
 
 LEARNING = {
     "rounds_to_target": ("rounds", "{:.1f}"),
@@ -57,11 +67,12 @@ _DIFFERENCES = {
     name: (title, form.replace("+", "").replace(":", ":+"))
     for name, (title, form) in (TIMING | LEARNING | PARTICIPATION).items()
 }
+_MOST_NAMED = 3
 _TITLES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
 _TESTED = (
     "p: paired t test over seeds, corrected by Holm for all comparisons of {} in which a pair differs; intervals are "
-    f"not corrected. level: the interval lies within {LEVEL_SHARE:.0%} of the reference's mean (accuracy, F1, "
-    f"AUC, misses: {LEVEL_POINTS:g}"
+    f"not corrected. equivalent: three seeds or more, and the interval lies within {MARGIN_SHARE:.0%} of the "
+    f"reference's mean (accuracy, F1, AUC, misses: {MARGIN_POINTS:g}"
 )
 
 
@@ -83,7 +94,7 @@ def print_comparison(folder: Path, console: Console) -> None:
         add_in_sections(shown, table[table["measure"] == name], varied, functools.partial(_compared_cells, name))
         print_whole(console, shown)
     console.print(_TESTED.format("these tables" if len(outcomes) > 1 else "the table") + ").", highlight=False)
-    _note_never(table, console)
+    _print_notes(table, varied, console)
 
 
 def print_differences(
@@ -97,7 +108,7 @@ def print_differences(
     knobs = list(table.columns[: table.columns.get_loc("measure")])
     varied = _varied(table)
     present = [name for name in looks if (table["measure"] == name).any()]
-    differing = table[(table["never"] > 0) | (table["difference"] != 0) | (table["high"].fillna(0) != 0)]
+    differing = table[table["differing"] > 0]
     measures = [name for name in present if (differing["measure"] == name).any()] or present
     title = f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {span(table['pairs'], 'seeds')}"
     shown = bare_table(title, varied, [looks[name][0] for name in measures])
@@ -108,12 +119,12 @@ def print_differences(
         shown.add_row(*(plain(values[knob]) for knob in varied), *cells)
     print_whole(console, shown)
     points = "; WE and IDP: one point" if any(name in measures for name in ("we_percent", "idp_points")) else ""
-    marks = "*: p below 0.05; =: level; else not distinguishable."
+    marks = "*: significant (p below 0.05); =: equivalent; else inconclusive."
     console.print(f"{marks} {_TESTED.format('the table')}{points}).", highlight=False)
     if len(measures) < len(present):
         same = [looks[name][0].replace("\n", " ") for name in present if name not in measures]
         console.print(f"The same in all pairs: {', '.join(same)}.", highlight=False)
-    _note_never(table, console)
+    _print_notes(table, varied, console)
 
 
 def _varied(table: pd.DataFrame, always: str | None = None) -> list[str]:
@@ -123,7 +134,7 @@ def _varied(table: pd.DataFrame, always: str | None = None) -> list[str]:
 
 
 def _marked(row: Mapping[Any, Any], form: str) -> str:
-    marks = {"level": " =", "not distinguishable": "  ", "": "  "}
+    marks = {"equivalent": " =", "inconclusive": "  ", "": "  "}
     return difference_text(row, form) + marks.get(row["reading"], " *")
 
 
@@ -133,18 +144,50 @@ def _compared_cells(name: str, row: Mapping[Any, Any]) -> tuple[str, str, str, s
 
 
 def difference_text(row: Mapping[Any, Any], form: str) -> str:
-    """A difference with its interval; where a run never reached the target, in how many pairs it is of which sign."""
+    """A difference with its interval; where a run never reached the target, a ratio of times with its interval."""
     if not row["never"]:
         return with_interval({"": row["difference"], "_high": row["high"]}, "", form)
-    below, above = WORDS.get(row["measure"], ("lower", "higher"))
-    more = row["above"] >= row["below"]
-    return f"{above if more else below} in {row['above' if more else 'below']} of {row['pairs']}"
+    return f"{effect_text(row, form)} {ends_text(row)}".rstrip()
 
 
-def _note_never(table: pd.DataFrame, console: Console) -> None:
-    if table["never"].any():
-        console.print(
-            "more in k of n, and the like: a run of some pair never reached the target, so that there is no mean "
-            "difference; p is that of the paired sign test (of n pairs it cannot go below 2^(1 - n)).",
-            highlight=False,
-        )
+def effect_text(row: Mapping[Any, Any], form: str) -> str:
+    """A difference, or where a run never reached the target the ratio of times up to tau, such as x1.8 (to 30)."""
+    return f"x{row['ratio']:.3g} (to {row['tau']:.4g})" if row["never"] else number(row["difference"], form)
+
+
+def ends_text(row: Mapping[Any, Any], kind: str = "") -> str:
+    """The ends of the interval of a difference or of a ratio; of the corrected one for the kind ``_holm``."""
+    before = "ratio_" if row["never"] else ""
+    low, high = row[f"{before}low{kind}"], row[f"{before}high{kind}"]
+    return "" if pd.isna(low) else f"[{low:.4g}, {high:.4g}]"
+
+
+def restricted_note(table: pd.DataFrame) -> list[str]:
+    """How a ratio of restricted times is to be read; empty where all runs reached the target."""
+    if not table["never"].any():
+        return []
+    return [
+        "x1.8 (to 30), and the like: a run of some pair never reached the target, so that times are compared up to the "
+        "shortest one to which all these runs were tested (30): the ratio of min(t, 30), by the paired t test of "
+        "logarithms. With five seeds it finds little: a ratio of 2.2 in a third of the studies, among seven "
+        "comparisons in next to none (docs/compare.md)."
+    ]
+
+
+def spreads_note(table: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Which comparisons, named by columns, have spreads so unlike that p may be too small; empty where none has."""
+    rows = table[table["unlike_spreads"] > UNLIKE_SPREADS].sort_values("unlike_spreads", ascending=False)
+    if rows.empty:
+        return []
+    told = [f"{row['measure']} of {', '.join(plain(row[name]) for name in names)}"
+            for row in rows.head(_MOST_NAMED).to_dict("records")]  # fmt: skip
+    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+    return [
+        f"One choice spreads more than {UNLIKE_SPREADS:g} times as much over seeds as the other in {'; '.join(told)}"
+        f"{more}: where its results are skewed, p is too small (docs/compare.md); look at the runs."
+    ]
+
+
+def _print_notes(table: pd.DataFrame, varied: Sequence[str], console: Console) -> None:
+    for note in restricted_note(table) + spreads_note(table, varied):
+        console.print(note, highlight=False)

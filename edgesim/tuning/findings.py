@@ -15,6 +15,7 @@ from edgesim.studies.plan import Study
 from edgesim.studies.running import run_study
 from edgesim.terminal.table_text import bare_table, print_whole
 from edgesim.tuning.journal import Told
+from edgesim.tuning.objectives import Objective
 from edgesim.tuning.ranking import front, has_reached, ranked
 from edgesim.tuning.sayings import cell_text, row_text
 from edgesim.tuning.task import Task
@@ -195,12 +196,26 @@ def answers_of(task: Task, summary: pd.DataFrame, best: pd.DataFrame, fresh: pd.
             text += f" on the seeds that chose it, {_on_fresh(task, anew, objective)} on fresh ones"
         edges = [knob.key for knob in task.knobs if _is_at_edge(knob, values[knob.key])]
         told.append(text + (f"; that is the edge of {' and '.join(edges)}, widen it." if edges else "."))
+        if reached.any() and objective.needs_target:
+            told += _cut_off(task, summary[~reached], objective, float(row[objective.measure]))
     if len(task.objectives) == 1 and len(fresh) > 1:
         (objective,) = task.objectives
         (first, *_), row = _first(task, fresh, objective)
         if _key(task, first) != _key(task, cells_of(task, best.head(1))[0]):
             told.append(f"On the fresh seeds {cell_text(task, first)} comes first of the {len(fresh)} judged again.")
     return told
+
+
+def _cut_off(task: Task, missed: pd.DataFrame, objective: Objective, best: float) -> list[str]:
+    """A sentence about cells whose runs ended before they can be known to be worse than the best one's value."""
+    rows = missed[missed[f"{objective.measure}_bound"] < best]
+    if rows.empty:
+        return []
+    cells = [f"{cell_text(task, values)} ({row_text(row, objective)})"
+             for values, row in zip(cells_of(task, rows), rows.to_dict("records"), strict=True)]  # fmt: skip
+    more = f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else ""
+    return [f"Cut off before the best one's {objective.words}, and perhaps better: {'; '.join(cells[:_SHOWN])}{more}; "
+            "give runs more time."]  # fmt: skip
 
 
 def _on_fresh(task: Task, row: Mapping[Any, Any], objective: Any) -> str:
@@ -217,7 +232,8 @@ def _first(task: Task, rows: pd.DataFrame, objective: Any) -> tuple[list[dict[st
 
 
 def _is_at_edge(knob: Any, value: Any) -> bool:
-    if knob.choices and not knob.is_ordered:
+    # Of two values of a list each is at an end, which says nothing.
+    if knob.choices and (not knob.is_ordered or len(knob.choices) == 2):
         return False
     return value in (knob.ends[0], knob.ends[-1])
 

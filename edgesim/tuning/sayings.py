@@ -42,6 +42,8 @@ def say_begin(console: Console, task: Task, told: Sequence[Told], prunes: bool) 
     """Print what is tuned and how, and what is known already."""
     for knob in task.knobs:
         console.print(f"knob {knob.told()}", highlight=False, soft_wrap=True)
+    if task.equal_time:
+        console.print(task.equal_time, highlight=False, soft_wrap=True)
     imported = sum(one.is_imported for one in told)
     parts = [
         f"{imported} finished cells of the study count as answered" if imported else "",

@@ -21,7 +21,7 @@ from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, grid, names_of_knobs
 from edgesim.studies.plan_file import read_plan
 from edgesim.tuning.knobs import Knob, Spec, check_knobs
-from edgesim.tuning.objectives import Objective, Seen, find_objectives, seen
+from edgesim.tuning.objectives import Objective, Seen, end_at_target, find_objectives, of_seconds, seen
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Task:
     """Runs of a trial."""
     seed: int
     """Of the optimiser."""
+    equal_time: str = ""
+    """How runs are given equal time for an objective in seconds, in a line; empty where nothing was changed."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -141,13 +143,47 @@ def make_task(
     if target is not None and not 0 < target <= 1:
         raise EdgesimError(f"--target {target}: expected an accuracy above 0 and at most 1")
     sought = find_objectives(objectives, target)
-    task = Task(base, check_knobs(base, knobs), sought, target, seeds, seed)
+    checked = check_knobs(base, knobs)
+    base, said = _with_equal_time(base, checked, sought, target)
+    task = Task(base, checked, sought, target, seeds, seed, said)
     trains = task.a_cell()[0].config.learning.training != "none"
     for objective in sought:
         if not trains and (objective.needs_target or objective.measure in ("final_accuracy", "best_accuracy")):
             what = 'the config trains nothing (learning.training = "none")'
             raise EdgesimError(f"--objective {objective.name}: {what}, so that no run has it")
     return task
+
+
+def _with_equal_time(
+    base: Mapping[str, Any], knobs: Sequence[Knob], objectives: Sequence[Objective], target: float | None
+) -> tuple[Mapping[str, Any], str]:
+    """The config with one ``stop_at_s`` in place of rounds where seconds are sought, and what was changed in a line.
+
+    Equally many rounds last unequally long in different cells: by their deadlines, and since a round closes with its
+    last arrival by nearly every other key as well. A cell with short rounds would be cut off before it reaches a target
+    that it reaches first. Runs end at the target if nothing sought comes after it.
+    """
+    settings = simulation.complete(parse(base, "the config"))
+    tuned = {knob.key: knob for knob in knobs}
+    if not of_seconds(objectives) or settings.rounds is None or {"rounds", "stop_at_s"} & tuned.keys():
+        return base, ""
+    if isinstance(settings.rounds, list) or (settings.data.partition == "fedteddi" and settings.drift.law == "frames"):
+        return (
+            base,
+            "the data have frames of fixed rounds: cells with short rounds have less time for an objective in s",
+        )
+    deadlines = tuned["round.tmax_s"].ends if "round.tmax_s" in tuned else (settings.round.tmax_s,)
+    longest_s = max(float(value) for value in deadlines)
+    given = settings.stop_at_s is not None
+    changed = {key: value for key, value in base.items() if key != "rounds"}
+    changed["stop_at_s"] = settings.stop_at_s if given else settings.rounds * longest_s
+    why = "as given" if given else f"{settings.rounds} rounds x {longest_s:g} s, the longest deadline"
+    said = f"an objective in s: all runs have the same time, stop_at_s = {changed['stop_at_s']:g} ({why}), in place of "
+    said += "rounds"
+    if end_at_target(objectives):
+        changed["stop_at_accuracy"] = target
+        said += ", and end when they reach the target"
+    return changed, said
 
 
 def cells_planned(task: Task, out: Path) -> list[dict[str, Value]]:

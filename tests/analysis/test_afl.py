@@ -82,7 +82,7 @@ def test_all_comparisons_of_the_table_are_corrected_together(tmp_path, study_wri
     assert tested["p_holm"].min() == pytest.approx(len(tested) * tested["p"].min())
 
 
-def test_a_run_that_never_reached_the_target_is_later_than_one_that_did(tmp_path, study_writer, capsys):
+def test_a_run_that_never_reached_the_target_is_compared_up_to_its_last_test(tmp_path, study_writer, capsys):
     runs = []
     for method in ("fedavg-50", "afl"):
         for seed in range(6):
@@ -93,9 +93,10 @@ def test_a_run_that_never_reached_the_target_is_later_than_one_that_did(tmp_path
     (afl,) = beside.means[beside.means["method"] == "afl"].to_dict("records")
     assert (afl["not_reached"], afl["rounds_to_target"], afl["rounds_to_target_bound"]) == (1, 3, 3)
     (row,) = beside.differences[beside.differences["measure"] == "rounds_to_target"].to_dict("records")
-    assert (row["pairs"], row["never"], row["above"], row["test"]) == (6, 1, 6, "sign")
-    assert row["p"] == pytest.approx(2**-5)
+    assert (row["pairs"], row["never"], row["tau"], row["test"]) == (6, 1, 3, "paired t of logarithms")
+    # In round 3 each, one of them later, against round 2: of all pairs as of one, since 3 is the end.
+    assert row["ratio"] == pytest.approx(3 / 2)
     print_beside_afl(beside, "fedavg-50")
     said = capsys.readouterr().out
     assert "> 3.0 (5 of 6)" in said
-    assert "more in 6 of 6" in said
+    assert "x1.5 (to 3)" in said

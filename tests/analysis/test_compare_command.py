@@ -33,12 +33,16 @@ def test_the_sentence_and_the_files_say_the_same(study, tmp_path):
     status, output = edgesim("compare", study, "--metric", "rounds_to_target", "--by", "policy", *options)
     assert status == 0
     table = pd.read_csv(files[0])
-    facts = f"(difference -21.8, 95 % [-29, -14.6], p = {table['p_holm'][0]:.2g} corrected, n = 5)"
+    facts = f"(difference -21.8, 95 % [-29, -14.6], p = {table['p_holm'][0]:.2g} corrected, n = 5; one spreads 3.8 times as much as "
+    facts += "the other)"
     assert f"fedteddi needs fewer rounds than random {facts}." in output
     assert (
-        "rounds_to_target of oort and random cannot be told apart with 5 seeds (fewer in 1, more in 3 of 5; in 1 a run"
+        "the difference of oort and random in rounds_to_target is inconclusive with 5 seeds (ratio 1.12 of times up to 60,"
         in output
     )
+    assert "in 1 a run never reached the target; one spreads 6 times as much as the other); to detect a" in output
+    assert "One choice spreads more than 3 times as much over seeds as the other in rounds_to_target of oort" in output
+    assert "below 0.05 among 2 comparisons it takes 7 seeds" in output
     assert "No analysis of variance of rounds_to_target: some runs never reached the target." in output
     assert table[["choice", "against", "never"]].to_numpy().tolist() == [
         ["fedteddi", "random", 0],
@@ -50,14 +54,21 @@ def test_the_sentence_and_the_files_say_the_same(study, tmp_path):
     assert r"rounds\_to\_target & fedteddi & random & fewer & 5 & -21.8 &" in files[2].read_text()
 
 
-def test_the_seeds_that_a_given_difference_takes_are_told(study):
-    options = ["--metric", "final_accuracy", "--by", "policy", "--reference", "random", "--difference", "0.01"]
-    status, output = edgesim("compare", study, *options)
-    assert status == 0
-    assert "to tell the difference of 0.01 at that level" in output
-    assert re.search(
-        "final_accuracy of oort and random cannot be told apart .*would do for a difference of 0.01", output
-    )
+def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equivalence(study, tmp_path):
+    """Random's mean is 32 rounds, and its margin of equivalence 3.2."""
+    detected = {}
+    for option in ("", "5%", "3.2", "0.1"):
+        file = tmp_path / "table.csv"
+        options = ["--metric", "rounds_to_target", "--by", "policy", "--csv", file]
+        status, output = edgesim("compare", study, *options, *(["--detect", option] if option else []))
+        assert status == 0
+        detected[option] = pd.read_csv(file).set_index("choice").loc["fedteddi", ["detect", "seeds_needed"]].tolist()
+        assert re.search(
+            r"inconclusive .*; to detect a difference of [0-9.]+ takes (about|more than) [0-9,]+ seeds", output
+        )
+    assert detected[""] == detected["3.2"]
+    assert [detected[option][0] for option in ("", "5%", "0.1")] == pytest.approx([3.2, 1.6, 0.1])
+    assert detected["3.2"][1] < detected["5%"][1] < detected["0.1"][1]
 
 
 @pytest.mark.parametrize(
@@ -66,10 +77,11 @@ def test_the_seeds_that_a_given_difference_takes_are_told(study):
         (["--metric", "rounds_to_target", "--by", "lr"], "--by lr: the runs do not differ in a knob of this name"),
         (["--metric", "nothing", "--by", "policy"], "--metric nothing: no run has it"),
         (
-            ["--metric", "arrived", "--by", "policy", "--difference", "0"],
-            "--difference 0: expected a finite difference other",
+            ["--metric", "arrived", "--by", "policy", "--detect", "0"],
+            "--detect 0: expected a positive difference such as 0.02, or a share such as 5%",
         ),
-        (["--metric", "arrived", "--by", "policy", "--difference", "nan"], "--difference nan: expected a finite"),
+        (["--metric", "arrived", "--by", "policy", "--detect", "nan%"], "--detect nan%: expected a positive"),
+        (["--metric", "arrived", "--by", "policy", "--detect", "much"], "--detect much: expected a positive"),
         (
             ["--metric", "arrived", "--by", "policy", "--csv", "no/such/table.csv"],
             "no/such/table.csv: cannot be written",
@@ -100,20 +112,23 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 
 
 FACTS = {"choice": "fedteddi", "against": "random", "measure": "seconds_to_target", "pairs": 12, "never": 0,
-         "below": 12, "above": 0, "difference": -17.4, "low": -22.0, "high": -13.0, "p_holm": 4e-4, "seeds_needed": 9.0,
-         "reading": "sooner"}  # fmt: skip
+         "tau": float("nan"), "ratio": float("nan"), "ratio_low": float("nan"), "ratio_high": float("nan"),
+         "difference": -17.4, "low": -22.0, "high": -13.0, "p_holm": 4e-4, "detect": 5.0, "seeds_needed": 9.0,
+         "unlike_spreads": 1.3, "reading": "sooner"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
         ({}, "the target sooner than random (difference -17.4, 95 % [-22, -13], p = 0.0004 corrected, n = 12)."),
-        ({"reading": "level"}, "fedteddi and random are level in seconds_to_target (difference -17.4,"),
-        ({"reading": "not distinguishable", "pairs": 5, "seeds_needed": 22.0},
-         "seconds_to_target of fedteddi and random cannot be told apart with 5 seeds (difference"),
-        ({"reading": "not distinguishable", "seeds_needed": float("inf")}, "; more than 100,000 would do."),
-        ({"reading": "sooner", "never": 2, "below": 11, "above": 1},
-         "the target sooner than random (sooner in 11, later in 1 of 12; in 2 a run never got there; sign test"),
+        ({"reading": "equivalent"}, "fedteddi and random are equivalent in seconds_to_target (difference -17.4,"),
+        ({"reading": "inconclusive", "pairs": 5, "seeds_needed": 22.0},
+         "the difference of fedteddi and random in seconds_to_target is inconclusive with 5 seeds (difference"),
+        ({"reading": "inconclusive", "seeds_needed": float("inf")}, "takes more than 100,000 seeds."),
+        ({"reading": "sooner", "never": 2, "tau": 60.0, "ratio": 0.51, "ratio_low": 0.4, "ratio_high": 0.65},
+         "the target sooner than random (ratio 0.51 of times up to 60, 95 % [0.4, 0.65], p = 0.0004 corrected, n = 12; "
+         "in 2 a run never reached the target)."),
+        ({"unlike_spreads": 4.21}, "n = 12; one spreads 4.2 times as much as the other)."),
         ({"measure": "energy_j", "reading": "lower"}, "fedteddi has a lower energy_j than random (difference"),
     ],
 )  # fmt: skip
@@ -121,10 +136,10 @@ def test_each_reading_has_its_sentence(changed, expected):
     assert expected in sentence(FACTS | changed)
 
 
-def test_about_so_many_seeds_would_do():
-    told = sentence(FACTS | {"reading": "not distinguishable", "pairs": 5, "seeds_needed": 22.0}, "tmax_s = 1", 5.0)
-    assert told.startswith("At tmax_s = 1: seconds_to_target of")
-    assert told.endswith("n = 5); about 22 would do for a difference of 5.")
+def test_so_many_seeds_a_difference_takes():
+    told = sentence(FACTS | {"reading": "inconclusive", "pairs": 5, "seeds_needed": 22.0}, "tmax_s = 1")
+    assert told.startswith("At tmax_s = 1: the difference of")
+    assert told.endswith("n = 5); to detect a difference of 5 takes about 22 seeds.")
 
 
 def test_signs_of_markdown_and_latex_are_escaped():

@@ -43,7 +43,10 @@ def test_each_run_is_held_against_that_of_its_seed_which_shares_its_knobs(study)
     found = {one.measure: one for one in differences(study, "delay_knowledge", "known")}
     seconds = found["seconds_to_target"]
     assert [(run.knobs["plan_quantile"], run.seed) for run in seconds.runs] == [(0.9, 0), (0.9, 1), (0.9, 2)]
-    assert seconds.sides.differences.tolist() == pytest.approx([2.0, 4.0, np.nan], nan_ok=True)
+    assert seconds.sides.first.values.tolist() == pytest.approx([4.0, 8.0, np.nan], nan_ok=True)
+    assert seconds.sides.second.values.tolist() == [2.0, 4.0, 6.0]
+    assert (seconds.sides.tau, seconds.sides.step, found["rounds_to_target"].sides.step) == (6.0, 2.0, 1.0)
+    assert (found["joules_to_target"].sides.step, found["final_accuracy"].sides.step) == (0.0, 0.0)
     assert seconds.sides.first.bounds.tolist() == pytest.approx([np.nan, np.nan, 6.0], nan_ok=True)
     assert found["scheduled"].sides.differences.tolist() == [0.0, 0.0, 0.0]
 
@@ -64,11 +67,15 @@ def test_the_table_has_the_mean_with_its_t_interval_over_pairs(study):
     assert (row["low"], row["high"]) == pytest.approx((each.mean() - half, each.mean() + half))
 
 
-def test_where_a_run_never_reached_the_target_there_is_no_difference_but_an_order(study):
+def test_where_a_run_never_reached_the_target_there_is_no_difference_but_a_ratio_of_restricted_times(study):
     row = rows_of(differences(study, "delay_knowledge", "known")).loc["seconds_to_target"]
-    assert (row["pairs"], row["never"], row["below"], row["above"]) == (3, 1, 0, 3)
+    # 4, 8 and more than 6 s against 2, 4 and 6: up to 6 s the third pair does not differ.
+    ratios = np.log([4 / 2, 6 / 4, 6 / 6])
+    assert (row["pairs"], row["never"], row["differing"], row["tau"]) == (3, 1, 2, 6)
     assert row[["difference", "low", "high"]].isna().all()
-    assert (row["test"], row["p"]) == ("sign", pytest.approx(0.25))
+    assert (row["test"], row["ratio"]) == ("paired t of logarithms", pytest.approx(np.exp(ratios.mean())))
+    # Tests come every 2 s, which the logarithms feel as 2 / (sqrt(12) t) each; their own spread is greater.
+    assert row["p"] == pytest.approx(stats.ttest_1samp(ratios, 0).pvalue)
 
 
 def accuracies(rounds: int) -> list[float]:
@@ -93,15 +100,16 @@ def test_p_values_are_corrected_for_all_comparisons_of_the_table(tmp_path, study
     table = summarise_differences(found)
     assert table["measure"].tolist() == ["rounds_to_target"] * 3 + ["final_accuracy"] * 3
     pairs = [stats.ttest_rel(rounds[name], rounds["random"]).pvalue for name in ("oort", "refl")]
-    # FedCS is later in three of four, of which the last one never gets there, and level in one.
-    expected = [*pairs, stats.binomtest(1, 4).pvalue]
+    # FedCS never gets there in the last one: logarithms of rounds, there of 20.
+    restricted = [[12, 9, 15, 13, 20], rounds["random"]]
+    expected = [*pairs, stats.ttest_rel(*np.log(restricted)).pvalue]
     assert table["p"].tolist()[:3] == pytest.approx(expected)
     # REFL's final accuracy is Random's in every pair: nothing was tested there.
-    made = table[table["below"] + table["above"] > 0]
+    made = table[table["differing"] > 0]
     assert len(made) == 5
     assert made["p_holm"].tolist() == pytest.approx(multipletests(made["p"], method="holm")[1].tolist())
     assert table["p_holm"][0] == pytest.approx(5 * expected[0])
-    assert table["reading"].tolist()[:3] == ["fewer", "level", "not distinguishable"]
+    assert table["reading"].tolist()[:3] == ["fewer", "equivalent", "inconclusive"]
     assert table["never"].tolist() == [0, 0, 1, 0, 0, 0]
 
 
@@ -165,10 +173,10 @@ def test_the_p_of_all_measures_are_corrected_together_but_for_those_in_which_no_
     rows = table.set_index(["measure", "setting", "algorithm"])
     mifa = stats.ttest_1samp([-1.5, -2.5, -3.5], 0).pvalue
     assert rows.loc[("idp_points", "markov", "mifa"), "p"] == pytest.approx(mifa)
-    assert rows.loc[("idp_points", "markov", "mifa"), "reading"] == "not distinguishable"
-    assert rows.loc[("we_percent", "static", "moon"), "reading"] == "level"
+    assert rows.loc[("idp_points", "markov", "mifa"), "reading"] == "inconclusive"
+    assert rows.loc[("we_percent", "static", "moon"), "reading"] == "equivalent"
     # 0, 1 and -1 points: within a tenth of FedAvg's accuracy, but not within a point.
-    assert rows.loc[("we_percent", "markov", "moon"), "reading"] == "not distinguishable"
+    assert rows.loc[("we_percent", "markov", "moon"), "reading"] == "inconclusive"
 
 
 def test_a_point_of_we_or_idp_is_level_but_of_id_a_tenth(tmp_path, study_writer):
@@ -184,9 +192,9 @@ def test_a_point_of_we_or_idp_is_level_but_of_id_a_tenth(tmp_path, study_writer)
     folder = study_writer(tmp_path / "study", runs, target=None, configs=configs)
     table = summarise_differences(differences(folder, "algorithm", "fedavg"))
     row = table[table["setting"] == "markov"].set_index("measure")[["difference", "reading"]]
-    assert row.loc["idp_points"].tolist() == [pytest.approx(0.5), "level"]
-    assert row.loc["we_percent"].tolist() == [pytest.approx(-0.6), "level"]
-    assert row.loc["id_points"].tolist() == [pytest.approx(8 / 9 * 0.5), "not distinguishable"]
+    assert row.loc["idp_points"].tolist() == [pytest.approx(0.5), "equivalent"]
+    assert row.loc["we_percent"].tolist() == [pytest.approx(-0.6), "equivalent"]
+    assert row.loc["id_points"].tolist() == [pytest.approx(8 / 9 * 0.5), "inconclusive"]
 
 
 def test_without_a_run_of_the_reference_there_are_no_differences(study):
@@ -211,7 +219,7 @@ def test_the_figure_has_a_panel_per_measure_that_differs_and_a_bar_for_every_dea
     # Of the deadline of 2 s one run never got there; at 4 s there is one seed.
     seconds = next(axes for axes in figure.axes if "time to the target" in axes.get_title())
     assert [line.get_xdata()[0] for line in seconds.get_lines() if line.get_marker() != "None"] == [4.0]
-    assert [text.get_text() for text in seconds.texts] == ["sooner in 0, later in 2 of 2"]
+    assert [text.get_text() for text in seconds.texts] == ["x1.4 up to 6"]
     accuracy = next(axes for axes in figure.axes if "final accuracy" in axes.get_title())
     means = [line.get_xdata()[0] for line in accuracy.get_lines() if line.get_marker() != "None"]
     assert means == pytest.approx([np.mean([0.7 - 0.8, 0.6 - 2 / 3]), 0.65 - 0.7])
@@ -236,7 +244,7 @@ def test_measures_in_which_no_pair_differs_are_named_below_the_table_instead(par
     assert "The same in all pairs: scheduled, arrived, missed." in printed
     assert "WE and IDP: one point" in printed
     # Of runs that are the same throughout, nothing is left out.
-    same = table.assign(difference=0.0, low=0.0, high=0.0)
+    same = table.assign(difference=0.0, low=0.0, high=0.0, differing=0)
     print_differences(same, "fedavg", Console(width=200))
     assert "scheduled" in capsys.readouterr().out.splitlines()[1]
 

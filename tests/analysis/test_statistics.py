@@ -13,10 +13,12 @@ from edgesim.analysis.statistics import (
     effect,
     holm,
     holm_levels,
+    least_exact_p,
     mean_interval,
     pair_by_seed,
     paired_t_p,
     reading,
+    seeds_for_exact,
     wilcoxon_p,
 )
 
@@ -105,15 +107,15 @@ def test_holms_p_values_are_those_worked_out_by_hand():
     [
         (Interval(-3, -5, -1), 0.01, "fewer"),
         (Interval(3, 1, 5), 0.01, "more"),
-        (Interval(3, 1, 5), 0.06, "not distinguishable"),
-        (Interval(0.5, -0.9, 1.9), 0.4, "level"),
-        (Interval(0.5, -1.1, 2.1), 0.4, "not distinguishable"),
-        (Interval(-0.5, -2.1, 1.1), 0.4, "not distinguishable"),
+        (Interval(3, 1, 5), 0.06, "inconclusive"),
+        (Interval(0.5, -0.9, 1.9), 0.4, "equivalent"),
+        (Interval(0.5, -1.1, 2.1), 0.4, "inconclusive"),
+        (Interval(-0.5, -2.1, 1.1), 0.4, "inconclusive"),
         (Interval(0.5, 0.1, 0.9), 0.01, "more"),
         (Interval(0.5, np.nan, np.nan), np.nan, ""),
     ],
 )
-def test_a_difference_is_level_only_where_its_whole_interval_lies_within_the_margin(interval, p, expected):
+def test_choices_are_equivalent_only_where_their_whole_interval_lies_within_the_margin(interval, p, expected):
     assert reading(interval, p, 2.0, "fewer", "more") == expected
 
 
@@ -169,6 +171,25 @@ def test_effects_without_spread_are_infinite_and_of_equal_pairs_undefined():
     assert effect([2.0, 3.0], [1.0, 2.0]).d_z == np.inf
     assert math.isnan(effect([2.0, 3.0], [2.0, 3.0]).d_z)
     assert all(math.isnan(d) for d in effect([2.0], [1.0]))
+
+
+@pytest.mark.parametrize(("tests", "seeds"), [(1, 6), (7, 9), (42, 11)])
+def test_so_many_seeds_an_exact_test_takes_to_be_significant_at_all(tests, seeds):
+    """The one-sided sample of the greatest order, doubled: the least p of a sign test and of Wilcoxon's."""
+    assert seeds_for_exact(tests) == seeds
+    for count in (seeds - 1, seeds):
+        assert least_exact_p(count) == pytest.approx(stats.binomtest(count, count).pvalue)
+        assert least_exact_p(count) == pytest.approx(wilcoxon_p(np.arange(1, count + 1)))
+    assert tests * least_exact_p(seeds) < 0.05 <= tests * least_exact_p(seeds - 1)
+
+
+def test_a_spread_is_at_least_what_rounding_makes_of_it():
+    wide = [1.0, 5.0, 9.0]
+    assert mean_interval(wide, least_spread=0.5) == mean_interval(wide)
+    equal = mean_interval([3.0, 3.0, 3.0], least_spread=0.5)
+    assert (equal.low, equal.high) == pytest.approx(stats.t.interval(0.95, 2, 3.0, 0.5 / np.sqrt(3)))
+    assert paired_t_p([3.0] * 3, [2.0] * 3, 0.5) == pytest.approx(2 * stats.t.sf(np.sqrt(3) / 0.5, 2))
+    assert paired_t_p([3.0] * 3, [2.0] * 3) == 0.25
 
 
 def test_equal_values_have_no_spread_whatever_their_mean_is_rounded_to():

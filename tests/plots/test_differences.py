@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from edgesim.analysis.censored import Outcomes
 from edgesim.analysis.judgement import Sides
@@ -56,21 +57,24 @@ def test_a_row_has_its_mean_its_interval_and_the_one_corrected_for_all_compariso
     assert [line.get_markerfacecolor() == line.get_color() for line in marks(axes)] == [True, False]
 
 
-def test_where_a_run_never_reached_the_target_the_row_says_who_was_first_and_stretches_no_scale(tmp_path):
+def test_where_a_run_never_reached_the_target_the_row_has_a_ratio_of_times_and_stretches_no_scale(tmp_path):
     some = compared(tmp_path, "some", "seconds_to_target", [11.0, 12.0, 14.0, NEVER], REFERENCE)
     other = compared(tmp_path, "other", "seconds_to_target", [11.0, 12.0, 14.0, 12.0], REFERENCE)
     axes = panel(draw_differences([some, other], "random"), "time to the target")
-    assert [text.get_text() for text in axes.texts] == ["sooner in 0, later in 4 of 4"]
+    ratios = np.log([11 / 10, 12 / 11, 14 / 12, 50 / 13])
+    low, high = np.exp(stats.t.interval(0.95, 3, ratios.mean(), stats.sem(ratios)))
+    assert [text.get_text() for text in axes.texts] == [f"x1.5 [{low:.2g}, {high:.2g}] up to 50"]
     assert len(marks(axes)) == 1
     assert axes.get_xlim()[1] < 10
 
 
-def test_what_is_told_of_runs_that_never_reached_the_target_has_its_mark_and_its_measures_words(tmp_path):
+def test_a_significant_ratio_of_times_has_its_mark(tmp_path):
     reference = [5.0 + seed for seed in range(8)]
     one = compared(tmp_path, "one", "joules_to_target", [*(10.0 + seed for seed in range(7)), NEVER], reference)
     axes = panel(draw_differences([one], "random"), "energy to the target")
-    # Sign test: 2^-7.
-    assert [text.get_text() for text in axes.texts] == ["● less in 0, more in 8 of 8"]
+    ratios = np.log([*((10 + seed) / (5 + seed) for seed in range(7)), 50 / 12])
+    low, high = np.exp(stats.t.interval(0.95, 7, ratios.mean(), stats.sem(ratios)))
+    assert [text.get_text() for text in axes.texts] == [f"● x1.9 [{low:.2g}, {high:.2g}] up to 50"]
 
 
 def test_devices_scheduled_and_arrived_share_a_scale(tmp_path):
