@@ -1,11 +1,12 @@
 """How often comparisons of choices err, and how often they find a difference: by simulation, as a table in Markdown.
 
-    python tests/simulate_comparisons.py --families 2000
+    python tests/simulate_comparisons.py --families 1000
 
-Each simulated study compares seven choices with a reference, seed by seed, by the code that judges real studies. Laws of
-a run's result: `normal` (mean 100, one seed's runs share a part of their noise), `skewed` (lognormal, sigma 0.8),
-`skewed against narrow` (the same against a reference that spreads by a hundredth of its mean), `whole numbers` (some 20
-rounds, spread 0.6, rounded) and `25 % censored` (lognormal times, sigma 0.8, of which the run's end cuts a quarter off).
+Each simulated study compares seven choices with a reference, seed by seed, by the code that judges real studies. Laws
+of a run's result: `normal` (mean 100, one seed's runs share a part of their noise), `skewed` (lognormal, sigma 0.8),
+`skewed against narrow` (the same against a reference that spreads by a hundredth of its mean), `whole numbers` (some
+20 rounds, spread 0.6, rounded) and `25 % censored` (lognormal times, sigma 0.8, of which the run's end cuts off a
+quarter).
 
 Columns: family-wise error, the share of studies of eight equal choices in which any difference is significant;
 coverage, the share of 95 % intervals that contain the true difference; P(equivalent) at the margin, the share of
@@ -132,7 +133,7 @@ def simulate(law: str, seeds: int, families: int) -> list[str]:
 
 
 def main(
-    families: Annotated[int, typer.Option(help="Simulated studies of each law and number of seeds.")] = 2000,
+    families: Annotated[int, typer.Option(help="Simulated studies of each law and number of seeds.")] = 1000,
 ) -> None:
     """Print the table."""
     headings = ["law", "seeds", "family-wise error", "coverage", "P(equivalent) at the margin"]

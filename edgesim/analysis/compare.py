@@ -12,7 +12,9 @@ import pandas as pd
 
 from edgesim.analysis.common_past import common_rounds
 from edgesim.analysis.differences import margin, summarise_differences
+from edgesim.analysis.equal_time import unequal_time
 from edgesim.analysis.judgement import describe
+from edgesim.analysis.measures import IN_SECONDS
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
 from edgesim.analysis.runs import Knob, Run, is_study, read_study, runs_of, value_text
@@ -88,6 +90,8 @@ def compare(
     if any(past):
         named["common_past_rounds"] = past
     variances, notes, place = {}, _left_out(runs, paired) + _forks(runs), " and ".join(within)
+    if any(name in IN_SECONDS for name in metrics):
+        notes += unequal_time(runs)
     for name in metrics:
         values = pd.DataFrame(
             {by: value_text(run.knobs.get(by)), place: _place(run, within), "value": of[run.folder].get(name, np.nan)}

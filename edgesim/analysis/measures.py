@@ -82,8 +82,8 @@ SOURCES: Mapping[tuple[str, ...], Callable[[Run, float | None], Measures]] = {
 `course_measures` has the forgetting of each class as well, and ``idp_points``, which takes two runs, comes from
 `edgesim.analysis.static_pairs.pairs`.
 """
-_IN_ROUNDS = ("rounds_to_target", "rounds_to_stay", "rounds_to_own_peak", "best_round")
-_IN_SECONDS = ("seconds_to_target", "seconds_to_stay", "seconds_to_own_peak")
+IN_ROUNDS = ("rounds_to_target", "rounds_to_stay", "rounds_to_own_peak", "best_round")
+IN_SECONDS = ("seconds_to_target", "seconds_to_stay", "seconds_to_own_peak")
 """Measures that name a test, by its round or its instant."""
 _OF_TESTS = {*TO_TARGET, *TO_STAY, *_OF_COURSE, "final_accuracy", "final_macro_f1", *convergence.OF_ONE_FRAME}
 """Measures that are worked out of tests."""
@@ -107,9 +107,9 @@ def step(name: str, runs: Sequence[Run]) -> float:
 
     A run reaches its target between two tests, and counts from the later one. 0 for measures that name no test.
     """
-    if name not in _IN_ROUNDS + _IN_SECONDS:
+    if name not in IN_ROUNDS + IN_SECONDS:
         return 0.0
-    column = "round" if name in _IN_ROUNDS else "t_s"
+    column = "round" if name in IN_ROUNDS else "t_s"
     between = [np.diff(np.unique(run.tests[column].to_numpy(dtype=np.float64)), prepend=0.0) for run in runs]
     return float(np.median(np.concatenate(between)))
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis import convergence, metrics
+from edgesim.analysis.equal_time import unequal_time
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
@@ -142,6 +143,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
                 "they had taken by their last test; they are left out of intervals, savings and p."
             )
         notes.append("stays: from then on no test of the run is below the target.")
+        notes += unequal_time(study.finished)
     if "pairs" in summary and not (summary["pairs"] > 0).any() and set(summary["policy"]) != {study.reference}:
         notes.append(f"No comparison: no run of the reference policy {study.reference!r} reached the target.")
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]

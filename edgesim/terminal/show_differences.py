@@ -169,8 +169,8 @@ def restricted_note(table: pd.DataFrame) -> list[str]:
     return [
         "x1.8 (to 30), and the like: a run of some pair never reached the target, so that times are compared up to the "
         "shortest one to which all these runs were tested (30): the ratio of min(t, 30), by the paired t test of "
-        "logarithms. With five seeds it finds little: a ratio of 2.2 in a third of the studies, among seven "
-        "comparisons in next to none (docs/compare.md)."
+        "logarithms. With five seeds it finds little: a ratio of 2.2 in a fifth of the studies, among seven "
+        "comparisons in one of twenty (docs/compare.md)."
     ]
 
 

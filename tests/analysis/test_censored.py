@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.analysis.censored import Outcomes, known, common_end
+from edgesim.analysis.censored import Outcomes, common_end, known
 
 
 def outcomes(*times) -> Outcomes:

@@ -33,12 +33,12 @@ def test_the_sentence_and_the_files_say_the_same(study, tmp_path):
     status, output = edgesim("compare", study, "--metric", "rounds_to_target", "--by", "policy", *options)
     assert status == 0
     table = pd.read_csv(files[0])
-    facts = f"(difference -21.8, 95 % [-29, -14.6], p = {table['p_holm'][0]:.2g} corrected, n = 5; one spreads 3.8 times as much as "
-    facts += "the other)"
+    facts = f"(difference -21.8, 95 % [-29, -14.6], p = {table['p_holm'][0]:.2g} corrected, n = 5; one spreads 3.8 "
+    facts += "times as much as the other)"
     assert f"fedteddi needs fewer rounds than random {facts}." in output
     assert (
-        "the difference of oort and random in rounds_to_target is inconclusive with 5 seeds (ratio 1.12 of times up to 60,"
-        in output
+        "the difference of oort and random in rounds_to_target is inconclusive with 5 seeds (ratio 1.12 of times up to "
+        "60, " in output
     )
     assert "in 1 a run never reached the target; one spreads 6 times as much as the other); to detect a" in output
     assert "One choice spreads more than 3 times as much over seeds as the other in rounds_to_target of oort" in output

@@ -10,7 +10,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from edgesim.analysis.differences import differences, differences_table, summarise_differences
+from edgesim.analysis.measures import step as step_of
 from edgesim.analysis.pairing import Pairing
+from edgesim.analysis.runs import Run
 from edgesim.plots.differences import against, draw_differences
 from edgesim.terminal.show_differences import print_differences
 
@@ -264,3 +266,33 @@ def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(study, refer
     (study / "study.json").write_text(json.dumps(plan))
     again = differences_table(study, "delay_knowledge", reference)
     assert again.empty if reference == "reported" else set(again["pairs"]) == {2}
+
+
+def test_two_seeds_are_never_equivalent_and_three_that_are_a_round_apart_only_within_the_margin(tmp_path, study_writer):
+    """12 rounds against 11 in each seed: within a tenth, 1.1, by an interval of no width; but rounds are rounded."""
+    readings = []
+    for seeds, rounds in ((2, (12, 11)), (3, (12, 11)), (5, (12, 11)), (2, (44, 44)), (3, (44, 44))):
+        chosen = zip(("oort", "random"), rounds, strict=True)
+        runs = [({"policy": policy}, seed, "finished", accuracies(needed))
+                for policy, needed in chosen for seed in range(seeds)]  # fmt: skip
+        folder = study_writer(tmp_path / f"{rounds[0]}-{seeds}", runs)
+        table = summarise_differences(differences(folder, "policy", "random"))
+        readings.append(table.set_index("measure").loc["rounds_to_target", "reading"])
+    assert readings == ["inconclusive", "inconclusive", "more", "inconclusive", "equivalent"]
+
+
+def test_choices_are_not_equivalent_where_a_run_never_reached_the_target(tmp_path, study_writer):
+    runs = [({"policy": policy}, seed, "finished", [0.6] * 30 if seed == 0 else accuracies(20))
+            for policy in ("oort", "random") for seed in range(6)]  # fmt: skip
+    table = summarise_differences(differences(study_writer(tmp_path / "study", runs), "policy", "random"))
+    (row,) = table[table["measure"] == "rounds_to_target"].to_dict("records")
+    assert (row["never"], row["ratio"], row["reading"]) == (1, 1.0, "inconclusive")
+
+
+@pytest.mark.parametrize(("every", "step"), [(1, 1.0), (5, 5.0)])
+def test_rounds_and_seconds_to_a_target_come_in_steps_of_the_tests(tmp_path, run_writer, every, step):
+    """Tests of every fifth round of 2 s."""
+    path = [0.6 if round % every == 0 else None for round in range(1, 31)]
+    run = Run(run_writer(tmp_path / "run", path), {}, 0)
+    names = ("rounds_to_target", "seconds_to_target", "joules_to_target", "final_accuracy")
+    assert [step_of(name, [run]) for name in names] == [step, 2 * step, 0.0, 0.0]

@@ -10,6 +10,7 @@ import time
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
@@ -23,8 +24,9 @@ from edgesim.cli import app
 from edgesim.errors import EdgesimError
 from edgesim.runs.lease import leased
 from edgesim.runs.processes import Stopped
-from edgesim.runs.records import read_run
+from edgesim.runs.records import read_config, read_run, read_table
 from edgesim.studies.ledger import read_ledger
+from edgesim.tuning.findings import answers_of
 from edgesim.tuning.task import make_task
 
 TIMING = {"rounds": 16, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
@@ -198,6 +200,83 @@ def test_a_target_that_no_trial_reaches_is_said_so_with_bounds_instead_of_times(
     assert found.trials["seconds_to_target"].isna().all()
     assert found.trials["seconds_to_target_bound"].notna().all()
     assert not found.trials["counts"].any()
+
+
+FIXED_ROUNDS = {
+    "rounds": 6,
+    "data": {"partition": "dirichlet"},
+    "learning": {"pretrain": False, "lr": 0.1},
+    "round": {"payload_bits": 1e7},
+}
+
+
+def test_an_objective_in_seconds_gives_all_cells_the_same_time_and_ends_runs_at_the_target(tmp_path, capsys):
+    """In six rounds of 0.5 s no run gets there; in as many seconds as six rounds of 2 s take, those are the sooner."""
+    knobs = {"round.tmax_s": [0.5, 2.0]}
+    found = tuned(tmp_path / "out", FIXED_ROUNDS, knobs, ("seconds-to-target",), trials=2, target=0.5)
+    told = capsys.readouterr().out
+    assert "stop_at_s = 12 (6 rounds x 2 s, the longest deadline), in place of rounds, and end when they reach" in told
+    assert sorted(found.trials["tmax_s"]) == [0.5, 2.0]
+    assert found.trials["counts"].all()
+    assert "widen it" not in " ".join(found.answers)
+    for folder in sorted((tmp_path / "out").glob("tmax*")):
+        config, rounds = read_config(folder), read_table(folder, "rounds")
+        assert (config["stop_at_s"], config["stop_at_accuracy"], "rounds" in config) == (12.0, 0.5, False)
+        tested = rounds["test_accuracy"]
+        assert tested.iloc[-1] >= 0.5 > tested.iloc[:-1].max()
+        assert read_run(folder)["reason"].startswith("stop_at_accuracy = 0.5, the last test has")
+    short = found.trials.set_index("tmax_s")["seconds_to_target"]
+    assert short[0.5] > 6 * 0.5
+
+
+@pytest.mark.parametrize(
+    ("base", "objectives", "changed"),
+    [
+        (FIXED_ROUNDS, ["seconds-to-target", "joules-to-target"], {"stop_at_s": 12.0, "stop_at_accuracy": 0.5}),
+        (FIXED_ROUNDS, ["seconds-to-stay"], {"stop_at_s": 12.0}),
+        (FIXED_ROUNDS, ["seconds-to-target", "final-accuracy"], {"stop_at_s": 12.0}),
+        (FIXED_ROUNDS | {"stop_at_s": 7.0}, ["seconds-to-target"], {"stop_at_s": 7.0, "stop_at_accuracy": 0.5}),
+        (FIXED_ROUNDS, ["rounds-to-target", "simulated-s"], {"rounds": 6}),
+        (LEARNING, ["seconds-to-target"], {"stop_at_s": 8}),
+        ({"rounds": [3, 3]}, ["seconds-to-target"], {"rounds": [3, 3]}),
+    ],
+)
+def test_only_fixed_rounds_of_one_frame_are_replaced_and_only_where_seconds_to_the_target_are_sought(
+    base, objectives, changed
+):
+    task = make_task(base, {"round.tmax_s": (0.5, 2.0)}, objectives, 0.5, 1, 0)
+    ends = {key: task.base[key] for key in ("rounds", "stop_at_s", "stop_at_accuracy") if key in task.base}
+    assert ends == changed
+    assert {key: value for key, value in task.base.items() if key not in ends} == {
+        key: value for key, value in base.items() if key not in ("rounds", "stop_at_s")
+    }
+
+
+def test_a_cell_that_was_cut_off_before_the_best_ones_time_is_named():
+    """Frames have fixed rounds: two of three runs of 0.5 s were tested until 3 s, and the best takes 4."""
+    task = make_task({"rounds": [3, 3]}, {"round.tmax_s": [0.5, 1.0, 2.0]}, ["seconds-to-target"], 0.75, 3, 0)
+    assert "have less time" in task.equal_time
+    row = {"seeds": 3, "left_out": 0, "seconds_to_target_low": 3.0}
+    summary = pd.DataFrame(
+        [
+            row | {"tmax_s": 0.5, "not_reached": 2, "seconds_to_target": 2.5, "seconds_to_target_bound": 2.8},
+            row | {"tmax_s": 1.0, "not_reached": 1, "seconds_to_target": 6.0, "seconds_to_target_bound": 5.9},
+            row | {"tmax_s": 2.0, "not_reached": 0, "seconds_to_target": 4.0, "seconds_to_target_bound": np.nan},
+        ]
+    ).assign(seconds_to_target_high=5.0)
+    answers = answers_of(task, summary, summary.tail(1), pd.DataFrame())
+    assert answers[0].startswith("Least seconds to target (mean ± 95 %): Tmax = 2 s, 4 ± 1 s")
+    assert answers[1] == (
+        "Cut off before the best one's seconds to target, and perhaps better: Tmax = 0.5 s (> 2.8 s (1 of 3)); give "
+        "runs more time."
+    )
+    assert len(answers) == 2
+
+
+def test_of_two_values_none_is_called_an_edge_and_of_three_the_ends_are(tmp_path):
+    for tmax_s, is_edge in (([0.4, 0.8], False), ([0.4, 0.8, 1.6], True)):
+        found = tuned(tmp_path / str(len(tmax_s)), knobs={"round.tmax_s": tmax_s}, objectives=("simulated-s",))
+        assert ("that is the edge of round.tmax_s, widen it" in found.answers[0]) == is_edge
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,50 @@
+"""A run that ends when its model is good enough."""
+
+import pytest
+
+from edgesim import simulation
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.runs.records import read_run, read_table
+
+CONFIG = {
+    "rounds": 12,
+    "data": {"partition": "dirichlet"},
+    "learning": {"pretrain": False},
+    "round": {"tmax_s": 0.8, "payload_bits": 1e7},
+}
+ROUNDS = {"synchronous": {}, "buffered": {"protocol": "buffered", "admission": "count", "count": 4}}
+
+
+def run(folder, protocol, rounds=12, **ends):
+    values = CONFIG | {"rounds": rounds, "round": CONFIG["round"] | ROUNDS[protocol]} | ends
+    assert simulation.run(parse(values, "test"), folder).status == "finished"
+    return read_table(folder, "rounds")
+
+
+@pytest.mark.parametrize("protocol", ROUNDS)
+def test_the_run_ends_behind_the_first_test_at_the_accuracy_and_is_the_same_until_then(tmp_path, protocol):
+    whole = run(tmp_path / "whole", protocol)
+    accuracy = float(whole["test_accuracy"].iloc[:4].max())
+    last = int((whole["test_accuracy"] >= accuracy).argmax())
+    cut = run(tmp_path / "cut", protocol, stop_at_accuracy=accuracy)
+    assert len(cut) == last + 1 < len(whole)
+    assert cut["test_accuracy"].tolist() == whole["test_accuracy"].tolist()[: last + 1]
+    assert read_run(tmp_path / "cut")["reason"].startswith(f"stop_at_accuracy = {accuracy:g}, the last test has")
+    # With more rounds it stays at its end.
+    assert (
+        run(tmp_path / "cut", protocol, rounds=15, stop_at_accuracy=accuracy)["round"].tolist() == cut["round"].tolist()
+    )
+
+
+def test_an_accuracy_that_is_never_reached_changes_nothing(tmp_path):
+    whole, sought = (
+        run(tmp_path / "whole", "synchronous", 3),
+        run(tmp_path / "s", "synchronous", 3, stop_at_accuracy=1.0),
+    )
+    assert sought.equals(whole)
+
+
+def test_without_training_there_is_no_accuracy_to_stop_at():
+    with pytest.raises(EdgesimError, match="stop_at_accuracy needs tests"):
+        parse({"learning": {"training": "none"}, "stop_at_accuracy": 0.5}, "test")
