@@ -1,5 +1,6 @@
 """Which of several paired comparisons are significant, all of them judged together."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,7 +80,7 @@ class Sides:
         logarithm of a time t errs by that over t.
         """
         if not (self.never and self.step):
-            return self.step / np.sqrt(6)
+            return self.step / math.sqrt(6)
         return self.step * float(np.sqrt(np.mean([1 / times**2 for times in self.times]) / 6))
 
     @property
