@@ -87,17 +87,21 @@ def _print(made: edgesim.Compared, headings: list[str], rows: list[list[str]]) -
     if made.variances:
         console.print(SHARED_SEEDS, highlight=False)
     tests = int(made.table["alpha"].notna().sum())
-    for note in [*_notes(made.table, tests), *made.notes]:
+    places = dict.fromkeys(name for one in made.found for name in _varying(made, one.pairing.place))
+    for note in [*_notes(made.table, tests, [*places, "choice", "against"]), *made.notes]:
         console.print(note, highlight=False)
 
 
-def _notes(table: pd.DataFrame, tests: int) -> list[str]:
-    """How the table is to be read: its columns, where runs never reached the target, and what is to be doubted."""
+def _notes(table: pd.DataFrame, tests: int, names: list[str]) -> list[str]:
+    """How the table is to be read: its columns, where runs never reached the target, and what is to be doubted.
+
+    ``names`` are the columns that name a comparison.
+    """
     exact = (
         f"Wilcoxon p: of n seeds it cannot go below 2^(1 - n); below 0.05 among {tests} comparison{'s'[: tests != 1]} "
         f"it takes {seeds_for_exact(tests)} seeds."
     )
-    return [_NOTES, *([exact] if tests else []), *restricted_note(table), *spreads_note(table, ["choice", "against"])]
+    return [_NOTES, *([exact] if tests else []), *restricted_note(table), *spreads_note(table, names)]
 
 
 def _varying(made: edgesim.Compared, place: Any) -> dict[str, Any]:
