@@ -269,7 +269,7 @@ def test_bad_input_is_one_line(any_run, study, tmp_path):
     assert "no run of the study is finished" in refusal(unfinished)
 
 
-def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path):
+def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path, studies_here):
     """Its folder is as `edgesim.study` leaves it, not one that a test wrote."""
     base = {"rounds": 3, "devices": {"count": 4}, "data": {"dataset": "none"}, "learning": {"training": "none"}}
     base["round"] = {"payload_bits": 1e6}
