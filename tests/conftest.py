@@ -37,9 +37,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
-def pytest_collection_finish():
-    """What is loaded by now stays; each collection of garbage would look through it again, for a third of a second."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is loaded here stays; to look through it for garbage, now and later, would take seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # A busy machine is no bug; the same examples everywhere make a red run reproducible.
