@@ -2,7 +2,7 @@
 
 import json
 import re
-import subprocess
+import runpy
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -151,10 +151,14 @@ def test_a_command_that_needs_words_and_has_none_shows_its_help(config):
 
 
 @pytest.mark.parametrize("module", ["edgesim", "edgesim.entry"])
-def test_the_command_runs_as_a_module(config, module):
-    command = [sys.executable, "-m", module, "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, f"edgesim {metadata.version('edgesim')}\n"), done.stderr
+def test_the_command_runs_as_a_module(module, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["edgesim", "--version"])
+    # As in a new process, into which nothing has loaded the module yet.
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    assert not end.value.code
+    assert capsys.readouterr().out == f"edgesim {metadata.version('edgesim')}\n"
 
 
 @pytest.mark.parametrize(

@@ -320,7 +320,7 @@ def test_metrics_are_columns_of_the_summary_and_compared(own):
     assert told["difference"] == pytest.approx(np.mean(expected[2:]) - np.mean(expected[:2]))
 
 
-def test_a_metric_that_is_undefined_is_null_with_its_reason(own, capsys):
+def test_a_metric_that_is_undefined_is_null_with_its_reason(own, capsys, studies_here):
     Path("own_metric.py").write_text(OWN_METRIC.replace("return ANSWER", UNDEFINED))
     settings = LEARNS | {"evaluation.metrics": {"own_metric.Own": {}, "worst-class": {}}, "evaluation.samples": 40}
     axes = {"selection.policy": ["random", "best-channel"]}

@@ -319,7 +319,7 @@ def test_a_failing_run_is_reported_and_the_others_finish(tmp_path):
     # Nobody meets 0.01 s.
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 1.0]}, [0]))
     with (tmp_path / "log").open("w") as log:
-        endings = run_study(study, tmp_path / "study", jobs=2, console=Console(file=log, width=300))
+        endings = run_study(study, tmp_path / "study", jobs=1, console=Console(file=log, width=300))
     assert {name: ending.status for name, ending in endings.items()} == {
         "tmax0.01-s0": "failed",
         "tmax1-s0": "finished",

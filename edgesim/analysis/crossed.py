@@ -7,7 +7,7 @@ import pandas as pd
 from edgesim.analysis.censored import known
 from edgesim.analysis.differences import summarise_differences
 from edgesim.analysis.judgement import Sides, judge
-from edgesim.analysis.measures import measure
+from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import comparisons, pairings
 from edgesim.analysis.runs import Study
 from edgesim.analysis.variance import analyse
@@ -33,10 +33,11 @@ class Crossed(NamedTuple):
 def cross(study: Study, first: tuple[str, str], second: tuple[str, str], name: str) -> Crossed:
     """Compare the finished runs of a study by two knobs, each given with its reference, in the measure ``name``.
 
-    Seeds of which a combination of the two is missing have no spread; every run must have the measure.
+    Seeds of which a combination of the two is missing have no spread; every run must have the measure, as `outcomes`
+    demands.
     """
     runs = study.finished
-    of = {run.folder: measure(run, study.target) for run in runs}
+    of = outcomes(runs, [name], study.target)
     found, compared = [], []
     for knob, reference in (first, second):
         of_knob = comparisons(pairings(runs, knob, reference), [name], lambda run: of[run.folder])

@@ -42,8 +42,11 @@ def like_the_last(tested: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
     ``metrics``). Their number only grows, and a newcomer moves the mean without any learning, so that a test of fewer
     models can be no best of the run.
     """
-    models = tested["round"].map(metrics[metrics["name"] == "models_tested"].set_index("round")["value"]).fillna(0)
-    return tested[models == models.iloc[-1]] if len(tested) else tested
+    counted = metrics[metrics["name"] == "models_tested"]
+    if tested.empty or counted.empty:
+        return tested
+    models = tested["round"].map(counted.set_index("round")["value"]).fillna(0)
+    return tested[models == models.iloc[-1]]
 
 
 def tests(rounds: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:

@@ -37,7 +37,7 @@ def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) ->
     found |= {pair.run.folder: {_IDP: pair.idp_points} for pair in paired}
     static = {pair.static.folder for pair in paired}
     for run in runs:
-        found[run.folder] |= _of(run, names, target)
+        found[run.folder] |= outcome(run, names, target)
     for name in names:
         lacking = [run for run in runs if not {name, f"{name}_bound"} & found[run.folder].keys()]
         lacking = [run for run in lacking if name != _IDP or run.folder not in static]
@@ -54,8 +54,12 @@ def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) ->
     return found
 
 
-def _of(run: Run, names: Sequence[str], target: float | None) -> Measures:
-    """Those of the measures that a run has; each group of them is worked out only if one of it is asked for."""
+def outcome(run: Run, names: Sequence[str], target: float | None) -> Measures:
+    """Those of the named measures that a run has, named as for `outcomes`.
+
+    Each group of them is worked out only if one of it is asked for. Raises `EdgesimError` for a target that is not
+    above the run's start accuracy, where one of its measures is asked for.
+    """
     wanted = set(names)
     by_class = any(name.startswith(BY_CLASS) for name in names)
     values: Measures = {}

@@ -5,6 +5,7 @@ names that are given here (``over``, ``series`` and ``chosen`` in ``charts.js``)
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -144,8 +145,9 @@ def waste_chart(series: Sequence[Series]) -> Item:
     return _item(plot, "waste")
 
 
+@cache
 def run_charts() -> dict[str, Item]:
-    """The charts of the chosen run, still empty: its cell, its rounds and its work."""
+    """The charts of the chosen run, still empty: its cell, its rounds and its work; the same for every page."""
     made: dict[str, Callable[[], figure]] = {"cell": _cell, "counts": _counts, "work": _work}
     return {name: _item(make(), name) for name, make in made.items()}
 

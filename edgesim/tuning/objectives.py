@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.analysis.measures import TO_STAY, TO_TARGET, measure
+from edgesim.analysis.measures import TO_STAY, TO_TARGET
+from edgesim.analysis.outcomes import outcome
 from edgesim.analysis.runs import Run
 from edgesim.errors import EdgesimError
 from edgesim.registry import did_you_mean
@@ -92,7 +93,7 @@ def find_objectives(names: Sequence[str], target: float | None) -> list[Objectiv
 
 def seen(runs: Sequence[Run], objectives: Sequence[Objective], target: float | None) -> Seen:
     """What runs, finished or not, have of the objectives; raises `EdgesimError` where one has nothing of one."""
-    found = [measure(run, target) for run in runs]
+    found = [outcome(run, [objective.measure for objective in objectives], target) for run in runs]
     values = []
     for objective in objectives:
         names = (objective.measure, f"{objective.measure}_bound")

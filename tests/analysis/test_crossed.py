@@ -20,20 +20,29 @@ def accuracies(of_policy, of_server) -> np.ndarray:
     return 0.6 + np.array(of_policy)[:, None, None] + np.array(of_server)[None, :, None] + noise
 
 
-def crossed(folder, study_writer, values):
+def crossed(folder, study_writer, values, runs_of=lambda policy: SEEDS):
     runs = [
-        ({"policy": policy, "server": server}, seed, "finished", [values[i, j, seed]] * 5)
+        ({"policy": policy, "server": server}, seed, "finished", [values[i, j, seed]] * 2)
         for i, policy in enumerate(POLICIES)
         for j, server in enumerate(SERVERS)
-        for seed in range(SEEDS)
+        for seed in range(runs_of(policy))
     ]
     study = read_study(study_writer(folder, runs, target=None))
     return cross(study, ("policy", "random"), ("server", "own"), "final_accuracy")
 
 
-def test_comparisons_of_both_knobs_are_corrected_together(tmp_path, study_writer):
-    values = accuracies((0.0, 0.012, 0.1), (0.0, 0.02))
-    found = crossed(tmp_path / "study", study_writer, values)
+@pytest.fixture(scope="module")
+def values():
+    """Policies matter more than servers."""
+    return accuracies((0.0, 0.012, 0.1), (0.0, 0.02))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory, study_writer, values):
+    return crossed(tmp_path_factory.mktemp("crossed") / "study", study_writer, values)
+
+
+def test_comparisons_of_both_knobs_are_corrected_together(found, values):
     table = found.differences
     assert table["compared"].tolist() == ["policy"] * 4 + ["server"] * 3
     assert table["against"].tolist() == ["random"] * 4 + ["own"] * 3
@@ -43,9 +52,7 @@ def test_comparisons_of_both_knobs_are_corrected_together(tmp_path, study_writer
     assert table["p_holm"].min() == pytest.approx(7 * min(by_hand))
 
 
-def test_the_knob_whose_values_differ_more_in_each_seed_matters_more(tmp_path, study_writer):
-    values = accuracies((0.0, 0.012, 0.1), (0.0, 0.02))
-    found = crossed(tmp_path / "study", study_writer, values)
+def test_the_knob_whose_values_differ_more_in_each_seed_matters_more(found, values, tmp_path, study_writer):
     policies, servers = values.mean(axis=1).std(axis=0, ddof=1), values.mean(axis=0).std(axis=0, ddof=1)
     assert found.spreads["policy"].tolist() == pytest.approx(policies.tolist())
     assert found.spreads["server"].tolist() == pytest.approx(servers.tolist())
@@ -58,21 +65,12 @@ def test_the_knob_whose_values_differ_more_in_each_seed_matters_more(tmp_path, s
     assert "which matters more cannot be told" in answer(neither)
 
 
-def test_a_seed_without_all_combinations_has_no_spread(tmp_path, study_writer):
-    values = accuracies((0.0, 0.012, 0.1), (0.0, 0.02))
-    runs = [
-        ({"policy": policy, "server": server}, seed, "finished", [values[i, j, seed]] * 5)
-        for i, policy in enumerate(POLICIES)
-        for j, server in enumerate(SERVERS)
-        for seed in range(SEEDS - (policy == "oort"))
-    ]
-    study = read_study(study_writer(tmp_path / "study", runs, target=None))
-    found = cross(study, ("policy", "random"), ("server", "own"), "final_accuracy")
+def test_a_seed_without_all_combinations_has_no_spread(values, tmp_path, study_writer):
+    found = crossed(tmp_path / "study", study_writer, values, lambda policy: SEEDS - (policy == "oort"))
     assert found.spreads["seed"].tolist() == list(range(SEEDS - 1))
 
 
-def test_the_tables_say_what_was_found(tmp_path, study_writer):
-    found = crossed(tmp_path / "study", study_writer, accuracies((0.0, 0.012, 0.1), (0.0, 0.02)))
+def test_the_tables_say_what_was_found(found):
     console = Console(file=io.StringIO(), width=160)
     print_crossed(found, console)
     said = console.file.getvalue()

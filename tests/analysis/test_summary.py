@@ -1,5 +1,7 @@
 import json
 import math
+import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -21,15 +23,21 @@ def knobs(policy: str, tmax_s: float = 0.8) -> dict[str, str | float]:
     return {"policy": policy, "tmax_s": tmax_s}
 
 
-@pytest.fixture
-def study(tmp_path, study_writer):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, study_writer):
     """Random takes 8, 6 and 10 rounds, FedTeddi 4 and 5 (and a failed seed), Fed-CBS never gets there."""
     runs = [(knobs("random"), seed, "finished", reaches_in(n)) for seed, n in enumerate((8, 6, 10))]
     runs += [(knobs("fedteddi"), seed, "finished", reaches_in(n)) for seed, n in enumerate((4, 5))]
     runs += [(knobs("fedteddi"), 2, "failed", [])]
     runs += [(knobs("fed-cbs"), seed, "finished", [MIDDLE] * 10) for seed in range(3)]
     runs += [(knobs("fedteddi", 1.2), 0, "running", [])]
-    return study_writer(tmp_path / "study", runs)
+    return study_writer(tmp_path_factory.mktemp("written") / "study", runs)
+
+
+@pytest.fixture
+def study(written, tmp_path):
+    """A copy, which a test may change."""
+    return Path(shutil.copytree(written, tmp_path / "study"))
 
 
 def row(summary: pd.DataFrame, policy: str, tmax_s: float = 0.8) -> pd.Series:

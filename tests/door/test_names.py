@@ -1,10 +1,10 @@
 """Lists of names: what they hold can be named, and one place knows them all."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -114,15 +114,13 @@ def test_dir_and_all_are_the_public_names():
         edgesim.nothing  # noqa: B018
 
 
-def test_importing_takes_less_than_a_third_of_a_second_and_no_torch():
+def test_importing_takes_less_than_a_third_of_a_second_of_a_processor_and_no_torch():
     code = "import sys, edgesim; dir(edgesim); print('torch' in sys.modules, 'pandas' in sys.modules)"
-    took_s = []
-    for _ in range(3):
-        started = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        took_s.append(time.perf_counter() - started)
+    before = os.times()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    after = os.times()
     assert done.stdout.split() == ["False", "False"]
-    assert min(took_s) < 0.3
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.3
 
 
 @pytest.mark.slow

@@ -139,35 +139,41 @@ def test_every_devices_charge_is_what_its_rows_and_the_charger_say(tmp_path, sec
     start_j = SMALL["battery_j"] * Streams(5).uniform("battery", everyone)
     found = metrics[metrics["name"] == "battery_j"].pivot(index="round", columns="key", values="value")
     availability = simulation.make_world(settings, Streams(5)).availability
+    of_devices = by_device(acts)
     for row in rounds.itertuples():
-        charge_j = charges_at(row.t_end_s, acts, start_j)
+        charge_j = charges_at(row.t_end_s, of_devices, start_j)
         assert found.loc[row.round, "mean"] == pytest.approx(np.mean(charge_j), rel=1e-9)
         assert found.loc[row.round, "least"] == pytest.approx(min(charge_j), abs=1e-9)
-        enough = charges_at(row.t_start_s, acts, start_j) >= 0.3 * SMALL["battery_j"] * (1 - 1e-12)
+        enough = charges_at(row.t_start_s, of_devices, start_j) >= 0.3 * SMALL["battery_j"] * (1 - 1e-12)
         sending = acts[(acts["t_start_s"] < row.t_start_s) & (acts["t_end_s"] > row.t_start_s)]["device"]
         there = enough & availability.available(everyone, row.t_start_s) & ~np.isin(everyone, sending)
         assert row.candidates == there.sum()
 
 
-def charges_at(t_s: float, acts: pd.DataFrame, start_j: np.ndarray) -> np.ndarray:
-    """Charges of all devices at an instant, from the rows of ``activities`` and the charges at t = 0."""
-    begun = acts[acts["t_start_s"] < t_s]
-    capacity_j, recharge_w = SMALL["battery_j"], SMALL["recharge_w"]
-    return np.array(
-        [charge(begun[begun["device"] == n], start_j[n], capacity_j, recharge_w, t_s) for n in range(len(start_j))]
-    )
+def by_device(acts: pd.DataFrame) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Starts, ends and powers of each device's rows of ``activities``, in order of time."""
+    found = []
+    for device in range(30):
+        rows = acts[acts["device"] == device].sort_values("t_start_s")
+        begin_s, end_s = rows["t_start_s"].to_numpy(), rows["t_end_s"].to_numpy()
+        found.append((begin_s, end_s, rows["energy_j"].to_numpy() / (end_s - begin_s)))
+    return found
 
 
-def charge(rows: pd.DataFrame, start_j: float, capacity_j: float, recharge_w: float, end_s: float) -> float:
+def charges_at(t_s: float, of_devices: list[tuple[np.ndarray, np.ndarray, np.ndarray]], start_j: np.ndarray):
+    """Charges of all devices at an instant, from `by_device` and the charges at t = 0."""
+    return np.array([charge(*rows, start_j[n], t_s) for n, rows in enumerate(of_devices)])
+
+
+def charge(begin_s: np.ndarray, end_s: np.ndarray, power_w: np.ndarray, start_j: float, t_s: float) -> float:
     """Charge of one device by the reflection formula: what it would be without a lid, less what ran over."""
-    rows = rows.sort_values("t_start_s")
-    length_s = rows["t_end_s"] - rows["t_start_s"]
-    power_w = rows["energy_j"] / length_s
-    cut_s = np.minimum(rows["t_end_s"], end_s)
-    spent_j = np.concatenate([[0.0], np.cumsum(power_w * (cut_s - rows["t_start_s"]))])
-    begins = start_j + recharge_w * rows["t_start_s"].to_numpy() - spent_j[:-1]
-    ends = start_j + recharge_w * cut_s.to_numpy() - spent_j[1:]
-    last = start_j + recharge_w * end_s - spent_j[-1]
+    begun = begin_s < t_s
+    begin_s, cut_s = begin_s[begun], np.minimum(end_s[begun], t_s)
+    capacity_j, recharge_w = SMALL["battery_j"], SMALL["recharge_w"]
+    spent_j = np.concatenate([[0.0], np.cumsum(power_w[begun] * (cut_s - begin_s))])
+    begins = start_j + recharge_w * begin_s - spent_j[:-1]
+    ends = start_j + recharge_w * cut_s - spent_j[1:]
+    last = start_j + recharge_w * t_s - spent_j[-1]
     return last - max(0.0, max([start_j, last, *begins, *ends]) - capacity_j)
 
 

@@ -76,20 +76,22 @@ LAWS = [
     {"model": "arrival", "at_start": 2, "join_every_rounds": 3, "leave_after_rounds": 20},
     {"model": "round_robin", "turn_rounds": 3},
 ]
+ROUNDS = 24
+"""Two days of the sun, and some rounds behind the first that loses a device."""
 OTHER_ALGORITHMS = [{"name": name} for name in ALGORITHMS if name not in ("fedavg", "safa")]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: "-".join(map(str, law.values()))[:40])
 def test_every_algorithm_and_protocol_detail_of_a_seed_meets_the_same_matrix(tmp_path, law):
     """All algorithms that of a chain, where one draw too many would move all later ones, and some that of each law."""
-    expected, _, table = run(tmp_path / "fedavg", law)
+    expected, _, table = run(tmp_path / "fedavg", law, ROUNDS)
     for number, algorithm in enumerate(OTHER_ALGORITHMS if law["model"] == "markov" else OTHER_ALGORITHMS[::6]):
         data = "digits" if ALGORITHMS[algorithm["name"]].public_images == "devices" else "none"
-        found, _, _ = run(tmp_path / str(number), law, algorithm=algorithm, data=data)
+        found, _, _ = run(tmp_path / str(number), law, ROUNDS, algorithm=algorithm, data=data)
         assert np.array_equal(found, expected), algorithm
     # Rounds that close at another instant each, and other payloads, change nothing by rounds.
     for number, knobs in enumerate((CLOSE, {"payload_bits": 3e5}, {"download_s": 0.1})):
-        found, _, other = run(tmp_path / f"knobs-{number}", law, **knobs)
+        found, _, other = run(tmp_path / f"knobs-{number}", law, ROUNDS, **knobs)
         assert np.array_equal(found, expected), knobs
         assert other["t_end_s"].iloc[-1] != table["t_end_s"].iloc[-1]
 

@@ -94,7 +94,8 @@ def test_a_device_is_at_one_task_at_a_time_and_only_while_it_is_there(protocol, 
     periods = pd.DataFrame({"device": range(8), "start_s": 0.5 * np.arange(8), "end_s": 0.5 * np.arange(8) + 6.0})
     periods.to_csv("there.csv", index=False)
     there = {"model": "table", "file": "there.csv", "after_end": "absent"}
-    acts = tables(play(protocol, availability=there, rounds=300, stop_at_s=12.0))["activities"]
+    timed = {"training": "none"}
+    acts = tables(play(protocol, availability=there, rounds=300, stop_at_s=12.0, learning=timed))["activities"]
     acts = acts[acts["t_end_s"] > acts["t_start_s"]].sort_values(["device", "t_start_s"])
     assert set(acts["device"]) == set(range(8))
     for device, rows in acts.groupby("device"):

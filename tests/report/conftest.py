@@ -14,6 +14,7 @@ import pytest
 
 from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.report.report import report_html
 
 TIMING = {"training": "none"}
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -111,3 +112,14 @@ def any_run(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / request.param
     simulation.run(parse({"seed": 4, **CONFIGS[request.param]}, "test"), folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def any_html(any_run) -> str:
+    """The page of a run of each kind, as a text."""
+    return report_html(any_run)
+
+
+@pytest.fixture(scope="session")
+def any_page(any_html) -> Page:
+    return Page(any_html)

@@ -91,28 +91,25 @@ def bokeh_columns(item) -> list[dict[str, list]]:
     return found
 
 
-def test_the_page_needs_nothing_but_itself(any_run, page_of):
-    html = report_html(any_run)
-    page = page_of(html)
-    assert all(link.startswith(("#", "data:")) for link in page.links), page.links
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+def test_the_page_needs_nothing_but_itself(any_html, any_page):
+    assert all(link.startswith(("#", "data:")) for link in any_page.links), any_page.links
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', any_html)
     assert policy is not None
     assert policy[1].startswith("default-src 'none'")
     assert "http" not in policy[1]
 
 
-def test_the_pages_tables_are_those_of_edgesim_show(any_run, page_of):
-    page = page_of(report_html(any_run))
+def test_the_pages_tables_are_those_of_edgesim_show(any_run, any_page):
     shown = CliRunner().invoke(app, ["show", str(any_run)], env={"COLUMNS": "200"}).output
-    facts = {name: values[0] for name, values in cells(page, "status").items()}
+    facts = {name: values[0] for name, values in cells(any_page, "status").items()}
     for name in ("rounds", "arrived", "bits up", "energy", "simulated time"):
         assert re.search(rf"{name} +│ {re.escape(facts[name])} ", shown), (name, facts[name])
-    useful = cells(page, "useful")["useful"]
+    useful = cells(any_page, "useful")["useful"]
     assert re.search(rf"useful +{' +'.join(map(re.escape, useful))}", shown)
 
 
-def test_what_the_pictures_are_drawn_from_is_in_the_tables(any_run, page_of, decoded):
-    (run,) = page_of(report_html(any_run)).data["runs"]
+def test_what_the_pictures_are_drawn_from_is_in_the_tables(any_run, any_page, decoded):
+    (run,) = any_page.data["runs"]
     (read,) = runs_of([any_run])
     rounds, activities, updates = (read_table(any_run, name) for name in ("rounds", "activities", "updates"))
     assert decoded(run["rounds"]["number"]).tolist() == rounds["round"].tolist()
@@ -133,12 +130,11 @@ def test_what_the_pictures_are_drawn_from_is_in_the_tables(any_run, page_of, dec
             assert decoded(of_kind).sum() == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_page_says_what_was_run_and_how_to_run_it_again(any_run, page_of):
-    page = page_of(report_html(any_run))
-    assert f"edgesim run {any_run / 'config.toml'} --out NEW_FOLDER" in page.written
-    assert (any_run / "config.toml").read_text().split("[", 1)[0].strip() in page.written
-    assert "payload_bits = " in page.written
-    assert json.loads((any_run / "run.json").read_text())["platform"] in page.written
+def test_the_page_says_what_was_run_and_how_to_run_it_again(any_run, any_page):
+    assert f"edgesim run {any_run / 'config.toml'} --out NEW_FOLDER" in any_page.written
+    assert (any_run / "config.toml").read_text().split("[", 1)[0].strip() in any_page.written
+    assert "payload_bits = " in any_page.written
+    assert json.loads((any_run / "run.json").read_text())["platform"] in any_page.written
 
 
 def test_a_studys_curves_are_means_with_t_intervals(study, study_page):
@@ -273,7 +269,7 @@ def test_bad_input_is_one_line(any_run, study, tmp_path):
     assert "no run of the study is finished" in refusal(unfinished)
 
 
-def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path):
+def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path, studies_here):
     """Its folder is as `edgesim.study` leaves it, not one that a test wrote."""
     base = {"rounds": 3, "devices": {"count": 4}, "data": {"dataset": "none"}, "learning": {"training": "none"}}
     base["round"] = {"payload_bits": 1e6}

@@ -14,7 +14,7 @@ def policy():
 
 
 def test_every_permutation_of_three_candidates_is_equally_frequent(policy, knowledge_of, view_of):
-    knowledge, rounds = knowledge_of(np.ones((3, 2), dtype=int)), 3000
+    knowledge, rounds = knowledge_of(np.ones((3, 2), dtype=int)), 1500
     seen = Counter(tuple(next(policy.choose(view_of(knowledge, round=k))).tolist()) for k in range(1, rounds + 1))
     error = np.sqrt(rounds * (1 / 6) * (5 / 6))
     assert all(abs(seen[order] - rounds / 6) < 4 * error for order in permutations(range(3)))

@@ -17,7 +17,7 @@ from edgesim.traces.models import make_availability, resolve_options
 END_S = 97.3
 MODELS = {
     "round_robin": {"turn_s": 4.0, "overlap_s": 1.0},
-    "renewal": {"sessions_per_week": 90_000.0, "online_share": 0.5, "rhythm": 0.0, "length_s": 300.0},
+    "renewal": {"sessions_per_week": 12_000.0, "online_share": 0.5, "rhythm": 0.0, "length_s": 300.0},
     "markov": {"slot_s": 1.5},
     "bernoulli": {"slots": "rounds", "probability": 0.6},
     "always": {},
