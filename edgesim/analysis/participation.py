@@ -65,6 +65,8 @@ def instability(accuracies: ArrayLike, window: tuple[int, int] | None = None, de
 
     ``window`` as from `instability_window`, which is the default. Raises `EdgesimError` unless the window lies within
     the rounds and has at least ``degree`` + 2 of them.
+
+    It has twelve decimals: what rounding leaves of equal distances would count as a difference between runs.
     """
     psi = np.asarray(accuracies, dtype=np.float64)
     after, last = instability_window(psi.size) if window is None else window
@@ -74,7 +76,8 @@ def instability(accuracies: ArrayLike, window: tuple[int, int] | None = None, de
             f"{after + 1} to {last})"
         )
     part, rounds = psi[after:last], np.arange(after + 1, last + 1)
-    return float(np.abs(np.polynomial.Polynomial.fit(rounds, part, degree)(rounds) - part).mean())
+    distances = np.abs(np.polynomial.Polynomial.fit(rounds, part, degree)(rounds) - part)
+    return round(float(distances.mean()), 12)
 
 
 def forgetting(by_class: ArrayLike) -> Floats:

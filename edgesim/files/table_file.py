@@ -115,7 +115,10 @@ def refuse_rows(
 
 
 def _unreadable(path: Path, error: Exception | Warning) -> EdgesimError:
-    if isinstance(error, pd.errors.ParserError | pd.errors.ParserWarning):
+    # Versions of pandas differ in whether a long row or a byte that is not UTF-8 is refused first.
+    if path.suffix == ".csv" and isinstance(
+        error, pd.errors.ParserError | pd.errors.ParserWarning | UnicodeDecodeError
+    ):
         _refuse_long_rows(path)
     # The parsers' messages have several lines, of which the first says what is wrong.
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]

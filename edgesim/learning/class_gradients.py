@@ -128,7 +128,8 @@ def _gradients(
             return
         losses = F.cross_entropy(model.module(images), labels, reduction="none")
         parts = torch.autograd.grad(losses, parameters, weights[rows], allow_unused=True, materialize_grads=True)
-        gradients[which] = torch.cat([part.reshape(-1) for part in parts])
+        # In some versions of PyTorch the zeros of a parameter that is not used require a gradient.
+        gradients[which] = torch.cat([part.detach().reshape(-1) for part in parts])
 
     with watching(layers or ()) as uses:
         side_by_side(model, cores, work, list(whole_segments(segments.sizes, at_once if layers else 1)))

@@ -112,7 +112,9 @@ class Bars(Progress):
 
     def stop(self) -> None:
         """End the display; a line in a notebook tells the end."""
-        super().stop()
+        # Before Rich 14.3 one that shows nothing would end with an empty line.
+        if not self.disable:
+            super().stop()
         if isinstance(self.say, NotebookLine) and self.tasks:
             self._say()
 

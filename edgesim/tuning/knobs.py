@@ -32,8 +32,8 @@ class Knob:
 
     key: str
     choices: tuple[Value, ...] = ()
-    low: float = math.nan
-    high: float = math.nan
+    low: float = 0.0
+    high: float = 0.0
     whole: bool = False
     """Whether only whole numbers of the range are valid."""
 

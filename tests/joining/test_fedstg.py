@@ -118,7 +118,7 @@ def test_as_many_devices_join_as_the_chances_say(seed, form, performance):
 
 def test_draws_of_devices_and_rounds_are_independent_and_uniform(joiners):
     law = joiners(floor=0.5, cap=0.5)
-    joined = np.array([law.ask(EVERY, R).joined for R in range(1, 501)])
+    joined = np.array([law.ask(EVERY, R).joined for R in range(1, 501)]).astype(float)
     assert abs(joined.mean() - 0.5) < 5 * 0.5 / 100
     # Neither a device's answers in a row nor those of two devices go together.
     assert stats.pearsonr(joined[1:].ravel(), joined[:-1].ravel()).statistic == pytest.approx(0, abs=0.05)

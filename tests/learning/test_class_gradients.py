@@ -70,7 +70,7 @@ def _gradient(module, data, samples, weight=1.0, part=None):
     loss = weight * F.cross_entropy(module(images), labels, reduction="sum")
     parameters = list((part or module).parameters())
     gradients = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
-    return torch.cat([g.reshape(-1) for g in gradients]).double()
+    return torch.cat([g.detach().reshape(-1) for g in gradients]).double()
 
 
 def _distances_by_hand(flat, data, dataset, batches, alpha, part):

@@ -73,7 +73,9 @@ def bokeh_columns(item) -> list[dict[str, list]]:
     def plain(value):
         if isinstance(value, dict) and value.get("type") == "ndarray":
             data = base64.b64decode(value["array"]["data"])
-            return np.frombuffer(gzip.decompress(data), value["dtype"]).tolist()
+            # Versions of Bokeh differ in whether they compress.
+            data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+            return np.frombuffer(data, value["dtype"]).tolist()
         return value
 
     def walk(value):

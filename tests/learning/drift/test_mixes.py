@@ -37,7 +37,7 @@ def test_swap_turns_mix_a_into_mix_b_at_its_instant(make_drift, at):
 
 def test_a_round_that_opens_a_rounding_step_before_the_swap_is_after_it(make_drift, at):
     drift = make_drift(law="swap", t_s=3.0, before=[A], after=[B], **LISTED)
-    t_s = sum([0.3] * 10)
+    t_s = float(np.cumsum(np.full(10, 0.3))[-1])
     assert t_s < 3.0
     assert counts(drift, at(t_s)) == [[0, 1, 3, 6]] * 3
 
