@@ -19,7 +19,7 @@ HUGE = {int: 2**63, float: 1.7e308}
 
 
 def models() -> list[type[BaseModel]]:
-    """All pydantic models of the package."""
+    """All pydantic models of the package but those that are put together of others' fields while it runs."""
     for module in pkgutil.walk_packages(edgesim.__path__, "edgesim."):
         if module.name not in ("edgesim.entry", "edgesim.__main__"):
             importlib.import_module(module.name)
@@ -27,6 +27,7 @@ def models() -> list[type[BaseModel]]:
     while left:
         left += (below := left.pop().__subclasses__())
         found += [model for model in below if model.__module__.startswith("edgesim.")]
+    found = [model for model in found if model.__name__ != "BothOptions"]
     return sorted(set(found), key=str)
 
 

@@ -94,6 +94,7 @@ def bokeh_columns(item) -> list[dict[str, list]]:
 
 
 def test_the_page_needs_nothing_but_itself(any_html, any_page):
+    assert {"cell", "counts", "work"} <= set(any_page.data["charts"])
     assert all(link.startswith(("#", "data:")) for link in any_page.links), any_page.links
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', any_html)
     assert policy is not None

@@ -63,6 +63,8 @@ def test_picks_are_as_frequent_as_their_probabilities(knowledge_of, view_of, sch
             second[taken[1]] += 1
     explore = [10 * np.sqrt(3 * np.log(7) / (2 * t)) for t in (1, 1, 4, 25)]
     weights = np.array([1 / 0.32, 1 / 0.18, 1 / 0.18, 1 / 0.08]) + explore
+    qcid = qcid_with_each(FOUR_MIXES, np.zeros(2, dtype=int))
+    assert first_weights(qcid, times, 7, 10.0) == pytest.approx(weights)
     assert_frequencies(first, weights / weights.sum(), "first")
     assert_frequencies(second, [0.0, 0.940808, 0.000392, 0.058800], "second")
 

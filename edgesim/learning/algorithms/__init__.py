@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import create_model
@@ -283,6 +284,15 @@ def _own_options(half: type[Algorithm], options: Mapping[str, Any]) -> Options:
 
 def _options(config: AlgorithmConfig) -> Options:
     local, server = (half.Options for half in _halves(config))
+    both = local if local is server else _both_options(local, server)
+    name = config.name if local is server else f"{config.name} with server {config.server}"
+    kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in ALGORITHMS.items()}
+    return options_of(kinds | {name: both}, name, config.options, "algorithm.name", "algorithm")
+
+
+@cache
+def _both_options(local: type[Options], server: type[Options]) -> type[Options]:
+    """The options of two halves together, of which those of one name are the server half's."""
     # What an update counts is up to the server half: the other's `weights` would have no effect beside MIFA's rule.
     fields: dict[str, Any] = {
         key: (field.annotation, field)
@@ -290,10 +300,7 @@ def _options(config: AlgorithmConfig) -> Options:
         for key, field in half.model_fields.items()
         if half is server or key not in AveragingOptions.model_fields
     }
-    both = local if local is server else create_model("BothOptions", __base__=Options, **fields)
-    name = config.name if local is server else f"{config.name} with server {config.server}"
-    kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in ALGORITHMS.items()}
-    return options_of(kinds | {name: both}, name, config.options, "algorithm.name", "algorithm")
+    return create_model("BothOptions", __base__=Options, **fields)
 
 
 def _protocol_options(config: RoundConfig) -> Options:
