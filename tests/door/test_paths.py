@@ -68,7 +68,7 @@ def test_a_run_folder_may_be_a_text(folder, name):
     assert str(read(str(folder))) == str(read(folder))
 
 
-def test_files_and_the_folder_of_a_study_may_be_texts(folder, tmp_path, capsys):
+def test_files_and_the_folder_of_a_study_may_be_texts(folder, tmp_path, capsys, studies_here):
     assert edgesim.load(str(folder / "config.toml")) == edgesim.load(folder / "config.toml")
     plan = edgesim.Study("texts", edgesim.grid(CONFIG, {"round.tmax_s": [1.0]}, range(1)))
     assert [*edgesim.run_study(plan, str(tmp_path / "study"), jobs=1)] == ["tmax1-s0"]

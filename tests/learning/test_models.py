@@ -129,7 +129,7 @@ def test_options_that_a_known_model_does_not_take_are_refused_in_a_line(name, op
     assert "\n" not in str(caught.value)
 
 
-def test_options_of_a_model_are_an_axis_of_a_study_and_part_of_its_runs(own_module, tmp_path):
+def test_options_of_a_model_are_an_axis_of_a_study_and_part_of_its_runs(own_module, tmp_path, studies_here):
     """Start models of different options are kept apart as well, and a run of other options is not reused."""
     base = {
         "rounds": 1,

@@ -97,7 +97,9 @@ def test_that_everybody_fits_in_every_round_is_noted(tmp_path, tmax_s, noted):
         ({"round.tmax_s": [0.8, 1.0]}, {}, False),
     ],
 )
-def test_a_study_of_payloads_that_are_all_stretched_to_the_deadline_says_so(tmp_path, capsys, axis, knobs, noted):
+def test_a_study_of_payloads_that_are_all_stretched_to_the_deadline_says_so(
+    tmp_path, capsys, studies_here, axis, knobs, noted
+):
     plan = Study("payloads", grid(values(rounds=2, devices={"count": 3}, **knobs), axis, range(1)))
     run_study(plan, tmp_path, jobs=1)
     capsys.readouterr()
