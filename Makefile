@@ -5,7 +5,7 @@ JOBS ?= 2
 # Tests start many interpreters, each of which would compile the package anew where the shell keeps no byte code.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all test-lowest test-newest lint handbook bench gpu peers clean
+.PHONY: setup demo test test-all test-lowest test-newest lint house handbook bench gpu peers clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4) and "make setup: edgesim needs Python 3.11.4 or newer")'
@@ -47,6 +47,10 @@ lint: .venv/ready
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	.venv/bin/lint-imports
+
+# How large the project is and how its packages depend on each other, by the rules in tests/house.py.
+house: .venv/ready
+	@$(PY) tests/house.py
 
 # The handbook as a site in site/, without network; dead links and anchors fail.
 handbook: .venv/ready

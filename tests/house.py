@@ -1,0 +1,126 @@
+"""Prints how large the project is and how its packages depend on each other: ``python tests/house.py``.
+
+The rules: a package is a folder of ``edgesim/``, or a module beside the folders. An arrow is a pair of packages of
+which one imports the other, anywhere in its code. An import runs up if the contract "imports point one way" of
+``pyproject.toml`` has the importer on a lower floor. A circle is a set of packages, or of modules, that import each
+other, directly or not; imports for type checkers alone count among packages, not among modules. A line of code is one
+that holds anything beside blanks, comments and docstrings.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+
+LAYOUT_TOKENS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """File of each module of the package ``edgesim`` by its dotted name."""
+    named = {".".join(path.relative_to(root).with_suffix("").parts): path for path in (root / "edgesim").rglob("*.py")}
+    return {name.removesuffix(".__init__"): path for name, path in named.items()}
+
+
+def imports(files: dict[str, Path]) -> Iterator[tuple[str, str, bool]]:
+    """Importer, imported module and whether type checkers alone see it, for each import of edgesim by edgesim."""
+    for name, path in files.items():
+        tree = ast.parse(path.read_text())
+        typed = {
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                targets = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+                targets = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                continue
+            for target in targets:
+                if target.partition(".")[0] == "edgesim":
+                    while target not in files:
+                        target = target.rpartition(".")[0]
+                    if target != name:
+                        yield name, target, id(node) in typed
+
+
+def package(module: str) -> str:
+    """The package of a module: the second part of its name."""
+    return (module + ".").split(".")[1] or "edgesim"
+
+
+def circles(arrows: set[tuple[str, str]]) -> list[list[str]]:
+    """The sets of names that point at each other, directly or not."""
+    return [sorted(part) for part in nx.strongly_connected_components(nx.DiGraph(arrows)) if len(part) > 1]
+
+
+def floors(root: Path) -> dict[str, int]:
+    """Height of each package by the import contract; the ground floor has 0."""
+    contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["name"] == "imports point one way")
+    return {
+        package(name.strip()): height
+        for height, layer in enumerate(reversed(layers))
+        for name in re.split("[:|]", layer)
+    }
+
+
+def code_lines(text: str) -> int:
+    """Lines of a module without blanks, comments and docstrings (of attributes, too)."""
+    texts = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in LAYOUT_TOKENS:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - texts)
+
+
+def numbers(root: Path) -> dict[str, object]:
+    """What the page of the architecture says of the project, by the words in which it says it."""
+    files = modules(root)
+    found = sorted(set(imports(files)))
+    height = floors(root)
+    arrows = {(package(importer), package(imported)) for importer, imported, _ in found}
+    arrows = {(importer, imported) for importer, imported in arrows if importer != imported}
+    up = [
+        f"{importer} -> {imported}"
+        for importer, imported, _ in found
+        if height.get(package(importer), len(height)) < height.get(package(imported), 0)
+    ]
+    return {
+        "modules of edgesim": len(files),
+        "lines of code of edgesim": sum(code_lines(path.read_text()) for path in files.values()),
+        "lines of scenarios": sum(len(path.read_text().splitlines()) for path in (root / "scenarios").glob("*.py")),
+        "lines of tests": sum(len(path.read_text().splitlines()) for path in (root / "tests").rglob("*.py")),
+        "words of the handbook": sum(len(path.read_text().split()) for path in (root / "docs").rglob("*.md")),
+        "packages": len({package(name) for name in files}),
+        "arrows between packages": len(arrows),
+        "circles of packages": circles(arrows),
+        "circles of modules": circles({(importer, imported) for importer, imported, typed in found if not typed}),
+        "imports that run up": up,
+    }
+
+
+def main(root: Path) -> None:
+    """Print each number; of what should not be there each case, too."""
+    for words, value in numbers(root).items():
+        print(f"{words:28} {len(value) if isinstance(value, list) else value:>7,}")
+        for case in value if isinstance(value, list) else ():
+            print(f"    {case}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1]))
