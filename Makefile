@@ -62,7 +62,7 @@ bench: .venv/ready
 # What only a machine with an NVIDIA GPU can show: its tests, and how fast it trains.
 gpu: .venv/ready
 	$(PY) -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "make gpu: torch finds no GPU here")'
-	$(PY) -m pytest tests/learning tests/runs/test_saved.py tests/test_simulation.py -k 'on_a_gpu'
+	$(PY) -m pytest tests/learning tests/base/test_saved.py tests/test_simulation.py -k 'on_a_gpu'
 	$(PY) -m pytest tests/benchmarks/test_training.py -k 'on_a_gpu' -s
 
 # The table of docs/speed.md, in a quarter of an hour on two quiet cores. Installs two other simulators into

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import edgesim
-from edgesim.terminal.explain import Key, explained, sections
+from edgesim.commands.explain import Key, explained, sections
 
 ROOT = Path(__file__).parents[1]
 DOCS, PLOTS = ROOT / "docs", ROOT / "plots"

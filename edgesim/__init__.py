@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgesim.analysis.compare import Compared
-    from edgesim.config import RunConfig
-    from edgesim.config_file import load, parse
-    from edgesim.door.dry_run import Outlook, dry_run
-    from edgesim.door.figures import draw
-    from edgesim.door.names import (
+    from edgesim.api.dry_run import Outlook, dry_run
+    from edgesim.api.figures import draw
+    from edgesim.api.names import (
         algorithms,
         channels,
         datasets,
@@ -30,11 +28,13 @@ if TYPE_CHECKING:
         scenarios,
         topologies,
     )
-    from edgesim.door.opened import open
-    from edgesim.door.run import Run, fork, resume, run
-    from edgesim.door.study import StudyResult, compare, study
-    from edgesim.errors import EdgesimError
-    from edgesim.runs.records import read_config, read_run, read_table
+    from edgesim.api.opened import open
+    from edgesim.api.run import Run, fork, resume, run
+    from edgesim.api.study import StudyResult, compare, study
+    from edgesim.base.errors import EdgesimError
+    from edgesim.config import RunConfig
+    from edgesim.config_file import load, parse
+    from edgesim.folder.records import read_config, read_run, read_table
     from edgesim.studies.on_ray import Ray
     from edgesim.studies.plan import PlannedRun, Study, grid
     from edgesim.studies.running import run_study

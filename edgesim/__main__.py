@@ -1,6 +1,6 @@
 """``python -m edgesim``, the same as ``edgesim``."""
 
-from edgesim.entry import main
+from edgesim.commands.entry import main
 
 # Processes that a run starts read this module again.
 if __name__ == "__main__":

@@ -1,20 +1,5 @@
-"""The array types of signatures, whose docstrings give the shapes; and one number for each of some devices."""
+"""The array types of signatures, where plug-ins import them from."""
 
-from typing import Any
+from edgesim.base.arrays import Booleans, Floats, Integers, Numbers, Singles
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Numbers = NDArray[Any]
-"""Integers, or floats of any precision."""
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
-
-
-def repeated(value: float, count: int) -> Floats:
-    """One number so many times, [count]: as `numpy.full`, which takes three times as long for tens of devices."""
-    numbers: Floats = np.empty(count)
-    numbers.fill(value)
-    return numbers
+__all__ = ["Booleans", "Floats", "Integers", "Numbers", "Singles"]

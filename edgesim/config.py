@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from edgesim.errors import Contradiction
-from edgesim.quantities import Bits, Count, Devices, Factor, Hertz, Joules, Metres, Seconds, Watts
+from edgesim.base.errors import Contradiction
+from edgesim.base.quantities import Bits, Count, Devices, Factor, Hertz, Joules, Metres, Seconds, Watts
 
 
 class Section(BaseModel):

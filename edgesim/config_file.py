@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.text_file import parse_toml, read_toml
+from edgesim.base.validation import MIGRATE, first_error
+from edgesim.commands.arguments import names_arguments
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
-from edgesim.files.text_file import parse_toml, read_toml
-from edgesim.migration import RENAMED
-from edgesim.terminal.arguments import names_arguments
-from edgesim.validation import MIGRATE, first_error
+from edgesim.simulation.migration import RENAMED
 
 
 def parse(values: Mapping[str, Any], where: str) -> RunConfig:

@@ -1,39 +1,5 @@
-"""Numbers of configs and files, each with the largest value that means something; a field adds its least.
+"""Numbers of configs with the largest value that means something, where plug-ins import them from."""
 
-Beyond these bounds times, energies and sums would lose their last digits or overflow, and a run would finish on
-nonsense instead of saying so.
-"""
+from edgesim.base.quantities import Bits, BitsPerSecond, Count, Factor, Hertz, Joules, Metres, Seconds, Watts
 
-from typing import Annotated
-
-from pydantic import Field
-
-UNITS = {
-    "s": "s",
-    "hz": "Hz",
-    "bits": "bit",
-    "bps": "bit/s",
-    "w": "W",
-    "j": "J",
-    "m": "m",
-    "dbm": "dBm",
-    "db": "dB",
-}
-"""Units by the last part of a name."""
-
-Seconds = Annotated[float, Field(le=1e10)]
-"""Up to 317 years."""
-Metres = Annotated[float, Field(le=1e7)]
-"""Up to a quarter of the Earth's circumference."""
-Hertz = Annotated[float, Field(le=1e12)]
-Bits = Annotated[float, Field(le=1e15)]
-BitsPerSecond = Annotated[float, Field(le=1e15)]
-Watts = Annotated[float, Field(le=1e6)]
-Joules = Annotated[float, Field(le=1e12)]
-Count = Annotated[int, Field(le=2**31 - 1)]
-"""Devices, samples, rounds, steps: what is counted."""
-MOST_DEVICES = 10_000_000
-Devices = Annotated[int, Field(le=MOST_DEVICES)]
-"""Devices of a run or of a recording."""
-Factor = Annotated[float, Field(le=1e6)]
-"""Learning rates, exponents, weights: what has no unit."""
+__all__ = ["Bits", "BitsPerSecond", "Count", "Factor", "Hertz", "Joules", "Metres", "Seconds", "Watts"]

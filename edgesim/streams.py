@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 
 _MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], dtype=np.uint64)
 _WEYL = (0x9E3779B9, 0xBB67AE85)

@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
-from edgesim import Study, grid, run_study, simulation
+from edgesim import Study, grid, run_study
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import SCHEMAS, read_run, read_table
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.jobs import Promise
 from edgesim.learning.learner import TorchLearner
-from edgesim.runs.records import SCHEMAS, read_run, read_table
+from edgesim.simulation import composition as simulation
 
 POLICIES = ["random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi"]
 

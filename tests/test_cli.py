@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from edgesim.cli import app
-from edgesim.runs.records import read_config, read_table
+from edgesim.commands.cli import app
+from edgesim.folder.records import read_config, read_table
 
 CONFIG = """
 seed = 1
@@ -151,7 +151,7 @@ def test_a_command_that_needs_words_and_has_none_shows_its_help(config):
         assert "error" not in output
 
 
-@pytest.mark.parametrize("module", ["edgesim", "edgesim.entry"])
+@pytest.mark.parametrize("module", ["edgesim", "edgesim.commands.entry"])
 def test_the_command_runs_as_a_module(module, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["edgesim", "--version"])
     # As in a new process, into which nothing has loaded the module yet.

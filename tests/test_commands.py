@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import edgesim
-from edgesim.cli import app
+from edgesim.commands.cli import app
 
 CONFIG = """
 rounds = 2
@@ -120,7 +120,7 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word(command):
 
 @pytest.mark.parametrize(("option", "lines"), [("--log", True), ("--no-log", False)])
 def test_progress_as_lines_can_be_asked_for(monkeypatch, option, lines):
-    monkeypatch.setattr("edgesim.terminal.progress._SECONDS_BEFORE_LINES", 0.0)
+    monkeypatch.setattr("edgesim.screen.progress._SECONDS_BEFORE_LINES", 0.0)
     done = CliRunner().invoke(app, ["run", "run.toml", option])
     assert done.exit_code == 0
     assert ("random 1/2" in done.stderr) == lines

@@ -1,8 +1,8 @@
 import pytest
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.config_file import load, parse
-from edgesim.errors import EdgesimError
 
 
 def refusal(values: dict) -> str:

@@ -11,13 +11,13 @@ import pytest
 from edited_runs import forget_digests
 from rich.console import Console
 
-from edgesim import simulation
 from edgesim.analysis.runs import read_study
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder import records
 from edgesim.plots.gallery import draw
-from edgesim.runs import records
-from edgesim.terminal.show import print_run
+from edgesim.simulation import composition as simulation
+from edgesim.tables.show import print_run
 
 CONFIG = {
     "seed": 4,

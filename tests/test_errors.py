@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from edgesim.cli import app
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError, shortened
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError, shortened
-from edgesim.files.content import find
 
 
 def test_a_long_word_is_cut_in_its_middle_and_says_how_long_it_was() -> None:
@@ -38,7 +38,7 @@ def test_a_value_of_thousands_of_letters_is_not_repeated_whole(place: str, value
 
 
 def _played(values: dict[str, object]) -> None:
-    from edgesim import simulation
+    from edgesim.simulation import composition as simulation
 
     learning = {"training": "real"} | dict(values.pop("learning", {}))  # type: ignore[call-overload]
     data = {"dataset": "digits"} | dict(values.pop("data", {}))  # type: ignore[call-overload]

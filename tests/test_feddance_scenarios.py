@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from edgesim import simulation
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 

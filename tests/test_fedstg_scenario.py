@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.config_file import parse
-from edgesim.runs.records import read_config
+from edgesim.folder.records import read_config
+from edgesim.simulation import composition as simulation
 
 SCENARIO = runpy.run_path(str(Path(__file__).parents[1] / "scenarios" / "fedstg.py"))
 METHODS = list(SCENARIO["METHODS"])

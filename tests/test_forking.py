@@ -9,23 +9,24 @@ from kill_runs import KINDS, make_config
 from stopped_runs import content, stop_at
 from typer.testing import CliRunner
 
-from edgesim import forking, simulation
 from edgesim.analysis.compare import compare
 from edgesim.analysis.pairing import pairings
 from edgesim.analysis.runs import runs_of
-from edgesim.cli import app
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.config_file import parse, set_value
-from edgesim.errors import EdgesimError
+from edgesim.folder import checkpoints
+from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.difference_curves import draw_difference_curves
 from edgesim.plots.energy_bars import draw_energy_over_rounds
 from edgesim.plots.groups import panels_of
 from edgesim.plots.training_loss import draw_training_loss
 from edgesim.plots.waste import draw_waste_over_rounds
-from edgesim.runs import checkpoints
-from edgesim.runs.records import read_config, read_run, read_table
 from edgesim.selection import SELECTORS
-from edgesim.simulation import as_toml, complete
+from edgesim.simulation import composition as simulation
+from edgesim.simulation import forking
+from edgesim.simulation.composition import as_toml, complete
 
 ROUND = 5
 VALUES = {

@@ -17,12 +17,13 @@ from fuzz_inputs import BASE, WEEK
 from rich.console import Console
 from typer.testing import CliRunner
 
-from edgesim import Study, grid, run_study, simulation
-from edgesim.cli import app
+from edgesim import Study, grid, run_study
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.runs.absence_file import write_absences
-from edgesim.runs.records import read_run, read_table
+from edgesim.folder.absence_file import write_absences
+from edgesim.folder.records import read_run, read_table
+from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
 
 ROUNDS = 40
@@ -85,7 +86,7 @@ def test_a_disk_that_is_full_between_two_rounds_leaves_the_rounds_before_and_say
             resource.setrlimit(resource.RLIMIT_FSIZE, (max(tables), resource.RLIM_INFINITY))
 
     with pytest.MonkeyPatch.context() as patch, room(resource.RLIM_INFINITY):
-        patch.setattr("edgesim.runs.records._FLUSH_S", 0.0)
+        patch.setattr("edgesim.folder.records._FLUSH_S", 0.0)
         with pytest.raises(EdgesimError, match="out: cannot be written: File too large; the rounds"):
             simulation.run(parse(RUN, "test"), tmp_path / "out", fill)
     assert read_table(tmp_path / "out", "rounds")["round"].tolist() == list(range(1, 11))

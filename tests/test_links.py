@@ -12,11 +12,11 @@ from stopped_runs import stop_at
 from typer.testing import CliRunner
 
 from edgesim import Study, grid, run_study
-from edgesim.cli import app
+from edgesim.base import content
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import own_file
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.files import content
-from edgesim.files.paths import own_file
 from edgesim.plots.gallery import draw
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.slurm import write_script
@@ -145,7 +145,7 @@ def test_a_study_names_a_lease_that_is_no_file_and_goes_on_with_the_others(studi
 
 
 def test_a_copy_made_of_hard_links_keeps_its_content_when_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgesim.runs.records.MOST_REST_BYTES", 0)
+    monkeypatch.setattr("edgesim.folder.records.MOST_REST_BYTES", 0)
     stopped(Path("run"))
     shutil.copytree("run", "copy", copy_function=os.link)
     before = tree(Path("copy"))

@@ -7,12 +7,12 @@ import pytest
 import tomli_w
 from typer.testing import CliRunner
 
-from edgesim import simulation
-from edgesim.cli import app
+from edgesim.base.errors import EdgesimError
+from edgesim.base.text_file import read_toml
+from edgesim.commands.cli import app
 from edgesim.config_file import load, parse
-from edgesim.errors import EdgesimError
-from edgesim.files.text_file import read_toml
-from edgesim.migration import RENAMED, migrated
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.migration import RENAMED, migrated
 
 COUNT = {"admission": "count", "count": 4}
 BASE = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from edgesim.cli import app
+from edgesim.commands.cli import app
 
 CONFIG = """
 rounds = 2

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 import edgesim
-from edgesim import EdgesimError, PlannedRun, Study, grid, run_study, simulation
+from edgesim import EdgesimError, PlannedRun, Study, grid, run_study
 from edgesim.analysis.runs import read_study
+from edgesim.base.errors import Contradiction
+from edgesim.base.lease import Lease, Taken
 from edgesim.config_file import parse
-from edgesim.errors import Contradiction
-from edgesim.runs.lease import Lease, Taken
+from edgesim.simulation import composition as simulation
 
 VALUES = {
     "rounds": 3,

@@ -20,7 +20,8 @@ import typer
 from two_processes import ENVIRONMENT
 
 import edgesim
-from edgesim import cli, load, read_table, simulation
+from edgesim import load, read_table
+from edgesim.commands import cli
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
@@ -29,6 +30,7 @@ from edgesim.learning.drift import LAWS
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import make_federation
 from edgesim.selection import SELECTORS
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 ROOT = Path(__file__).parents[1]

@@ -14,21 +14,21 @@ import tomli_w
 from typer.testing import CliRunner
 
 import edgesim
-from edgesim import simulation
-from edgesim.cli import app
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import Registry
+from edgesim.base.sources import digest_when_loaded
+from edgesim.commands import new_command
+from edgesim.commands.cli import app
+from edgesim.commands.new_command import CLASSES, USE
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.registry import Registry
-from edgesim.runs import named_code
-from edgesim.runs.kinds import KINDS
-from edgesim.runs.records import read_run, read_table
-from edgesim.runs.sources import digest_when_loaded
+from edgesim.folder.records import read_run, read_table
 from edgesim.scenario import start
 from edgesim.selection import SELECTORS
 from edgesim.selection.view import Selector
+from edgesim.simulation import composition as simulation
+from edgesim.simulation import named_code
+from edgesim.simulation.kinds import KINDS
 from edgesim.templates.policy import LongestWait
-from edgesim.terminal import new_command
-from edgesim.terminal.new_command import CLASSES, USE
 
 TIMING = {
     "rounds": 3,

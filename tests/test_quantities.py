@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 import edgesim
+from edgesim.base.errors import EdgesimError
+from edgesim.base.validation import validate
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
-from edgesim.validation import validate
 
 HUGE = {int: 2**63, float: 1.7e308}
 
@@ -21,7 +21,7 @@ HUGE = {int: 2**63, float: 1.7e308}
 def models() -> list[type[BaseModel]]:
     """All pydantic models of the package but those that are put together of others' fields while it runs."""
     for module in pkgutil.walk_packages(edgesim.__path__, "edgesim."):
-        if module.name not in ("edgesim.entry", "edgesim.__main__"):
+        if module.name not in ("edgesim.commands.entry", "edgesim.__main__"):
             importlib.import_module(module.name)
     found, left = [], [BaseModel]
     while left:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.config_file import parse
-from edgesim.runs.records import read_config, read_table
+from edgesim.folder.records import read_config, read_table
+from edgesim.simulation import composition as simulation
 
 SCENARIO = runpy.run_path(str(Path(__file__).parents[1] / "scenarios/radio_cost.py"))
 

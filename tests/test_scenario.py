@@ -17,14 +17,14 @@ from typer.testing import CliRunner
 
 import edgesim
 import edgesim.scenario
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_run
 from edgesim.plots.style import save
-from edgesim.runs.records import read_run
 from edgesim.scenario import plain_errors, quick_option, start, work
 from edgesim.scenario.options import _OPTIONS
+from edgesim.simulation import composition as simulation
 from edgesim.traces.models.table import Table
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"

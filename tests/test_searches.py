@@ -61,7 +61,7 @@ def planned(monkeypatch, *arguments):
 
     studies = []
     monkeypatch.setattr(running, "run_study", lambda planned, *_, **__: studies.append(planned))
-    monkeypatch.setattr("edgesim.door.study.StudyResult", lambda folder: None)
+    monkeypatch.setattr("edgesim.api.study.StudyResult", lambda folder: None)
     monkeypatch.setattr(scenario, "conclude", lambda out: None)
     monkeypatch.setattr(sys, "argv", ["fedteddi.py", *arguments])
     main = runpy.run_path(str(SCENARIOS / "fedteddi.py"))["main"]

@@ -17,9 +17,8 @@ from stopped_runs import stop_at
 from typer.testing import CliRunner
 
 import edgesim
-from edgesim import cli
-from edgesim.simulation import complete
-from edgesim.terminal import watch_command
+from edgesim.commands import cli, watch_command
+from edgesim.simulation.composition import complete
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

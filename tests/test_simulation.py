@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import SCHEMAS, RunWriter, read_config, read_run, read_table
 from edgesim.learning.algorithms.fedavg import FedAvg
-from edgesim.runs.records import SCHEMAS, RunWriter, read_config, read_run, read_table
+from edgesim.simulation import composition as simulation
 
 PAPER_CNN_BITS = 17_881_664.0
 

@@ -14,15 +14,16 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from edgesim import Study, grid, run_study, simulation
+from edgesim import Study, grid, run_study
 from edgesim.analysis.differences import differences
-from edgesim.errors import EdgesimError, NoRunFinished
+from edgesim.base.errors import EdgesimError, NoRunFinished
+from edgesim.folder import checkpoints
+from edgesim.folder.records import RunWriter, read_config, read_run, read_table
 from edgesim.plots.gallery import draw
 from edgesim.plots.groups import knob_text
-from edgesim.runs import checkpoints
-from edgesim.runs.records import RunWriter, read_config, read_run, read_table
+from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
-from edgesim.terminal.show import print_study
+from edgesim.tables.show import print_study
 
 TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
 

@@ -17,16 +17,16 @@ from matplotlib.text import Text
 from rich.progress import Progress
 from typer.testing import CliRunner
 
-from edgesim import simulation
 from edgesim.analysis.runs import Run
-from edgesim.cli import app
+from edgesim.base.plain_text import figure_text, printable
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.files.plain_text import figure_text, printable
 from edgesim.plots import style
 from edgesim.plots.cell_map import draw_cell_map
 from edgesim.plots.groups import knob_text, panels_of, quantity
-from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.progress import Bars, bar
+from edgesim.screen.console import PlainConsole
+from edgesim.screen.progress import Bars, bar
+from edgesim.simulation import composition as simulation
 
 EVIL = [
     "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x9b31m", "a\rb", "a\x08b", "[bold]x[/]", "[/]", "[link=http://x]y",
@@ -51,7 +51,7 @@ def test_a_console_shows_a_name_as_text_alone_and_in_tables(name):
 
 @pytest.mark.parametrize("name", EVIL, ids=ascii)
 def test_a_run_shows_its_folder_as_text_in_python_and_in_notebooks(name):
-    from edgesim.door.run import as_html, as_line
+    from edgesim.api.run import as_html, as_line
 
     line = as_line("Run", {"folder": name})
     assert line == f"Run(folder {printable(name, keep='')})"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 
 class Steps(NamedTuple):

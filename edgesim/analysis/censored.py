@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 
 class Outcomes(NamedTuple):

@@ -19,10 +19,10 @@ from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
 from edgesim.analysis.runs import Knob, Run, is_study, read_study, runs_of, value_text
 from edgesim.analysis.variance import analyse
-from edgesim.errors import EdgesimError
-from edgesim.registry import did_you_mean
-from edgesim.runs.lease import standing
-from edgesim.runs.records import read_run
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import standing
+from edgesim.base.registry import did_you_mean
+from edgesim.folder.records import read_run
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import scipy
 
 from edgesim.analysis.metrics import FINAL_EVALUATIONS, Reached, bits_down, evaluations, like_the_last
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
 
 OF_PEAK = 0.95
 OF_ONE_FRAME = ("best_round", "rounds_to_own_peak", "seconds_to_own_peak", "loss_roughness")

@@ -7,7 +7,7 @@ import numpy as np
 
 from edgesim.analysis.metrics import start_accuracy
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 Over = Literal["rounds", "seconds"]
 

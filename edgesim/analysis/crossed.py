@@ -11,7 +11,7 @@ from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import comparisons, pairings
 from edgesim.analysis.runs import Study
 from edgesim.analysis.variance import analyse
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 
 class Crossed(NamedTuple):

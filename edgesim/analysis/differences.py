@@ -15,7 +15,7 @@ from edgesim.analysis.participation import course_measures
 from edgesim.analysis.runs import Knob, read_study
 from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.statistics import Interval, reading
-from edgesim.runs.records import write_whole
+from edgesim.folder.records import write_whole
 
 WORDS = {
     "scheduled": ("fewer", "more"),

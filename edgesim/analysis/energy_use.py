@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.metrics import sum_of
-from edgesim.arrays import Booleans, Floats
+from edgesim.base.arrays import Booleans, Floats
 
 ACTIVITIES = ("download", "compute", "upload")
 IDLE = "idle"

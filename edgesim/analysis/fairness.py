@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 
 
 def participations(updates: pd.DataFrame, devices: pd.DataFrame) -> Integers:

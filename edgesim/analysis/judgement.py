@@ -21,7 +21,7 @@ from edgesim.analysis.statistics import (
     spread,
     wilcoxon_p,
 )
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 UNLIKE_SPREADS = 3.0
 """Where one choice's spread is more than so many times the other's, the paired t test may err too often."""

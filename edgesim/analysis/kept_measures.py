@@ -13,8 +13,8 @@ from typing import Any
 from edgesim.analysis.made import digest_of_files
 from edgesim.analysis.measures import Measures, measure
 from edgesim.analysis.runs import Run
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import write_whole
+from edgesim.base.errors import EdgesimError
+from edgesim.folder.records import write_whole
 
 
 class KeptMeasures:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.analysis.runs import Run, Study
-from edgesim.errors import EdgesimError
-from edgesim.files.file_digest import file_digest
-from edgesim.runs import records
-from edgesim.runs.records import write_whole
+from edgesim.base.errors import EdgesimError
+from edgesim.base.file_digest import file_digest
+from edgesim.folder import records
+from edgesim.folder.records import write_whole
 
 _PACKAGE = Path(records.__file__).parents[1]
-_SOURCES = ("analysis/*.py", "plots/*.py", "runs/records.py", "runs/run_schema.py", "runs/work_kinds.py")
+_SOURCES = ("analysis/*.py", "plots/*.py", "folder/records.py", "folder/run_schema.py", "folder/work_kinds.py")
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels")
 _READ = (".parquet", ".arrow", ".toml", ".json")
 """Endings of the files of a run folder that analysis reads; it does not read trained models."""

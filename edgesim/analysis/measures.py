@@ -9,7 +9,7 @@ from edgesim.analysis.energy_use import energy_j
 from edgesim.analysis.participation import course_measures, why_undefined
 from edgesim.analysis.runs import Run
 from edgesim.analysis.waste import wasted_share_j
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 Measures = dict[str, float]
 

@@ -1,6 +1,6 @@
 """Measures of one run: speed of learning, accuracy, which devices were scheduled, how well the band was used.
 
-The arguments are tables of a run folder as `edgesim.runs.records.read_table` gives them.
+The arguments are tables of a run folder as `edgesim.folder.records.read_table` gives them.
 """
 
 from typing import NamedTuple
@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from edgesim.arrays import Booleans
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Booleans
+from edgesim.base.errors import EdgesimError
 
 FINAL_EVALUATIONS = 5
 

@@ -10,8 +10,8 @@ from edgesim.analysis.metrics import FINAL_EVALUATIONS
 from edgesim.analysis.participation import BY_CLASS
 from edgesim.analysis.runs import Run
 from edgesim.analysis.static_pairs import pairs
-from edgesim.errors import EdgesimError
-from edgesim.registry import did_you_mean
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import did_you_mean
 
 _COLUMNS = ("train_loss", "test_loss", "macro_f1")
 """Columns of ``rounds`` that may be named beside the measures of a summary; so may rows of ``metrics`` without keys."""

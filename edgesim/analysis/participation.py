@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from edgesim.analysis.metrics import evaluations, like_the_last
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
 
 WE_ROUNDS = 5
 """Rounds whose accuracies WE averages (omega)."""

@@ -14,7 +14,7 @@ import pandas as pd
 from edgesim.analysis.censored import known
 from edgesim.analysis.judgement import Sides, judge
 from edgesim.analysis.statistics import LEVEL, mean_interval
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 CANNOT_BE_TOLD = "cannot be told"
 

@@ -11,10 +11,10 @@ import pandas as pd
 
 from edgesim.analysis.metrics import tests
 from edgesim.analysis.waste import work_by_kind
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import check_path
-from edgesim.files.text_file import read_json
-from edgesim.runs.records import ends, read_config, read_rows, read_run, read_table, setting
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import check_path
+from edgesim.base.text_file import read_json
+from edgesim.folder.records import ends, read_config, read_rows, read_run, read_table, setting
 
 Knob = str | int | float | bool
 

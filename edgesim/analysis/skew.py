@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ import pandas as pd
 
 from edgesim.analysis.metrics import start_accuracy
 from edgesim.analysis.runs import Run, Study
-from edgesim.arrays import Floats
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import setting
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
+from edgesim.folder.records import setting
 
 Cost = Literal["seconds", "bits", "joules"]
 COSTS: tuple[Cost, ...] = get_args(Cost)

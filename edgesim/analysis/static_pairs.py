@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from edgesim.analysis.participation import course, impact
 from edgesim.analysis.runs import Knob, Run, flat_settings
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_run
+from edgesim.base.errors import EdgesimError
+from edgesim.folder.records import read_run
 
 _NEUTRAL = ("data.download", "learning.workers", "learning.cpus_per_actor")
 """Settings that change no result."""

@@ -9,7 +9,7 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 LEVEL = 0.95
 _ENUMERATED = 13

@@ -16,7 +16,7 @@ from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_name
 from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
-from edgesim.runs.records import read_run, write_whole
+from edgesim.folder.records import read_run, write_whole
 
 Key = tuple[Knob | None, ...]
 

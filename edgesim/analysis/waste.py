@@ -1,15 +1,15 @@
 """Wasted work: seconds, bits and joules that devices spent on tasks whose update the server never used.
 
-`edgesim.runs.work_kinds` says which rows those are. Bits are those of uploads and of downloads that took time; a
+`edgesim.folder.work_kinds` says which rows those are. Bits are those of uploads and of downloads that took time; a
 broadcast that takes no time has no row and is not counted.
 """
 
 import numpy as np
 import pandas as pd
 
-from edgesim.arrays import Booleans, Integers
-from edgesim.runs import work_kinds
-from edgesim.runs.work_kinds import KINDS, USEFUL
+from edgesim.base.arrays import Booleans, Integers
+from edgesim.folder import work_kinds
+from edgesim.folder.work_kinds import KINDS, USEFUL
 
 AMOUNTS = ("seconds", "bits", "joules")
 

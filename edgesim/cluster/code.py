@@ -13,8 +13,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from edgesim.errors import EdgesimError
-from edgesim.runs.sources import is_installed
+from edgesim.base.errors import EdgesimError
+from edgesim.base.sources import is_installed
 
 Code = tuple[tuple[str, bytes], ...]
 """Files by their paths below a folder from which they are imported, in order."""

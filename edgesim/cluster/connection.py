@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 _ADDRESS_S = 4.0
 """How long an address may take to answer; Ray itself would wait for minutes, and then end this process."""

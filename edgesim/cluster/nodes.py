@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 _ANSWER_S = 90.0
 """How long nodes may take to answer: a new process of theirs loads edgesim first."""

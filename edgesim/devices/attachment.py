@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 
 Attach = Literal["strongest", "nearest", "least_loaded"]
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.config import DevicesConfig
 from edgesim.streams import Streams
 

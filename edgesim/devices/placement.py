@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.streams import Streams
 
 

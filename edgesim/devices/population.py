@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.content import find
+from edgesim.base.device_keys import DeviceKeys
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DevicesConfig
 from edgesim.devices.placement import place_in_disc
 from edgesim.devices.profile import Profile, read_profile
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
-from edgesim.files.device_keys import DeviceKeys
 from edgesim.streams import Streams
 
 _KAPPA = 1e-28

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import Texts
-from edgesim.files.table_facts import PREFIX, read_facts
-from edgesim.files.table_file import numbers_of, read_columns, refuse_rows, texts_of, write_parquet
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.device_keys import Texts
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_facts import PREFIX, read_facts
+from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, texts_of, write_parquet
 
 COLUMNS = ("device", "s_per_sample")
 LINK = "link_bps"

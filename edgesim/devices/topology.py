@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import BitsPerSecond, Factor, Metres, Seconds
+from edgesim.base.text_file import read_toml
+from edgesim.base.validation import validate
 from edgesim.config import Section
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
-from edgesim.files.text_file import read_toml
-from edgesim.quantities import BitsPerSecond, Factor, Metres, Seconds
-from edgesim.validation import validate
 
 if TYPE_CHECKING:
     import networkx as nx

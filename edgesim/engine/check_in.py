@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries
 from edgesim.engine.clock import Clock, Kind, rounding_s
 from edgesim.engine.idle_devices import are_there

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.offers import Offers
 from edgesim.engine.world import World
-from edgesim.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
 from edgesim.radio.allocators import ALLOCATORS, Request
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.engine.decision import Timeline
 from edgesim.engine.work import Task
 from edgesim.learning.interface import Merged

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Integers
+from edgesim.base.arrays import Booleans, Integers
 from edgesim.devices.battery import Batteries
 from edgesim.engine.interruptions import need_progress
 from edgesim.traces.availability import Availability

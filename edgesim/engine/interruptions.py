@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.engine.clock import Clock
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
-from edgesim.errors import EdgesimError
 from edgesim.traces.by_rounds import ByRounds
 
 STAYS_LIMIT = 10_000

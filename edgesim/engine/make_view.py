@@ -1,6 +1,6 @@
 """What a policy sees: the view of one round's candidates, under every protocol."""
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.engine.decision import Timeline
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.protocol import RoundNumber

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DevicesConfig, RunConfig
 from edgesim.devices.attachment import attach
 from edgesim.devices.population import Population, make_population
 from edgesim.devices.topology import ONE_STATION, Topology, load_topology
 from edgesim.engine.clock import drift_s
 from edgesim.engine.world import World
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
 from edgesim.radio.environment import Environment, RecordedEnvironment, lasting_power_gain, load_environment
 from edgesim.radio.link import Link, OwnLinks, RecordedOwnLinks
 from edgesim.radio.link_file import load_links

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import simpy
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.engine.at_work import Working
 from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.work import Outcome

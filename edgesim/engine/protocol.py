@@ -37,7 +37,7 @@ class RunProtocol(Protocol):
         """Make the next model and write its rows."""
 
     def lasting(self) -> dict[str, Any]:
-        """What it remembers from one model to the next, as records that `edgesim.runs.saved` can pack."""
+        """What it remembers from one model to the next, as records that `edgesim.base.saved` can pack."""
 
     def go_on(self, remembered: dict[str, Any]) -> None:
         """Go on, in a run set forward to that instant, with what the protocol of another remembered."""

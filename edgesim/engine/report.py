@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries
 from edgesim.devices.energy import activity_energy_j
@@ -17,9 +17,9 @@ from edgesim.devices.topology import Backhaul
 from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.work import Span, Task
 from edgesim.engine.world import World
+from edgesim.folder import work_kinds
+from edgesim.folder.records import RunWriter
 from edgesim.learning.interface import Evaluation, Merged
-from edgesim.runs import work_kinds
-from edgesim.runs.records import RunWriter
 
 
 @dataclass(frozen=True)

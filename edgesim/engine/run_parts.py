@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.topology import Backhaul
@@ -15,10 +15,10 @@ from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Band, ReservedBand
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
+from edgesim.folder.records import RunWriter
 from edgesim.joining.joiners import Joiners
 from edgesim.learning.interface import Learner
 from edgesim.radio.link import RecordedLink, ShannonLink
-from edgesim.runs.records import RunWriter
 from edgesim.selection.view import Selector
 
 

@@ -8,9 +8,9 @@ instant are put there again, with the same order of ties.
 from dataclasses import dataclass
 from typing import Any
 
+from edgesim.base.saved import give_back, lasting
 from edgesim.engine.server import Server
 from edgesim.engine.shared_band import SharedBand
-from edgesim.runs.saved import give_back, lasting
 from edgesim.traces.by_rounds import ByRounds
 
 

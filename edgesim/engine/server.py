@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import simpy
 
+from edgesim.base.errors import EdgesimError
 from edgesim.engine.deadlines import Deadlines
 from edgesim.engine.protocol import RoundNumber, RunProtocol
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.stagnation import Stagnation
 from edgesim.engine.synchronous import Synchronous
 from edgesim.engine.unsynchronised import Unsynchronised
-from edgesim.errors import EdgesimError
 
 ALL_DONE = "all rounds done"
 LAST_S = 1e10

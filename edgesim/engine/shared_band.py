@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.uplink import Over, Upload, drop_at, end_of_record
 from edgesim.radio.link import SharedLink

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import simpy
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.saved import give_back, lasting
 from edgesim.engine.at_work import Working, taken_up, written_down
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Kind, drift_s, rounding_s, succeed_once
@@ -26,7 +27,6 @@ from edgesim.engine.stagnation import Stagnation
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise
-from edgesim.runs.saved import give_back, lasting
 from edgesim.selection.column import Column
 from edgesim.selection.view import Drafter, RoundReport
 

@@ -15,7 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 import simpy
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.saved import give_back, lasting
 from edgesim.engine.at_work import Working, taken_up, written_down
 from edgesim.engine.clock import Kind, succeed_once
 from edgesim.engine.decision import admit, make_timeline
@@ -26,10 +28,8 @@ from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import RoundSignals, Task, Work
-from edgesim.errors import EdgesimError
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise
-from edgesim.runs.saved import give_back, lasting
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport
 

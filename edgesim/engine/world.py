@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
 from edgesim.devices.population import Population

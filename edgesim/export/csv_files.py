@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from edgesim.files.paths import refuse_link, system_errors
-from edgesim.runs.records import read_table, write_whole
-from edgesim.runs.run_schema import SCHEMAS
+from edgesim.base.paths import refuse_link, system_errors
+from edgesim.folder.records import read_table, write_whole
+from edgesim.folder.run_schema import SCHEMAS
 
 
 def write_csv(run: Path, folder: Path) -> list[Path]:

@@ -3,7 +3,7 @@
 import os
 
 from edgesim.analysis.runs import Run, flat_settings
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.export.measures import measures
 from edgesim.export.optional import needed
 

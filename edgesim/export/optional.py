@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 
 def needed(module: str, extra: str) -> Any:

@@ -9,10 +9,10 @@ import pandas as pd
 
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
+from edgesim.base.on_disk import in_place_of
+from edgesim.base.paths import system_errors
 from edgesim.export.optional import needed
-from edgesim.files.on_disk import in_place_of
-from edgesim.files.paths import system_errors
 
 _SEQUENCE = 1
 _ROUNDS, _STATIONS, _DEVICES = 1, 2**20, 2**32

@@ -5,10 +5,10 @@ from pathlib import Path
 import tomli_w
 
 from edgesim.analysis.runs import Run
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import refuse_link, system_errors
 from edgesim.export.measures import measures
 from edgesim.export.optional import needed
-from edgesim.files.paths import refuse_link, system_errors
 
 
 def write_tensorboard(run: Run, folder: Path) -> Path:

@@ -3,16 +3,16 @@
 The law belongs to the run, not to an algorithm or a policy, which see the devices that join as the candidates.
 """
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import Registry
+from edgesim.base.validation import options_of
 from edgesim.config import JoiningConfig, RunConfig
 from edgesim.devices.population import Population
-from edgesim.errors import EdgesimError
 from edgesim.joining.everyone import Everyone
 from edgesim.joining.fedstg import FedStg
 from edgesim.joining.joiners import Joiners
 from edgesim.joining.law import Fleet, Law, Measured
-from edgesim.registry import Registry
 from edgesim.streams import Streams
-from edgesim.validation import options_of
 
 _OWN: dict[str, type[Law]] = {"all": Everyone, "fedstg": FedStg}
 LAWS = Registry("joining.law", "joining", Law, _OWN)

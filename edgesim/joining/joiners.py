@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.joining.law import Asked, Fleet, Law
 from edgesim.streams import Streams
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from edgesim import joining
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import make_algorithm, make_merge_rule
 from edgesim.learning.algorithms.algorithm import Arrivals, Devices, Sizes
 from edgesim.learning.algorithms.privacy import account, why_unknown

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from edgesim.arrays import Numbers
+from edgesim.base.arrays import Numbers
 from edgesim.learning import jitter
 from edgesim.streams import Streams
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.config import LearningConfig
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.streams import Streams

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from edgesim.files.paths import system_errors
+from edgesim.base.paths import system_errors
 
 
 def cache_folder(kind: str) -> Path:

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.layer_gradients import can_be_told, layers_with_rules, segment_gradients, watching
 from edgesim.learning.loss_passes import LESS

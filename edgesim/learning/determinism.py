@@ -7,7 +7,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning import dropout
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.torch_settings import seeded

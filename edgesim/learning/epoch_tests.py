@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job
 from edgesim.learning.passes import ROWS, ROWS_IN_CACHE, in_cache

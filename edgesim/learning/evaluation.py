@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation
 from edgesim.learning.measures import Metric, Tested, measured

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from edgesim import joining
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning import drift, partitions
 from edgesim.learning.datasets import Dataset, load_shared
 from edgesim.learning.drift.frames import blank

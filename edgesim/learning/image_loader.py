@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from edgesim.arrays import Integers, Numbers
+from edgesim.base.arrays import Integers, Numbers
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.tensors import DeviceData
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.selection.view import Gradients, Knowledge
@@ -88,7 +88,7 @@ class Learner(Protocol):
         """Make the start model, before the first round; ``notice`` hears of work that takes long."""
 
     def lasting(self) -> dict[str, Any]:
-        """What it remembers from one round to the next; `edgesim.runs.saved` can pack it."""
+        """What it remembers from one round to the next; `edgesim.base.saved` can pack it."""
 
     def go_on(self, remembered: dict[str, Any]) -> None:
         """In place of `prepare`: go on with what another learner of the run remembered after a round."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgesim.arrays import Floats, Singles
+from edgesim.base.arrays import Floats, Singles
 
 UNCHANGED = (0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 """The change that leaves an image as it is; `change` tells the columns."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Integers, Numbers
-from edgesim.errors import Diverged
+from edgesim.base.arrays import Booleans, Integers, Numbers
+from edgesim.base.errors import Diverged
 from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
 
 if TYPE_CHECKING:

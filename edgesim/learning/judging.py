@@ -7,7 +7,7 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, State, has_own
 from edgesim.learning.evaluation import Domains, accuracy, evaluation_of, worked_out
 from edgesim.learning.flat import FlatModel

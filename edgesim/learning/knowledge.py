@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.batches import LocalWork, batch_samples
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.federation import Federation

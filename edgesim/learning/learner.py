@@ -14,10 +14,11 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import Diverged, EdgesimError
+from edgesim.base.on_disk import in_place_of
+from edgesim.base.saved import give_back, lasting
 from edgesim.config import RunConfig
-from edgesim.errors import Diverged, EdgesimError
-from edgesim.files.on_disk import in_place_of
 from edgesim.learning import measures
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import hierarchical
@@ -45,8 +46,7 @@ from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
 from edgesim.learning.workbench import TorchWorkbench
-from edgesim.runs.named_code import own_files
-from edgesim.runs.saved import give_back, lasting
+from edgesim.simulation.named_code import own_files
 from edgesim.streams import Streams
 
 _BEST_MODEL_SAMPLES = 2000

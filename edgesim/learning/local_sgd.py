@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.learning import dropout
 from edgesim.learning.algorithms.algorithm import Pull
 from edgesim.learning.descent import Descent

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import LearningConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.batches import LocalWork, least_batch
 from edgesim.learning.federation import Federation

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import grad, vmap
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.layer_gradients import layers_with_rules, segment_squares, watching

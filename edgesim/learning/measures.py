@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import Registry, first_line
+from edgesim.base.validation import options_of
 from edgesim.config import EvaluationConfig, Section
-from edgesim.errors import EdgesimError
-from edgesim.registry import Registry, first_line
-from edgesim.validation import options_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import Frozen, MadeImages, Outputs
 from edgesim.learning.back_ends.layers import Forward, Tensors, is_shallow_and_dense, layer_by_layer
 from edgesim.learning.flat import FlatModel

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning import draws
 from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Step
 from edgesim.learning.flat import FlatModel

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import LearningConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.federation import Federation
 
 BITS_PER_PARAMETER = 32

@@ -14,8 +14,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from edgesim import streams as streams_module
+from edgesim.base.errors import Diverged
+from edgesim.base.sources import digest_when_loaded
 from edgesim.config import RunConfig
-from edgesim.errors import Diverged
 from edgesim.learning import (
     augmentation,
     batches,
@@ -39,7 +40,6 @@ from edgesim.learning.jobs import Optimiser
 from edgesim.learning.payload import model_module
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, seeded
-from edgesim.runs.sources import digest_when_loaded
 from edgesim.streams import Streams
 
 _FORMAT = 1

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import rankdata
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 
 
 def roc_auc(scores: Floats, labels: Integers, classes: Integers) -> float:

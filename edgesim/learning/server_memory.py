@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.algorithms.merge_rules import MergeRule
 from edgesim.learning.flat import FlatModel

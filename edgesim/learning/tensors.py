@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from edgesim.arrays import Numbers
+from edgesim.base.arrays import Numbers
 from edgesim.learning import augmentation
 from edgesim.learning.datasets import Dataset
 

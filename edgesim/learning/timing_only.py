@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import Federation

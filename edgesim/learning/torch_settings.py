@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 import torch.utils.deterministic
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 
 def pick_device(wanted: str) -> torch.device:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from torch import Tensor
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import Device, Phase, Samples
 from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import batch_samples, epoch_edges, epoch_places, statistics_samples

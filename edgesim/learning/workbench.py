@@ -13,7 +13,7 @@ from torch.func import vmap
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.config import LearningConfig
 from edgesim.learning import dropout
 from edgesim.learning.algorithms.algorithm import Frozen, Outputs

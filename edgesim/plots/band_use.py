@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from edgesim.analysis.band_use import Steps, band_use
 from edgesim.analysis.runs import Run
-from edgesim.files.plain_text import figure_text
+from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 from edgesim.plots.gantt import round_drawn
 

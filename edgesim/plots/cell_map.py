@@ -6,7 +6,7 @@ from matplotlib.lines import Line2D
 
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import Run
-from edgesim.files.plain_text import figure_text
+from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 
 _MARKS = ("o", "s", "D", "v", "P", "X", "^")

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from scipy import stats
 
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Booleans, Floats
+from edgesim.base.arrays import Booleans, Floats
 from edgesim.plots import palette, style
 from edgesim.plots.groups import Panel, Series, labels_of
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.courses import Over, accuracy_course
 from edgesim.analysis.pairing import Pairing
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.accuracy import HOUR_S, LABELS, longest_s
 from edgesim.plots.common_past import COMMON_PAST, LOOK, left_past, mark_past

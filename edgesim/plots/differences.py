@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.differences import summarise_differences
 from edgesim.analysis.pairing import Comparison, Pairing
 from edgesim.analysis.runs import value_text
-from edgesim.files.plain_text import figure_text
+from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 from edgesim.plots.groups import labels_of, panels_of, quantity
 from edgesim.plots.intervals import LEAST_SEEDS

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.plots import style
 
 

@@ -22,8 +22,9 @@ from edgesim.analysis.skew import holdings
 from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.summary import summarise
 from edgesim.analysis.waste import AMOUNTS
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import refuse_link
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import refuse_link
+from edgesim.folder.records import read_run
 from edgesim.plots import heat_map, style
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album, Pictures
@@ -46,7 +47,6 @@ from edgesim.plots.scheduled import draw_scheduled
 from edgesim.plots.staleness import draw_staleness, has_stale_updates
 from edgesim.plots.training_loss import draw_training_loss, has_training_loss
 from edgesim.plots.waste import draw_waste, draw_waste_over_rounds
-from edgesim.runs.records import read_run
 
 MOST_PANELS = 6
 """Above this, or `MOST_SERIES`, figures with a line or bar per series are not drawn: they would be unreadable."""

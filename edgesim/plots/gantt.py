@@ -8,7 +8,7 @@ from matplotlib.patches import Patch
 
 from edgesim.analysis.metrics import scheduled_devices
 from edgesim.analysis.runs import Run
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.plots import palette, style
 
 MOST_DEVICES = 60

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgesim.analysis.runs import Knob, Run
-from edgesim.files.plain_text import figure_text
-from edgesim.quantities import UNITS
+from edgesim.base.plain_text import figure_text
+from edgesim.base.quantities import UNITS
 
 _TITLE_KNOB = "tmax_s"
 

@@ -14,8 +14,8 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
 from edgesim.analysis.measures import TO_TARGET
-from edgesim.arrays import Floats
-from edgesim.files.plain_text import figure_text
+from edgesim.base.arrays import Floats
+from edgesim.base.plain_text import figure_text
 from edgesim.plots import style
 from edgesim.plots.groups import knob_text, quantity
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.runs import Run
 from edgesim.analysis.skew import earth_movers_distances, holdings
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.plots import style
 
 MOST_DEVICES = 400

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, PercentFormatter
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from edgesim.arrays import Floats
-from edgesim.files.plain_text import figure_text
+from edgesim.base.arrays import Floats
+from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 
 AXES = {

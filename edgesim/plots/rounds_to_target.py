@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.metrics import start_accuracy, to_target
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.groups import Panel, labels_of
 from edgesim.plots.intervals import LEAST_SEEDS, spread_note

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.common_past import COMMON_PAST, mark_past
 from edgesim.plots.groups import Panel

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.plots.groups import Panel, Series
 from edgesim.plots.panel_figures import line_panels
 

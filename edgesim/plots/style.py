@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
-from edgesim.files.paths import own_file, system_errors
-from edgesim.files.plain_text import figure_text
+from edgesim.base.paths import own_file, system_errors
+from edgesim.base.plain_text import figure_text
 
 COLUMN_IN = 3.5
 PAGE_IN = 7.16

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
-from edgesim.arrays import Floats
-from edgesim.files.plain_text import figure_text
+from edgesim.base.arrays import Floats
+from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 from edgesim.traces.session_statistics import Anatomy
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
 from edgesim.plots.groups import Panel
 from edgesim.plots.panel_figures import line_panels

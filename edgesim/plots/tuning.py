@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.groups import quantity
 from edgesim.plots.intervals import LEAST_SEEDS

@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 
 from edgesim.analysis.runs import Run
 from edgesim.analysis.waste import shares
+from edgesim.folder.work_kinds import KINDS
 from edgesim.plots import palette
 from edgesim.plots.common_past import left_past
 from edgesim.plots.groups import Panel
 from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
-from edgesim.runs.work_kinds import KINDS
 
 _LABELS = {"seconds": "share of device time (1)", "bits": "share of bits (1)", "joules": "share of energy (1)"}
 _PARTS = {

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from edgesim.base.registry import Registry
+from edgesim.base.validation import options_of
 from edgesim.prediction.arima import Arima
 from edgesim.prediction.backtest import Backtest, backtest
 from edgesim.prediction.check_in_log import CheckInLog
@@ -10,8 +12,6 @@ from edgesim.prediction.persistence import Persistence
 from edgesim.prediction.poisson import Poisson
 from edgesim.prediction.predictor import Forecast, Predictor, checked
 from edgesim.prediction.scores import Confusion
-from edgesim.registry import Registry
-from edgesim.validation import options_of
 
 _OWN: dict[str, type[Predictor]] = {"poisson": Poisson, "persistence": Persistence, "arima": Arima}
 PREDICTORS = Registry("selection.predictor", "predictors", Predictor, _OWN)

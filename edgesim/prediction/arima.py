@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.prediction.check_in_log import CheckInLog, need_future
 from edgesim.prediction.predictor import Predictor
 

@@ -7,8 +7,8 @@ from operator import add
 
 import numpy as np
 
-from edgesim.arrays import Booleans
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Booleans
+from edgesim.base.errors import EdgesimError
 from edgesim.prediction.check_in_log import CheckInLog, need_future
 from edgesim.prediction.predictor import Forecast
 from edgesim.prediction.scores import Confusion

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.config import Section
-from edgesim.errors import EdgesimError
 from edgesim.prediction.check_in_log import CheckInLog
 
 Forecast = Callable[[CheckInLog, Integers, int], Floats]

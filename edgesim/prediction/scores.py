@@ -5,7 +5,7 @@ from operator import add
 
 import numpy as np
 
-from edgesim.arrays import Booleans
+from edgesim.base.arrays import Booleans
 
 
 @dataclass(frozen=True)

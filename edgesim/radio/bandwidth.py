@@ -7,7 +7,7 @@ from numpy.polynomial.polynomial import polyder, polyval
 from numpy.typing import ArrayLike
 from scipy.special import lambertw
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 _LN2 = float(np.log(2.0))
 

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.errors import EdgesimError
 
 NEARLY = 1.0 - 1e-12
 """Share of a number of bits that counts as all of them, since the integral is rounded."""

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from pydantic import model_validator
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_file import numbers_of, read_columns, refuse_rows
+from edgesim.base.validation import validate
 from edgesim.config import LinksConfig
-from edgesim.errors import EdgesimError
-from edgesim.files.table_file import numbers_of, read_columns, refuse_rows
 from edgesim.radio.capacity import CapacityTables, one_capacity_table
-from edgesim.validation import validate
 
 Rows = tuple[Floats, Floats]
 """Times in s and capacities in bit/s, [m] each."""

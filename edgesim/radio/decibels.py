@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 
 def ratio_from_db(value_db: ArrayLike) -> Floats:

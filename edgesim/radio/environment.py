@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import ConfigDict, Field, model_validator
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import look_up
+from edgesim.base.text_file import read_toml
+from edgesim.base.validation import validate
 from edgesim.config import Section
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
-from edgesim.files.text_file import read_toml
 from edgesim.radio.capacity import CapacityTables
 from edgesim.radio.capacity_file import read_capacity
 from edgesim.radio.decibels import ratio_from_db, watts_from_dbm
@@ -20,9 +22,7 @@ from edgesim.radio.fading import Fading
 from edgesim.radio.laws import LAWS
 from edgesim.radio.laws.law import Law
 from edgesim.radio.link import ShannonLink
-from edgesim.registry import look_up
 from edgesim.streams import Streams
-from edgesim.validation import validate
 
 Shadowing = Literal["per_run", "per_round"]
 

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.streams import Streams
 
 Fading = Literal["none", "rayleigh"]

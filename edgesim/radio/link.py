@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.radio.capacity import NEARLY, CapacityTables
 

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.content import find
+from edgesim.base.device_keys import DeviceKeys, Texts
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, texts_of, write_parquet
 from edgesim.config import LinksConfig
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
-from edgesim.files.device_keys import DeviceKeys, Texts
-from edgesim.files.table_file import numbers_of, read_columns, refuse_rows, texts_of, write_parquet
 from edgesim.radio.capacity import CapacityTables
 from edgesim.radio.capacity_file import checked_rows
 

@@ -8,8 +8,8 @@ from typing import Any
 import tomli_w
 
 from edgesim.analysis.runs import Run
+from edgesim.folder.records import read_run
 from edgesim.report.tables import text
-from edgesim.runs.records import read_run
 
 _GOING = "This run is going on, or was killed: the page shows its finished rounds."
 

@@ -29,11 +29,11 @@ from edgesim.analysis.courses import Over, accuracy_course
 from edgesim.analysis.metrics import evaluations, start_accuracy
 from edgesim.analysis.spending import Cost, accuracy_over, spending
 from edgesim.analysis.waste import shares
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
+from edgesim.folder.work_kinds import KINDS
 from edgesim.plots.groups import Series
 from edgesim.plots.intervals import drawn_interval
 from edgesim.plots.palette import PALETTE, line_styles
-from edgesim.runs.work_kinds import KINDS
 
 Item = dict[str, Any]
 

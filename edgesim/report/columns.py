@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
 
 Packed = dict[str, str]
 """A column: ``code`` says how ``data`` (base64 of zlib) was coded."""

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.report import states
 from edgesim.report.columns import whole
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.report.page import waiting_page
 from edgesim.report.report import report_html
 from edgesim.report.tables import html_of, text

@@ -6,7 +6,8 @@ from typing import Any
 
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.runs import Run, Study, is_study, read_study, runs_of
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
+from edgesim.folder.records import read_run
 from edgesim.plots.groups import Series
 from edgesim.report import charts
 from edgesim.report.about import about_run, about_study
@@ -14,8 +15,7 @@ from edgesim.report.page import page
 from edgesim.report.run_data import MOST_BARS, run_data
 from edgesim.report.series import series_of
 from edgesim.report.tables import Collector, differences_html, html_of
-from edgesim.runs.records import read_run
-from edgesim.terminal.show import print_run, print_study
+from edgesim.tables.show import print_run, print_study
 
 MOST_RUNS = 12
 """Runs of a study of which the page holds every bar."""

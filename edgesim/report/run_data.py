@@ -7,12 +7,12 @@ import pandas as pd
 
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
+from edgesim.folder.absence_file import read_absences
+from edgesim.folder.work_kinds import KINDS
 from edgesim.report import bars, groups
 from edgesim.report.columns import apart, exact, whole
-from edgesim.runs.absence_file import read_absences
-from edgesim.runs.work_kinds import KINDS
 
 AGGREGATED_FROM = 10_000
 """Devices from which on the pictures show groups of devices, and squares of the map."""

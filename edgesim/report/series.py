@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from edgesim.analysis.runs import Run, value_text
-from edgesim.files.plain_text import printable
+from edgesim.base.plain_text import printable
 from edgesim.plots.groups import Series
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 LOOPBACK = "127.0.0.1"
 _SILENT_S = 30

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 
 ACTIVITIES = ("download", "compute", "upload", "away")
 """What a bar is; ``away`` is a device that is absent, also between a row that was paused and the next one."""

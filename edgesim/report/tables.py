@@ -8,10 +8,10 @@ import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
-from edgesim.files.plain_text import printable
-from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.show_differences import effect_text, ends_text
-from edgesim.terminal.table_text import p_value, plain
+from edgesim.base.plain_text import printable
+from edgesim.screen.console import PlainConsole
+from edgesim.tables.show_differences import effect_text, ends_text
+from edgesim.tables.table_text import p_value, plain
 
 
 class Collector(PlainConsole):

@@ -8,11 +8,11 @@ from rich.console import Console
 
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.runs import read_study
-from edgesim.door.study import failures
+from edgesim.api.study import failures
 from edgesim.plots.gallery import draw, draw_against
-from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.show import print_study
-from edgesim.terminal.show_differences import print_differences
+from edgesim.screen.console import PlainConsole
+from edgesim.tables.show import print_study
+from edgesim.tables.show_differences import print_differences
 
 
 def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answers: Sequence[str] = ()) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from edgesim.arrays import Booleans, Floats
+from edgesim.base.arrays import Booleans, Floats
+from edgesim.base.sources import source_digest
 from edgesim.learning.models import new_model
 from edgesim.learning.selection_overhead import of_feddance, of_oort
 from edgesim.prediction import PREDICTORS, Backtest, CheckInLog, backtest, make_predictor
-from edgesim.runs.sources import source_digest
 
 __all__ = ["Backtest", "code_of", "judged", "overheads_s"]
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from edgesim.errors import EdgesimError
-from edgesim.terminal import plain
-from edgesim.terminal.executor_options import with_executor
-from edgesim.terminal.options import start as start
+from edgesim.base.errors import EdgesimError
+from edgesim.screen import plain
+from edgesim.screen.command_line import start as start
+from edgesim.studies.executor_options import with_executor
 
 Set = Annotated[list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds.")]
@@ -76,9 +76,9 @@ def quick_option(**values: Any) -> Any:
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """As `edgesim.terminal.plain.plain_errors`; an error that names a field also names the scenario's option for it.
+    """As `edgesim.screen.plain.plain_errors`; an error that names a field also names the scenario's option for it.
 
-    A scenario that takes ``jobs`` also takes the options of `edgesim.terminal.executor_options`.
+    A scenario that takes ``jobs`` also takes the options of `edgesim.studies.executor_options`.
     """
     own = inspect.signature(command).parameters
     if "jobs" in own:

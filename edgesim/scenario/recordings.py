@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.arrays import Booleans
+from edgesim.api.configs import configured
+from edgesim.base.arrays import Booleans
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
+from edgesim.base.validation import options_of
 from edgesim.devices.profile import read_profile
-from edgesim.door.configs import configured
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
 from edgesim.streams import Streams
 from edgesim.traces.convert import settle
 from edgesim.traces.interval_file import read_intervals
@@ -18,7 +19,6 @@ from edgesim.traces.models import MODELS, make_availability
 from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.readers import RecordedAvailability, read_recording
 from edgesim.traces.session_statistics import Anatomy, anatomy
-from edgesim.validation import options_of
 
 __all__ = ["Anatomy", "anatomy_of", "anatomy_of_generated", "check_ins", "device_count", "has_links", "path_of"]
 

@@ -17,17 +17,17 @@ from edgesim.analysis.participation import course, instability, windowed
 from edgesim.analysis.recommendation import compare, recommend, stand
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.spending import accuracy_within, scores, spending
-from edgesim.files.paths import own_file
-from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.show import mean_text, print_frame, print_skews
-from edgesim.terminal.show_afl import print_beside_afl
-from edgesim.terminal.show_crossed import print_crossed
-from edgesim.terminal.show_dpfl import print_beside_dpfl
-from edgesim.terminal.show_feddance import print_beside_feddance
-from edgesim.terminal.show_fedstg import print_beside_fedstg
-from edgesim.terminal.show_recommendation import print_recommendation
-from edgesim.terminal.table_text import print_whole
-from edgesim.terminal.trace_tables import anatomy_table
+from edgesim.base.paths import own_file
+from edgesim.screen.console import PlainConsole
+from edgesim.tables.show import mean_text, print_frame, print_skews
+from edgesim.tables.show_afl import print_beside_afl
+from edgesim.tables.show_crossed import print_crossed
+from edgesim.tables.show_dpfl import print_beside_dpfl
+from edgesim.tables.show_feddance import print_beside_feddance
+from edgesim.tables.show_fedstg import print_beside_fedstg
+from edgesim.tables.show_recommendation import print_recommendation
+from edgesim.tables.table_text import print_whole
+from edgesim.tables.trace_tables import anatomy_table
 from edgesim.traces.session_statistics import Anatomy
 from edgesim.tuning.ranking import ranked
 

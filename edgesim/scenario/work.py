@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from edgesim.analysis.made import Made, digest_of
-from edgesim.files.file_digest import file_digest
-from edgesim.runs.processes import cores
+from edgesim.base.file_digest import file_digest
+from edgesim.base.processes import cores
 
 __all__ = ["Kept", "in_processes"]
 

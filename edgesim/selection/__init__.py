@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from edgesim.registry import Registry
+from edgesim.base.registry import Registry
+from edgesim.base.validation import options_of
 from edgesim.selection.afl import Afl
 from edgesim.selection.availability_first import AvailabilityFirst
 from edgesim.selection.best_channel import BestChannel
@@ -21,7 +22,6 @@ from edgesim.selection.refl import Refl
 from edgesim.selection.safa import Safa
 from edgesim.selection.safa_lite import SafaLite
 from edgesim.selection.view import Options, Selector
-from edgesim.validation import options_of
 
 _OWN: dict[str, type[Selector]] = {
     "random": RandomChoice,

@@ -12,8 +12,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.quantities import Factor
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.quantities import Factor
 from edgesim.selection import view
 from edgesim.selection.ties import TIE, descending
 from edgesim.selection.view import Choice, RoundReport, RoundView

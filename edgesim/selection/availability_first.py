@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.selection.ties import by_falling
 from edgesim.selection.view import Choice, RoundReport, RoundView, Selector
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats
+from edgesim.base.arrays import Booleans, Floats
 from edgesim.selection.view import ClassGradients
 
 Mode = Literal["eq18", "scalar", "lastlayer", "ones"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 
 
 @lru_cache(maxsize=2)

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Floats, Integers
-from edgesim.quantities import Factor
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.quantities import Factor
 from edgesim.selection import view
 from edgesim.selection.stateless import Stateless
 from edgesim.selection.view import Choice, RoundView

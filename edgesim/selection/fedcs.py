@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.selection import view
 from edgesim.selection.stateless import Stateless, walk
 from edgesim.selection.ties import descending

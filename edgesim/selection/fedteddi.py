@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from edgesim.quantities import Factor
+from edgesim.base.quantities import Factor
 from edgesim.selection import view
 from edgesim.selection.class_weights import ClassWeights, Mode
 from edgesim.selection.greedy import greedy, objective_terms

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.selection.ties import TIE, first_lowest
 from edgesim.selection.view import Choice
 

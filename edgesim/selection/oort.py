@@ -11,8 +11,8 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.quantities import Factor
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.quantities import Factor
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
 from edgesim.selection.ties import descending

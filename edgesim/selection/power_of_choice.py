@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.quantities import Count
+from edgesim.base.quantities import Count
 from edgesim.selection import view
 from edgesim.selection.stateless import Stateless, walk
 from edgesim.selection.ties import descending

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.selection import view
 from edgesim.selection.ties import descending
 from edgesim.selection.view import Choice, RoundView, Selector

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.selection.view import Choice, Selector
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.selection.view import Choice
 
 TIE = 1e-12

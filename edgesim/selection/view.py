@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.config import Section
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
@@ -177,7 +177,7 @@ class Selector(Protocol):
     ``update_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's ``training_losses``,
     ``training_accuracies`` and ``loss_drops`` (not to be had in timing-only runs)."""
     state: Any
-    """Everything that it remembers from one round to the next: one data class that `edgesim.runs.saved` can pack, or
+    """Everything that it remembers from one round to the next: one data class that `edgesim.base.saved` can pack, or
     None for a policy without memory. Nothing else of a selector changes: a new selector that is given the state of
     another goes on exactly as that other."""
 

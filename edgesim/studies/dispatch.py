@@ -7,15 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edgesim import simulation
-from edgesim.errors import EdgesimError
-from edgesim.runs.lease import leased
-from edgesim.runs.processes import let_in, uninterrupted
-from edgesim.runs.records import note_failure
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import leased
+from edgesim.base.processes import let_in, uninterrupted
+from edgesim.folder.records import note_failure
+from edgesim.screen.progress import Display, Message
+from edgesim.simulation import composition as simulation
 from edgesim.studies.executor import Ending, Executor, Lost, Order, Workers
 from edgesim.studies.ledger import state_of, told_of
 from edgesim.studies.plan import PlannedRun, Study
-from edgesim.terminal.progress import Display, Message
 
 _PATIENCE_S = 8.0
 """How long the runs of a study that is stopped have for closing their tables, before their processes are killed."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import Taken
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
-from edgesim.runs.checkpoints import saved_round
-from edgesim.runs.lease import Taken
+from edgesim.folder.checkpoints import saved_round
+from edgesim.screen.progress import Listener, Message
+from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import state_without_lease, told_of
-from edgesim.terminal.progress import Listener, Message
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgesim.analysis.runs import is_shorter, read_study
-from edgesim.errors import EdgesimError
-from edgesim.runs.lease import Holder, Standing, standing
-from edgesim.runs.records import read_run
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import Holder, Standing, standing
+from edgesim.folder.records import read_run
 
 Status = Literal["planned", "running", "finished", "pruned", "failed", "stopped", "lost", "damaged"]
 

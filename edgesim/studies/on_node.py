@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from edgesim.analysis.runs import PLAN
 from edgesim.cluster.code import Code, place
-from edgesim.runs.inputs import VERSION, input_digests
+from edgesim.screen.progress import Message
+from edgesim.simulation.inputs import VERSION, input_digests
 from edgesim.studies.executor import Ending, Order, run_one
 from edgesim.studies.sent_back import Left, run_apart
-from edgesim.terminal.progress import Message
 
 _UNREAD = 1000
 """Messages that may wait to be shown; further ones are dropped."""

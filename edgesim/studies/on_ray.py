@@ -13,19 +13,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import Lease, Taken
 from edgesim.cluster.code import packed
 from edgesim.cluster.connection import connected
 from edgesim.cluster.nodes import Share, alive, ask_all, on_node
-from edgesim.errors import EdgesimError
-from edgesim.runs.inputs import input_digests
-from edgesim.runs.lease import Lease, Taken
-from edgesim.runs.named_code import own_files
-from edgesim.runs.records import note_failure
+from edgesim.folder.records import note_failure
+from edgesim.screen.progress import Message
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.inputs import input_digests
+from edgesim.simulation.named_code import own_files
 from edgesim.studies.executor import Ending, Lost, News, Order, refuse_failed
 from edgesim.studies.on_node import Apart, Mailbox, carry_out, plan_hash, what_is_here
 from edgesim.studies.sent_back import Left, clear, fetch
-from edgesim.terminal.progress import Message
 
 _EMPTY_S = 60.0
 """How long a cluster may have no room for any run, all its nodes lost, before the study ends."""

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from edgesim import simulation
 from edgesim.analysis.runs import KNOB_NAMES
+from edgesim.base.errors import EdgesimError, ForeignOption
+from edgesim.commands.arguments import names_arguments
 from edgesim.config import RunConfig
 from edgesim.config_file import parse_with, set_key, set_value
-from edgesim.errors import EdgesimError, ForeignOption
-from edgesim.terminal.arguments import names_arguments
+from edgesim.simulation import composition as simulation
 
 Knob = str | float | bool
 

@@ -4,17 +4,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from edgesim import simulation
 from edgesim.analysis.runs import OLDER_PLAN, PLAN, is_study, read_study
 from edgesim.analysis.runs import PlannedRun as Entry
 from edgesim.analysis.runs import Study as Plan
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import LEASE_S, is_of_lease, leased
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.migration import migrated
-from edgesim.runs.lease import LEASE_S, is_of_lease, leased
-from edgesim.runs.past import is_longer
-from edgesim.runs.records import read_config, write_whole
-from edgesim.runs.resumption import other_setting
+from edgesim.folder.records import read_config, write_whole
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.migration import migrated
+from edgesim.simulation.past import is_longer
+from edgesim.simulation.resumption import other_setting
 from edgesim.studies.plan import PlannedRun, Study
 
 _PATIENCE_S = 2 * LEASE_S

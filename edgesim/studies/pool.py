@@ -8,10 +8,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import ClassVar
 
-from edgesim.errors import EdgesimError
-from edgesim.runs.processes import ask_to_end, cores, hear_parent, start_process, uninterrupted
+from edgesim.base.errors import EdgesimError
+from edgesim.base.processes import ask_to_end, cores, hear_parent, start_process, uninterrupted
+from edgesim.screen.progress import Message
 from edgesim.studies.executor import Ending, Lost, News, Order, run_one
-from edgesim.terminal.progress import Message
 
 _PATIENCE_S = 8.0
 """How long a process whose connection has closed may take to end."""

@@ -11,25 +11,25 @@ from pathlib import Path
 
 from rich.console import Console
 
-from edgesim import simulation
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import PLAN, check_name, is_study
 from edgesim.analysis.summary import write_summary
-from edgesim.errors import EdgesimError, NoRunFinished
-from edgesim.files.paths import refuse_link, system_errors
-from edgesim.runs.feasibility import check_files
-from edgesim.runs.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted
-from edgesim.runs.run_schema import SCHEMAS
+from edgesim.base.errors import EdgesimError, NoRunFinished
+from edgesim.base.paths import refuse_link, system_errors
+from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted
+from edgesim.commands.arguments import names_arguments
+from edgesim.folder.run_schema import SCHEMAS
+from edgesim.screen.console import PlainConsole
+from edgesim.screen.progress import Display, expected_rounds
 from edgesim.selection import resolve_options
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.feasibility import check_files
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending, Executor
 from edgesim.studies.ledger import state_of, told_of
 from edgesim.studies.plan import Study, named
 from edgesim.studies.plan_file import grow
 from edgesim.studies.pool import Pool
-from edgesim.terminal.arguments import names_arguments
-from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.progress import Display, expected_rounds
 
 _NAMES_FILES = {"availability", "devices", "radio", "rounds", "topology"}
 

@@ -14,13 +14,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.file_digest import file_digest
+from edgesim.base.lease import is_of_lease
 from edgesim.cluster.nodes import on_node
-from edgesim.errors import EdgesimError
-from edgesim.files.file_digest import file_digest
-from edgesim.runs.lease import is_of_lease
-from edgesim.runs.records import remove_streams
+from edgesim.folder.records import remove_streams
+from edgesim.screen.progress import Message
 from edgesim.studies.executor import Ending, Order, run_one
-from edgesim.terminal.progress import Message
 
 PIECE_BYTES = 64 * 2**10
 """Below the 100 KiB from which on Ray puts an answer into its object store."""

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import own_folder, system_errors
-from edgesim.runs.processes import AGAIN
-from edgesim.runs.records import write_whole
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import own_folder, system_errors
+from edgesim.base.processes import AGAIN
+from edgesim.folder.records import write_whole
 from edgesim.studies.ledger import read_ledger
 
 _WARNING_S = 120

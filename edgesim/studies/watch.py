@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.analysis.runs import is_study, read_study
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.server import Progress
-from edgesim.errors import EdgesimError
-from edgesim.migration import migrated
-from edgesim.runs.records import read_config, read_run, read_table
+from edgesim.folder.records import read_config, read_run, read_table
+from edgesim.screen.progress import expected_rounds, rounds_done
+from edgesim.simulation.migration import migrated
 from edgesim.studies.ledger import State, state_of
-from edgesim.terminal.progress import expected_rounds, rounds_done
 
 ENDED = frozenset({"finished", "pruned", "failed", "damaged"})
 """Statuses of runs that nothing goes on with by itself."""

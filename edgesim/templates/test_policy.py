@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import edgesim
-from edgesim.runs.saved import pack, unpack
+from edgesim.base.saved import pack, unpack
 from edgesim.templates.policy import LongestWait, LongestWaitOptions, Memory
 
 CONFIG = {
@@ -23,7 +23,7 @@ def test_every_device_has_its_turn_before_any_has_a_second_one(tmp_path: Path) -
 
 
 def test_its_memory_can_be_saved_and_goes_on() -> None:
-    """What `edgesim.runs.saved` packs and unpacks is the memory again."""
+    """What `edgesim.base.saved` packs and unpacks is the memory again."""
     policy = LongestWait(LongestWaitOptions(), 3, 10)
     policy.state.taken[1] = 7
     assert unpack(Memory, *pack(policy.state)).taken.tolist() == [0, 7, 0]

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.interval_table import IntervalTable

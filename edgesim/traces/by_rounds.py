@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.errors import EdgesimError
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.streams import Streams
 
 _AT_ONCE = 2**18

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.repeats import instants_s
 from edgesim.traces.stays import Stays

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.device_keys import Texts, models_of_all, numbered
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_facts import Unobserved
+from edgesim.base.table_file import write_parquet
 from edgesim.devices.profile import Profile, write_profile
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import Texts, models_of_all, numbered
-from edgesim.files.table_facts import Unobserved
-from edgesim.files.table_file import write_parquet
 from edgesim.radio.link_file import LinkRows, write_links
 from edgesim.traces.interval_file import read_intervals, write_intervals
 from edgesim.traces.intervals import Intervals, complement, joined

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import texts
+from edgesim.base.device_keys import texts
+from edgesim.base.errors import EdgesimError
 from edgesim.radio.capacity_file import Rows
 from edgesim.radio.link_file import LinkRows, write_links
 from edgesim.traces.readers import FORMATS, Capacity, detect, read_recording

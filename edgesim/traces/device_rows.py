@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from edgesim.arrays import Floats, Integers
-from edgesim.files.table_file import numbers_of, refuse_rows
-from edgesim.quantities import MOST_DEVICES
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.quantities import MOST_DEVICES
+from edgesim.base.table_file import numbers_of, refuse_rows
 
 
 def ids_of(frame: pd.DataFrame, path: Path, column: str) -> Integers:

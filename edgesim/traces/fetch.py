@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgesim.errors import EdgesimError
-from edgesim.files.download import download
-from edgesim.registry import look_up
+from edgesim.base.download import download
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import look_up
 
 HOST = "https://raw.githubusercontent.com"
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Integers
+from edgesim.base.arrays import Booleans, Integers
 from edgesim.streams import Streams
 
 _NOBODY = -1

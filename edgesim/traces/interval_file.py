@@ -3,7 +3,7 @@
 A column ``length_s``, the same in all rows of a device, says when the device's recording ends; without it all
 recordings end at the last end in the file. The notes of a Parquet file may hold the number of devices (those that are
 never available have no rows), the length of each recording, the devices' keys and models, for how long each was not
-observed, and whether that time counts as absent or present (`edgesim.files.table_facts`).
+observed, and whether that time counts as absent or present (`edgesim.base.table_facts`).
 
 A column ``device_id`` may stand in place of ``device``: ids from 0, or from 1 if no row has 0; they are the devices'
 keys.
@@ -18,12 +18,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import texts
-from edgesim.files.table_facts import LONGEST_S, PREFIX, Facts, read_facts
-from edgesim.files.table_file import column_names, numbers_of, read_columns, refuse_rows, write_parquet
-from edgesim.quantities import MOST_DEVICES
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.device_keys import texts
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import MOST_DEVICES
+from edgesim.base.table_facts import LONGEST_S, PREFIX, Facts, read_facts
+from edgesim.base.table_file import column_names, numbers_of, read_columns, refuse_rows, write_parquet
 from edgesim.traces.intervals import Intervals, check_length, joined
 
 DEVICE, DEVICE_ID = "device", "device_id"

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.files.device_keys import DeviceKeys
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.device_keys import DeviceKeys
 from edgesim.traces.coincidence import LENGTHS_LIMIT, next_change, next_time_apart, next_time_with
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.repeats import instants_s

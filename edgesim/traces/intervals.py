@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import Texts
-from edgesim.files.table_facts import LONGEST_S, Unobserved
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.device_keys import Texts
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_facts import LONGEST_S, Unobserved
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import Texts, models_of_all, numbered, texts
-from edgesim.files.table_facts import LONGEST_S
-from edgesim.files.table_file import column_names, read_columns
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.device_keys import Texts, models_of_all, numbered, texts
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_facts import LONGEST_S
+from edgesim.base.table_file import column_names, read_columns
 from edgesim.traces.device_rows import above_zero, ids_of
 from edgesim.traces.interval_file import DEVICE_ID, LENGTH, id_column_of
 from edgesim.traces.intervals import Intervals, joined

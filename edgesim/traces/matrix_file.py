@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
-from edgesim.files.table_file import column_names, numbers_of, read_columns, row_word
+from edgesim.base.arrays import Booleans, Floats
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_file import column_names, numbers_of, read_columns, row_word
 from edgesim.traces.device_rows import ids_of
 
 DEVICE = "device"

@@ -7,7 +7,7 @@ so it has to be rounded up.
 
 import numpy as np
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 
 def instants_s(cycle: Floats | float, length_s: Floats | float, within_s: Floats | float) -> Floats:

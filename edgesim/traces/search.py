@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.config import YEAR_S, AvailabilityConfig
 
 DRAW_LIMIT = 25_000_000

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.traces.intervals import Intervals, counts_over_time
 
 HOUR_S = 3600.0

@@ -7,8 +7,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.traces.search import DRAW_LIMIT, Search
 
 SLOT_LIMIT = 100_000

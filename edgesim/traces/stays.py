@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.traces.intervals import Intervals
 
 _AT_ONCE = 1 << 14

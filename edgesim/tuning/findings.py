@@ -10,10 +10,10 @@ import pandas as pd
 from rich.console import Console
 
 from edgesim.analysis.summary import summarise
-from edgesim.runs.records import write_whole
+from edgesim.folder.records import write_whole
 from edgesim.studies.plan import Study
 from edgesim.studies.running import run_study
-from edgesim.terminal.table_text import bare_table, print_whole
+from edgesim.tables.table_text import bare_table, print_whole
 from edgesim.tuning.journal import Told
 from edgesim.tuning.objectives import Objective
 from edgesim.tuning.ranking import front, has_reached, ranked

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import own_folder, system_errors
-from edgesim.runs.lease import LEASE_S, Lease, leased, standing
-from edgesim.runs.resumption import first_difference
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import LEASE_S, Lease, leased, standing
+from edgesim.base.paths import own_folder, system_errors
+from edgesim.simulation.resumption import first_difference
 from edgesim.streams import Streams
 from edgesim.studies.plan import Knob as Value
 from edgesim.tuning.knobs import Knob

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgesim import simulation
 from edgesim.analysis.runs import value_text
+from edgesim.base.errors import EdgesimError
+from edgesim.base.text_file import parse_toml
 from edgesim.config_file import parse, set_key
-from edgesim.errors import EdgesimError
-from edgesim.files.text_file import parse_toml
+from edgesim.simulation import composition as simulation
 from edgesim.studies.plan import Knob as Value
 
 Spec = tuple[float, float] | Sequence[Value]

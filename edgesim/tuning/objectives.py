@@ -8,8 +8,8 @@ import numpy as np
 from edgesim.analysis.measures import TO_STAY, TO_TARGET
 from edgesim.analysis.outcomes import outcome
 from edgesim.analysis.runs import Run
-from edgesim.errors import EdgesimError
-from edgesim.registry import did_you_mean
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any
 from rich.console import Console
 
 from edgesim.analysis.measures import TO_STAY
-from edgesim.files.plain_text import printable
+from edgesim.base.plain_text import printable
 from edgesim.plots.groups import knob_text, quantity
-from edgesim.terminal.table_text import number
+from edgesim.tables.table_text import number
 from edgesim.tuning.journal import Told
 from edgesim.tuning.objectives import Objective
 from edgesim.tuning.task import Task

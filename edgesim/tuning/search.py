@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from edgesim.errors import EdgesimError, NoRunFinished
+from edgesim.base.errors import EdgesimError, NoRunFinished
 from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun
 from edgesim.tuning.journal import Journal, Told

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgesim import simulation
 from edgesim.analysis.runs import Run
+from edgesim.api.configs import Config, Overrides, values_of, with_set
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.config_file import parse, set_value
-from edgesim.door.configs import Config, Overrides, values_of, with_set
-from edgesim.errors import EdgesimError
-from edgesim.runs import named_code
-from edgesim.runs.inputs import input_digests
-from edgesim.runs.resumption import other_setting
+from edgesim.simulation import composition as simulation
+from edgesim.simulation import named_code
+from edgesim.simulation.inputs import input_digests
+from edgesim.simulation.resumption import other_setting
 from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, grid, names_of_knobs
 from edgesim.studies.plan_file import read_plan

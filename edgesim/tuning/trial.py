@@ -7,12 +7,13 @@ from typing import Literal
 
 from rich.console import Console
 
-from edgesim import simulation
 from edgesim.analysis.runs import Run
-from edgesim.errors import EdgesimError
-from edgesim.runs.checkpoints import saved_round
-from edgesim.runs.lease import Taken, leased
-from edgesim.runs.records import note_pruned, read_run
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import Taken, leased
+from edgesim.folder.checkpoints import saved_round
+from edgesim.folder.records import note_pruned, read_run
+from edgesim.screen.progress import Display, expected_rounds
+from edgesim.simulation import composition as simulation
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending
 from edgesim.studies.ledger import state_of
@@ -20,7 +21,6 @@ from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, Study
 from edgesim.studies.plan_file import grow
 from edgesim.studies.pool import Crew, Pool
-from edgesim.terminal.progress import Display, expected_rounds
 from edgesim.tuning.objectives import Objective, Seen, seen
 
 RUNGS = (1 / 8, 1 / 4, 1 / 2)

@@ -6,18 +6,18 @@ from pathlib import Path
 
 from edgesim.analysis.runs import is_study
 from edgesim.analysis.summary import write_summary
-from edgesim.door.configs import Config, Overrides, folder_for
-from edgesim.door.run import tell_user_code
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import system_errors
-from edgesim.runs.feasibility import check_files
-from edgesim.runs.processes import INTERRUPTED, Stopped, cores, stopped_by
+from edgesim.api.configs import Config, Overrides, folder_for
+from edgesim.api.run import tell_user_code
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import system_errors
+from edgesim.base.processes import INTERRUPTED, Stopped, cores, stopped_by
+from edgesim.commands.arguments import names_arguments
+from edgesim.screen.console import PlainConsole
+from edgesim.simulation.feasibility import check_files
 from edgesim.studies.plan import Study
 from edgesim.studies.plan_file import grow, read_plan
 from edgesim.studies.pool import Crew
 from edgesim.studies.running import executor_in_use
-from edgesim.terminal.arguments import names_arguments
-from edgesim.terminal.console import PlainConsole
 from edgesim.tuning.findings import Tuned, conclude
 from edgesim.tuning.journal import forget, need_optuna, opened
 from edgesim.tuning.knobs import Spec

@@ -14,13 +14,13 @@ import pytest
 import torch
 from torch import nn
 
-from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 PAIRS = [(name, "own") for name in ALGORITHMS] + [

@@ -31,7 +31,7 @@ class Served:
 
 @contextmanager
 def one_process():
-    """In place of `edgesim.runs.processes.start_process` in `edgesim.learning.back_ends.workers`."""
+    """In place of `edgesim.base.processes.start_process` in `edgesim.learning.back_ends.workers`."""
     context = torch.multiprocessing.get_context("spawn")
     there, here = context.Pipe(duplex=False)
     process = context.Process(target=serve_all, args=(there,), daemon=True)

@@ -6,14 +6,14 @@ import torch
 from eight_weights import ROUNDS, START, THREE
 from quadratics import Play, Quadratic, with_and_without_buffers
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.afl import Afl
 from edgesim.learning.algorithms.algorithm import Arrivals, Sizes
 from edgesim.learning.norms import norm
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 

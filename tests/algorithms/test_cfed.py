@@ -11,13 +11,13 @@ from contract import make_config, new_learner, two_frames
 from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Devices, Sizes
 from edgesim.learning.algorithms.cfed import Cfed
 from edgesim.learning.jobs import Arrived
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 DEVICES = 8

@@ -26,11 +26,11 @@ from contract import (
 from one_process import one_process
 from safetensors.numpy import load, save
 
-from edgesim.errors import Diverged
+from edgesim.base.errors import Diverged
+from edgesim.base.saved import pack, unpack
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.back_ends import workers
 from edgesim.learning.jobs import Arrived
-from edgesim.runs.saved import pack, unpack
 
 OF_LEARNER = (
     "global_weights", "states", "kept", "first_kept", "velocities", "carried", "server", "jobs_trained",

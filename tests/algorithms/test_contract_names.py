@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from contract import COUNT, PAIRS, REFUSED, each_pair, make_config, new_learner
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
 from edgesim.learning.algorithms.algorithm import Sizes
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 

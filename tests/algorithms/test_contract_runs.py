@@ -25,13 +25,13 @@ from contract import (
 )
 from torch import Tensor
 
-from edgesim import simulation
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS, check_frames, make_algorithm
 from edgesim.learning.algorithms.algorithm import Sizes
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.training_round import TorchRound
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 PRESENCE = """\

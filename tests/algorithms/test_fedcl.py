@@ -7,10 +7,10 @@ from contract import make_config
 from eight_weights import START, Bench, Holder
 from torch.nn.functional import cross_entropy
 
-from edgesim import simulation
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import Sizes, State
 from edgesim.learning.algorithms.fedcl import FedCl
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.algorithms.feddyn import FedDyn
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 ONE = {"alpha": 1.0, "adaptive": False}

@@ -9,14 +9,14 @@ from quadratics import Play
 from torch.nn import functional
 from worked_numbers import CONSENSUS, FEDMD, FEDMD_SUMS
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning import augmentation
 from edgesim.learning.algorithms.algorithm import Devices, Sizes
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.algorithms.fedmd import FedMd
 from edgesim.learning.jobs import Arrived
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 OWN = ("fedmd", "own")

@@ -13,9 +13,9 @@ from torch import nn
 from torch.nn import functional
 from typer.testing import CliRunner
 
-from edgesim import simulation
-from edgesim.cli import app
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Outputs, Sizes, State
 from edgesim.learning.algorithms.fedproto import FedProto
 from edgesim.learning.datasets import Dataset
@@ -24,7 +24,7 @@ from edgesim.learning.drift.holdings import Frame
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 PROTOTYPES = [

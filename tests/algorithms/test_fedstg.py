@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from quadratics import Play, Quadratic
 from test_afl import arrivals
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.algorithm import Sizes
 from edgesim.learning.algorithms.fedstg import FedStg, rarity
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 T1 = np.array([[1, 4, 0], [0, 2, 9], [0, 1, 0]])

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from quadratics import Play, Quadratic
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import ALGORITHMS, LOCAL_METHODS
 from edgesim.learning.algorithms.algorithm import Device, Outputs, Phase, Pull, Sent, Step, Trained
+from edgesim.simulation import composition as simulation
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/algorithms.md").read_text()

@@ -7,13 +7,13 @@ from contract import make_config, new_learner
 from one_process import one_process
 from test_contract import OF_LEARNER, saved_and_read
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config import MergingConfig
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.back_ends import workers
 from edgesim.learning.jobs import Arrived
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 STEPS = {"epochs": None, "steps": 3, "batch_size": 8}
 """Batch norm cannot train on the one sample of some device."""

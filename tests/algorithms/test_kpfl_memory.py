@@ -6,9 +6,9 @@ import pytest
 from contract import new_learner
 from kpfl_plays import config_of, merged_rounds
 
-from edgesim import simulation
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.model_pool import pass_bytes
+from edgesim.simulation import composition as simulation
 
 
 def budgeted(mib, **kpfl):

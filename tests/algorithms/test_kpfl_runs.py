@@ -10,11 +10,11 @@ from contract import make_config, new_learner
 from kpfl_plays import FEDAVG, config_of
 from torch import nn
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.kpfl import Kpfl
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 
 def test_server_seconds_are_charged_where_they_are_wanted_and_wall_time_is_told(tmp_path):

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import combined
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.algorithms.fedprox import FedProx, FedProxOptions
 from edgesim.learning.algorithms.mifa import Mifa
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 THREE_SIZES = (Quadratic(1.0, samples=40), Quadratic(-2.0, 3.0, samples=10), Quadratic(4.0, 0.5, samples=5))
 

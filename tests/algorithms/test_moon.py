@@ -9,9 +9,9 @@ from eight_weights import ROUNDS, START, THREE, check_sum
 from quadratics import Play
 from torch import nn
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Outputs, Sizes, Step
 from edgesim.learning.algorithms.moon import Moon
 from edgesim.learning.datasets import Dataset
@@ -20,7 +20,7 @@ from edgesim.learning.drift.holdings import Frame
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 

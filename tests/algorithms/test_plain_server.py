@@ -6,11 +6,11 @@ import pytest
 from plain_server import PlainServer, close
 from torch import nn
 
-from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.training_round import TorchRound
+from edgesim.simulation import composition as simulation
 
 SLOTS = "111111 000000 101101 010000 000000 111111 000000 000010 000000 110111 011110 000000 111011 100000 111111"
 """Who is there in which slot. A slot without anybody passes, and late uploads of the round before may end in it."""

@@ -9,16 +9,16 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from edgesim import simulation
 from edgesim.analysis.measures import measure
 from edgesim.analysis.runs import Run
+from edgesim.base.errors import EdgesimError
 from edgesim.config import PrivacyConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import privacy
 from edgesim.learning.algorithms.privacy import Guard, account, epsilon_of, noise_per_coordinate
 from edgesim.learning.learner import TorchLearner
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 TABLE = [

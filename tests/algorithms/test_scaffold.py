@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Algorithm, Devices, Sizes
 from edgesim.learning.algorithms.scaffold import Scaffold, effective_steps
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner, make_learner
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 THREE_SIZES = (Quadratic(1.0, samples=40), Quadratic(-2.0, 3.0, samples=10), Quadratic(4.0, 0.5, samples=5))

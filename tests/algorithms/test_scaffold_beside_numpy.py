@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.folder.records import read_table
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.learner import TorchLearner
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 SCENARIO = runpy.run_path(str(Path(__file__).parents[2] / "scenarios/dpfl.py"))
 LR, MOMENTUM, DEVICES = 0.1, 0.5, 10

@@ -7,14 +7,14 @@ import pytest
 import torch
 from quadratics import TWO, Play, with_and_without_buffers
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import ALGORITHMS, make_algorithm
 from edgesim.learning.algorithms.algorithm import Sizes
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 NAMES = ("fedavgm", "fedadam", "fedyogi")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from edited_runs import forget_digests
 
-from edgesim.runs.records import RunWriter
+from edgesim.folder.records import RunWriter
 
 
 def write_run(

@@ -3,12 +3,12 @@
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.afl import PUBLISHED, beside_afl
 from edgesim.analysis.measures import measure
 from edgesim.analysis.runs import Run
 from edgesim.config_file import parse
-from edgesim.terminal.show_afl import print_beside_afl
+from edgesim.simulation import composition as simulation
+from edgesim.tables.show_afl import print_beside_afl
 
 
 def test_savings_of_the_published_rounds_and_bytes():

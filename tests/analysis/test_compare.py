@@ -10,8 +10,8 @@ from scipy import stats
 import edgesim
 from edgesim.analysis.compare import compare
 from edgesim.analysis.runs import read_study
-from edgesim.errors import EdgesimError
-from edgesim.runs.lease import leased
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import leased
 
 ROUNDS = {"random": [10, 11, 12, 13, 14], "fedteddi": [4, 6, 5, 7, 9], "oort": [10, 12, 11, 13, 14]}
 

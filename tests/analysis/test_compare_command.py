@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from edgesim.cli import app
-from edgesim.terminal.sentences import sentence
-from edgesim.terminal.table_files import latex, markdown
+from edgesim.commands.cli import app
+from edgesim.tables.sentences import sentence
+from edgesim.tables.table_files import latex, markdown
 
 ROUNDS = {"random": [30, 31, 32, 33, 34], "fedteddi": [4, 16, 5, 17, 9], "oort": [30, 33, 29, 34, 36]}
 

@@ -5,7 +5,7 @@ import statsmodels.api as sm
 
 from edgesim.analysis.convergence import convergence_measures, growth, growth_table, roughness, to_own_peak
 from edgesim.analysis.runs import Run
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 
 def table_of(accuracy):

@@ -9,7 +9,7 @@ from scipy import stats
 
 from edgesim.analysis.crossed import cross
 from edgesim.analysis.runs import read_study
-from edgesim.terminal.show_crossed import answer, print_crossed
+from edgesim.tables.show_crossed import answer, print_crossed
 
 POLICIES, SERVERS, SEEDS = ("random", "afl", "oort"), ("own", "mifa"), 6
 

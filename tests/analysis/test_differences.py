@@ -14,7 +14,7 @@ from edgesim.analysis.measures import step as step_of
 from edgesim.analysis.pairing import Pairing
 from edgesim.analysis.runs import Run
 from edgesim.plots.differences import against, draw_differences
-from edgesim.terminal.show_differences import print_differences
+from edgesim.tables.show_differences import print_differences
 
 KNOWN = {"policy": "random", "tmax_s": 2.0, "delay_knowledge": "known"}
 PLANNED = KNOWN | {"delay_knowledge": "planned", "plan_quantile": 0.9}

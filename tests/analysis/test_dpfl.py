@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edgesim.analysis.dpfl import LAWS, PUBLISHED, beside_dpfl
-from edgesim.terminal.show_dpfl import print_beside_dpfl
+from edgesim.tables.show_dpfl import print_beside_dpfl
 
 AVERAGES = {
     "we_percent": {"own": (62.42, 47.23, 50.43), "kpfl": (64.55, 59.69, 57.07)},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgesim.analysis.feddance import beside_the_paper
-from edgesim.runs.records import RunWriter
+from edgesim.folder.records import RunWriter
 
 ACCURACY = {"random": [0.2, 0.4, 0.6, 0.8], "feddance": [0.4, 0.9, 0.9, 0.9], "fedcs": [0.2, 0.3, 0.3, 0.3]}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edgesim.analysis.fedstg import CIFAR_10, CIFAR_100, beside_fedstg
-from edgesim.terminal.show_fedstg import print_beside_fedstg
+from edgesim.tables.show_fedstg import print_beside_fedstg
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from edgesim.analysis.judgement import Sides, describe, judge
 from edgesim.analysis.power import seeds_needed
 from edgesim.analysis.statistics import holm_levels
 from edgesim.config_file import parse
-from edgesim.runs.records import read_table
-from edgesim.simulation import run
+from edgesim.folder.records import read_table
+from edgesim.simulation.composition import run
 
 RANDOM = np.random.default_rng(8)
 

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from edgesim.analysis import metrics
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.base.errors import EdgesimError
+from edgesim.folder.records import read_table
 
 
 def rounds_with(accuracies: list[float | None], round_s: float = 2.0) -> pd.DataFrame:

@@ -6,14 +6,14 @@ import json
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.measures import NAMES, SOURCES, measure
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.participation import BY_CLASS
 from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.summary import summarise
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.simulation import composition as simulation
 
 TARGET = 0.3
 

@@ -20,7 +20,7 @@ from edgesim.analysis.participation import (
     windowed,
 )
 from edgesim.analysis.runs import Run
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 PSI = [22, 31.5, 28, 40.5, 37, 46, 41.5, 49, 44, 51.5, 50, 52.5]
 STATIC = [25, 36, 42.5, 47, 50, 52.5, 54, 55.5, 56, 57, 57.5, 58]

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from edgesim.analysis.recommendation import CANNOT_BE_TOLD, compare, recommend, stand
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 FAR_BELOW = [0.60, 0.62, 0.59, 0.61, 0.63, 0.60]
 LEVEL = [0.80, 0.82, 0.79, 0.81, 0.83, 0.80]

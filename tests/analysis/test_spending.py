@@ -4,7 +4,7 @@ import pytest
 
 from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.spending import accuracy_within, scores, spending
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 
 def test_a_test_costs_what_was_spent_until_the_end_of_the_round_that_made_the_model(tmp_path, run_writer):

@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.participation import course_measures
 from edgesim.analysis.runs import Run
 from edgesim.analysis.static_pairs import is_static, pair, pairs
 from edgesim.analysis.summary import footnotes, summarise
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 PSI = [22, 31.5, 28, 40.5, 37, 46, 41.5, 49, 44, 51.5, 50, 52.5]
 STATIC = [25, 36, 42.5, 47, 50, 52.5, 54, 55.5, 56, 57, 57.5, 58]

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from edgesim.analysis.compare import compare
 from edgesim.analysis.summary import summarise
-from edgesim.terminal.show import print_study
+from edgesim.tables.show import print_study
 
 
 def shown(folder) -> str:

@@ -10,7 +10,7 @@ from edgesim.analysis import kept_measures
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import read_study, runs_of
 from edgesim.analysis.summary import current_summary, footnotes, notes, summarise, write_summary
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 
 LOW, MIDDLE, HIGH = 0.6, 0.74, 0.8
 

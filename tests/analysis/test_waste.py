@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.analysis.waste import kinds, totals, wasted_share_j, work_by_kind
-from edgesim.runs.work_kinds import KINDS
+from edgesim.folder.work_kinds import KINDS
 
 COLUMNS = ["round", "device", "activity", "outcome", "t_start_s", "t_end_s", "bits", "energy_j"]
 

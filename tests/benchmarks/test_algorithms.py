@@ -13,7 +13,6 @@ import pytest
 import torch
 from sizes import size
 
-from edgesim import simulation
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS, make_algorithm
@@ -25,6 +24,7 @@ from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.learning.learner import TorchLearner, make_learner
 from edgesim.learning.torch_settings import reproducible
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 BATCH, CLASSES = 32, 10

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from sizes import size
 
-from edgesim import simulation
 from edgesim.config_file import parse
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 POLICIES, CLASSES = ("random", "best-channel", "fedcs", "availability-first"), 10
 SEEDS, ROUNDS = size((50, 300), (6, 60))

@@ -11,11 +11,11 @@ import pytest
 import simpy
 from sizes import size
 
-from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.engine import run_parts
 from edgesim.engine.clock import Clock
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 DEVICES = 30
 ROUNDS, TRIES = size((300, 5), (3, 1))

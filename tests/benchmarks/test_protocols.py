@@ -5,9 +5,9 @@ import time
 import pytest
 from sizes import size
 
-from edgesim import simulation
 from edgesim.config_file import parse
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 
 @pytest.mark.parametrize("buffer", [10, 100])

@@ -8,8 +8,9 @@ from rich.console import Console
 from sizes import size
 
 import edgesim
-from edgesim import Study, grid, run_study, simulation
+from edgesim import Study, grid, run_study
 from edgesim.analysis.summary import write_summary
+from edgesim.simulation import composition as simulation
 
 pytest.importorskip("ray", reason="Ray is not installed")
 

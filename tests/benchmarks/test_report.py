@@ -13,9 +13,9 @@ import sys
 import pytest
 from sizes import IS_LEAST, size
 
-from edgesim import simulation
 from edgesim.config_file import parse
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 ROUNDS = size(1_000, 5)
 CONFIG = {

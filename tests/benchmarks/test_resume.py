@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sizes import size
 
-from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.engine.server import Progress
-from edgesim.runs import checkpoints
-from edgesim.runs.records import RunWriter, read_run
+from edgesim.folder import checkpoints
+from edgesim.folder.records import RunWriter, read_run
+from edgesim.simulation import composition as simulation
 
 CNN = {
     "rounds": size(8, 2),

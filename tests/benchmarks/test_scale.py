@@ -12,15 +12,15 @@ import pytest
 import simpy
 from sizes import size
 
-from edgesim import simulation
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.engine.clock import Clock
 from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, Work
+from edgesim.folder.records import read_table
 from edgesim.radio.bandwidth import min_bandwidth_hz
 from edgesim.radio.link import ShannonLink
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 MILLION = size(1_000_000, 1000)
 

@@ -8,8 +8,9 @@ from multiprocessing import get_context
 from rich.console import Console
 from sizes import size
 
-from edgesim import Study, grid, run_study, simulation
+from edgesim import Study, grid, run_study
 from edgesim.analysis.summary import write_summary
+from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
 
 RUNS = size(400, 4)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sizes import IS_LEAST, size
 
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
 from edgesim.streams import Streams
 from edgesim.traces.interval_file import write_intervals
 from edgesim.traces.interval_table import IntervalTable
@@ -183,7 +183,7 @@ def test_the_next_time_with_enough_devices_where_every_recording_has_a_length_of
 REPLAY = """
 from edgesim import simulation
 from edgesim.config_file import parse
-from edgesim.files.text_file import read_toml
+from edgesim.base.text_file import read_toml
 simulation.run(parse(read_toml(Path(sys.argv[1])), "benchmark"), Path(sys.argv[2]))
 """
 

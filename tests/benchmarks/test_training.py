@@ -16,9 +16,10 @@ import torch
 import torch.nn.functional as F
 from sizes import size
 
-from edgesim import simulation
+from edgesim.base.processes import cores
 from edgesim.config import LearningConfig
 from edgesim.config_file import parse
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.datasets import Dataset
@@ -28,8 +29,7 @@ from edgesim.learning.models import new_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import reproducible
 from edgesim.learning.training_round import TorchRound
-from edgesim.runs.processes import cores
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 CPU = torch.device("cpu")

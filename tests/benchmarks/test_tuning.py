@@ -9,7 +9,7 @@ from sizes import IS_LEAST, size
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import Run
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.tuning.journal import opened
 from edgesim.tuning.knobs import Knob
 from edgesim.tuning.objectives import OBJECTIVES, seen

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import edgesim
+from edgesim.base.errors import EdgesimError
 from edgesim.cluster import connection
 from edgesim.cluster.connection import connected
-from edgesim.errors import EdgesimError
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow
 
@@ -94,7 +94,7 @@ def test_what_answers_like_ray_and_is_not_ends_in_a_line_and_not_in_an_exit(monk
 
 TYPED = """
 import sys
-from edgesim.entry import main
+from edgesim.commands.entry import main
 try:
     main()
 finally:
@@ -127,7 +127,7 @@ def test_a_command_asks_a_dead_address_before_it_loads_any_library(tmp_path, com
 
 
 def test_a_run_over_actors_asks_a_dead_address_before_it_reads_its_data(tmp_path, monkeypatch):
-    monkeypatch.setattr("edgesim.simulation.make_federation", lambda *_: pytest.fail("data were read"))
+    monkeypatch.setattr("edgesim.simulation.composition.make_federation", lambda *_: pytest.fail("data were read"))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{taken.getsockname()[1]}")

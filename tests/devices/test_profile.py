@@ -4,14 +4,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.device_keys import DeviceKeys, texts
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DevicesConfig
 from edgesim.config_file import parse
 from edgesim.devices.population import make_population
 from edgesim.devices.profile import Profile, read_profile, write_profile
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import DeviceKeys, texts
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
+from edgesim.base.content import names
+from edgesim.base.errors import EdgesimError
 from edgesim.devices.topology import ONE_STATION, BackhaulLink, Station, Topology, load_topology, make_backhaul
-from edgesim.errors import EdgesimError
-from edgesim.files.content import names
 
 BITS = 17_881_664.0
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim import simulation
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries
 from edgesim.engine.check_in import next_time_with
-from edgesim.runs.records import SCHEMAS, read_run, read_table
+from edgesim.folder.records import SCHEMAS, read_run, read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals

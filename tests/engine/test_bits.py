@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 BITS = 1e6
 #: Paths to the cloud of three-cells, as latency and rate of each link by its key.

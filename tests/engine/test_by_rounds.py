@@ -5,10 +5,10 @@ import tomllib
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 DEVICES, SEED = 12, 4

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Clock
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.report import Totals
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_run, read_table
+from edgesim.folder.records import read_run, read_table
+from edgesim.simulation import composition as simulation
 from edgesim.traces.search import Search
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.waste import totals, work_by_kind
 from edgesim.config_file import parse
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 PAPER_CNN_BITS = 17_881_664.0
 

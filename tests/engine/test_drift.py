@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_run, read_table
 from edgesim.learning.drift.law import When
 from edgesim.learning.drift.moving import Drawn
 from edgesim.learning.drift.rotation import Rotation
 from edgesim.learning.federation import make_federation
-from edgesim.runs.records import read_run, read_table
 from edgesim.selection.pure_drift import PureDrift
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 BITS = 3e6

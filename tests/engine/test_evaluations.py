@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import SCHEMAS, read_config, read_run, read_table
 from edgesim.learning.learner import TorchLearner
-from edgesim.runs.records import SCHEMAS, read_config, read_run, read_table
+from edgesim.simulation import composition as simulation
 
 TESTED = ["test_loss", "test_accuracy", "macro_f1"]
 COUNT = {"admission": "count", "count": 4, "payload_bits": 1e6, "tmax_s": 0.8}

@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
+from edgesim.folder import records
 from edgesim.learning.federation import make_federation
 from edgesim.learning.timing_only import TimingOnlyLearner
-from edgesim.runs import records
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 NOISE_W_PER_HZ = 1e-20

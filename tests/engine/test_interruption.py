@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim import simulation
 from edgesim.analysis.waste import work_by_kind
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import joined

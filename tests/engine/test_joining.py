@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 import torch
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_run, read_table
 from edgesim.learning.drift.law import When
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner, make_learner
-from edgesim.runs.records import read_run, read_table
 from edgesim.selection import SELECTORS
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)

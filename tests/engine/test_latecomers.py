@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from stopped_runs import assert_stops_change_nothing
 
-from edgesim import simulation
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
+from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 _spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
 golden = importlib.util.module_from_spec(_spec)

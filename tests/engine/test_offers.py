@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.offers import Offers
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
 from edgesim.selection import SELECTORS
 from edgesim.selection.stateless import Stateless
+from edgesim.simulation import composition as simulation
 
 CANDIDATES = [1, 3, 4, 8]
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from edgesim import simulation
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
+from edgesim.folder.records import read_table
 from edgesim.radio.environment import load_environment
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 _spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))

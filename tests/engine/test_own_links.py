@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 RATES_BPS = [1e6, 4e6, 2e6, 5e5]
 

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_run, read_table
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.runs.records import read_run, read_table
 from edgesim.selection import SELECTORS
+from edgesim.simulation import composition as simulation
 
 DEVICES, SEED, TMAX_S = 10, 3, 0.8
 CLOSE = {"close": "deadline"}

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RoundConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_run, read_table
 from edgesim.learning.algorithms import MERGE_RULES
-from edgesim.runs.records import read_run, read_table
+from edgesim.simulation import composition as simulation
 
 BITS, SEEDS = 2e6, (0, 1)
 ROUND = {"admission": "count", "count": 4, "payload_bits": BITS, "tmax_s": 3.0}

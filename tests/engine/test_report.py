@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.waste import work_by_kind
 from edgesim.config_file import parse
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 PAPER_CNN_BITS = 17_881_664.0
 NAMES = {"seconds": "wasted_s", "bits": "wasted_bits", "joules": "wasted_j"}

@@ -16,10 +16,10 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.terminal.show import print_run
+from edgesim.simulation import composition as simulation
+from edgesim.tables.show import print_run
 
 PAYLOAD_BITS = 6e6
 BAND_HZ = 4e6

@@ -6,17 +6,17 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from edgesim import simulation
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.measures import measure
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import Run
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_run, read_table
 from edgesim.plots.battery import draw_battery
 from edgesim.plots.energy_bars import joules_per_round
-from edgesim.runs.records import read_run, read_table
-from edgesim.terminal.show import print_run
+from edgesim.simulation import composition as simulation
+from edgesim.tables.show import print_run
 
 SENDING_W = 10 ** ((23 - 30) / 10) / 0.35
 

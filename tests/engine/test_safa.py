@@ -8,15 +8,15 @@ import torch
 from safetensors.numpy import load_file
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.batches import batch_samples, make_local_work
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.models import make_model
 from edgesim.learning.rates import rate_in
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 ROUNDS, DEVICES, LAG, QUOTA = 12, 8, 2, 0.5

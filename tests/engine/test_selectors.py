@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
 from edgesim.selection import SELECTORS
+from edgesim.simulation import composition as simulation
 
 POLICIES = ["feddance", "oort", "refl", "safa", "safa-lite", "fedcs", "availability-first"]
 BY_COUNT = {"admission": "count", "count": 5, "allocator": "equal_share", "computes": "selected", "close": "deadline"}

@@ -10,16 +10,16 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from edgesim import simulation
 from edgesim.analysis.runs import Run
 from edgesim.analysis.waste import work_by_kind
-from edgesim.cli import app
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.datasets import load_shared
 from edgesim.plots.gantt import draw_gantt
-from edgesim.runs.records import read_table
 from edgesim.selection import SELECTORS
+from edgesim.simulation import composition as simulation
 
 MODEL_BITS = 77_120.0
 LINK_BPS = (1e6, 5e5, 2e6)

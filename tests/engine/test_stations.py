@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
 
-from edgesim import simulation
 from edgesim.config_file import parse
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
-from edgesim.terminal.show import print_run
+from edgesim.tables.show import print_run
 
 BITS = 17_881_664.0
 

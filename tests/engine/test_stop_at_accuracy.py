@@ -2,10 +2,10 @@
 
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_run, read_table
+from edgesim.folder.records import read_run, read_table
+from edgesim.simulation import composition as simulation
 
 CONFIG = {
     "rounds": 12,

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim import simulation
 from edgesim.analysis.waste import kinds
+from edgesim.base.errors import Diverged
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
-from edgesim.errors import Diverged
+from edgesim.folder import records
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Result
 from edgesim.learning.learner import make_learner
-from edgesim.runs import records
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 

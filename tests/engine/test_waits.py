@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from edgesim import simulation
-from edgesim.cli import app
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.config import YEAR_S
 from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries
 from edgesim.engine.check_in import next_time_with
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_run, read_table
+from edgesim.folder.records import read_run, read_table
+from edgesim.simulation import composition as simulation
 from edgesim.traces.search import Search
 
 WITHOUT_ROUNDS = {"protocol": "buffered", "admission": "count", "count": 2, "protocol_options": {"buffer": 2}}
@@ -201,7 +201,7 @@ def test_availability_that_changes_millions_of_times_in_a_round_is_refused_at_th
 def test_a_long_search_is_a_line_of_progress_without_a_terminal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("edgesim.traces.search._SECONDS_BEFORE_WORDS", 0.0)
-    monkeypatch.setattr("edgesim.terminal.progress._SECONDS_BEFORE_LINES", 0.0)
+    monkeypatch.setattr("edgesim.screen.progress._SECONDS_BEFORE_LINES", 0.0)
     Path("run.toml").write_text(
         "rounds = 1\n"
         'availability = { model = "bernoulli", probability = 1e-4, slot_s = 1.0 }\n'

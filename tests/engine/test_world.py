@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.content import find
 from edgesim.config_file import parse
 from edgesim.engine.world import World
-from edgesim.files.content import find
-from edgesim.runs.records import read_table
-from edgesim.simulation import make_world
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.composition import make_world
 from edgesim.streams import Streams
 
 EVERYONE = np.arange(2000)

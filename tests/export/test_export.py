@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from edgesim import simulation
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.metrics import start_accuracy
 from edgesim.analysis.runs import Run, runs_of
-from edgesim.cli import app
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.export import optional
 from edgesim.export.csv_files import write_csv
 from edgesim.export.measures import measures
 from edgesim.export.perfetto import lanes_of
-from edgesim.runs.records import read_table
-from edgesim.runs.run_schema import SCHEMAS
+from edgesim.folder.records import read_table
+from edgesim.folder.run_schema import SCHEMAS
+from edgesim.simulation import composition as simulation
 
 CONFIG = {
     "seed": 3,

@@ -23,11 +23,11 @@ from PIL import Image
 from pydantic import BaseModel
 
 from edgesim.config import RunConfig
+from edgesim.folder.run_schema import SCHEMAS
 from edgesim.joining import LAWS as JOINING_LAWS
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.drift import LAWS as DRIFT_LAWS
 from edgesim.learning.partitions import PARTITIONS
-from edgesim.runs.run_schema import SCHEMAS
 from edgesim.selection import SELECTORS
 from edgesim.traces.models import MODELS
 

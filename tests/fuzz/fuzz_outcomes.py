@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from typer.testing import CliRunner
 
-from edgesim.cli import app
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
-from edgesim.runs.run_schema import SCHEMAS
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
+from edgesim.folder.records import read_table
+from edgesim.folder.run_schema import SCHEMAS
 
 LIMIT_S = 20.0
 GOOD = ("finished", "refused in a line")

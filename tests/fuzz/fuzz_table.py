@@ -17,8 +17,8 @@ from fuzz_outcomes import GOOD
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.simulation import composition as simulation
 
 
 def tried(kind: str, count: int, draws: int, whole: Path, keep: Path | None) -> tuple[Counter[str], dict[str, str]]:

@@ -30,12 +30,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-import edgesim.cli
+import edgesim.commands.cli
 import edgesim.learning.learner
 import edgesim.scenario  # noqa: F401 - loaded here, once
 from edgesim.analysis.runs import is_study
-from edgesim.runs.records import read_run, read_table
-from edgesim.runs.run_schema import SCHEMAS
+from edgesim.folder.records import read_run, read_table
+from edgesim.folder.run_schema import SCHEMAS
 from edgesim.studies.ledger import read_ledger
 
 GONE_S = 10.0

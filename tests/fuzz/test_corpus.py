@@ -13,8 +13,8 @@ from edited_runs import forget_digests
 from fuzz_inputs import BASE, COMMAND
 from fuzz_outcomes import GOOD, outcome
 
-from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.simulation import composition as simulation
 
 CORPUS = sorted(path.parent for path in Path(__file__).with_name("corpus").glob(f"*/{COMMAND}"))
 

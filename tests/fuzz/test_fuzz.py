@@ -17,9 +17,9 @@ from fuzz_outcomes import GOOD, bad_number, outcome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edgesim import simulation
 from edgesim.config_file import parse
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 
 ALL = int(os.environ.get("EDGESIM_FUZZ", "1500"))
 SHARE = {"combination": 0.25, "config": 0.2, "run folder": 0.15, "content file": 0.2}

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 from scipy import stats
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.saved import pack, unpack
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.joining import make_law
 from edgesim.joining.joiners import Joiners, Memory
 from edgesim.joining.law import Asked, Fleet
-from edgesim.runs.saved import pack, unpack
 from edgesim.streams import Streams
 
 EVERY = np.arange(20)

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import LearningConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning.batches import batch_samples, make_local_work, statistics_samples
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame

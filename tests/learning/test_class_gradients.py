@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning import class_gradients
 from edgesim.learning.class_gradients import class_gradient_distances
 

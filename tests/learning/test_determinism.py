@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.federation import make_federation
 from edgesim.learning.flat import FlatModel

@@ -3,7 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.partitions.iid import Iid
 from edgesim.streams import Streams

@@ -6,8 +6,8 @@ import torch
 from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms import functional as T
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning import augmentation, jitter
 from edgesim.learning.algorithms.algorithm import Phase
 from edgesim.learning.back_ends.stacked import StackedBackEnd

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.folder.records import read_run, read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.algorithm import Sent
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner, make_learner
-from edgesim.runs.records import read_run, read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 

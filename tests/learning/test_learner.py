@@ -3,8 +3,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner

@@ -1,6 +1,6 @@
 import pytest
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
 from edgesim.streams import Streams

@@ -4,7 +4,7 @@ import torchvision
 from torch import nn
 
 import edgesim
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.models import make_model
 
 _OWN = """

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import AlgorithmConfig, LearningConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.datasets import Dataset

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from edgesim import streams
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning import evaluation, flat, image_loader, pretrain, tensors
 from edgesim.learning.cache import cache_folder
 from edgesim.learning.datasets import load_dataset

@@ -8,12 +8,12 @@ import torch
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
-from edgesim import simulation
-from edgesim.cli import app
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
+from edgesim.folder.records import read_table
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.ranking import roc_auc, why_without_roc_auc
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 
 def test_roc_auc_is_that_of_scikit_learn_ties_among_it():

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
 from edgesim.learning.rates import SCHEDULES, rate_in

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.folder.records import read_table
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 LR, MOMENTUM, EPOCHS = 0.3, 0.5, 2

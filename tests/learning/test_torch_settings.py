@@ -4,7 +4,7 @@ import sys
 import pytest
 import torch
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.torch_settings import memory_lasts, pick_device, reproducible
 
 

@@ -14,16 +14,16 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from worked_numbers import CONSENSUS, EIGHT_WEIGHTS, FEDMD, FEDMD_SUMS, KINDS, KPFL, OF_CFED
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig, RunConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.datasets import load_dataset, load_shared
 from edgesim.learning.datasets.public import Shared
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.learner import TorchLearner
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 SAMPLES = [((1, 0), 0), ((0, 1), 1), ((1, 1), 0), ((-0.5, -1), 0), ((-1, 1), 1), ((2, -1), 1), ((0.5, -1), 0)]

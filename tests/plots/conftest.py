@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from edited_runs import forget_digests
 
-from edgesim.runs.records import RunWriter
+from edgesim.folder.records import RunWriter
 from edgesim.streams import Streams
 
 DEVICES, CLASSES = 10, 4

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.runs import Run, runs_of
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries
+from edgesim.simulation import composition as simulation
 
 
 def simulated(folder, **sections) -> Run:

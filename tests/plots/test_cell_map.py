@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import Run
 from edgesim.config_file import parse
 from edgesim.plots.cell_map import draw_cell_map
+from edgesim.simulation import composition as simulation
 
 
 def test_the_share_counts_uploads_whatever_became_of_them():

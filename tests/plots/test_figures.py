@@ -9,11 +9,11 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
-from edgesim import load, simulation
+from edgesim import load
 from edgesim.analysis.courses import accuracy_course
 from edgesim.analysis.runs import Run, runs_of
 from edgesim.analysis.summary import summarise
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.delay_cdf import cdf, draw_delay_cdf
 from edgesim.plots.energy_bars import draw_energy
@@ -26,6 +26,7 @@ from edgesim.plots.palette import PALETTE
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled, mean_by_class
 from edgesim.plots.training_loss import draw_training_loss
+from edgesim.simulation import composition as simulation
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.plots.gallery import draw
 
 POLICIES = [{"policy": "random", "tmax_s": 1.0}, {"policy": "fedteddi", "tmax_s": 1.0}]

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.runs import Run
 from edgesim.config_file import parse
 from edgesim.plots.groups import Series, panels_of
 from edgesim.plots.participation import by_hour, draw_participation, spans_a_day
 from edgesim.plots.staleness import cumulative, draw_staleness, has_stale_updates
+from edgesim.simulation import composition as simulation
 
 
 def test_rounds_count_in_the_hour_in_which_they_begin_whatever_the_day():

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from edgesim.analysis.runs import Run
+from edgesim.folder.records import RunWriter
 from edgesim.plots.partition import MOST_DEVICES, draw_partition
-from edgesim.runs.records import RunWriter
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.prediction import PREDICTORS, CheckInLog, Confusion, backtest, make_predictor
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.radio.capacity_sample import ROWS, sample_capacity_csv
 from edgesim.radio.environment import RecordedEnvironment, load_environment
 

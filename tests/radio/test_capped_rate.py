@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from edgesim import simulation
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Upload
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
+from edgesim.folder.records import SCHEMAS, read_table
 from edgesim.radio.allocators import Request
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish
 from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.radio.environment import load_environment
 from edgesim.radio.link import ShannonLink
-from edgesim.runs.records import SCHEMAS, read_table
+from edgesim.simulation import composition as simulation
 
 NOISE_W_PER_HZ = 4e-21
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.radio.allocators import ALLOCATORS, Request
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish
 from edgesim.radio.bandwidth import min_bandwidth_hz

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgesim.errors import EdgesimError
-from edgesim.files.content import names
+from edgesim.base.content import names
+from edgesim.base.errors import EdgesimError
 from edgesim.radio.environment import (
     Environment,
     RecordedEnvironment,

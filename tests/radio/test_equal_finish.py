@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.radio.allocators.equal_finish import equal_finish_s
 from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from edgesim.base.device_keys import DeviceKeys, texts
+from edgesim.base.errors import EdgesimError
 from edgesim.config import LinksConfig
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import DeviceKeys, texts
 from edgesim.radio.capacity import CapacityTables, one_capacity_table
 from edgesim.radio.link import RecordedOwnLinks
 from edgesim.radio.link_file import LinkRows, load_links, read_links, write_links

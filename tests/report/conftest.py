@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.report.report import report_html
+from edgesim.simulation import composition as simulation
 
 TIMING = {"training": "none"}
 CONFIGS: dict[str, dict[str, Any]] = {

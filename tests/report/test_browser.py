@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import runs_of
 from edgesim.config_file import parse
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.server import served
+from edgesim.simulation import composition as simulation
 
 pytestmark = pytest.mark.slow
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.report.columns import apart, exact, script_json, small, whole
 
 WHOLE = st.lists(st.integers(-(2**31) + 1, 2**31 - 1))

@@ -9,10 +9,10 @@ import pytest
 from edited_runs import forget_digests
 from typer.testing import CliRunner
 
-from edgesim import simulation
-from edgesim.cli import app
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.runs.run_schema import SCHEMAS
+from edgesim.folder.run_schema import SCHEMAS
+from edgesim.simulation import composition as simulation
 
 CONFIG = {
     "seed": 4,

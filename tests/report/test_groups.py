@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import runs_of
+from edgesim.folder.absence_file import read_absences
 from edgesim.report import groups, run_data
 from edgesim.report.bars import with_away
-from edgesim.runs.absence_file import read_absences
 
 SPAN = st.tuples(st.floats(0, 10), st.floats(0, 10), st.integers(0, 2))
 

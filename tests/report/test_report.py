@@ -16,19 +16,19 @@ from edited_runs import forget_digests
 from typer.testing import CliRunner
 
 import edgesim
-from edgesim import simulation
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import runs_of
 from edgesim.analysis.statistics import mean_interval
 from edgesim.analysis.waste import work_by_kind
-from edgesim.cli import app
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.tables import differences_html
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 LEARNING = {
     "rounds": 4,
@@ -289,10 +289,10 @@ def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path, 
 def test_a_report_as_typed_loads_nothing_that_simulates_or_draws_figures(any_run, tmp_path):
     """What it loads is most of the time that it takes."""
     script = (
-        "import sys; from edgesim.entry import main\n"
+        "import sys; from edgesim.commands.entry import main\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code, end.code\n"
-        "print(sorted(sys.modules.keys() & {'edgesim.simulation', 'matplotlib', 'networkx', 'scipy.stats', 'torch'}))"
+        "print(sorted(sys.modules.keys() & {'edgesim.simulation.composition', 'matplotlib', 'networkx', 'scipy.stats', 'torch'}))"
     )
     command = [sys.executable, "-c", script, "report", str(any_run), "--out", str(tmp_path / "page.html")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

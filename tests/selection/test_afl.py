@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
 from edgesim.selection import make_selector
 from edgesim.selection.afl import share_of, to_unit, weighted
+from edgesim.simulation import composition as simulation
 
 QUALITY = np.array([0.5, 0.2, 0, -0.1])
 LINK_S = 1 / np.array([1.0, 2, 4, 2])

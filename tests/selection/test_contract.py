@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import tomli_w
 
-from edgesim.errors import EdgesimError
-from edgesim.runs.saved import pack, unpack
+from edgesim.base.errors import EdgesimError
+from edgesim.base.saved import pack, unpack
 from edgesim.selection import SELECTORS, make_selector, resolve_options
 from edgesim.selection.view import ClassGradients, Drafter, Feedback, RoundReport
 from edgesim.streams import Streams

@@ -1,6 +1,6 @@
 import pytest
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.selection import SELECTORS, make_selector, resolve_options
 
 POLICIES = [

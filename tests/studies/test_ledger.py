@@ -17,12 +17,13 @@ from test_lease import leave
 from two_processes import ENVIRONMENT, one_killed
 from typer.testing import CliRunner
 
-from edgesim import Study, grid, run_study, simulation
+from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import read_study
-from edgesim.cli import app
-from edgesim.errors import EdgesimError
-from edgesim.runs.lease import LEASE_S, leased
-from edgesim.runs.records import note_failure, read_run
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import LEASE_S, leased
+from edgesim.commands.cli import app
+from edgesim.folder.records import note_failure, read_run
+from edgesim.simulation import composition as simulation
 from edgesim.studies import dispatch, executor, running
 from edgesim.studies.ledger import read_ledger, told_of
 from edgesim.studies.plan_file import grow, read_plan

@@ -16,12 +16,13 @@ from stopped_runs import content
 from typer.testing import CliRunner
 
 import edgesim
-from edgesim import Study, grid, run_study, simulation
-from edgesim.cli import app
-from edgesim.errors import EdgesimError
-from edgesim.runs.inputs import input_digests
-from edgesim.runs.lease import leased, standing
-from edgesim.runs.records import note_failure
+from edgesim import Study, grid, run_study
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import leased, standing
+from edgesim.commands.cli import app
+from edgesim.folder.records import note_failure
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.inputs import input_digests
 from edgesim.studies import on_node, on_ray
 from edgesim.studies.executor import Ending, Lost, Order
 from edgesim.studies.ledger import read_ledger, told_of

@@ -17,9 +17,9 @@ from stopped_runs import content
 
 import edgesim
 from edgesim import Study, grid, run_study
+from edgesim.base.errors import EdgesimError
+from edgesim.base.file_digest import file_digest
 from edgesim.cluster.connection import connected
-from edgesim.errors import EdgesimError
-from edgesim.files.file_digest import file_digest
 from edgesim.studies.executor import Ending
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow

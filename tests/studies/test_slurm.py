@@ -14,8 +14,8 @@ from stopped_runs import content
 from typer.testing import CliRunner
 
 from edgesim import Study, grid, run_study
-from edgesim.cli import app
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.studies import slurm
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow

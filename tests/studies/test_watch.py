@@ -22,16 +22,16 @@ from two_processes import ENVIRONMENT
 from typer.testing import CliRunner
 
 from edgesim import Study, grid, run_study
-from edgesim.cli import app
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import leased
+from edgesim.commands import watch_command
+from edgesim.commands.cli import app
+from edgesim.folder.records import read_run, read_table
 from edgesim.report.server import LOOPBACK, served
-from edgesim.runs.lease import leased
-from edgesim.runs.records import read_run, read_table
 from edgesim.studies.plan_file import grow
 from edgesim.studies.watch import Watch, is_over
-from edgesim.terminal import watch_command
-from edgesim.terminal.table_text import print_whole
-from edgesim.terminal.watch_table import headline, table
+from edgesim.tables.table_text import print_whole
+from edgesim.tables.watch_table import headline, table
 
 TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
 # Of these tmax_s nobody meets the first.

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import simulation
 from edgesim.config import AvailabilityConfig
 from edgesim.config_file import parse
-from edgesim.runs.absence_file import read_absences
+from edgesim.folder.absence_file import read_absences
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 from edgesim.traces import absences as module
 from edgesim.traces.absences import absences

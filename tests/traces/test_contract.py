@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
-from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds

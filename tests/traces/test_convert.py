@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
-from edgesim.errors import EdgesimError
 from edgesim.radio.link_file import read_links
 from edgesim.streams import Streams
 from edgesim.traces.convert import convert

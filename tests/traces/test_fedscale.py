@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.devices.profile import Profile, write_profile
-from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.traces.readers import RecordedAvailability
 from edgesim.traces.readers.fedscale import read_fedscale
 

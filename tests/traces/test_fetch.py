@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import edgesim.traces.fetch as module
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.traces.fetch import ORIGINALS, fetch
 
 CONTENT = b"\x80\x04}\x94." * 1000

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.readers.flash import PARTS, read_flash
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import texts
+from edgesim.base.device_keys import texts
+from edgesim.base.errors import EdgesimError
 from edgesim.traces.interval_file import read_intervals, write_intervals
 from edgesim.traces.intervals import Intervals
 

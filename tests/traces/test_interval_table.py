@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.traces import stays
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd, IntervalTable

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.files.device_keys import texts
+from edgesim.base.device_keys import texts
 from edgesim.traces.intervals import Intervals, complement, first_devices, joined, renumbered
 
 DEVICES, LENGTH = 3, 30

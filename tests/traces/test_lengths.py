@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
 from edgesim.devices.profile import Profile, read_profile
-from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals

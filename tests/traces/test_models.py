@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
-from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable

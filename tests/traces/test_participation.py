@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
-from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds

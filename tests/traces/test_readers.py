@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgesim.base.device_keys import texts
+from edgesim.base.errors import EdgesimError
 from edgesim.devices.profile import Profile
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import texts
 from edgesim.radio.environment import RecordedEnvironment, load_environment
 from edgesim.traces.convert import convert
 from edgesim.traces.readers import Capacity, RecordedAvailability, detect, read_recording

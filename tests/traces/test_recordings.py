@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from numpy.typing import ArrayLike
 
-from edgesim import simulation
 from edgesim.config import AvailabilityConfig
 from edgesim.config_file import parse
 from edgesim.devices.profile import Profile, write_profile
+from edgesim.folder.records import read_table
 from edgesim.radio.environment import RecordedEnvironment, load_environment
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 from edgesim.traces import stays
 from edgesim.traces.convert import convert

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
-from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 from edgesim.traces import stays
 from edgesim.traces.availability import Availability

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim import simulation
+from edgesim.base.device_keys import DeviceKeys, texts
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import DeviceKeys, texts
-from edgesim.runs.records import read_table
+from edgesim.folder.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.traces.convert import convert
 from edgesim.traces.convert_links import convert_links
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import edgesim.traces.search as module
+from edgesim.base.errors import EdgesimError
 from edgesim.config import YEAR_S, AvailabilityConfig
-from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 from edgesim.traces.chains import Chains
 from edgesim.traces.models import make_availability

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.tuning.knobs import Knob, check_knobs, parse_knobs
 
 BASE = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}}

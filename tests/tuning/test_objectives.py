@@ -2,11 +2,11 @@
 
 import pytest
 
-from edgesim import simulation
 from edgesim.analysis.measures import measure
 from edgesim.analysis.runs import runs_of
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.simulation import composition as simulation
 from edgesim.tuning.objectives import find_objectives, seen
 
 

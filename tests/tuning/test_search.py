@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import optuna
 import pytest
 
-from edgesim.errors import EdgesimError, NoRunFinished
+from edgesim.base.errors import EdgesimError, NoRunFinished
 from edgesim.tuning import journal as journals
 from edgesim.tuning.journal import FOLDER, opened
 from edgesim.tuning.knobs import Knob

@@ -18,13 +18,14 @@ from stopped_runs import content
 from two_processes import one_killed
 from typer.testing import CliRunner
 
-from edgesim import Study, grid, run_study, simulation, tune
+from edgesim import Study, grid, run_study, tune
 from edgesim.analysis.summary import summarise
-from edgesim.cli import app
-from edgesim.errors import EdgesimError
-from edgesim.runs.lease import leased
-from edgesim.runs.processes import Stopped
-from edgesim.runs.records import read_config, read_run, read_table
+from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import leased
+from edgesim.base.processes import Stopped
+from edgesim.commands.cli import app
+from edgesim.folder.records import read_config, read_run, read_table
+from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
 from edgesim.tuning.findings import answers_of
 from edgesim.tuning.task import make_task
@@ -325,7 +326,7 @@ def test_without_optuna_one_line_says_how_to_install_it(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_nothing_else_loads_optuna():
-    told = "import sys, edgesim.cli, edgesim.scenario; print('optuna' in sys.modules)"
+    told = "import sys, edgesim.commands.cli, edgesim.scenario; print('optuna' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -469,7 +470,7 @@ def test_a_fresh_seed_whose_run_fails_is_told_and_its_cell_is_not_first(tmp_path
         return run(config, folder, *how, **knobs)
 
     found_first = tuned(tmp_path / "first", trials=4, seeds=2, judge=0)
-    monkeypatch.setattr("edgesim.simulation.run", fails)
+    monkeypatch.setattr("edgesim.simulation.composition.run", fails)
     found = tuned(tmp_path / "out", trials=4, seeds=2, judge=2)
     assert "(1 of 2 seeds; the runs of the others failed) on fresh ones" in found.answers[0]
     assert "comes first of the 2 judged again" in found.answers[1]

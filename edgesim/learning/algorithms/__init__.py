@@ -7,8 +7,10 @@ from typing import Any
 
 from pydantic import create_model
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import Registry, look_up
+from edgesim.base.validation import options_of, validate
 from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import kpfl, kpfl_settings
 from edgesim.learning.algorithms.afl import Afl
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Options, Sizes
@@ -32,9 +34,7 @@ from edgesim.learning.algorithms.mifa import Mifa
 from edgesim.learning.algorithms.moon import Moon
 from edgesim.learning.algorithms.safa import Safa
 from edgesim.learning.algorithms.scaffold import Scaffold
-from edgesim.registry import Registry, look_up
 from edgesim.streams import Streams
-from edgesim.validation import options_of, validate
 
 _OWN: dict[str, type[Algorithm]] = {
     "afl": Afl,

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
+from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, Sizes, normalised
-from edgesim.quantities import Factor
 from edgesim.streams import Streams
 
 

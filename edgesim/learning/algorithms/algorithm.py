@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers, Numbers, repeated
+from edgesim.base.arrays import Booleans, Floats, Integers, Numbers, repeated
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig, Section
-from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Count, Factor
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -31,7 +32,6 @@ from edgesim.learning.algorithms.algorithm import (
     Workbench,
 )
 from edgesim.learning.algorithms.distillation import soft_cross_entropy
-from edgesim.quantities import Count, Factor
 
 if TYPE_CHECKING:
     from torch import Tensor

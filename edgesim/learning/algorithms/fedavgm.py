@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
+from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, State
-from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor

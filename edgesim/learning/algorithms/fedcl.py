@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Floats
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -27,7 +28,6 @@ from edgesim.learning.algorithms.algorithm import (
     Workbench,
 )
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.quantities import Count, Factor
 
 if TYPE_CHECKING:
     from torch import Tensor

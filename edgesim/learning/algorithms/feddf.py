@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
+from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, PublicImages, State, Workbench
-from edgesim.quantities import Count, Factor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
+from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -28,7 +29,6 @@ from edgesim.learning.algorithms.algorithm import (
 )
 from edgesim.learning.algorithms.latent_generator import Generator, LatentSizes, latents, new_generator, trained
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.quantities import Count, Factor
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Count
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -35,7 +36,6 @@ from edgesim.learning.algorithms.algorithm import (
 )
 from edgesim.learning.algorithms.own_models import refuse_weights
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.quantities import Count
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
+from edgesim.base.quantities import Factor
 from edgesim.config import RunConfig
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
@@ -29,7 +30,6 @@ from edgesim.learning.algorithms.algorithm import (
 from edgesim.learning.algorithms.own_models import refuse_weights
 from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.quantities import Factor
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:

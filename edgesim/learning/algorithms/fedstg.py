@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, Sizes, normalised
 from edgesim.streams import Streams

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 
 
 def finch(rows: Floats) -> Integers:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Device, State, Step
 from edgesim.learning.algorithms.distillation import soft_cross_entropy
-from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
+from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Arrivals, AveragingOptions, Devices, Pool, State, Step, Workbench
 from edgesim.learning.algorithms.finch import finch
 from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from edgesim.base.quantities import Count, Factor, Seconds
+from edgesim.base.validation import validate
 from edgesim.config import RunConfig
 from edgesim.learning.algorithms.algorithm import Options
-from edgesim.quantities import Count, Factor, Seconds
-from edgesim.validation import validate
 
 
 class KpflOptions(Options):

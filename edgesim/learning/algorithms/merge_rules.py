@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
+from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, State
-from edgesim.quantities import Count, Factor
 
 
 class MergeRule:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
 from edgesim.learning.algorithms.staleness import weighs_by_age_on_request

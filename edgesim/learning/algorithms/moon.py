@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half, Outputs, Sent, Step, Trained
-from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor

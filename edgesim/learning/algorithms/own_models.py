@@ -1,7 +1,7 @@
 """What algorithms have in common whose devices may each train a model of their own, which never travels."""
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import AveragingOptions
 from edgesim.learning.algorithms.staleness import weighs_by_age_on_request
 

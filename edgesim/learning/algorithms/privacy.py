@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.config import PrivacyConfig, RunConfig
 from edgesim.streams import Streams
 

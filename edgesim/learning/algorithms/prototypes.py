@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
 from edgesim.learning.payload import BITS_PER_PARAMETER
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.quantities import Count
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -27,7 +28,6 @@ from edgesim.learning.algorithms.algorithm import (
     State,
     normalised,
 )
-from edgesim.quantities import Count
 
 if TYPE_CHECKING:
     from torch import Tensor

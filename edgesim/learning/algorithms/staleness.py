@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers, repeated
+from edgesim.base.arrays import Floats, Integers, repeated
 from edgesim.config import RunConfig, StalenessConfig
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from torch import multiprocessing, nn
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import LearningConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.layers import is_shallow_and_dense, layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edgesim.base.errors import EdgesimError
 from edgesim.cluster.code import Code, place
-from edgesim.errors import EdgesimError
 from edgesim.learning.back_ends.job_process import Arrays, Failure, arrays_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel

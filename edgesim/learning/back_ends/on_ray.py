@@ -16,18 +16,18 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.processes import cores
 from edgesim.cluster.code import packed
 from edgesim.cluster.connection import connected
 from edgesim.cluster.nodes import Share, alive, ask_all
 from edgesim.config import LearningConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.job_actor import JobActor, order_of, sent_arrays, version_here
 from edgesim.learning.back_ends.job_process import Failure
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Promise, wanted
 from edgesim.learning.tensors import DeviceData
-from edgesim.runs.processes import cores
 
 _AT_ONCE = 2
 """Jobs under way at an actor: one that it trains, one that waits there."""

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning import dropout
 from edgesim.learning.algorithms.algorithm import Outputs
 from edgesim.learning.back_ends.layers import Forward

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.learning import dropout
 from edgesim.learning.algorithms.algorithm import Algorithm, has_own
 from edgesim.learning.back_ends.client_weights import ClientWeights

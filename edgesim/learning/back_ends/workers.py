@@ -11,14 +11,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor, multiprocessing, nn
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
+from edgesim.base.processes import start_process, uninterrupted
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.job_process import Failure, Report, Share, message, send, serve, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Promise, Result, wanted
 from edgesim.learning.tensors import DeviceData
-from edgesim.runs.processes import start_process, uninterrupted
 
 
 @dataclass(eq=False)

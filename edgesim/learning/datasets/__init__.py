@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import look_up
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets.cifar import cifar_files, load_cifar
 from edgesim.learning.datasets.dataset import Dataset
 from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist, mnist_files
@@ -15,7 +16,6 @@ from edgesim.learning.datasets.office_caltech import load_office_caltech, office
 from edgesim.learning.datasets.public import OTHERS, Shared, share_out
 from edgesim.learning.datasets.published import path_of
 from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
-from edgesim.registry import look_up
 
 __all__ = ["DATASETS", "Dataset", "dataset_files", "load_dataset", "load_shared"]
 

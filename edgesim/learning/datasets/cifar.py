@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 (Krizhevsky, 2009), in pickles that are read by `edgesim.files.unpickle`."""
+"""CIFAR-10 and CIFAR-100 (Krizhevsky, 2009), in pickles that are read by `edgesim.base.unpickle`."""
 
 from functools import partial
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.unpickle import read_plain
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
-from edgesim.files.unpickle import read_plain
 from edgesim.learning.datasets.dataset import Dataset, Images
 from edgesim.learning.datasets.published import Published, locate
 

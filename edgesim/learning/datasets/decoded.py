@@ -21,9 +21,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.arrays import Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import system_errors
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import system_errors
 from edgesim.learning.cache import cache_folder, new_entry
 from edgesim.learning.datasets.dataset import Dataset, Domains
 

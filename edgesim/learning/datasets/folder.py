@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgesim.arrays import Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import files_below
-from edgesim.files.text_file import read_text
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import files_below
+from edgesim.base.text_file import read_text
 from edgesim.learning.datasets.dataset import Dataset, Domains
 from edgesim.learning.datasets.held_out import held_out
 from edgesim.learning.datasets.image_files import ImageFiles

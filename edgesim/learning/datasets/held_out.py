@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.streams import Streams
 
 

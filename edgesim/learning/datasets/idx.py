@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.errors import EdgesimError
-from edgesim.files.memory import check_fits
-from edgesim.files.paths import system_errors
+from edgesim.base.errors import EdgesimError
+from edgesim.base.memory import check_fits
+from edgesim.base.paths import system_errors
 
 _UNSIGNED_BYTES = 8
 

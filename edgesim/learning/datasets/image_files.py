@@ -13,7 +13,7 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.cache import code_digest
 from edgesim.learning.datasets.decoded import DecodedFiles
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import resample_poly, stft
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 
 RATE_HZ = 16_000
 """Of all recordings before anything else; one second of them is kept."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets.dataset import Dataset, Images
 from edgesim.learning.datasets.idx import read_array, read_shape
 from edgesim.learning.datasets.published import Published, locate

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.arrays import Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.memory import check_fits
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.memory import check_fits
 from edgesim.learning.datasets.dataset import Dataset, Images
 
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets.dataset import Dataset, Domains
 from edgesim.learning.datasets.folder import image_files
 from edgesim.learning.datasets.held_out import held_out

@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets.dataset import Dataset, Images
 from edgesim.streams import Streams
 

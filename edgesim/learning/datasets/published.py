@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgesim.base.download import download
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import check_path, system_errors
+from edgesim.base.unpack import unpack
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
-from edgesim.files.download import download
-from edgesim.files.paths import check_path, system_errors
-from edgesim.files.unpack import unpack
 
 
 @dataclass(frozen=True)

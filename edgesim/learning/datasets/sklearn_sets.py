@@ -5,7 +5,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.config import DataConfig
 from edgesim.learning.datasets.dataset import Dataset, Images
 from edgesim.learning.datasets.held_out import held_out

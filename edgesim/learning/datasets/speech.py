@@ -16,9 +16,9 @@ import scipy
 from numpy.typing import NDArray
 from scipy.io import wavfile
 
-from edgesim.arrays import Floats
-from edgesim.errors import EdgesimError
-from edgesim.files.text_file import read_text
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
+from edgesim.base.text_file import read_text
 from edgesim.learning.cache import code_digest
 from edgesim.learning.datasets import mel
 from edgesim.learning.datasets.dataset import Dataset

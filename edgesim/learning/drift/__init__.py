@@ -1,5 +1,7 @@
 """Which data devices hold as rounds or seconds pass: the drift laws and their registry."""
 
+from edgesim.base.registry import Registry
+from edgesim.base.validation import options_of
 from edgesim.config import DataConfig, DriftConfig, RunConfig
 from edgesim.learning import partitions
 from edgesim.learning.drift.arrival import Arrival
@@ -9,8 +11,6 @@ from edgesim.learning.drift.law import Law
 from edgesim.learning.drift.recurring import Recurring
 from edgesim.learning.drift.rotation import Rotation
 from edgesim.learning.drift.swap import Swap
-from edgesim.registry import Registry
-from edgesim.validation import options_of
 
 _OWN: dict[str, type[Law]] = {
     "frames": Frames,

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Law, Setting
 from edgesim.learning.drift.moving import Drawn, Fleet, Moving, make_fleet

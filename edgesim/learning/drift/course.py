@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.drift.law import When
 from edgesim.learning.drift.moving import rounds_of
 from edgesim.learning.federation import Federation, make_federation

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.arrays import Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.learning import partitions
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.held_out import NONE, HeldOut, part_of

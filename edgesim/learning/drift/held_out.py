@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 
 ONE_IN = 10
 """One of so many samples is held out, and at least one."""

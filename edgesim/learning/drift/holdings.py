@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 
 
 class ByDevice(NDArrayOperatorsMixin):

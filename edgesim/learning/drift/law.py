@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.config import RunConfig, Section
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.held_out import HeldOut

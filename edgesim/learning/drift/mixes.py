@@ -5,8 +5,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.drift.moving import Drawn, Fleet, by_class
 from edgesim.learning.drift.pools import need_in_pools
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.learning.drift.held_out import NONE, HeldOut
 from edgesim.learning.drift.holdings import ByDevice, Holdings

@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from edgesim.arrays import Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.drift.held_out import NONE, HeldOut, part_of
 from edgesim.learning.drift.law import Setting
 from edgesim.streams import Streams

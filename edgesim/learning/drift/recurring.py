@@ -6,13 +6,13 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from edgesim.base.quantities import Seconds
 from edgesim.learning.drift import mixes
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Law, Setting, When
 from edgesim.learning.drift.mixes import Mixes
 from edgesim.learning.drift.moving import Moving, aliases, make_fleet
 from edgesim.learning.drift.pools import PoolKind
-from edgesim.quantities import Seconds
 
 
 class Recurring(Law):

@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Count, Factor
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Law, Setting, When
 from edgesim.learning.drift.moving import Fleet, Moving, aliases, by_class, make_fleet
 from edgesim.learning.drift.pools import PoolKind, need_in_pools
-from edgesim.quantities import Count, Factor
 
 _AT_ONCE = 1 << 15
 

@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 from pydantic import Field
 
+from edgesim.base.quantities import Seconds
 from edgesim.learning.drift import mixes
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Law, Setting
 from edgesim.learning.drift.mixes import Mixes
 from edgesim.learning.drift.moving import Moving, make_fleet
 from edgesim.learning.drift.pools import PoolKind
-from edgesim.quantities import Seconds
 
 
 class Swap(Law):

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import first_line, imported, look_up
 from edgesim.learning.determinism import refused_by_name
 from edgesim.learning.models.from_torchvision import PREFIX, from_torchvision
 from edgesim.learning.models.plain import afl_cnn, afl_mlp, fedstg_cnn, fedteddi_cnn, mlp, small_cnn
 from edgesim.learning.models.resnet import RESNETS
 from edgesim.learning.torch_settings import seeded
-from edgesim.registry import first_line, imported, look_up
 
 Builder = Callable[..., nn.Module]
 """Makes a module for images of a shape (C, H, W) and a number of classes, from options by name."""

@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import nn
 
-from edgesim.errors import EdgesimError
-from edgesim.registry import did_you_mean
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import did_you_mean
 
 PREFIX = "torchvision:"
 

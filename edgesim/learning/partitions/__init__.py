@@ -1,5 +1,7 @@
 """Who holds which samples: the laws by which a training set is spread over devices, and their registry."""
 
+from edgesim.base.registry import Registry
+from edgesim.base.validation import options_of
 from edgesim.config import DataConfig
 from edgesim.learning.partitions.classes import Classes
 from edgesim.learning.partitions.dirichlet import Dirichlet
@@ -10,8 +12,6 @@ from edgesim.learning.partitions.listed import Listed
 from edgesim.learning.partitions.partition import Partition
 from edgesim.learning.partitions.quantity import Quantity
 from edgesim.learning.partitions.shards import Shards
-from edgesim.registry import Registry
-from edgesim.validation import options_of
 
 _OWN: dict[str, type[Partition]] = {
     "fedteddi": FedTeddi,

@@ -7,11 +7,11 @@ al., AISTATS 2017.
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Booleans, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Booleans, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Count
 from edgesim.learning.partitions.dealing import hands, shuffled_pool
 from edgesim.learning.partitions.partition import Partition
-from edgesim.quantities import Count
 from edgesim.streams import Streams
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.streams import Streams
 
 

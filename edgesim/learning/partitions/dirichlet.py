@@ -6,7 +6,7 @@ al., arXiv 1909.06335, and of NIID-Bench (Li et al., ICDE 2022, "distribution-ba
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.learning.partitions.dealing import by_class, cut, fill_empty_hands, hands, shuffled_pool
 from edgesim.learning.partitions.partition import Alpha, Partition
 from edgesim.streams import Streams

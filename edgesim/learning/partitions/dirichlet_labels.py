@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Count
 from edgesim.learning.partitions.partition import Alpha, Partition
-from edgesim.quantities import Count
 from edgesim.streams import Streams
 
 _Ramp = Annotated[list[Alpha], Field(min_length=2, max_length=2)]

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgesim.arrays import Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.partitions.partition import Partition
 from edgesim.streams import Streams
 

@@ -3,10 +3,10 @@
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
-from edgesim.files.table_file import numbers_of, read_columns, refuse_rows
+from edgesim.base.arrays import Integers
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_file import numbers_of, read_columns, refuse_rows
 from edgesim.learning.partitions.partition import Partition
 from edgesim.streams import Streams
 

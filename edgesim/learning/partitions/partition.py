@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.config import Section
 from edgesim.streams import Streams
 

@@ -5,7 +5,7 @@ NIID-Bench (Li et al., ICDE 2022, "quantity skew").
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.base.arrays import Integers
 from edgesim.learning.partitions.dealing import cut, fill_empty_hands, hands, shuffled_pool
 from edgesim.learning.partitions.partition import Alpha, Partition
 from edgesim.streams import Streams

@@ -7,11 +7,11 @@ MNIST in 200 shards of 300, two for each of 100 clients.
 import numpy as np
 from pydantic import Field
 
-from edgesim.arrays import Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Count
 from edgesim.learning.partitions.dealing import by_class, hands, shuffled_pool
 from edgesim.learning.partitions.partition import Partition
-from edgesim.quantities import Count
 from edgesim.streams import Streams
 
 

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.radio.allocators import equal_share, least, proportional
 from edgesim.radio.allocators.request import Request
 

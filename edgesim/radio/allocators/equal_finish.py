@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from edgesim.arrays import Floats
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
 from edgesim.radio.allocators import least
 from edgesim.radio.allocators.request import Request
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.radio.allocators.request import Request
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from edgesim.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.radio.link import Link
 
 

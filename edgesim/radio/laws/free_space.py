@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from edgesim.arrays import Floats
-from edgesim.quantities import Metres
+from edgesim.base.arrays import Floats
+from edgesim.base.quantities import Metres
 from edgesim.radio.laws.law import SPEED_OF_LIGHT_M_PER_S, Law
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from edgesim.arrays import Booleans, Floats
-from edgesim.quantities import Metres
+from edgesim.base.arrays import Booleans, Floats
+from edgesim.base.quantities import Metres
 from edgesim.radio.laws.tr_38_901 import Tr38901Law
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Booleans, Floats
+from edgesim.base.arrays import Booleans, Floats
 from edgesim.config import Section
 
 SPEED_OF_LIGHT_M_PER_S = 299_792_458.0

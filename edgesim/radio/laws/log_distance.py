@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from edgesim.arrays import Floats
+from edgesim.base.arrays import Floats
 from edgesim.radio.laws.law import Law
 
 

@@ -3,8 +3,8 @@
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from edgesim.arrays import Floats
-from edgesim.quantities import Metres
+from edgesim.base.arrays import Floats
+from edgesim.base.quantities import Metres
 from edgesim.radio.laws.tr_38_901 import StreetLaw, street_los_probability
 
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from edgesim.base.registry import Registry
+from edgesim.base.validation import options_of
 from edgesim.config import AvailabilityConfig
-from edgesim.registry import Registry
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
@@ -23,7 +24,6 @@ from edgesim.traces.models.solar import Solar
 from edgesim.traces.models.table import Table
 from edgesim.traces.search import Search
 from edgesim.traces.slots import Slots
-from edgesim.validation import options_of
 
 _OWN: dict[str, type[Model]] = {
     "always": AlwaysModel,

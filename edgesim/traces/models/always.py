@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Booleans, Floats, Integers, repeated
+from edgesim.base.arrays import Booleans, Floats, Integers, repeated
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.models.options import Model

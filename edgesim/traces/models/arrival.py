@@ -5,9 +5,9 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
-from edgesim.quantities import Count, Seconds
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Count, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds

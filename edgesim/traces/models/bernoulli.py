@@ -10,7 +10,7 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds, KnownSlots

@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
-from edgesim.arrays import Booleans, Integers
+from edgesim.base.arrays import Booleans, Integers
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.chains import Chains

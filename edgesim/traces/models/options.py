@@ -6,10 +6,10 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Booleans, Integers
+from edgesim.base.arrays import Booleans, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Seconds
 from edgesim.config import Section
-from edgesim.errors import EdgesimError
-from edgesim.quantities import Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds

@@ -5,7 +5,7 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.quantities import Seconds
+from edgesim.base.quantities import Seconds
 from edgesim.streams import Streams
 from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.models.options import DAY_S, Repeated

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 
 
 def branch(value: Any) -> str:

@@ -18,8 +18,8 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy.special import betaincinv
 
-from edgesim.arrays import Floats, Integers
-from edgesim.quantities import Factor, Seconds
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.quantities import Factor, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable

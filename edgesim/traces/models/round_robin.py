@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Booleans, Integers
-from edgesim.errors import EdgesimError
-from edgesim.quantities import Count, Seconds
+from edgesim.base.arrays import Booleans, Integers
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Count, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds

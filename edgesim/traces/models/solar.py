@@ -11,8 +11,8 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.quantities import Factor, Seconds
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.quantities import Factor, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds

@@ -5,10 +5,10 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Booleans, Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
-from edgesim.quantities import Seconds
+from edgesim.base.arrays import Booleans, Integers
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds, KnownSlots

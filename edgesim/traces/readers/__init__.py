@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import system_errors
+from edgesim.base.registry import look_up
+from edgesim.base.table_file import column_names
 from edgesim.devices.profile import Profile, read_profile
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import system_errors
-from edgesim.files.table_file import column_names
 from edgesim.radio.link_file import COLUMNS as LINK_COLUMNS
 from edgesim.radio.link_file import LinkRows, read_links
-from edgesim.registry import look_up
 from edgesim.traces.readers.ai_benchmark import SCORE, read_ai_benchmark
 from edgesim.traces.readers.capacity import read_capacity_tables
 from edgesim.traces.readers.fedscale import read_fedscale

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, row_word, texts_of
 from edgesim.devices.profile import Profile
-from edgesim.errors import EdgesimError
-from edgesim.files.table_file import numbers_of, read_columns, refuse_rows, row_word, texts_of
 from edgesim.traces.intervals import Intervals
 
 SCORE, NAME = "ai_score", "model"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.radio.capacity_file import read_capacity_rows
 from edgesim.traces.intervals import check_length
 from edgesim.traces.readers.results import Capacity

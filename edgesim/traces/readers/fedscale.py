@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.device_keys import Texts, models_of, texts
+from edgesim.base.errors import EdgesimError
+from edgesim.base.memory import check_fits
+from edgesim.base.table_facts import LONGEST_S
+from edgesim.base.unpickle import read_plain
 from edgesim.devices.profile import Profile
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import Texts, models_of, texts
-from edgesim.files.memory import check_fits
-from edgesim.files.table_facts import LONGEST_S
-from edgesim.files.unpickle import read_plain
 from edgesim.traces.intervals import joined
 from edgesim.traces.readers.results import Recorded, RecordedAvailability
 

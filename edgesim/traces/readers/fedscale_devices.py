@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from edgesim.base.device_keys import models_of, texts
+from edgesim.base.table_file import read_columns, texts_of
 from edgesim.devices.profile import Profile
-from edgesim.files.device_keys import models_of, texts
-from edgesim.files.table_file import read_columns, texts_of
 from edgesim.traces.device_rows import above_zero, ids_of
 from edgesim.traces.readers.fedscale import TRAINING_PER_INFERENCE
 

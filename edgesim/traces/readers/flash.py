@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import models_of, texts
+from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.device_keys import models_of, texts
+from edgesim.base.errors import EdgesimError
 from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.readers.results import RecordedAvailability
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.traces.readers.results import Capacity
 
 PACKET_BITS = 12_000.0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.errors import EdgesimError
-from edgesim.files.table_file import numbers_of, read_columns, refuse_rows
+from edgesim.base.errors import EdgesimError
+from edgesim.base.table_file import numbers_of, read_columns, refuse_rows
 from edgesim.traces.readers.mahimahi import PACKET_BITS
 from edgesim.traces.readers.results import Capacity
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.errors import EdgesimError
-from edgesim.files.table_facts import LONGEST_S
-from edgesim.files.table_file import csv_rows
-from edgesim.quantities import MOST_DEVICES
+from edgesim.base.errors import EdgesimError
+from edgesim.base.quantities import MOST_DEVICES
+from edgesim.base.table_facts import LONGEST_S
+from edgesim.base.table_file import csv_rows
 from edgesim.traces.intervals import check_length, joined
 from edgesim.traces.lengths_file import read_lengths, with_lengths
 from edgesim.traces.readers.results import RecordedAvailability

@@ -28,12 +28,12 @@ import numpy as np
 from side_edgesim import config_of
 from work import Work
 
-from edgesim import simulation
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.federation import make_federation
+from edgesim.screen.plain import plain_errors
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
-from edgesim.terminal.plain import plain_errors
 
 HERE = Path(__file__).parent
 CLIENTS = 10

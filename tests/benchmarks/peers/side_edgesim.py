@@ -11,10 +11,10 @@ from pathlib import Path
 
 from work import Work, asked, report
 
-from edgesim import simulation
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.runs.records import read_run, read_table
+from edgesim.folder.records import read_run, read_table
+from edgesim.simulation import composition as simulation
 
 
 def config_of(work: Work, clients: int, samples: int) -> RunConfig:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from edgesim.errors import Diverged
+from edgesim.base.errors import Diverged
 from edgesim.learning import image_loader
 from edgesim.learning.algorithms.algorithm import Phase, Sizes
 from edgesim.learning.algorithms.fedprox import FedProx

@@ -7,12 +7,12 @@ import threading
 import pytest
 from stopped_runs import content
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.back_ends import on_ray
 from edgesim.learning.back_ends.on_ray import RayBackEnd
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 LONG = [list(range(0, 96 * 20 + 1, 96))] * 5
 

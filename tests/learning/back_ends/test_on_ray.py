@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgesim.errors import Diverged, EdgesimError
+from edgesim.base.errors import Diverged, EdgesimError
 
 EDGES = ([0, 8, 16], [0, 8, 12], [0, 8, 16], [0, 3, 8, 10], [0, 8])
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from edgesim.errors import Diverged, EdgesimError
+from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.learning.back_ends import stacked
 from edgesim.learning.back_ends.layers import is_shallow_and_dense, layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd

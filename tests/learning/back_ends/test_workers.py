@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.errors import Diverged, EdgesimError
+from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.learning.algorithms.algorithm import Phase
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.workers import NoSharedMemory, WorkersBackEnd

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from edgesim.base.errors import EdgesimError
+from edgesim.base.unpickle import load_plain
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
-from edgesim.files.unpickle import load_plain
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.datasets.idx import read_array
 from edgesim.traces.readers.fedscale import read_fedscale
@@ -67,7 +67,7 @@ def test_an_npz_that_unpacks_to_more_than_is_free_is_refused(tmp_path: Path, mon
     images, labels = np.zeros((2, 5000, 8000), np.uint8), np.arange(2)
     np.savez_compressed(path, train_images=images, train_labels=labels, test_images=images, test_labels=labels)
     load_dataset(DataConfig(dataset=str(path)))
-    monkeypatch.setattr("edgesim.files.memory.free_bytes", lambda: 10**7)
+    monkeypatch.setattr("edgesim.base.memory.free_bytes", lambda: 10**7)
     said = refusal(lambda: load_dataset(DataConfig(dataset=str(path))))
     assert said == f"{path}: train_images: needs 0.08 GB of memory, and 0.01 GB are free"
 
@@ -140,7 +140,7 @@ def test_a_list_that_is_that_of_very_many_clients_is_refused_where_it_does_not_f
     record = {"active": instants, "inactive": instants, "finish_time": 1000}
     path.write_bytes(pickle.dumps(dict.fromkeys(range(1000), record)))
     assert path.stat().st_size < 10_000
-    monkeypatch.setattr("edgesim.files.memory.free_bytes", lambda: 10**7)
+    monkeypatch.setattr("edgesim.base.memory.free_bytes", lambda: 10**7)
     assert refusal(lambda: read_fedscale(path)) == f"{path}: active: needs 0.064 GB of memory, and 0.01 GB are free"
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torchvision
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_dataset
 
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig, RunConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.cache import cache_folder
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.datasets.held_out import a_fifth
 from edgesim.learning.datasets.image_files import ImageFiles
-from edgesim.runs.inputs import input_digests
+from edgesim.simulation.inputs import input_digests
 
 
 def _picture(seed, size=(6, 5), mode="RGB"):

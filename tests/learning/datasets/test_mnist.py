@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torchvision
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_dataset
 
 #: Where the real files lie, for those who have them: `FASHION_MNIST=folder pytest`.

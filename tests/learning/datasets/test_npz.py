@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_dataset
 
 

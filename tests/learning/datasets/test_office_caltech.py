@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from PIL import Image
 from typer.testing import CliRunner
 
-from edgesim import simulation
-from edgesim.cli import app
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.config import DataConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.datasets import load_dataset, load_shared
 from edgesim.learning.evaluation import evaluation_of
 from edgesim.learning.partitions.dirichlet import Dirichlet
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 SIZES = {"amazon": 23, "dslr": 11, "webcam": 14, "caltech": 30}

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import Dataset, load_dataset, load_shared
 from edgesim.learning.datasets.public import share_out
 from edgesim.learning.federation import make_federation
 from edgesim.learning.tensors import DeviceData
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.datasets.held_out import a_fifth, held_out
 from edgesim.learning.tensors import DeviceData

@@ -3,8 +3,8 @@ import pytest
 import sklearn.datasets
 from sklearn.datasets import load_digits
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from scipy.io import wavfile
 
+from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.datasets.mel import BANDS, FRAMES, RATE_HZ, filters, log_mel, mel
-from edgesim.simulation import run
+from edgesim.simulation.composition import run
 
 
 def tone(frequency_hz, rate_hz=RATE_HZ, seconds=1.0, amplitude=0.5):

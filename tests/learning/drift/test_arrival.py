@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.streams import Streams
 
 

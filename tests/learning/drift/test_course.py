@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
 from edgesim.learning.drift.course import MOST_INSTANTS, course
+from edgesim.simulation import composition as simulation
 
 A, B = [0.5, 0.5] + [0.0] * 8, [0.0] * 8 + [0.3, 0.7]
 

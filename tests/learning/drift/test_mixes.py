@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.drift.mixes import whole
 
 A, B = [0.5, 0.5, 0.0, 0.0], [0.0, 0.1, 0.3, 0.6]

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.drift.law import When
 from edgesim.learning.drift.rotation import Rotation
 

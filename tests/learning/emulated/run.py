@@ -12,10 +12,10 @@ from pathlib import Path
 import accelerator
 import torch
 
-from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.folder.records import read_table
 from edgesim.learning import learner
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 
 
 def outcome(folder: Path, sections: dict, device: torch.device) -> dict:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.partitions.fedteddi import FedTeddi
 from edgesim.streams import Streams
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from edgesim.errors import EdgesimError
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.partitions.classes import Classes
 from edgesim.learning.partitions.dirichlet import Dirichlet
 from edgesim.learning.partitions.dirichlet_labels import DirichletLabels

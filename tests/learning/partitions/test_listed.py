@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_run, read_table
 from edgesim.learning.federation import make_federation
 from edgesim.learning.partitions.listed import Listed
-from edgesim.runs.records import read_run, read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 ROWS = pd.DataFrame({"device": [1, 0, 1, 2, 0, 2], "sample": [7, 9, 0, 7, 3, 8]})

@@ -3,12 +3,12 @@ import tomllib
 import pytest
 import tomli_w
 
-from edgesim import simulation
+from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.errors import EdgesimError
+from edgesim.folder.records import read_table
 from edgesim.learning.federation import make_federation
 from edgesim.learning.partitions import PARTITIONS
-from edgesim.runs.records import read_table
+from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 

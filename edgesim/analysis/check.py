@@ -1,0 +1,73 @@
+"""The check of a folder: all that is checked of every run in it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from edgesim.analysis.file_faults import file_faults
+from edgesim.analysis.runs import is_study, read_study
+from edgesim.base.errors import EdgesimError
+from edgesim.folder.digests import KEY
+from edgesim.folder.records import read_run
+
+CHECKS: tuple[Callable[[Path], list[str]], ...] = (file_faults,)
+"""Each returns the faults of a run folder, a line each that names the file."""
+
+
+@dataclass
+class Checked:
+    """What the check of a folder has found."""
+
+    folder: Path
+    faults: dict[Path, list[str]] = field(default_factory=dict)
+    """By run folder, a line for each fault; empty lists for runs that are whole."""
+    unverifiable: list[Path] = field(default_factory=list)
+    """Finished runs without digests: their tables can be read, but may be other ones than were written."""
+    not_begun: int = 0
+    """Planned runs of a study without files."""
+
+    @property
+    def damaged(self) -> list[str]:
+        """All faults."""
+        return [fault for faults in self.faults.values() for fault in faults]
+
+    def summary(self) -> str:
+        """How many runs are whole, damaged, not to be verified and not begun, as one line."""
+        damaged = sum(map(bool, self.faults.values()))
+        unverifiable = [run for run in self.unverifiable if not self.faults[run]]
+        counts = {
+            "whole": len(self.faults) - damaged - len(unverifiable),
+            "damaged": damaged,
+            "readable, but from before digests of tables were kept": len(unverifiable),
+            "not begun": self.not_begun,
+        }
+        return f"{self.folder}: runs: " + ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+
+
+def check(folder: Path) -> Checked:
+    """Check the run of a folder, or every run of a study.
+
+    Raises `EdgesimError` for a folder that is neither, and for a study whose plan cannot be read.
+    """
+    checked = Checked(folder)
+    if not is_study(folder):
+        if not folder.is_dir() or not ((folder / "run.json").exists() or (folder / "config.toml").exists()):
+            what = "no such folder" if not folder.exists() else "is neither the folder of a run nor of a study"
+            raise EdgesimError(f"{folder}: {what}")
+        _check_run(folder, checked)
+        return checked
+    for entry in read_study(folder, status=lambda *_: "").planned:
+        run = entry.run.folder
+        if run.is_dir() and any(run.iterdir()):
+            _check_run(run, checked)
+        else:
+            checked.not_begun += 1
+    return checked
+
+
+def _check_run(folder: Path, checked: Checked) -> None:
+    checked.faults[folder] = [fault for each in CHECKS for fault in each(folder)]
+    if not checked.faults[folder]:
+        run = read_run(folder)
+        if run["status"] == "finished" and KEY not in run:
+            checked.unverifiable.append(folder)

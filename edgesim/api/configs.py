@@ -1,0 +1,103 @@
+"""What a user gives as a config: a mapping, a file or a checked config, with keys of it set to other values."""
+
+import copy
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgesim.base.errors import EdgesimError
+from edgesim.base.text_file import read_toml
+from edgesim.config import RunConfig
+from edgesim.config_file import Change, change, parse_with
+from edgesim.simulation import named_code
+
+Config = Mapping[str, Any] | str | Path | RunConfig
+"""A nested mapping as in a config file, the path of a TOML file, or a config that is checked already."""
+
+Overrides = Mapping[str, Any] | Sequence[str]
+"""Values by key, such as ``{"round.tmax_s": 0.8}`` (None leaves a key out), or ``section.key=value`` as typed."""
+
+
+def values_of(config: Config) -> tuple[dict[str, Any], str]:
+    """A config as a nested mapping of plain values, and what to call it in errors; raises `EdgesimError`."""
+    if isinstance(config, RunConfig):
+        return config.model_dump(exclude_none=True, by_alias=True), "config"
+    if isinstance(config, str | Path):
+        return read_toml(Path(config)), str(config)
+    if isinstance(config, Mapping):
+        return _plain(config), "config"
+    raise EdgesimError(
+        f"config: expected a mapping, the path of a TOML file or a RunConfig (got {type(config).__name__})"
+    )
+
+
+def configured(config: Config, set: Overrides | None = None) -> RunConfig:
+    """The checked config; raises `EdgesimError` that names the key.
+
+    The user's own modules that it names are loaded anew if they have changed.
+    """
+    if isinstance(config, RunConfig) and not set:
+        checked = config
+    else:
+        values, where = values_of(config)
+        changes = changes_of(set or ())
+
+        def changed(typed: Sequence[str]) -> dict[str, Any]:
+            nested = copy.deepcopy(values)
+            for text in typed:
+                change(nested, text, changes[text])
+            return nested
+
+        checked = parse_with(changed, [*changes], where)
+    named_code.load_anew(checked)
+    return checked
+
+
+def with_set(values: Mapping[str, Any], set: Mapping[str, Any]) -> dict[str, Any]:
+    """The nested mapping with keys set to other values; raises `EdgesimError` for a key within a value."""
+    nested = copy.deepcopy(dict(values))
+    for text, made in changes_of(set).items():
+        change(nested, text, made)
+    return nested
+
+
+def changes_of(given: Overrides) -> dict[str, Change]:
+    """Changes of a config by the ``key=value`` that errors call them; raises `EdgesimError` for a text alone."""
+    if isinstance(given, Mapping):
+        return {f"{key}={value!r}": (key, value) for key, value in _plain(given).items()}
+    if isinstance(given, str):
+        raise EdgesimError(f"set: expected a mapping such as {{'round.tmax_s': 0.8}} (got {given!r})")
+    return dict.fromkeys(given)
+
+
+def _plain(value: Any) -> Any:
+    """Arrays, numbers of NumPy, paths and tuples as a config file would have them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple | range) else value
+
+
+def folder_for(out: str | Path | None, config: object, kind: str, complete: Iterable[RunConfig]) -> Path:
+    """``out``; or below ``runs`` the name of the config's file or, for any other config, one by what it says.
+
+    Such a name is ``run-`` or ``study-`` (``kind``) and eight digits of a hash of the ``complete`` configs, so that the
+    same config finds its folder again, and another one never does.
+    """
+    if out is not None:
+        return Path(out)
+    if isinstance(config, str | Path):
+        return Path("runs") / Path(config).stem
+    told = "\n".join(each.model_dump_json(by_alias=True) for each in complete)
+    return Path("runs") / f"{kind}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+
+def paths_of(folders: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Paths of one folder or of several."""
+    return [Path(folder) for folder in ([folders] if isinstance(folders, str | Path) else folders)]

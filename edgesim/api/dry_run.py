@@ -1,0 +1,136 @@
+"""What a run would be, without running it: its whole config, payload, first round and memory, and what is wrong."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import tomli_w
+
+from edgesim.api.configs import Config, Overrides, configured, folder_for
+from edgesim.api.run import tell_user_code
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import plug_ins_named
+from edgesim.commands.arguments import names_arguments
+from edgesim.config import RunConfig
+from edgesim.devices.battery import make_batteries
+from edgesim.engine.check_in import next_time_with
+from edgesim.engine.estimates import PlannedEstimates
+from edgesim.engine.idle_devices import are_there
+from edgesim.screen.console import PlainConsole
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.composition import Prepared
+from edgesim.simulation.feasibility import timeline_of_round
+from edgesim.traces.by_rounds import ByRounds
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What `dry_run` finds."""
+
+    config: RunConfig
+    """Complete, as the run's folder would hold it."""
+    folder: Path
+    """Of the run."""
+    facts: dict[str, str] = field(default_factory=dict)
+    """In words, by subject; empty where the run would be refused."""
+    refused: list[str] = field(default_factory=list)
+    """Why the run would be refused; empty if it would not."""
+
+    def toml(self) -> str:
+        """The complete config as a config file."""
+        text: str = tomli_w.dumps(simulation.as_toml(self.config))
+        return text
+
+
+@names_arguments
+def dry_run(
+    config: Config, out: str | Path | None = None, set: Overrides | None = None, *, user_code: bool = True
+) -> Outlook:
+    """Work out what `edgesim.run` would do with the same arguments, and write nothing.
+
+    Data are read and the model is made, but nothing is trained. Raises `EdgesimError` for a config that is not valid in
+    itself; what else would be refused is told.
+    """
+    settings = configured(config, set)
+    is_file = isinstance(config, str | Path)
+    tell_user_code(settings, str(config) if is_file else "config", not user_code, PlainConsole() if is_file else None)
+    complete = simulation.complete(settings)
+    folder = folder_for(out, config, "run", [complete])
+    facts: dict[str, str] = {}
+    refused = [*_refusals(lambda: facts.update(_folder(folder, complete)))]
+
+    def look() -> None:
+        with plug_ins_named(), simulation.prepared(complete, lambda _: None, None) as ready:
+            facts.update(_payload(ready) | _first_round(ready) | _memory(ready))
+            facts.update({f"note on {about}": note for about, note in ready.notes.items()})
+
+    refused += _refusals(look)
+    return Outlook(complete, folder, {} if refused else facts, refused)
+
+
+def _refusals(act: Callable[[], None]) -> list[str]:
+    try:
+        act()
+    except EdgesimError as error:
+        return [str(error)]
+    return []
+
+
+def _folder(folder: Path, config: RunConfig) -> dict[str, str]:
+    why = simulation.why_run(folder, config)
+    there = "finished, would be reused" if why is None else f"{why}, would go on or begin again" if why else "new"
+    return {"folder": f"{folder} ({there})"}
+
+
+def _payload(ready: Prepared) -> dict[str, str]:
+    """Bits of one device in the first round, each way."""
+    download_bits, upload_bits = ready.learner.accounts.bits(np.arange(ready.world.config.devices.count), 1)
+    return {
+        "payload": f"{_span(np.asarray(upload_bits))} bits up and {_span(np.asarray(download_bits))} down, per device"
+    }
+
+
+def _first_round(ready: Prepared) -> dict[str, str]:
+    """Who is there when the first round begins, who could be in time, and for how many the band suffices at once."""
+    world, accounts = ready.world, ready.learner.accounts
+    config, everyone = world.config, np.arange(world.config.devices.count, dtype=np.int64)
+    batteries, at_s = make_batteries(config.devices, world.streams), 0.0
+    if isinstance(world.availability, ByRounds):
+        world.availability.begin_slot(at_s)
+    else:
+        at_s = next_time_with(config.round.min_candidates, world.availability, batteries, everyone, at_s, world.search)
+        if at_s >= world.search.limit_s:
+            return {"first round": "never, since too few devices come"}
+    there = everyone[are_there(world.availability, batteries, everyone, at_s)]
+    if not len(there):
+        return {"first round": "nobody is there in the first slot"}
+    timeline = timeline_of_round(world, ready.backhaul, there, ready.charged[there], 1, config.round, accounts)
+    needs_hz = np.asarray(timeline.need_hz)
+    in_time = int(np.count_nonzero(needs_hz <= world.bands_hz[timeline.station]))
+    told = f"{len(there)} of {len(everyone)} devices are there at {at_s:,.6g} s, {in_time} can meet the deadline"
+    if world.own_links is None:
+        at_once = PlannedEstimates(timeline, world.bands_hz, None).places()
+        told += f", {at_once} of these fit the band at once by their least bandwidths"
+        if in_time:
+            usable = needs_hz[needs_hz <= world.bands_hz[timeline.station]]
+            told += f" ({usable.min() / 1e6:.3g} to {usable.max() / 1e6:.3g} MHz of {world.bands_hz.sum() / 1e6:g})"
+    return {"first round": told + (f"; {config.round.count} are taken at most" if config.round.count else "")}
+
+
+def _memory(ready: Prepared) -> dict[str, str]:
+    """The matrix of one round's updates, and what is remembered of devices."""
+    config, facts = ready.world.config, ready.learner.facts()
+    if config.learning.training == "none":
+        return {"memory": "no training: tables of events only"}
+    devices = config.round.count or config.devices.count
+    update_mb = 4e-6 * facts["parameters"]
+    told = f"{devices} updates of {update_mb:,.3g} MB in a round, {devices * update_mb:,.3g} MB, at most"
+    if kept := facts.get("bytes_per_merged_device"):
+        told += f"; {kept / 1e6:,.3g} MB remembered of each device that was merged"
+    return {"memory": f"{told}; training on {facts['device_kind']} by {facts['back_end']}"}
+
+
+def _span(values: np.ndarray) -> str:
+    low, high = values.min(), values.max()
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"

@@ -1,0 +1,32 @@
+"""Figures of several folders, saved as files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgesim.analysis.runs import runs_of
+from edgesim.api.configs import paths_of
+from edgesim.commands.arguments import names_arguments
+from edgesim.screen.console import PlainConsole
+
+
+@names_arguments
+def draw(
+    folders: str | Path | Sequence[str | Path], out: str | Path | None = None, round: int | None = None
+) -> list[Path]:
+    """Save every figure that run folders, or one study folder, support, as PNG and SVG; answers the files.
+
+    They go to ``plots`` of the one folder, or to ``comparison`` beside several, unless ``out`` says otherwise.
+    ``round`` is that of one run's Gantt chart. A figure that is current is kept. Raises `EdgesimError`.
+    """
+    from edgesim.plots import gallery
+    from edgesim.plots.groups import beyond_labels
+
+    paths = paths_of(folders)
+    if out is None and paths:
+        out = paths[0] / "plots" if len(paths) == 1 else paths[0].parent / "comparison"
+    console = PlainConsole(stderr=True)
+    with console.status("drawing the figures"):
+        files = gallery.draw(paths, Path(out or "plots"), round)
+    if len(paths) > 1 and (told := beyond_labels(runs_of(paths))):
+        console.print(f"note: the runs also differ in {', '.join(told)}, which no label says", style="yellow")
+    return files

@@ -1,0 +1,271 @@
+"""One run: simulate it, go on with it, and look at what came of it."""
+
+import html
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgesim.analysis import runs as analysed
+from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
+from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
+from edgesim.base.errors import EdgesimError
+from edgesim.base.plain_text import printable
+from edgesim.base.registry import did_you_mean
+from edgesim.commands.arguments import names_arguments
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
+from edgesim.folder.records import read_config, read_run, read_table
+from edgesim.screen.console import PlainConsole
+from edgesim.screen.progress import bar, describe, expected_rounds, rounds_done
+from edgesim.simulation import composition as simulation
+from edgesim.simulation import forking, named_code
+from edgesim.simulation.migration import migrated
+from edgesim.tables.show import print_run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from edgesim.plots.album import Pictures
+
+
+class Run(analysed.Run):
+    """A run's folder and what came of the run; tables are read when asked for.
+
+    ``rounds``, ``activities``, ``updates``, ``devices``, ``stations``, ``metrics`` and ``timing`` are data frames,
+    ``config`` is the complete config. Every property raises `EdgesimError` when the folder lacks what it reads.
+    """
+
+    @property
+    def status(self) -> str:
+        """``finished``, ``running``, ``interrupted`` or ``failed``."""
+        return str(read_run(self.folder)["status"])
+
+    @property
+    def accuracy(self) -> float:
+        """Accuracy of the last test; NaN where nothing was tested."""
+        tested = evaluations(self.rounds)["test_accuracy"]
+        return float(tested.iloc[-1]) if len(tested) else math.nan
+
+    def seconds_to(self, target: float) -> float:
+        """Simulated seconds until the first test at or above a target accuracy; infinite if there was none.
+
+        0 if the start model is that good. Raises `EdgesimError` unless the target is above 0 and at most 1.
+        """
+        if not 0 < target <= 1:
+            raise EdgesimError(f"target: expected an accuracy above 0 and at most 1 (got {target!r})")
+        if self.tests.empty:
+            return math.inf
+        start = start_accuracy(self.metrics) or 0.0
+        if start >= target:
+            return 0.0
+        found = to_target(self.tests, target, start)
+        return found.t_s if found.reached else math.inf
+
+    def show(self) -> None:
+        """Print what `edgesim show` prints: how the run ended, and its totals."""
+        print_run(self.folder, PlainConsole())
+
+    @property
+    def figures(self) -> list[str]:
+        """Names of the figures that the run supports."""
+        return [*self._pictures()]
+
+    def plot(self, name: str, round: int | None = None) -> "Figure":
+        """Make one of `figures`; ``round`` is that of the Gantt chart and of the band use.
+
+        Raises `EdgesimError`, with the names there are, for any other name.
+        """
+        return made(self._pictures(round), name, self.folder)
+
+    def draw(self, out: str | Path | None = None) -> list[Path]:
+        """Save all figures as PNG and SVG, into ``plots`` of the folder unless said otherwise; answers the files."""
+        from edgesim.api.figures import draw
+
+        return draw([self.folder], out)
+
+    def _pictures(self, round: int | None = None) -> "Pictures":
+        from edgesim.plots.gallery import of_runs
+
+        return of_runs([self], round)
+
+    def _facts(self) -> dict[str, str]:
+        """What a line or a small table says of the run."""
+        facts = {"folder": str(self.folder)}
+        try:
+            rounds = read_table(self.folder, "rounds")
+            facts |= {"status": self.status, "rounds": f"{len(rounds)}"}
+        except EdgesimError as error:
+            return facts | {"unreadable": str(error)}
+        if len(rounds):
+            facts["simulated"] = f"{rounds['t_end_s'].iloc[-1]:,.1f} s"
+            facts |= {} if math.isnan(self.accuracy) else {"accuracy": f"{self.accuracy:.4f}"}
+        return facts
+
+    def __repr__(self) -> str:
+        return as_line("Run", self._facts())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._facts())
+
+
+def as_line(kind: str, facts: dict[str, str]) -> str:
+    """A line for terminals; texts are shown as text."""
+    told = [f"{name} {printable(text, keep='')}" for name, text in facts.items()]
+    return f"{kind}({', '.join(told)})"
+
+
+def as_html(facts: dict[str, str], table: str = "") -> str:
+    """For notebooks, a table of two columns and perhaps another table below; texts are shown as text."""
+    told = {html.escape(name): html.escape(printable(text, keep="")) for name, text in facts.items()}
+    rows = (f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in told.items())
+    # Notebooks take what stands between dollars for mathematics, but not in this class.
+    return f'<div class="tex2jax_ignore mathjax_ignore"><table>{"".join(rows)}</table>{table}</div>'
+
+
+def made(pictures: "Pictures", name: str, folder: Path) -> "Figure":
+    """The figure of a name; raises `EdgesimError` for one that is not there, with those that are."""
+    if name not in pictures:
+        hint = did_you_mean(name, pictures) or ";"
+        raise EdgesimError(f"{folder}: has no figure {name!r}{hint} its figures are {', '.join(pictures)}")
+    return pictures[name].make()
+
+
+def of_folder(folder: Path) -> Run:
+    """The run of a folder; raises `EdgesimError` if it is not a run's."""
+    (found,) = analysed.runs_of([folder])
+    read_run(folder)
+    return Run(found.folder, found.knobs, found.seed)
+
+
+@names_arguments
+def run(
+    config: Config,
+    out: str | Path | None = None,
+    set: Overrides | None = None,
+    *,
+    fresh: bool = False,
+    quiet: bool = False,
+    log: bool | None = None,
+    user_code: bool = True,
+    checkpoint_s: float = simulation.CHECKPOINT_S,
+) -> Run:
+    """Simulate one run, or go on with it where it was stopped; a finished one is reused while nothing has changed.
+
+    ``config`` is a nested mapping, the path of a TOML file or a `RunConfig`; ``set`` gives keys other values, such as
+    ``{"round.tmax_s": 0.8}``. The run's folder is ``out``; without it ``runs/<name of the file>`` or, for other
+    configs, ``runs/run-`` and eight digits of a hash of the whole config. ``fresh`` runs a finished run again.
+    ``quiet`` prints no progress and no notes; ``log`` prints progress as lines, every 30 s, as it is done without a
+    terminal. ``user_code=False`` refuses a config that names code outside edgesim. ``checkpoint_s`` is the least wall
+    time between checkpoints. Raises `EdgesimError` for bad input, and for a run that fails.
+    """
+    settings = configured(config, set)
+    where = str(config) if isinstance(config, str | Path) else "config"
+    tell = _console(quiet)
+    tell_user_code(settings, where, not user_code, tell if isinstance(config, str | Path) else None)
+    folder = Path(out) if out is not None else folder_for(out, config, "run", [simulation.complete(settings)])
+    if (folder / "run.json").is_file() and "fork" in read_run(folder):
+        raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another --out or remove it")
+    return result_of(play(settings, folder, tell, log, fresh=fresh, checkpoint_s=checkpoint_s), tell)
+
+
+@names_arguments
+def resume(
+    folder: str | Path,
+    *,
+    allow_other_machine: bool = False,
+    quiet: bool = False,
+    log: bool | None = None,
+    user_code: bool = True,
+    checkpoint_s: float = simulation.CHECKPOINT_S,
+) -> Run:
+    """Go on with a run where it was stopped; raises `EdgesimError` where that cannot be done.
+
+    ``allow_other_machine`` goes on where results may differ in their last bits; for the others see `run`.
+    """
+    folder, tell = Path(folder), _console(quiet)
+    if analysed.is_study(folder):
+        raise EdgesimError(f"{folder}: is a study; `edgesim study run` goes on with it")
+    values, path = read_config(folder), folder / "config.toml"
+    if migrated(values) != values:
+        raise EdgesimError(
+            f"{folder}: holds a run of edgesim 0.2 or before, which cannot go on; run it again elsewhere"
+        )
+    settings = parse(values, str(path))
+    tell_user_code(settings, str(path), not user_code, tell)
+    if simulation.why_run(folder, simulation.complete(settings)) != simulation.UNFINISHED:
+        raise EdgesimError(f"{folder}: is finished, so nothing is left to go on with")
+    how = {"strict": True, "other_machine": allow_other_machine, "checkpoint_s": checkpoint_s}
+    return result_of(play(settings, folder, tell, log, **how), tell)
+
+
+@names_arguments
+def fork(
+    folder: str | Path,
+    at_round: int,
+    set: Overrides,
+    out: str | Path,
+    *,
+    quiet: bool = False,
+    log: bool | None = None,
+    user_code: bool = True,
+    checkpoint_s: float = simulation.CHECKPOINT_S,
+) -> Run:
+    """Give a run another future from the end of a round on, in the folder ``out``: the same past, other knobs.
+
+    ``set`` is as for `run`, of `selection`, `round`, the algorithm's options, `evaluation`, `rounds` and
+    `stop_at_s`. Where the run has no checkpoint of the round, its past is played again. Raises `EdgesimError`; for the
+    others see `run`.
+    """
+    source, out, tell = Path(folder), Path(out), _console(quiet)
+    tell_user_code(parse(read_config(source), str(source / "config.toml")), str(source), not user_code, tell)
+
+    def note(_: str, told: str) -> None:
+        tell.print(f"note: {told}", style="yellow", highlight=False)
+
+    def replay(settings: RunConfig, place: Path, until: int) -> None:
+        play(settings, place, tell, log, until=until, checkpoint_s=checkpoint_s)
+
+    settings = forking.prepare(source, at_round, changes_of(set), out, note, replay)
+    tell_user_code(settings, str(out), not user_code, tell)
+    return result_of(play(settings, out, tell, log, strict=True, checkpoint_s=checkpoint_s), tell)
+
+
+def tell_user_code(settings: RunConfig, where: str, is_refused: bool, console: PlainConsole | None) -> None:
+    """Print what a config names of code outside edgesim, before any of it is imported, or refuse it."""
+    if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
+        if is_refused:
+            raise EdgesimError(f"{where}: names code outside edgesim, {foreign}; --no-user-code refuses it")
+        if console is not None:
+            console.print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
+
+
+def _console(quiet: bool) -> PlainConsole:
+    return PlainConsole(quiet=quiet)
+
+
+def play(settings: RunConfig, folder: Path, console: PlainConsole, log: bool | None, **how: Any) -> simulation.Result:
+    """Simulate one run, ``how`` as `simulation.run` says, with progress."""
+    with bar(console, transient=True, lines=log) as progress:
+        task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
+        return simulation.run(
+            settings,
+            folder,
+            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
+            on_start=lambda what: progress.update(task, text=what),
+            on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
+            **how,
+        )
+
+
+def result_of(result: simulation.Result, console: PlainConsole) -> Run:
+    """The run that was simulated; prints what was special. Raises `EdgesimError` if it did not finish."""
+    folder = result.folder
+    if result.status != "finished":
+        kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
+        raise EdgesimError(f"{folder}: {result.reason}{kept}")
+    if result.reused:
+        old = "" if simulation.notes_code(folder) else f"; {simulation.OLDER}"
+        console.print(f"{folder}: finished before, reused{old}", highlight=False)
+    if result.restarted:
+        console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
+    return of_folder(folder)

@@ -1,0 +1,185 @@
+"""Studies: a grid of runs in several processes, and what came of it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from edgesim.analysis import compare as comparing
+from edgesim.analysis.runs import Study as Plan
+from edgesim.analysis.runs import read_study
+from edgesim.analysis.summary import current_summary
+from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
+from edgesim.api.run import Run, as_html, as_line, made
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.arguments import names_arguments
+from edgesim.screen.console import PlainConsole
+from edgesim.studies import running
+from edgesim.studies.executor import Executor
+from edgesim.studies.ledger import read_ledger
+from edgesim.studies.plan import Knob, PlannedRun, Study, check_labels, grid
+from edgesim.tables.show import print_study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from edgesim.plots.album import Pictures
+
+
+class StudyResult:
+    """A study's folder and what came of its runs; all of it is read when asked for.
+
+    Raises `EdgesimError` for a folder that is not a study's.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.plan: Plan = read_study(self.folder)
+        """Name, target, reference, and all runs with how they ended."""
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        """The finished runs by name."""
+        return {run.folder.name: Run(run.folder, run.knobs, run.seed) for run in self.plan.finished}
+
+    @property
+    def unfinished(self) -> dict[str, str]:
+        """Status of every other run, by name."""
+        return {one.run.folder.name: one.status for one in self.plan.planned if one.status != "finished"}
+
+    def table(self) -> pd.DataFrame:
+        """The summary: a row for each combination of knobs, with means over seeds and 95 % intervals."""
+        return current_summary(self.folder)
+
+    def compare(
+        self,
+        metric: str | Sequence[str],
+        by: str = "policy",
+        reference: str | None = None,
+        within: Sequence[str] = (),
+        target: float | None = None,
+        detect: float | str | None = None,
+    ) -> comparing.Compared:
+        """Whether one value of a knob really beats another, as `compare` says."""
+        return compare([self.folder], metric, by, reference, within, target, detect)
+
+    def show(self) -> None:
+        """Print what `edgesim show` prints: the summary as tables, and the differences between policies."""
+        print_study(self.folder, PlainConsole())
+
+    @property
+    def figures(self) -> list[str]:
+        """Names of the figures that the study supports."""
+        return [*self._pictures()]
+
+    def plot(self, name: str) -> "Figure":
+        """Make one of `figures`; raises `EdgesimError`, with the names there are, for any other name."""
+        return made(self._pictures(), name, self.folder)
+
+    def draw(self, out: str | Path | None = None) -> list[Path]:
+        """Save all figures as PNG and SVG, into ``plots`` of the folder unless said otherwise; answers the files."""
+        from edgesim.api.figures import draw
+
+        return draw([self.folder], out)
+
+    def _pictures(self) -> "Pictures":
+        from edgesim.plots.gallery import of_study
+
+        if not self.plan.finished:
+            raise EdgesimError(f"{self.folder}: no run of the study is finished; run the study first")
+        return of_study(self.plan)
+
+    def _facts(self) -> dict[str, str]:
+        finished, planned = len(self.plan.finished), len(self.plan.planned)
+        return {"folder": str(self.folder), "runs": f"{finished} of {planned} finished"}
+
+    def __repr__(self) -> str:
+        return as_line("StudyResult", self._facts())
+
+    def _repr_html_(self) -> str:
+        table = self.table()._repr_html_() if self.plan.finished else ""
+        return as_html(self._facts(), str(table))
+
+
+@names_arguments
+def compare(
+    folders: str | Path | Sequence[str | Path],
+    metric: str | Sequence[str],
+    by: str = "policy",
+    reference: str | None = None,
+    within: Sequence[str] = (),
+    target: float | None = None,
+    detect: float | str | None = None,
+) -> comparing.Compared:
+    """Whether one value of a knob really beats another in run folders and studies: paired tests over seeds.
+
+    ``metric`` is a measure, such as ``rounds_to_target``, or several; ``reference`` the value that all others are
+    compared with (by policy the study's, else every two are compared); ``within`` are knobs at each value of which is
+    compared separately; ``target`` is the accuracy of what is to a target, the study's when absent; ``difference`` is
+    the one that seeds are to be counted for, the seen one when absent. The result's ``table`` has a row for each
+    comparison. Raises `EdgesimError` for runs that are not pairs.
+    """
+    metrics = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric))
+    return comparing.compare(paths_of(folders), metrics, by, reference, within, target, detect)
+
+
+@names_arguments
+def study(
+    base: Config | Sequence[PlannedRun],
+    axes: Mapping[str, Sequence[Knob | None]] | None = None,
+    seeds: int | Sequence[int] = 3,
+    out: str | Path | None = None,
+    *,
+    name: str | None = None,
+    target: float | None = None,
+    reference: str | None = None,
+    set: Overrides | None = None,
+    labels: Mapping[str, Knob] | None = None,
+    jobs: int | None = None,
+    fresh: bool | Collection[str] = False,
+    quiet: bool = False,
+    executor: Executor | None = None,
+) -> StudyResult:
+    """Run every combination of the ``axes`` (values by key, such as ``{"round.tmax_s": [0.8, 1.2]}``) with every seed.
+
+    ``base`` is a config as for `edgesim.run`, or runs planned by `edgesim.grid`, which have axes, seeds and labels
+    already. ``seeds`` is a number of seeds or a list of them, ``target`` the accuracy that runs race to, ``reference``
+    the policy that the others are compared with (random, or the first). ``labels`` are further knobs, the same in all
+    runs. The folder is ``out``, or ``runs/<name>``; without both the name of the file or, for other configs, ``study-``
+    and eight digits of a hash of all runs. Finished runs are reused while nothing has changed, unless ``fresh``, which
+    may also name some of them; ``jobs`` runs go at a time, one per core when absent, as processes of this machine
+    or on the ``executor`` given, such as ``edgesim.Ray("node1:6379")``. Scripts call this below
+    ``if __name__ == "__main__":``, since the processes read them again. Raises `EdgesimError` for bad input, and if no
+    run finishes.
+    """
+    if isinstance(base, Sequence) and not isinstance(base, str):
+        if axes is not None or set is not None or labels is not None:
+            raise EdgesimError("study: planned runs have axes, set and labels already; give these to edgesim.grid")
+        runs = list(base)
+        check_labels(runs)
+    else:
+        values, _ = values_of(base)
+        typed = [] if set is None or isinstance(set, Mapping) else set
+        if isinstance(set, Mapping):
+            if varied := [key for key in set if key == "seed" or (axes and key in axes)]:
+                raise EdgesimError(f"set: the study itself varies {varied[0]}", varied[0])
+            values = with_set(values, set)
+        numbers = range(seeds) if isinstance(seeds, int) else seeds
+        runs = grid(values, axes or {}, numbers, typed, labels)
+    if out is None:
+        source = f"{name}.toml" if name is not None else base
+        out = folder_for(None, source, "study", (run.config for run in runs))
+    folder = Path(out)
+    compared = [run.config.selection.policy for run in runs]
+    chosen = reference or ("random" if "random" in compared or len({*compared}) < 2 else compared[0])
+    planned = Study(name or folder.name, runs, target, chosen)
+    running.run_study(planned, folder, jobs, PlainConsole(quiet=quiet), fresh, executor=executor)
+    return StudyResult(folder)
+
+
+def failures(folder: Path) -> list[str]:
+    """Each run of a study that did not finish, and why."""
+    states = {name: state for name, state in read_ledger(folder).items() if state.status != "finished"}
+    return [f"{name}: {state.reason or state.status}" for name, state in states.items()]

@@ -1,0 +1,302 @@
+"""The lease of a folder: one process at a time writes there, on this machine or on another that shares the folder.
+
+The holder of a file ``lease-NUMBER.json`` in the folder has it, and touches it now and then. It is created exclusively,
+which network drives keep where their locks do not hold. A lease whose holder is gone is taken over by creating the one
+with the next number, so that of two that try at once one fails. Whether a holder is gone is known at once on its own
+machine, by the process; elsewhere it is when it has not touched its lease for `LEASE_S` of the file system's clock,
+since clocks of machines differ.
+"""
+
+import json
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import refuse_foreign, system_errors
+
+LEASE_S = 60.0
+"""How long a holder on another machine may be silent."""
+_BEAT_S = LEASE_S / 6
+_NAME = re.compile(r"lease-(\d{4,})\.json")
+_FILES = "lease-*"
+
+
+class Taken(EdgesimError):  # noqa: N818 - reads as what it is
+    """Another process has the lease."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that has, or had, a lease."""
+
+    host: str
+    machine: str
+    """What is the same for processes that see one another's ids; empty where that is not known."""
+    pid: int
+    started: str
+    """When the process began, as its system tells it."""
+    token: str
+    """Of this lease alone."""
+
+    def is_gone(self, silent_s: Callable[[], float]) -> bool:
+        """Whether the process has ended; ``silent_s`` is for how long it has not been heard of."""
+        if self.machine and self.machine == _machine():
+            return _started(self.pid) != self.started
+        return silent_s() > LEASE_S
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The lease of a folder as it stands."""
+
+    path: Path
+    holder: Holder | None
+    """None where it has not written its name yet, or never will, on a file system without links."""
+    beat_s: float
+    """When it was last heard of, by the file system's clock."""
+
+    @property
+    def silent_s(self) -> float:
+        """For how long it has not been heard of."""
+        return _now_s(self.path.parent) - self.beat_s
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a process has it."""
+        if self.holder is None:
+            return self.silent_s <= LEASE_S
+        return not self.holder.is_gone(lambda: self.silent_s)
+
+
+def standing(folder: Path) -> Standing | None:
+    """The lease of a folder, held or not; None if there is none.
+
+    Raises `EdgesimError` for a link or anything else by the name of a lease that is no file.
+    """
+    for _, path in sorted(_leases(folder), reverse=True):
+        # Opened, so that a network drive asks the server for the time of its last change.
+        with suppress(FileNotFoundError), path.open(encoding="utf-8") as file:
+            beat_s = os.fstat(file.fileno()).st_mtime
+            try:
+                holder = Holder(**json.load(file))
+            except (ValueError, TypeError):
+                holder = None
+            return Standing(path, holder, beat_s)
+    return None
+
+
+def is_of_lease(name: str) -> bool:
+    """Whether a file of this name is one that a lease leaves in its folder."""
+    return name.startswith("lease-")
+
+
+class Lease:
+    """The lease of a folder, which is made if need be, held until `release` or until this process ends.
+
+    Whoever has it may write any name there: anything below the folder but files and folders is refused. Raises `Taken`
+    if another process has it, and `EdgesimError` where the folder cannot be made or written to.
+    """
+
+    def __init__(self, folder: Path, what: str = "a run folder") -> None:
+        """``what`` is what the folder is to be, for errors."""
+        self._folder = folder
+        self._made = [path for path in (folder, *folder.parents) if not path.exists()]
+        pid = os.getpid()
+        holder = Holder(socket.gethostname(), _machine(), pid, _started(pid), secrets.token_hex(8))
+        self._text = json.dumps(asdict(holder))
+        try:
+            with system_errors(f"{folder}: cannot be made {what}", "; choose another --out"):
+                folder.mkdir(parents=True, exist_ok=True)
+                refuse_foreign(folder)
+                self._path = self._created()
+        except BaseException:
+            self._remove_made()
+            raise
+        self._over = threading.Event()
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _created(self) -> Path:
+        while True:
+            before = standing(self._folder)
+            if before is not None and before.is_held:
+                raise _taken(self._folder, before)
+            number = 1 if before is None else _number(before.path) + 1
+            path = self._folder / f"lease-{number:04d}.json"
+            if not self._create(path):
+                # Another one was faster.
+                continue
+            try:
+                # Where this process slept after it had looked, others may have had the folder meanwhile.
+                others = {number: other for number, other in _leases(self._folder) if other != path}
+                last = None if not others else others[max(others)]
+                if last == (None if before is None else before.path) and (before is None or _is(before)):
+                    for other in others.values():
+                        other.unlink(missing_ok=True)
+                    return path
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+            path.unlink(missing_ok=True)
+
+    def _create(self, path: Path) -> bool:
+        """Create a lease with its holder's name in it: a kill leaves a whole one or none. False if it is there."""
+        part = self._folder / f"lease-{secrets.token_hex(8)}.part"
+        try:
+            part.write_text(self._text, encoding="utf-8")
+            try:
+                os.link(part, path)
+            except FileExistsError:
+                # A network drive may say so of a link that it made when it was asked before.
+                return part.stat().st_nlink > 1
+            except OSError:
+                # A file system without links: the name follows at once.
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(self._text)
+            return True
+        except (FileExistsError, FileNotFoundError):
+            # The other one tidies up behind itself.
+            return False
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _beat(self) -> None:
+        while not self._over.wait(_BEAT_S):
+            with suppress(OSError):
+                os.utime(self._path)
+
+    def check(self) -> None:
+        """Raises `Taken` if another process has taken the lease over, since this one was not heard of for long.
+
+        Raises `EdgesimError` if the folder is no longer there.
+        """
+        try:
+            if self._path.read_text(encoding="utf-8") == self._text:
+                return
+        except FileNotFoundError:
+            if not self._folder.is_dir():
+                raise EdgesimError(
+                    f"{self._folder}: the folder was removed while its run went on; nothing more is written"
+                ) from None
+        raise Taken(
+            f"{self._folder}: another process has gone on with it, since this one was not heard of for more than "
+            f"{LEASE_S:g} s; nothing more is written"
+        )
+
+    def release(self) -> None:
+        """Let other processes have the folder; one that was made for this and is empty goes too."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        with suppress(OSError, EdgesimError):
+            self.check()
+            for path in (self._path, *self._folder.glob("lease-*.part")):
+                path.unlink(missing_ok=True)
+        self._remove_made()
+
+    def _remove_made(self) -> None:
+        with suppress(OSError):
+            for folder in self._made:
+                folder.rmdir()
+
+
+@contextmanager
+def leased(folder: Path, what: str = "a run folder", patience_s: float = 0.0) -> Iterator[Lease]:
+    """Within this context the lease of a folder is held; raises as `Lease`, where another has it for so long."""
+    until_s = time.monotonic() + patience_s
+    while True:
+        try:
+            lease = Lease(folder, what)
+            break
+        except Taken:
+            if time.monotonic() >= until_s:
+                raise
+        time.sleep(0.05)
+    try:
+        yield lease
+    finally:
+        lease.release()
+
+
+def _leases(folder: Path) -> list[tuple[int, Path]]:
+    try:
+        with os.scandir(folder) as entries:
+            there = [(int(found[1]), entry) for entry in entries if (found := _NAME.fullmatch(entry.name))]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    for _, entry in there:
+        if not entry.is_file(follow_symlinks=False):
+            raise EdgesimError(f"{folder / entry.name}: expected the file of a lease, which this is not; remove it")
+    return [(number, folder / entry.name) for number, entry in there]
+
+
+def _number(path: Path) -> int:
+    found = _NAME.fullmatch(path.name)
+    assert found is not None
+    return int(found[1])
+
+
+def _is(before: Standing) -> bool:
+    """Whether a lease is still the one that was looked at."""
+    try:
+        with before.path.open(encoding="utf-8") as file:
+            holder = None if before.holder is None else json.dumps(asdict(before.holder))
+            return holder is None or file.read() == holder
+    except FileNotFoundError:
+        return False
+
+
+def _taken(folder: Path, by: Standing) -> Taken:
+    who = "" if by.holder is None else f" (process {by.holder.pid} on {by.holder.host})"
+    return Taken(f"{folder}: another process is writing there{who}; wait for it, or choose another --out")
+
+
+def _now_s(folder: Path) -> float:
+    """The time by the clock of a folder's file system; by this machine's where nothing can be written."""
+    try:
+        handle, name = tempfile.mkstemp(prefix="lease-", suffix=".part", dir=folder)
+    except OSError:
+        return time.time()
+    try:
+        return os.fstat(handle).st_mtime
+    finally:
+        os.close(handle)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+@cache
+def _machine() -> str:
+    """The machine since its last start, and in it the container: two processes of one see one another's ids."""
+    if sys.platform == "win32":
+        return ""
+    told = [socket.gethostname()]
+    with suppress(OSError):
+        told.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        told.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(told)
+
+
+def _started(pid: int) -> str:
+    """When a process began, by its system; empty if it has ended."""
+    if sys.platform == "linux":
+        try:
+            told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
+        return "" if told[0] in "ZX" else told[19]
+    if sys.platform == "win32":
+        return ""
+    asked = ["ps", "-o", "lstart=", "-p", str(pid)]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()

@@ -1,0 +1,67 @@
+"""Files that a power cut leaves as they are."""
+
+import errno
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from edgesim.base.paths import own_file
+
+
+def sync(paths: Sequence[Path]) -> None:
+    """Have what was written to files on the disk; raises OSError.
+
+    All at the same time: a journal takes about as long for several files as for one.
+    """
+    if len(paths) == 1:
+        _sync(paths[0], os.O_RDWR)
+        return
+    with ThreadPoolExecutor(max(1, len(paths))) as pool:
+        list(pool.map(lambda path: _sync(path, os.O_RDWR), paths))
+
+
+def sync_names(folder: Path) -> None:
+    """Have the names of a folder's files on the disk, after files were renamed, where its file system can do that.
+
+    Raises OSError.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        _sync(folder, os.O_RDONLY)
+    except OSError as error:
+        # Some file systems cannot sync folders, and a folder that cannot be read cannot be opened for it.
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES):
+            raise
+
+
+@contextmanager
+def in_place_of(path: Path, on_disk: bool = False) -> Iterator[Path]:
+    """Within this context another file is written that then takes the place of one: that is never there in part.
+
+    With ``on_disk`` it is not after a power cut either, and all files renamed in its folder before are on the disk
+    under their names, where `sync_names` can do that. An error removes the other file, and leaves the one as it was.
+    """
+    part = own_file(path.with_name(f"{path.name}.part"))
+    try:
+        yield part
+        if on_disk:
+            sync([part])
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+    if on_disk:
+        sync_names(path.parent)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,1 +1,0 @@
-"""What is whole in the folder of a run or of a study, and what is damaged."""

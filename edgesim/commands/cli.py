@@ -1,0 +1,320 @@
+"""The `edgesim` command."""
+
+import ast
+import os
+import sys
+import textwrap
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import tomli_w
+import typer
+
+import edgesim
+from edgesim.analysis.runs import is_study
+from edgesim.api.names import LISTS
+from edgesim.base import content
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import system_errors
+from edgesim.base.text_file import read_toml
+from edgesim.commands import completion, new_command, study_command, trace_command
+from edgesim.commands import explain as explaining
+from edgesim.commands.check_command import check_command
+from edgesim.commands.compare_command import compare_command
+from edgesim.commands.doctor import main as diagnose
+from edgesim.commands.export_command import export_command
+from edgesim.commands.report_command import report_command
+from edgesim.commands.study_command import go_on
+from edgesim.commands.tune_command import tune_command
+from edgesim.commands.watch_command import watch_command
+from edgesim.config import RunConfig
+from edgesim.folder.records import write_whole
+from edgesim.screen.command_line import Command, Group, keys_called
+from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.migration import in_old_keys, migrated
+
+_ABOUT = "A discrete-event simulator of a wireless edge network whose devices really train."
+
+app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
+app.add_typer(trace_command.app, name="trace")
+app.add_typer(study_command.app, name="study")
+app.command("compare")(compare_command)
+app.command("check")(check_command)
+app.command("report")(report_command)
+app.command("export")(export_command)
+app.command("watch")(watch_command)
+app.command("tune")(tune_command)
+
+
+NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")]
+CheckpointS = Annotated[float, typer.Option(min=0, help="Least wall time between checkpoints; 0: at each round's end.")]
+Log = Annotated[
+    bool | None, typer.Option("--log/--no-log", help="Progress as a line every 30 s, as it is without a terminal.")
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"edgesim {metadata.version('edgesim')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and end.")
+    ] = False,
+) -> None:
+    pass
+
+
+class _RunCommand(Command):
+    """A command that suggests ``--set`` for a key of the config given as an option."""
+
+    def remedy(self, option: str) -> str:
+        """Advice to use ``--set`` for the keys that an unknown option may mean."""
+        keys = keys_called(option.lstrip("-").replace("-", "_"), RunConfig().model_dump())
+        return f"; {' or '.join(f'--set {key}=VALUE' for key in keys)} sets it in the config" if keys else ""
+
+
+@app.command(cls=_RunCommand)
+@plain_errors
+def run(
+    config: Annotated[Path, typer.Argument(help="TOML file of the run; `edgesim explain` tells its keys.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A key and its value, such as round.tmax_s=0.8; may be repeated.",
+            autocompletion=completion.settings,
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run from the start, even if it is finished.")] = False,
+    no_user_code: NoUserCode = False,
+    checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+    log: Log = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what the run would be, and what is wrong; write nothing.")
+    ] = False,
+) -> None:
+    """Simulate one run, or go on with it where it was stopped."""
+    if dry_run:
+        _tell_outlook(edgesim.dry_run(config, out, set_ or [], user_code=not no_user_code))
+        return
+    edgesim.run(
+        config, out, set_ or [], fresh=fresh, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s
+    ).show()
+
+
+def _tell_outlook(outlook: edgesim.Outlook) -> None:
+    """Print a complete config and facts about its run; only raises `EdgesimError` where that would be refused."""
+    if outlook.refused:
+        raise EdgesimError("would be refused: " + "; ".join(outlook.refused))
+    say(outlook.toml())
+    for about, told in outlook.facts.items():
+        say(f"{about}: {told}")
+
+
+@app.command()
+@plain_errors
+def resume(
+    run: Annotated[Path, typer.Argument(help="Folder of a run or a study that was stopped.")],
+    other_machine: Annotated[
+        bool, typer.Option("--allow-other-machine", help="Go on where results may differ in their last bits.")
+    ] = False,
+    no_user_code: NoUserCode = False,
+    checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+    log: Log = None,
+) -> None:
+    """Go on with a run, or with a study, where it was stopped."""
+    if is_study(run):
+        go_on(run, retry_failed=False, jobs=None, no_user_code=no_user_code)
+        return
+    edgesim.resume(
+        run, allow_other_machine=other_machine, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s
+    ).show()
+
+
+@app.command()
+@plain_errors
+def fork(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    at_round: Annotated[int, typer.Option(help="The last round of the common past.")],
+    out: Annotated[Path, typer.Option(help="Folder of the fork.")],
+    set_: Annotated[
+        list[str],
+        typer.Option("--set", help="A key and its value from then on, such as round.tmax_s=0.8; may be repeated."),
+    ],
+    no_user_code: NoUserCode = False,
+    checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+    log: Log = None,
+) -> None:
+    """Give a run another future from the end of a round on: the same past, other knobs."""
+    edgesim.fork(run, at_round, set_, out, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s).show()
+
+
+@app.command()
+@plain_errors
+def show(run: Annotated[Path, typer.Argument(help="Folder of a run or a study.")]) -> None:
+    """Print what a run (or a study) did."""
+    edgesim.open(run).show()
+
+
+@app.command()
+@plain_errors
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or one study folder; with --drift a config.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the figures; RUN/plots, or comparison beside several, when absent.")
+    ] = None,
+    round_: Annotated[int | None, typer.Option("--round", help="Round of the Gantt chart.")] = None,
+    drift: Annotated[
+        bool, typer.Option("--drift", help="Draw the class mix over time that a config leads to, without a run.")
+    ] = False,
+    device: Annotated[int | None, typer.Option(help="With --drift, that of one device; of all when absent.")] = None,
+) -> None:
+    """Draw every figure that the folders support, as PNG and SVG."""
+    if drift:
+        _plot_drift(runs, out, device)
+        return
+    if device is not None:
+        raise EdgesimError("--device: is for --drift; add it, or leave --device out")
+    for path in edgesim.draw(runs, out, round_):
+        say(path)
+
+
+def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> None:
+    from edgesim.learning.drift.course import course
+    from edgesim.plots.drift import draw_drift
+    from edgesim.plots.style import save
+
+    if len(configs) > 1:
+        raise EdgesimError(f"--drift: expected one config (got {len(configs)})")
+    (path,) = configs
+    config = simulation.complete(edgesim.load(path))
+    found = course(config, device)
+    whose = f"all {config.devices.count} devices" if device is None else f"device {device}"
+    figure = draw_drift(found.x, found.shares, found.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")
+    folder = out or Path("runs") / f"{path.stem}-drift"
+    with system_errors(f"{folder}: cannot be written", "; choose another --out"):
+        folder.mkdir(parents=True, exist_ok=True)
+    for file in save(figure, folder / ("drift" if device is None else f"drift-device-{device}")):
+        say(file)
+
+
+@app.command()
+@plain_errors
+def migrate(
+    config: Annotated[Path, typer.Argument(help="TOML file of a run in the keys of edgesim 0.2 or before.")],
+    out: Annotated[Path | None, typer.Option(help="File to write; to the terminal when absent.")] = None,
+) -> None:
+    """Write an older config in today's keys; comments are not kept."""
+    if out is not None and (os.path.lexists(out) or not out.parent.is_dir()):
+        what = "is there already" if os.path.lexists(out) else f"there is no folder {str(out.parent)!r}"
+        raise EdgesimError(f"--out {out}: {what}; choose another file to write")
+    old = read_toml(config)
+    try:
+        values = migrated(old)
+        simulation.complete(edgesim.parse(values, str(config)))
+    except EdgesimError as error:
+        told = str(error).removeprefix(f"{config}: ")
+        raise EdgesimError(f"{config}: {in_old_keys(old, error.fields)}{told}") from None
+    text = tomli_w.dumps(values)
+    if out is None:
+        print(text, end="")
+    else:
+        with system_errors(f"--out {out}: cannot be written"):
+            write_whole(out, text)
+        print(out)
+
+
+@app.command()
+@plain_errors
+def new(
+    kind: Annotated[
+        str,
+        typer.Argument(help=f"One of {', '.join(new_command.CLASSES)}.", autocompletion=lambda: [*new_command.CLASSES]),
+    ],
+    name: Annotated[str, typer.Argument(help="Name of the module, such as my_policy.")],
+    folder: Annotated[Path, typer.Option(help="Where the files are written.")] = Path(),
+) -> None:
+    """Write a plug-in to start from, with its test: a policy, an algorithm, a partition, a predictor, a metric, ..."""
+    files, use = new_command.write(kind, name, folder)
+    for file in files:
+        say(file)
+    say(f"to use it: {use}")
+
+
+@app.command()
+@plain_errors
+def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exist, or is empty.")]) -> None:
+    """Write a folder to start from: a config, a policy with its test, a study, a README."""
+    for file in new_command.write_folder(folder):
+        say(file)
+
+
+@app.command()
+@plain_errors
+def explain(
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            help="Such as round.tmax_s, tmax_s, or round for all of its keys; the tables are listed when absent.",
+            autocompletion=completion.keys,
+        ),
+    ] = None,
+) -> None:
+    """Say what a key of a config means: unit, bounds, default, and which policy, algorithm, ... it is an option of."""
+    if key is None:
+        say(f"tables of a config: {', '.join(explaining.sections())}; `edgesim explain TABLE` shows their keys")
+        return
+    for each in explaining.explained(key):
+        say(each.line())
+        if told := each.told():
+            say(textwrap.fill(told, 100, initial_indent="    ", subsequent_indent="    "))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+@plain_errors
+def scenario(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name of a scenario; all are listed when absent.", autocompletion=completion.scenarios),
+    ] = None,
+) -> None:
+    """Start a scenario, installed or of ./scenarios, with the options behind its name; --help shows them."""
+    if name is None or name == "--help":
+        for each in edgesim.scenarios():
+            text = ast.get_docstring(ast.parse(content.find("scenarios", each, ".py").read_text())) or ""
+            say(f"{each}: {text.splitlines()[0] if text else ''}")
+        return
+    script = content.find("scenarios", name, ".py")
+    os.execv(sys.executable, [sys.executable, str(script), *context.args])
+
+
+@app.command(name="list")
+@plain_errors
+def list_() -> None:
+    """List what configs can name: policies, algorithms, partitions, drift laws, channels, models, data sets, ..."""
+    beside = {"models": ["torchvision:NAME", "package.module.callable"], "datasets": ["FILE.npz", "FOLDER", "none"]}
+    for names in LISTS:
+        kind = names.__name__
+        say(f"{kind.replace('_', ' ')}: {', '.join([*names(), *beside.get(kind, [])])}")
+
+
+@app.command()
+def doctor() -> None:
+    """Print versions, the machine and what is missing of an installation: what a bug report needs first."""
+    diagnose()
+
+
+def main() -> None:
+    """Entry point of the command."""
+    # The module of a user's own model, given as a dotted path, is usually in the current folder.
+    sys.path.insert(0, "")
+    with ends_with_its_reader():
+        app()

@@ -1,0 +1,131 @@
+"""``edgesim compare``: does one value of a knob really beat another, how sure is that, how many seeds would it take?"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+import edgesim
+from edgesim.analysis.compare import knobs_text
+from edgesim.analysis.statistics import seeds_for_exact
+from edgesim.analysis.variance import SHARED_SEEDS
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import system_errors
+from edgesim.folder.records import write_whole
+from edgesim.screen.console import PlainConsole
+from edgesim.screen.plain import plain_errors
+from edgesim.tables.sentences import sentence
+from edgesim.tables.show_differences import effect_text, ends_text, restricted_note, spreads_note
+from edgesim.tables.show_variance import variance_table
+from edgesim.tables.table_files import latex, markdown
+from edgesim.tables.table_text import bare_table, number, p_value, print_whole
+
+_PAST = "common past"
+
+_NOTES = (
+    "p: paired t test over seeds, corrected by Holm for all comparisons of the table in which a pair differs. "
+    "corrected: the interval at the level at which p was judged. d_z: mean over standard deviation of the differences; "
+    "d_av: over the root mean of the two variances. seeds: how many it takes, with the spread of these, to find a "
+    "difference of the size of detect significant at that level in 8 of 10 studies."
+)
+
+
+@plain_errors
+def compare_command(
+    paths: Annotated[list[Path], typer.Argument(metavar="RUN_OR_STUDY...", help="Run folders and study folders.")],
+    metric: Annotated[
+        list[str],
+        typer.Option(help="A measure of summary.csv, test_loss, or a name in metrics; may be repeated."),
+    ],
+    by: Annotated[str, typer.Option(help="Knob whose values are compared, such as policy.")],
+    reference: Annotated[
+        str | None, typer.Option(help="Value that all others are compared with; by policy the study's, else every two.")
+    ] = None,
+    within: Annotated[
+        list[str] | None, typer.Option(help="Knob at each value of which is compared separately; may be repeated.")
+    ] = None,
+    target: Annotated[
+        float | None, typer.Option(help="Accuracy of what is to a target; the study's when absent.")
+    ] = None,
+    detect: Annotated[
+        str | None,
+        typer.Option(
+            help="Difference that seeds are counted for, such as 0.02, or 5% of the mean of what is compared with; the "
+            "margin of equivalence when absent."
+        ),
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="File for the table with all columns.")] = None,
+    markdown_: Annotated[Path | None, typer.Option("--markdown", help="File for the table in Markdown.")] = None,
+    latex_: Annotated[Path | None, typer.Option("--latex", help="File for the table in LaTeX.")] = None,
+) -> None:
+    """Say whether one value of a knob really beats another: paired tests over seeds, corrected for all comparisons."""
+    if target is not None and not 0 < target <= 1:
+        raise EdgesimError(f"--target {target:g}: expected an accuracy above 0 and at most 1")
+    made = edgesim.compare(paths, metric, by, reference, within or [], target, detect)
+    headings, rows = _cells(made)
+    written = {csv: made.table.to_csv(index=False, lineterminator="\n"), markdown_: markdown(headings, rows),
+               latex_: latex(headings, rows)}  # fmt: skip
+    for path, text in written.items():
+        if path is not None:
+            with system_errors(f"{path}: cannot be written"):
+                write_whole(path, text)
+    _print(made, headings, rows)
+
+
+def _print(made: edgesim.Compared, headings: list[str], rows: list[list[str]]) -> None:
+    console = PlainConsole()
+    texts = headings.index("pairs")
+    shown = bare_table("", headings[:texts], headings[texts:])
+    for row in rows:
+        shown.add_row(*row)
+    print_whole(console, shown)
+    for one, row in zip(made.found, made.table.to_dict("records"), strict=True):
+        console.print(sentence(row, knobs_text(_varying(made, one.pairing.place))), highlight=False)
+    for name, table in made.variances.items():
+        print_whole(console, variance_table(name, table))
+    if made.variances:
+        console.print(SHARED_SEEDS, highlight=False)
+    tests = int(made.table["alpha"].notna().sum())
+    places = dict.fromkeys(name for one in made.found for name in _varying(made, one.pairing.place))
+    for note in [*_notes(made.table, tests, [*places, "choice", "against"]), *made.notes]:
+        console.print(note, highlight=False)
+
+
+def _notes(table: pd.DataFrame, tests: int, names: list[str]) -> list[str]:
+    """How the table is to be read: its columns, where runs never reached the target, and what is to be doubted.
+
+    ``names`` are the columns that name a comparison.
+    """
+    exact = (
+        f"Wilcoxon p: of n seeds it cannot go below 2^(1 - n); below 0.05 among {tests} comparison{'s'[: tests != 1]} "
+        f"it takes {seeds_for_exact(tests)} seeds."
+    )
+    return [_NOTES, *([exact] if tests else []), *restricted_note(table), *spreads_note(table, names)]
+
+
+def _varying(made: edgesim.Compared, place: Any) -> dict[str, Any]:
+    """The knobs of a place in which places differ."""
+    places = [one.pairing.place for one in made.found]
+    return {name: value for name, value in place.items() if any(other.get(name) != value for other in places)}
+
+
+def _cells(made: edgesim.Compared) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the table that is read: knobs in which all agree are left out."""
+    knobs = list(dict.fromkeys(name for one in made.found for name in _varying(made, one.pairing.place)))
+    headings = ["measure", *knobs, "choice", "against", "reading", "pairs", "difference", "95 %", "corrected", "p"]
+    headings += ["corrected p", "Wilcoxon p", "d_z", "d_av", "detect", "seeds", _PAST]
+    rows = []
+    for one, row in zip(made.found, made.table.to_dict("records"), strict=True):
+        place = [knobs_text({name: one.pairing.place[name]}).partition(" = ")[2] if name in one.pairing.place else ""
+                 for name in knobs]  # fmt: skip
+        rows.append(
+            [row["measure"], *place, row["choice"], row["against"], row["reading"], str(row["pairs"])]
+            + [effect_text(row, "{:+.4g}"), ends_text(row), ends_text(row, "_holm")]
+            + [p_value(row["p"]), p_value(row["p_holm"]), p_value(row["wilcoxon_p"])]
+            + [number(row["d_z"], "{:.2f}"), number(row["d_av"], "{:.2f}")]
+            + [number(row["detect"], "{:.3g}"), number(row["seeds_needed"], "{:.0f}")]
+            + [f"until round {row['common_past_rounds']}" if row.get("common_past_rounds") else ""]
+        )
+    kept = [i for i, name in enumerate(headings) if name != _PAST or any(row[i] for row in rows)]
+    return [headings[i] for i in kept], [[row[i] for i in kept] for row in rows]

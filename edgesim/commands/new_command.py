@@ -1,0 +1,92 @@
+"""``edgesim new`` and ``edgesim init``: plug-ins, or a whole folder, to start from, as `edgesim.templates` has them."""
+
+import keyword
+import site
+import sys
+from importlib import resources
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import system_errors
+from edgesim.base.registry import look_up
+from edgesim.folder.records import write_whole
+
+CLASSES = {
+    "policy": "LongestWait",
+    "algorithm": "Mine",
+    "partition": "Halves",
+    "channel": "TwoSlopes",
+    "drift": "Seasons",
+    "joining": "SlowOnesRest",
+    "presence": "Shifts",
+    "predictor": "SameHour",
+    "metric": "TopLosses",
+    "scenario": "",
+}
+"""The class of each template."""
+USE = {
+    "policy": "selection.policy",
+    "algorithm": "algorithm.name",
+    "partition": "data.partition",
+    "drift": "drift.law",
+    "joining": "joining.law",
+    "presence": "availability.model",
+    "predictor": "selection.predictor",
+}
+"""The key of a config that names it."""
+
+
+def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
+    """Write the files of a new plug-in; answers them, and a line about how to use it.
+
+    Raises `EdgesimError` for an unknown kind, a name that is none of a module, and files that are there already.
+    """
+    there = look_up(CLASSES, kind, "kind")
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+        raise EdgesimError(
+            f"{name!r}: expected a module name of small letters, digits and underscores, such as my_{kind}"
+        )
+    if name in sys.stdlib_module_names or PathFinder.find_spec(name, site.getsitepackages()):
+        raise EdgesimError(f"{name!r}: is the name of an installed module, which yours would hide; choose another name")
+    own = "".join(part.capitalize() for part in name.split("_"))
+    files = {folder / f"{name}.py": f"{kind}.py", folder / f"test_{name}.py": f"test_{kind}.py"}
+    if kind == "channel":
+        files[folder / f"{name}.toml"] = "channel.toml"
+    if kind == "scenario":
+        del files[folder / f"test_{name}.py"]
+    for file in files:
+        if file.exists() or file.is_symlink():
+            raise EdgesimError(f"{file}: is there already; choose another name")
+    with system_errors(f"{folder}: cannot be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, template in files.items():
+            text = _text(template).replace(f"edgesim.templates.{kind}", name).replace("runs/mine", f"runs/{name}")
+            text = text.replace(f"{kind}.toml", f"{name}.toml")
+            write_whole(file, text.replace(there, own) if there else text)
+    if kind == "scenario":
+        return [*files], f"python {folder / f'{name}.py'} --quick"
+    if kind == "channel":
+        return [*files], f'radio.channel = "{folder / f"{name}.toml"}"'
+    if kind == "metric":
+        return [*files], f'evaluation.metrics = {{ "{name}.{own}" = {{}} }}'
+    return [*files], f'{USE[kind]} = "{name}.{own}"'
+
+
+def write_folder(folder: Path) -> list[Path]:
+    """Write a config, a policy with its test, a study and a README into a new or empty folder; answers the files.
+
+    Raises `EdgesimError` for a folder that holds anything.
+    """
+    with system_errors(f"{folder}: cannot be written"):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise EdgesimError(f"{folder}: is not an empty folder; choose another one")
+        folder.mkdir(parents=True, exist_ok=True)
+        whole = {folder / "README.md": "README.md", folder / "run.toml": "run.toml"}
+        for file, template in whole.items():
+            write_whole(file, _text(template))
+    return [*whole, *write("policy", "my_policy", folder)[0], *write("scenario", "my_study", folder)[0]]
+
+
+def _text(template: str) -> str:
+    return resources.files("edgesim.templates").joinpath(template).read_text()

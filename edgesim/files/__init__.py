@@ -1,1 +1,0 @@
-"""Files on disk: where content is found, tables that users bring, the keys of devices."""

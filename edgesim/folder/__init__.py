@@ -1,0 +1,1 @@
+"""The run folder: its tables, their schema and checkpoints."""

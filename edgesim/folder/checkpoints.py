@@ -1,0 +1,296 @@
+"""Checkpoints of a run: what it remembers at a round's end, in files from which it goes on as if never stopped.
+
+A file ``checkpoint-ROUND-HASH.safetensors`` in the run's folder holds the arrays of a record, as `edgesim.base.saved`
+packs it, and as bytes its JSON, what it hangs on, and the last rows of the tables, so that one file alone has to be
+waited for until it is on the disk. The hash is that of the content: a file that was cut short or edited is not taken.
+No code of a file is run, nothing is pickled. Two more names are those of checkpoints that stay in a finished run:
+``kept-...`` of rounds that were asked for, ``end-...`` the last one before the run's last round.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from edgesim.base.errors import EdgesimError
+from edgesim.base.file_digest import beginning_hash
+from edgesim.base.on_disk import sync, sync_names
+from edgesim.folder.run_schema import SCHEMAS
+
+FORMAT = 5
+"""Of the files; one more whenever a record of an earlier format could not be gone on with."""
+
+KINDS = ("checkpoint", "kept", "end")
+"""Beginnings of the names of checkpoints."""
+
+_KEPT = 2
+"""Checkpoints that a run keeps: one may be damaged."""
+
+_HASH_LENGTH = 16
+_NAME = re.compile(rf"({'|'.join(KINDS)})-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
+_ABOUT, _JSON, _ROWS = "about", "json", "rows."
+"""Names of arrays, unlike those of a record; the last is their beginning."""
+_LARGE = 2**18
+"""Bytes whose hash takes longer than to start a thread for it."""
+
+
+_Count = Annotated[int, Field(ge=0)]
+
+
+def _checked_table(name: str) -> str:
+    if name not in SCHEMAS:
+        raise ValueError(f"expected one of {', '.join(SCHEMAS)}")
+    return name
+
+
+_Table = Annotated[str, AfterValidator(_checked_table)]
+
+
+@dataclass(frozen=True)
+class About:
+    """What a checkpoint hangs on."""
+
+    round: _Count
+    config: Mapping[str, Any]
+    """The complete config."""
+    inputs: Mapping[str, str]
+    """`edgesim.simulation.inputs.input_digests` of the run."""
+    machine: Mapping[str, str]
+    """Versions and kinds of what numbers are worked out with."""
+    streams: Mapping[_Table, _Count]
+    """Bytes of each table's stream at that time."""
+    on_disk: Mapping[_Table, _Count]
+    """Bytes of each that were on the disk for certain; the checkpoint holds those behind them."""
+    digests: Mapping[_Table, str]
+    """SHA-256, in hexadecimal digits, of those that were on the disk."""
+    rows: Mapping[_Table, _Count]
+    """Rows of each table at that time."""
+    place: Annotated[Sequence[Any], Field(min_length=3, max_length=3)]
+    """Where its round stands: the frame, the round in that, and whether it is the last of that."""
+    wall_s: float
+    """Wall time that the run had taken."""
+    format: int = FORMAT
+
+
+_ABOUT_OF = TypeAdapter(About)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A packed record."""
+
+    json: bytes
+    arrays: Mapping[str, NDArray[Any]]
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self.json) + sum(array.nbytes for array in self.arrays.values())
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was read."""
+
+    path: Path
+    about: About
+    record: Packed
+    rows: Mapping[str, bytes]
+    """By table, the end of its stream, behind what was ``on_disk``."""
+
+
+def write(
+    folder: Path, about: About, record: Packed, rows: Mapping[str, bytes] | None = None, beside: Sequence[Path] = ()
+) -> Path:
+    """Write a checkpoint, whole and on the disk or not at all, and remove all but it and the one before.
+
+    ``rows`` as in `Checkpoint`. The files ``beside`` it, on which it hangs, are on the disk before it counts. Raises
+    OSError.
+    """
+    texts = {_ABOUT: json.dumps(vars(about)).encode(), _JSON: record.json}
+    texts |= {f"{_ROWS}{table}": rest for table, rest in (rows or {}).items()}
+    content = save({**record.arrays, **{name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}})
+    part, path = folder / "checkpoint.part", folder / "checkpoint"
+    try:
+        digest = _written(part, content, beside)
+        path = folder / f"checkpoint-{about.round:06d}-{digest}.safetensors"
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        error.filename = str(path)
+        raise
+    for old in files(folder)[_KEPT:]:
+        # The next one is written over it: to free a file and to find room for another takes longer than to write it.
+        # Of two names of one file, the other is that of a checkpoint that stays.
+        if old.stat().st_nlink == 1:
+            old.replace(part)
+        else:
+            old.unlink()
+    return path
+
+
+def _written(part: Path, content: bytes, beside: Sequence[Path]) -> str:
+    """Have a file of this content, and what was written to others, on the disk; returns the hash of the content."""
+    if part.is_file() and part.stat().st_nlink > 1:
+        # The other name, in a copy of the folder made of links, keeps its content.
+        part.unlink()
+    with part.open("r+b" if part.is_file() else "wb") as file:
+        longer = os.fstat(file.fileno()).st_size > len(content)
+        file.write(content)
+        if longer:
+            # Only there, since a journal may take long to take note of it.
+            file.truncate()
+    if not beside and len(content) < _LARGE:
+        sync([part])
+        digest = _hash(content)
+    else:
+        # The hash does not take as long as the disk.
+        with ThreadPoolExecutor(1) as pool:
+            hashed = pool.submit(_hash, content)
+            sync([part, *beside])
+            digest = hashed.result()
+    # Of the checkpoints before: now that takes no time, and this one's name may wait, since theirs are there.
+    sync_names(part.parent)
+    return digest
+
+
+def round_of(path: Path) -> int:
+    """The round of a checkpoint."""
+    return int(path.name.split("-")[1])
+
+
+def saved_round(folder: Path) -> int:
+    """The round behind which an unfinished run was saved last; 0 where it was not."""
+    return next((round_of(path) for path in files(folder)), 0)
+
+
+def files(folder: Path, *kinds: str) -> list[Path]:
+    """The checkpoints of a run, the newest first, whole or not; ``kinds`` are ``checkpoint`` where none is given."""
+    wanted = kinds or ("checkpoint",)
+    found = [
+        path for path in folder.glob("*.safetensors") if (name := _NAME.fullmatch(path.name)) and name[1] in wanted
+    ]
+    return sorted(found, key=lambda path: (round_of(path), path.stat().st_mtime_ns), reverse=True)
+
+
+def keep(path: Path, kind: str) -> Path:
+    """Let a checkpoint stay in the finished run, as one that was asked for (``kept``) or as the last (``end``)."""
+    kept = path.with_name(kind + path.name[path.name.index("-") :])
+    if not kept.exists():
+        # Another name of the same bytes where the file system has such; a copy that is whole or not there elsewhere.
+        part = path.with_name("checkpoint.part")
+        part.unlink(missing_ok=True)
+        try:
+            os.link(path, part)
+        except OSError:
+            shutil.copyfile(path, part)
+        part.replace(kept)
+    return kept
+
+
+def keep_end(folder: Path, last_round: int) -> None:
+    """Let the last checkpoint before the last round of a run stay, in place of others of that kind."""
+    before = [path for path in files(folder, "checkpoint", "end") if round_of(path) < last_round]
+    stays = keep(before[0], "end") if before else None
+    for path in files(folder, "end"):
+        if path != stays:
+            path.unlink(missing_ok=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove the checkpoints that a finished run does not need."""
+    for path in files(folder):
+        path.unlink(missing_ok=True)
+    (folder / "checkpoint.part").unlink(missing_ok=True)
+
+
+def forget(folder: Path, after: int) -> None:
+    """Remove all checkpoints of later rounds than ``after``."""
+    for path in files(folder, *KINDS):
+        if round_of(path) > after:
+            path.unlink(missing_ok=True)
+    (folder / "checkpoint.part").unlink(missing_ok=True)
+
+
+def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
+    """The newest whole checkpoint from which an unfinished run may go on, with the streams that it needs.
+
+    None if there is none; ``tell`` hears of those that are damaged.
+    """
+    for path in files(folder, *KINDS):
+        found = read(path, tell)
+        if found is not None and found.about.format == FORMAT and (lack := lacking(folder, found)):
+            if path.name.startswith("checkpoint"):
+                tell(f"{path.name} is damaged ({lack})")
+            found = None
+        if found is not None:
+            return found
+    return None
+
+
+def read(path: Path, tell: Callable[[str], None]) -> Checkpoint | None:
+    """A checkpoint; None if it is damaged, of which ``tell`` hears."""
+    try:
+        return _read(path)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        place = ".".join(map(str, detail["loc"]))
+        tell(f"{path.name} is damaged (what it hangs on: {place}: {detail['msg']})")
+    except (EdgesimError, OSError, ValueError, LookupError, TypeError, RecursionError, SafetensorError) as error:
+        tell(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
+    return None
+
+
+def _read(path: Path) -> Checkpoint:
+    content = path.read_bytes()
+    if _hash(content) != path.stem.rpartition("-")[2]:
+        raise EdgesimError("it was cut short or changed")
+    arrays = load(content)
+    text = arrays.pop(_ABOUT).tobytes()
+    about = json.loads(text)
+    if not isinstance(about, dict) or type(about["format"]) is not int:
+        raise EdgesimError("what it hangs on is no object of JSON with a format")
+    if about["format"] != FORMAT:
+        # Whatever else another format says is not looked at.
+        other = About(round_of(path), {}, {}, {}, {}, {}, {}, {}, [], 0.0, about["format"])
+        return Checkpoint(path, other, Packed(b"", {}), {})
+    tables = [name for name in arrays if name.startswith(_ROWS)]
+    rows = {name.removeprefix(_ROWS): arrays.pop(name).tobytes() for name in tables}
+    found = _ABOUT_OF.validate_json(text, strict=True)
+    if found.round != round_of(path) or any(
+        each.keys() != SCHEMAS.keys() for each in (found.streams, found.on_disk, found.digests, found.rows)
+    ):
+        raise EdgesimError("what it hangs on is of another round, or lacks a table")
+    return Checkpoint(path, found, Packed(arrays.pop(_JSON).tobytes(), arrays), rows)
+
+
+def lacking(folder: Path, found: Checkpoint) -> str:
+    """What is lacking of the rows that a run had at a checkpoint of `FORMAT`; empty if nothing."""
+    for table, size in found.about.on_disk.items():
+        path = folder / f"{table}.arrow"
+        there = path.stat().st_size if path.is_file() else 0
+        if there < size:
+            return f"{table}.arrow has {there} of the {size} bytes that were on the disk then"
+        if beginning_hash(path, size).hexdigest() != found.about.digests[table]:
+            return f"{table}.arrow has other bytes than were on the disk then"
+        if size + len(found.rows.get(table, b"")) != found.about.streams[table]:
+            return f"it lacks rows of {table}"
+    return ""
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_HASH_LENGTH]

@@ -1,0 +1,1 @@
+"""The terminal's console, progress bar and tables of text."""

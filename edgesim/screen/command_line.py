@@ -1,0 +1,89 @@
+"""Command lines: what is wrong with their words is one line, like every other error."""
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from edgesim.base.plain_text import printable
+from edgesim.base.registry import did_you_mean
+from edgesim.screen.plain import ends_with_its_reader
+
+_ALIKE = 0.7
+"""Least similarity of a suggested option; at the library's 0.6 ``--out`` would be suggested for ``--rounds``."""
+
+
+_UsageError: Any = typer.BadParameter.__base__
+"""Depending on its version, typer has click's class or its own copy of it."""
+
+
+class Group(TyperGroup):
+    """Commands below one name."""
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Run one of them, and end."""
+        _in_a_line(super().main, *args, **kwargs)
+
+
+class Command(TyperCommand):
+    """A command that suggests for an unknown option only options of very similar spelling."""
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Run it, and end."""
+        _in_a_line(super().main, *args, **kwargs)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options; raises the library's usage error, which the library prints."""
+        try:
+            return list(super().parse_args(ctx, args))
+        except Exception as raised:
+            error: Any = raised
+            option = getattr(error, "option_name", None)
+            if isinstance(option, str) and hasattr(error, "possibilities"):
+                known = [name for parameter in self.params for name in parameter.opts]
+                error.possibilities = []
+                remedy = self.remedy(option) or did_you_mean(option, known, _ALIKE)
+                error.message = f"No such option: {printable(option)}{remedy}"
+            raise
+
+    def remedy(self, option: str) -> str:
+        """Advice about an unknown option, to show instead of options of similar spelling."""
+        return ""
+
+
+def _in_a_line(main: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:
+    """Run a command, and end with its status; of wrong words the library alone would tell in a box of several lines."""
+    try:
+        status = main(*args, **kwargs | {"standalone_mode": False})
+    except _UsageError as error:
+        # Empty where the help has been printed instead.
+        # Some versions of the library leave in what Pydantic puts before its reasons.
+        if said := " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", ""):
+            remedy = f"`{error.ctx.command_path} --help` shows what it takes" if error.ctx else ""
+            told = f"error: {said[0].lower()}{said[1:]}{' ' if said.endswith('?') else '; '}{remedy}"
+            print(printable(told.removesuffix("; "), keep=""), file=sys.stderr)
+        sys.exit(error.exit_code)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def start(main: Callable[..., Any]) -> None:
+    """Run a script's command with the options of its command line."""
+    # Plug-ins given by dotted path usually lie in the current folder; modules beside the script come first.
+    sys.path.append("")
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command(cls=Command)(main)
+    with ends_with_its_reader():
+        app()
+
+
+def keys_called(name: str, settings: Mapping[str, Any], above: str = "") -> list[str]:
+    """Full keys, as ``section.key``, of all settings whose last part is ``name``."""
+    found = []
+    for key, value in settings.items():
+        if key == name:
+            found.append(above + key)
+        if isinstance(value, Mapping):
+            found += keys_called(name, value, f"{above}{key}.")
+    return found

@@ -1,0 +1,94 @@
+"""Plain words instead of a traceback, for every command of the project."""
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import NoReturn, ParamSpec, TypeVar
+
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import check_path
+from edgesim.base.plain_text import printable
+from edgesim.base.processes import Stopped, sigterm_interrupts
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OPTIONS_NAMED = ContextVar("options_named", default=False)
+
+
+@contextmanager
+def options_named() -> Iterator[bool]:
+    """Within it errors may name options of a command; answers whether it is the outermost one."""
+    is_outermost, token = not _OPTIONS_NAMED.get(), _OPTIONS_NAMED.set(True)
+    try:
+        yield is_outermost
+    finally:
+        _OPTIONS_NAMED.reset(token)
+
+
+def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn bad input into one line on stderr and the error's status, and Ctrl-C or SIGTERM into status 130.
+
+    A run that SIGTERM or SIGUSR1 has saved ends with status 75.
+
+    What the system refuses is one line too: a full disk, a folder that is read-only.
+
+    Paths among the command's arguments are checked first: those that the file system cannot have are bad input too.
+    """
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        sigterm_interrupts()
+        try:
+            for name, value in inspect.signature(command).bind_partial(*args, **kwargs).arguments.items():
+                for path in value if isinstance(value, list) else [value]:
+                    if isinstance(path, Path):
+                        check_path(path, name.rstrip("_"))
+            with options_named():
+                return command(*args, **kwargs)
+        except EdgesimError as error:
+            _stop(f"error: {error}", error.status)
+        except BrokenPipeError:
+            reader_left()
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            _stop(f"error: {place}{error.strerror or error}", EdgesimError.status)
+        except Stopped as stopped:
+            _stop(str(stopped), stopped.status)
+        except KeyboardInterrupt:
+            _stop("stopped; whatever had finished is kept", 130)
+
+    return wrapped
+
+
+def say(what: object) -> None:
+    """Print a line, or several, in which names of strangers are shown as text."""
+    print(printable(str(what)))
+
+
+@contextmanager
+def ends_with_its_reader() -> Iterator[None]:
+    """Within it a command whose output is read no further (``| head``) ends without a word."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        reader_left()
+
+
+def reader_left() -> NoReturn:
+    """End as the system ends programs that write where nobody reads; what is left to be written goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + 13)
+
+
+def _stop(message: str, status: int) -> NoReturn:
+    print(printable(message, keep=""), file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,275 @@
+"""Progress of runs: one display for the processes of a study, one bar for a single run."""
+
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from edgesim.base.plain_text import printable
+from edgesim.config import RunConfig
+from edgesim.engine.server import Progress as RoundDone
+from edgesim.screen.console import lacks_widgets
+
+_SECONDS_BETWEEN_MESSAGES = 0.2
+_SECONDS_BEFORE_LINES = 2.0
+_SECONDS_BETWEEN_LINES = 30.0
+_SECONDS_BETWEEN_CHANGES = 0.5
+"""Of the one line in a notebook."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """News of one run, from its process."""
+
+    run: str
+    rounds: int
+    """Rounds done."""
+    text: str
+    """Text to show: accuracy and simulated time, what is being prepared, or a note."""
+    note_about: str = ""
+    """Subject of a note; empty for news of progress."""
+
+
+@dataclass
+class Listener:
+    """Sends a run's news, at most a few times a second."""
+
+    run: str
+    config: RunConfig
+    send: Callable[[Message], None]
+    rounds: int = 0
+    """Rounds done."""
+    sent_s: float = 0.0
+    """When news of a round was last sent, by the monotonic clock."""
+
+    def on_start(self, what: str) -> None:
+        """Send what the run is preparing or looking for."""
+        self.send(Message(self.run, self.rounds, what))
+
+    def on_note(self, about: str, note: str) -> None:
+        """Send a note that the user should read."""
+        self.send(Message(self.run, 0, note, about))
+
+    def on_round(self, done: RoundDone) -> None:
+        """Send that the run finished a round."""
+        now_s, self.rounds = time.monotonic(), rounds_done(self.config, done)
+        if now_s - self.sent_s >= _SECONDS_BETWEEN_MESSAGES:
+            self.sent_s = now_s
+            self.send(Message(self.run, self.rounds, describe(done)))
+
+
+def describe(done: RoundDone) -> str:
+    """Accuracy, if evaluated, and simulated time."""
+    accuracy = "" if done.accuracy is None else f"accuracy {done.accuracy:.3f}, "
+    return f"{accuracy}t = {done.t_s:,.1f} s"
+
+
+def expected_rounds(config: RunConfig) -> int:
+    """Rounds of a complete config, for a progress bar; a lower bound if only ``stop_at_s`` ends the run.
+
+    A single number of rounds counts for one frame, since the number of frames is not known before the data are read.
+    """
+    if config.rounds is None:
+        return int((config.stop_at_s or 0.0) / config.round.tmax_s + 1e-9)
+    return sum(config.rounds) if isinstance(config.rounds, list) else config.rounds
+
+
+def rounds_done(config: RunConfig, done: RoundDone) -> int:
+    """Progress of a run in units of `expected_rounds`: rounds, or deadlines passed if only ``stop_at_s`` ends it."""
+    return done.round if config.rounds is not None else int(done.t_s / config.round.tmax_s + 1e-9)
+
+
+class Bars(Progress):
+    """Bars; or, where there is no terminal for them, the first of them as a line, now and then."""
+
+    say: Callable[[str], None] | None = None
+    """Shows a line; None where bars are shown."""
+    every_s: float = math.inf
+    """Wall time between two lines."""
+    due_s: float = math.inf
+    """When the next line is shown, by the monotonic clock."""
+
+    def add_task(self, description: str, *arguments: Any, **facts: Any) -> TaskID:
+        """Add a bar, with the field ``text``."""
+        return super().add_task(printable(description, keep=""), *arguments, **facts)
+
+    def update(self, task_id: TaskID, *arguments: Any, **changes: Any) -> None:
+        """Change a bar."""
+        if "text" in changes:
+            changes["text"] = printable(changes["text"], keep="")
+        super().update(task_id, *arguments, **changes)
+        now_s = time.monotonic()
+        if now_s >= self.due_s:
+            self.due_s = now_s + self.every_s
+            self._say()
+
+    def stop(self) -> None:
+        """End the display; a line in a notebook tells the end."""
+        # Before Rich 14.3 one that shows nothing would end with an empty line.
+        if not self.disable:
+            super().stop()
+        if isinstance(self.say, NotebookLine) and self.tasks:
+            self._say()
+
+    def _say(self) -> None:
+        assert self.say is not None
+        first = self.tasks[0]
+        self.say(f"{first.description} {first.completed:.0f}/{first.total:.0f} {first.fields['text']}".rstrip())
+
+
+class NotebookLine:
+    """One line of a notebook's cell, which changes; no widgets are needed for it."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+
+    def __call__(self, text: str) -> None:
+        """Show a text in place of the last one."""
+        from IPython.display import display
+
+        if self._shown is None:
+            self._shown = display({"text/plain": text}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._shown.update({"text/plain": text}, raw=True)
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def bar(console: Console, transient: bool = False, lines: bool | None = None) -> Bars:
+    """A progress bar with the columns that all of edgesim's have; a transient one is erased at its end.
+
+    ``lines``: lines on stderr in its place; None: where the console is no terminal. Notebooks without ipywidgets get
+    one line that changes, and a quiet console gets nothing.
+    """
+    in_notebook = lacks_widgets(console)
+    lines = not in_notebook and not console.is_terminal if lines is None else lines
+    bars = Bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[text]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=transient,
+        # Without a terminal an erased bar would leave an empty line.
+        disable=console.quiet or in_notebook or (transient and (lines or not console.is_terminal)),
+    )
+    if console.quiet:
+        return bars
+    if in_notebook:
+        bars.say, bars.every_s, bars.due_s = NotebookLine(), _SECONDS_BETWEEN_CHANGES, 0.0
+    elif lines:
+        bars.say, bars.every_s = _to_stderr, _SECONDS_BETWEEN_LINES
+        bars.due_s = time.monotonic() + _SECONDS_BEFORE_LINES
+    return bars
+
+
+class Display:
+    """A bar for the whole study in rounds, and one for every run in progress."""
+
+    def __init__(self, console: Console, name: str, rounds: dict[str, int], noted: set[str] | None = None) -> None:
+        """``noted``: subjects of notes that are not printed any more; with it bars are erased at their end."""
+        self._console = console
+        self._rounds = rounds
+        self._done = dict.fromkeys(rounds, 0)
+        self._status: dict[str, str] = {}
+        """Statuses of the runs that have ended."""
+        self._said: set[str] = set()
+        self._noted = set() if noted is None else noted
+        """Subjects of the notes printed so far."""
+        self._goes_on = False
+        """Whether any run has had a round or finished."""
+        self._held: list[str] = []
+        """Failures not printed yet: if no run has a round, the study's error reports the first one instead."""
+        self._progress = bar(console, transient=noted is not None)
+        self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
+        self._bars: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        self._show_count()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None and not self._goes_on:
+            # No run had a round, and the study's error says why.
+            self._progress.live.transient = True
+        else:
+            self._get_on()
+        self._progress.stop()
+
+    def has_started(self, run: str) -> bool:
+        """Whether a run has sent news."""
+        return run in self._bars
+
+    def show(self, message: Message) -> None:
+        """Show news of a run."""
+        if message.note_about:
+            self._note(message)
+            return
+        if message.run not in self._bars:
+            total = self._rounds[message.run]
+            self._bars[message.run] = self._progress.add_task(f"  {message.run}", total=total, text="")
+        self._progress.update(self._bars[message.run], completed=message.rounds, text=message.text)
+        self._advance(message.run, message.rounds)
+        if message.rounds:
+            self._get_on()
+
+    def say(self, what: str) -> None:
+        """Print a line about the study."""
+        self._console.print(what, highlight=False, soft_wrap=True)
+
+    def _note(self, message: Message) -> None:
+        """Print a note, unless another run of the study has sent one on the same subject."""
+        if message.note_about not in self._noted:
+            self._noted.add(message.note_about)
+            text = f"{message.run}: {message.text}"
+            self._console.print(text, highlight=False, style="yellow")
+
+    def ended(self, run: str, status: str, reason: str) -> None:
+        """Note that a run has ended; a failure is printed at once if any run has had a round, else as soon as one has.
+
+        A finished run counts with all its expected rounds, even if it ended early; another one with those it did.
+        """
+        self._status[run] = status
+        # If all runs of a study fail for the same reason, it is printed once.
+        if status not in ("finished", "pruned", "paused") and reason not in self._said:
+            self._said.add(reason)
+            self._held.append(f"{status} {run}: {reason}")
+        if status == "finished" or self._goes_on:
+            self._get_on()
+        if run in self._bars:
+            self._progress.update(self._bars[run], visible=False)
+        if status == "finished":
+            self._advance(run, self._rounds[run])
+        self._show_count()
+
+    def _get_on(self) -> None:
+        """From now on the display prints failures: a run has had a round, or the user stopped the study."""
+        self._goes_on = True
+        for line in self._held:
+            self._console.print(line, highlight=False, style="red")
+        self._held.clear()
+
+    def _advance(self, run: str, rounds: int) -> None:
+        rounds = max(rounds, self._done[run])
+        self._progress.update(self._all, advance=rounds - self._done[run])
+        self._done[run] = rounds
+
+    def _show_count(self) -> None:
+        ended = Counter(self._status.values())
+        failed = f", {ended['failed']} failed" if ended["failed"] else ""
+        self._progress.update(
+            self._all, text=f"rounds, {ended['finished']} of {len(self._rounds)} runs finished{failed}"
+        )

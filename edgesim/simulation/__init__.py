@@ -1,0 +1,1 @@
+"""The simulation of one run: its parts put together, checks before it, notes on it, resuming and forking."""

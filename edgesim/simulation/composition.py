@@ -1,0 +1,554 @@
+"""The composition root: builds world, learner and server from a config and runs them."""
+
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import metadata
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import simpy
+
+from edgesim import joining
+from edgesim.base import processes
+from edgesim.base.arrays import Floats
+from edgesim.base.errors import Diverged, EdgesimError
+from edgesim.base.lease import Lease, Taken, is_of_lease, leased
+from edgesim.base.paths import system_errors
+from edgesim.base.registry import blamed, plug_ins_named
+from edgesim.cluster.connection import check_reachable
+from edgesim.config import RunConfig
+from edgesim.devices.topology import Backhaul, make_backhaul
+from edgesim.engine.clock import Kind, drift_s, rounding_s
+from edgesim.engine.make_world import make_world
+from edgesim.engine.protocol import RoundNumber, stopped
+from edgesim.engine.report import write_devices, write_stations
+from edgesim.engine.run_parts import RunParts
+from edgesim.engine.run_state import go_on
+from edgesim.engine.server import ALL_DONE, Progress, Server
+from edgesim.engine.world import World
+from edgesim.folder import digests, records
+from edgesim.folder.absence_file import forget_absences, write_absences
+from edgesim.folder.run_schema import SCHEMAS
+from edgesim.joining.joiners import Joiners
+from edgesim.learning import algorithms, drift, measures
+from edgesim.learning.federation import Federation, make_federation
+from edgesim.learning.interface import MODEL_FILE, Learner
+from edgesim.selection import make_selector, resolve_options
+from edgesim.selection.view import Selector
+from edgesim.simulation import feasibility, named_code, resumption
+from edgesim.simulation.inputs import VERSION, input_digests
+from edgesim.simulation.migration import migrated
+from edgesim.simulation.notes import Notes, end_notes, start_notes
+from edgesim.simulation.past import go_on_longer, is_longer
+from edgesim.streams import Streams
+from edgesim.traces import models
+from edgesim.traces.absences import absences
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.slots import Slots
+
+UNFINISHED, SHORTER = "was unfinished", "was shorter"
+"""Why a run begins again, or goes on."""
+
+CHECKPOINT_S = 10.0
+"""Least wall time between two checkpoints of a run."""
+
+_MOST_SHOWN = 10_000
+"""Devices from which on pictures show groups of them, and nothing is written of the absences of each."""
+
+Status = Literal["finished", "failed", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended."""
+
+    folder: Path
+    status: Status
+    reason: str
+    reused: bool = False
+    restarted: str = ""
+    """Why a run that was in the folder was run again from the start; empty if there was none, or if it went on."""
+    went_on_from: int = 0
+    """The round behind which a run that was in the folder went on; 0 if it did not."""
+
+
+def complete(config: RunConfig) -> RunConfig:
+    """The config with every default filled in, also those of policy, algorithm, availability and partition.
+
+    Raises `EdgesimError`.
+    """
+    config = config.resolved()
+    selection, availability, knobs = config.selection, config.availability, config.round
+    has_rounds = knobs.protocol == "synchronous"
+    update = {
+        "selection": selection.with_options(resolve_options(selection.policy, selection.options)),
+        "availability": availability.with_options(
+            models.resolve_options(availability.model, availability.options, knobs.tmax_s, has_rounds)
+        ),
+        "data": drift.resolve_data(config),
+        "drift": drift.resolve(config.drift),
+        "evaluation": measures.resolve(config.evaluation),
+        "joining": joining.resolve(config),
+        "algorithm": algorithms.resolve(config),
+        "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
+    }
+    algorithms.check_fit(config)
+    return config.model_copy(update=update)
+
+
+def as_toml(config: RunConfig) -> dict[str, Any]:
+    """The config as a mapping that TOML can hold (which has no null)."""
+    return config.model_dump(exclude_none=True, by_alias=True)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a run consists of before its first round, all of it checked."""
+
+    federation: Federation
+    frames: list[tuple[int, int | None]]
+    """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
+    world: World
+    joiners: Joiners | None
+    selector: Selector
+    learner: Learner
+    backhaul: Backhaul
+    charged: Floats
+    """Samples whose time each device takes in a round, [devices]."""
+    notes: Notes
+
+
+@contextmanager
+def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | None) -> Iterator[Prepared]:
+    """Read the data of a complete config, make its world and its learner; nothing is trained, and nothing written.
+
+    Raises `EdgesimError` for what a run of it would be refused for.
+    """
+    if config.learning.back_end == "ray" and config.learning.training != "none":
+        check_reachable(None, "learning.back_end = 'ray'")
+    streams = Streams(config.seed)
+    federation = make_federation(config, streams)
+    algorithms.check_frames(config, len(federation.frames) - 1)
+    frames = list(_frame_lengths(config, len(federation.frames) - 1))
+    world = make_world(config, streams, on_start)
+    feasibility.check_count(world)
+    feasibility.check_changes(world)
+    feasibility.check_rounds(world, sum(length or 0 for _, length in frames))
+    rounds = sum(horizon for horizon, _ in frames)
+    joiners = joining.make_joiners(config.joining, world.population, rounds, streams)
+    selector = make_selector(
+        config.selection.policy, config.selection.options, config.devices.count, federation.class_count
+    )
+    feasibility.check_policy(config, selector, federation.class_count)
+    with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
+        accounts = learner.accounts
+        accounts.looked_at = selector.looks_at
+        backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
+        learner.serve(backhaul.edge[world.population.station])
+        charged = accounts.charged_samples(np.arange(config.devices.count), 1)
+        feasibility.check_reach(world, backhaul, accounts, charged)
+        notes = start_notes(world, backhaul, accounts, charged)
+        yield Prepared(federation, frames, world, joiners, selector, learner, backhaul, charged, notes)
+
+
+@plug_ins_named()
+def run(
+    config: RunConfig,
+    folder: Path,
+    on_round: Callable[[Progress], None] = lambda _: None,
+    on_start: Callable[[str], None] = lambda _: None,
+    target: float | None = None,
+    cores: int | None = None,
+    on_note: Callable[[str, str], None] = lambda about, note: None,
+    fresh: bool = False,
+    checkpoint_s: float = CHECKPOINT_S,
+    strict: bool = False,
+    other_machine: bool = False,
+    keep_failure: bool = False,
+    until: int | None = None,
+    on_lease: Callable[[], None] = lambda: None,
+) -> Result:
+    """Simulate one run into a folder.
+
+    A finished run of the same config on the same files and code is reused, unless ``fresh`` is true; an unfinished one
+    goes on from its last checkpoint, and a shorter one from its end, where its rounds do not depend on how many there
+    are. A checkpoint is written at the end of a round, at most every ``checkpoint_s`` seconds of wall time, and when
+    SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine the run begins
+    again, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another machine, by which
+    results may differ in their last bits. All finished tables but ``timing`` and the model are the same bytes, however
+    often a run was stopped. Behind the round ``until`` a run is saved and ends, as `Stopped`.
+
+    ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note`` before the first
+    round with the subject and text of each note. ``target`` is an accuracy that the start model must not have reached.
+    ``cores`` is the number of processor cores that the run may use, all of this process's when absent. ``on_lease`` is
+    called when no other process can write to the folder any more and nothing is written yet; what it raises is raised.
+
+    Raises `EdgesimError` for bad input before anything is written (with ``keep_failure`` the reason is noted in the
+    folder), if another process works on the run (`Taken`), and if the start model reaches the target, training fails or
+    not one round ends. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is raised
+    again, as `processes.Stopped` where the process was asked to end. In all these cases the finished rounds are kept.
+    """
+    config = complete(config)
+    if why_run(folder, config, fresh) is None:
+        return _reused(folder)
+    with leased(folder) as lease:
+        # Another process may have finished it in between.
+        restarted = why_run(folder, config, fresh)
+        if restarted is None:
+            return _reused(folder)
+        on_lease()
+        calls = _Calls(on_round, on_start, on_note)
+        may_go_on = restarted in (UNFINISHED, SHORTER) and not fresh
+        begin = _Begin(restarted, may_go_on, strict, other_machine, checkpoint_s, until)
+        try:
+            if restarted == SHORTER and may_go_on:
+                go_on_longer(folder, records.read_config(folder), config, as_toml(config))
+            return _simulated(config, folder, lease, begin, calls, target, cores)
+        except Taken:
+            raise
+        except Exception as error:
+            if keep_failure:
+                told = str(error) if isinstance(error, EdgesimError) else blamed(error)
+                with suppress(EdgesimError):
+                    records.note_failure(folder, as_toml(config), told or f"an error in the program: {error!r}")
+            raise
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """What is told of a run, as `run` says."""
+
+    on_round: Callable[[Progress], None]
+    on_start: Callable[[str], None]
+    on_note: Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class _Begin:
+    """How a run begins, or goes on."""
+
+    restarted: str
+    may_go_on: bool
+    strict: bool
+    other_machine: bool
+    checkpoint_s: float
+    until: int | None
+
+
+def _write_absences(folder: Path, world: World, end_s: float) -> None:
+    """Write when devices were absent, where they come and go and the table is small enough to be looked at."""
+    count = world.config.devices.count
+    if world.config.availability.model != "always" and count < _MOST_SHOWN:
+        # A table for pictures alone: a model that cannot answer for all of the run does not end it.
+        with suppress(EdgesimError):
+            if (found := absences(world.availability, count, end_s)) is not None:
+                write_absences(folder, *found)
+
+
+def _reused(folder: Path) -> Result:
+    with suppress(OSError):
+        # Of a process that was killed when the run had just finished.
+        records.remove_streams(folder)
+    return Result(folder, "finished", "finished before", reused=True)
+
+
+def _simulated(
+    config: RunConfig, folder: Path, lease: Lease, begin: _Begin, calls: _Calls, target: float | None, cores: int | None
+) -> Result:
+    """`run`, of a complete config that is not finished in the folder, whose lease is held."""
+    restarted, on_note = begin.restarted, calls.on_note
+    # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
+    inputs = input_digests(config, when_loaded=True)
+    with prepared(config, calls.on_start, cores) as ready, ExitStack() as held:
+        world, learner, notes = ready.world, ready.learner, ready.notes
+        for about, note in notes.items():
+            on_note(about, note)
+        facts = _facts(learner) | models.facts(world.availability) | {"inputs": inputs, "notes": notes}
+        facts["ends"] = records.ends(as_toml(config))
+        hangs_on = resumption.about(as_toml(config), facts)
+        found = None
+        if begin.may_go_on:
+            modules = named_code.own_files(config)
+            found = resumption.find(
+                folder, hangs_on, modules, on_note, begin.strict, begin.other_machine, partial(_place, ready.frames)
+            )
+        if found is None:
+            learner.prepare(calls.on_start)
+            facts |= _facts(learner)
+        else:
+            restarted, facts = "", facts | found.facts
+        held.enter_context(resumption.names_checkpoint(None if found is None else found.checkpoint.path))
+        # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
+        asked = held.enter_context(processes.asked_to_end())
+        signals = held.enter_context(processes.uninterrupted())
+        go_on_from = None if found is None else found.checkpoint
+        writer = records.RunWriter(folder, as_toml(config), facts, go_on_from, lease)
+        parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
+        forget_absences(folder)
+        server, report = Server(parts, calls.on_round), parts.report
+        if config.privacy.mechanism != "none":
+            report.totals.uploads = {}
+        started = time.perf_counter() - (0.0 if found is None else found.about.wall_s)
+        status: Status = "failed"
+        reason, cut = "an error in the program", True
+        try:
+            with processes.let_in(signals):
+                named_code.keep_code(config, folder)
+                if found is None:
+                    _begin_tables(writer, world, ready.backhaul, ready.federation)
+                    start = learner.evaluate(1)
+                    report.start(start)
+                    if start is not None and target is not None and start.accuracy >= target:
+                        had = f"the start accuracy {start.accuracy:g}"
+                        raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
+                else:
+                    try:
+                        go_on(server, found.state)
+                    except EdgesimError as error:
+                        raise EdgesimError(f"{found.checkpoint.path}: {error}") from None
+                keep_at = config.checkpoint_at or ()
+                server.at_end = resumption.Saver(
+                    server, folder, hangs_on, begin.checkpoint_s, asked, started, on_note, keep_at, begin.until
+                )
+                done = 0 if found is None else found.about.round
+                reason, cut = _advance(server, islice(_round_numbers(ready.frames), done, None)), False
+                if not report.totals.rounds:
+                    raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
+                learner.save(folder)
+                _write_absences(folder, world, parts.clock.now)
+                status = "finished"
+        except EdgesimError as error:
+            reason = str(error)
+            if not isinstance(error, Diverged):
+                raise
+            reason += _other_rates(config)
+        except Exception as error:
+            reason = blamed(error) or reason
+            raise
+        except KeyboardInterrupt as interrupt:
+            status, reason = "interrupted", "stopped by Ctrl-C or SIGTERM"
+            if asked.came is None or isinstance(interrupt, processes.Stopped):
+                raise
+            raise resumption.stopped(folder, asked.status) from None
+        finally:
+            report.tell_row()
+            wall_s = round(time.perf_counter() - started, 3)
+            t_end_s = parts.clock.now
+            empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
+            notes = end_notes(world, notes, report.totals, empty or 0)
+            counted = (
+                learner.facts()
+                | learner.privacy(report.totals.uploads or {})
+                | ({} if empty is None else {"empty_slots": empty})
+            )
+            writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
+    went_on_from = 0 if found is None else found.about.round
+    return Result(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
+
+
+def _begin_tables(writer: records.RunWriter, world: World, backhaul: Backhaul, federation: Federation) -> None:
+    """The tables that hold no rounds."""
+    sizes = [frame.sizes for frame in federation.frames]
+    counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
+    write_stations(writer, world, backhaul)
+    write_devices(writer, world.config, world.population, sizes, counts)
+
+
+def _other_rates(config: RunConfig) -> str:
+    """The learning rates beside the devices' own that a diverging run may lower, as the end of a sentence."""
+    rates = ["algorithm.lr"] if "lr" in config.algorithm.options else []
+    rates += ["round.protocol_options.server_lr"] if config.round.protocol_options.get("server_lr", 1) > 1 else []
+    return "".join(f" or {rate}" for rate in rates)
+
+
+def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
+    """Simulate until the rounds are done or ``stop_at_s``, then stop the server; returns why the run ended."""
+    reason = _pass(server, numbers)
+    server.stop()
+    return reason
+
+
+def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
+    clock, config = server.parts.clock, server.parts.world.config
+    process = clock.process(server.run(numbers))
+    availability = server.parts.world.availability
+    ends = isinstance(availability, IntervalTable | Slots) and np.isfinite(availability.known_until_s)
+    if isinstance(availability, IntervalTable | Slots) and ends:
+        # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
+        until_s = availability.known_until_s + rounding_s(config.round.tmax_s, availability.known_until_s)
+        clock.call_at(until_s, Kind.STOP, lambda _: availability.refuse_to_go_on())
+    if config.stop_at_s is None:
+        try:
+            reason = str(clock.run(process))
+        except RuntimeError as error:
+            if not str(error).startswith("No scheduled events left"):
+                raise
+            raise EdgesimError(
+                f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the run "
+                'earlier (stop_at_s) or let the recorded capacity begin again (after_end = "wrap")'
+            ) from None
+        if isinstance(availability, IntervalTable | Slots) and ends and reason != ALL_DONE:
+            availability.refuse_to_go_on()
+        return reason
+    # A round that closes at stop_at_s counts.
+    stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), Kind.STOP)
+    clock.run(simpy.AnyOf(clock, [process, stop]))
+    if process.triggered:
+        return str(process.value)
+    return stopped(config)
+
+
+def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None]]:
+    """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
+    if config.rounds is None:
+        assert config.stop_at_s is not None
+        if frames > 1:
+            raise EdgesimError(f"rounds: give one number per frame; the data have {frames} frames")
+        return [(max(1, int(config.stop_at_s / config.round.tmax_s + 1e-9)), None)]
+    counts = config.rounds if isinstance(config.rounds, list) else [config.rounds] * frames
+    if len(counts) != frames:
+        raise EdgesimError(f"rounds: {len(counts)} numbers were given, but the data have {frames} frame(s)")
+    return [(count, count) for count in counts]
+
+
+def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber]:
+    numbers = count(1)
+    for frame, (horizon, length) in enumerate(frames, start=1):
+        for k in count(1) if length is None else range(1, length + 1):
+            yield RoundNumber(next(numbers), frame, k, horizon, k == length)
+
+
+def _place(frames: list[tuple[int, int | None]], round: int) -> list[Any]:
+    """Where a round stands, as `edgesim.folder.checkpoints.About.place` says; empty if there is no such round."""
+    for number in islice(_round_numbers(frames), round - 1, round):
+        return [number.frame, number.round_in_frame, number.last_of_frame]
+    return []
+
+
+_MODEL = {
+    "synchronous": "round was finished",
+    "buffered": "model was made, since too few updates arrived",
+    "asynchronous": "model was made, since no update arrived",
+}
+"""What a run without a single row of ``rounds`` lacks, by protocol."""
+
+
+def _make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int) -> Learner:
+    # Timing-only runs import no torch.
+    if config.learning.training == "none":
+        from edgesim.learning.timing_only import TimingOnlyLearner
+
+        return TimingOnlyLearner(config, federation, streams)
+    # Torch, interrupted while it loads, would stay in pieces for the rest of this process.
+    with processes.uninterrupted():
+        from edgesim.learning.learner import make_learner
+
+    return make_learner(config, federation, streams, cores)
+
+
+def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
+    """Why a complete config has to be run into a folder; None if the folder has its run, finished and current.
+
+    The reason is empty if the folder is empty or does not exist. With ``fresh`` a finished run is run again too. Raises
+    `EdgesimError` for a folder that holds anything else.
+    """
+    with system_errors(f"{folder}: cannot be a run folder", "; choose another --out"):
+        if folder.exists() and not folder.is_dir():
+            raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
+        # The first file that a run writes may be all that one has left that was killed then.
+        left = {"config.toml.part"}
+        if not folder.exists() or all(is_of_lease(path.name) or path.name in left for path in folder.iterdir()):
+            return ""
+    if not (folder / "config.toml").is_file():
+        raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
+    there = records.read_config(folder)
+    if migrated(there) != there:
+        raise EdgesimError(f"{folder}: holds a run of edgesim 0.2 or before; choose another --out or remove it")
+    key = resumption.other_setting(there, as_toml(config))
+    if key is not None and not is_longer(there, as_toml(config)):
+        raise EdgesimError(
+            f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
+        )
+    # A run that was killed between writing the two files has a config.toml but no run.json.
+    run = records.read_run(folder) if (folder / "run.json").is_file() else {}
+    if key is None and run.get("status") != "finished":
+        return UNFINISHED
+    if fresh:
+        return "finished before" if key is None else SHORTER
+    if run.get("status") == "finished" and (faults := digests.damaged(folder, run)):
+        return f"had a damaged {faults[0]}"
+    if key is not None:
+        return SHORTER
+    files = [f"{name}.parquet" for name in SCHEMAS]
+    files += [] if config.learning.training == "none" else [MODEL_FILE]
+    if lacking := [name for name in files if not (folder / name).is_file()]:
+        return f"lacked {lacking[0]}"
+    # Older runs have the version as a fact of its own and not among the hashes.
+    then = {VERSION: run.get("edgesim")} | run.get("inputs", {})
+    # A key without a hash then or now is not a change: its file is missing now, or older runs did not hash it.
+    changed = [key for key, digest in input_digests(config).items() if then.get(key, digest) != digest]
+    code = named_code.modules(config)
+    told = [f"the code of {key}" if key in code else key for key in changed]
+    return f"{', '.join(told)} changed since it was finished" if told else None
+
+
+OLDER = "from before code was hashed, so later changes of the code are not noticed (--fresh runs it again)"
+"""Note about a reused run that has no hashes of the code that it ran."""
+
+
+def notes_code(folder: Path) -> bool:
+    """Whether a finished run has hashes of the code that it ran; runs of older versions of edgesim do not."""
+    return "selection.policy" in records.read_run(folder).get("inputs", {})
+
+
+def _facts(learner: Learner) -> dict[str, Any]:
+    """Versions and machine, for ``run.json``."""
+    packages = ["numpy", "scipy", "simpy", "pyarrow"]
+    return {
+        "edgesim": _version("edgesim"),
+        "git_commit": _git_commit(),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in packages},
+        "platform": f"{sys.platform} {platform.machine()}",
+        "command": sys.argv,
+        "cpu": _cpu(),
+        **learner.facts(),
+    }
+
+
+_version = cache(metadata.version)
+
+
+@cache
+def _cpu() -> str:
+    """The processor's model name, or its architecture if the system does not tell."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+@cache
+def _git_commit() -> str | None:
+    """Commit of the checkout that runs, with ``+`` if files were changed since; None for an installed copy.
+
+    Asked once per process, since the process goes on with the code that it has loaded.
+    """
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
+    try:
+        answer = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return answer.stdout.strip() or None

@@ -1,0 +1,287 @@
+"""Checks before a run begins: configs that could not work, or in which no update could ever arrive, are refused."""
+
+import math
+
+import numpy as np
+
+from edgesim.base.arrays import Floats, Integers
+from edgesim.base.content import find
+from edgesim.base.errors import EdgesimError
+from edgesim.config import RoundConfig, RunConfig
+from edgesim.devices.topology import Backhaul, load_topology
+from edgesim.engine.check_in import change_at
+from edgesim.engine.deadlines import Deadlines
+from edgesim.engine.decision import Timeline, make_timeline
+from edgesim.engine.world import World
+from edgesim.learning.accounts import Accounts
+from edgesim.learning.batches import least_batch
+from edgesim.radio.environment import RecordedEnvironment, load_environment
+from edgesim.selection.view import Selector
+from edgesim.streams import Streams
+from edgesim.traces.by_rounds import ByRounds, KnownSlots
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.models import make_availability
+from edgesim.traces.slots import SLOT_LIMIT, Slots, counts_in
+
+ROUNDS_LOOKED_AT = 10
+"""Number of rounds, from the first on, whose random draws are checked before a run begins."""
+
+_LONGEST_S = 1e6
+
+_NAMED = 8
+"""Most columns of a file that a message names."""
+
+
+def check_files(config: RunConfig) -> None:
+    """Refuse names of files that do not exist, and check the small files; raises `EdgesimError`."""
+    load_environment(config.radio.channel)
+    if config.topology.file is not None:
+        load_topology(config.topology.file)
+    if config.devices.profile is not None:
+        find("traces", config.devices.profile, ".parquet", "devices.profile", "s_per_sample")
+    _check_availability_file(config)
+    if config.data.partition == "listed" and "file" in config.data.partition_options:
+        find("partitions", config.data.partition_options["file"], ".parquet", "data.partition_options.file")
+
+
+def _check_availability_file(config: RunConfig) -> None:
+    """Refuse a recording that does not exist, and a matrix that is bad or too small for the run."""
+    model, options = config.availability.model, config.availability.options
+    name = options.get("file") if model in ("table", "bernoulli") else None
+    if name is None:
+        return
+    if model == "table" and options.get("slots") is None and options.get("slot_s") is None:
+        find("traces", name, ".parquet", "availability.file", "start_s")
+        return
+    availability = make_availability(config.availability, config.devices.count, Streams(config.seed))
+    rounds = config.resolved().rounds or 0
+    if isinstance(availability, ByRounds) and availability.known is not None:
+        _check_columns(config, availability, availability.known, rounds if isinstance(rounds, int) else sum(rounds))
+
+
+def check_policy(config: RunConfig, selector: Selector, class_count: int) -> None:
+    """Refuse a policy that needs information which the run does not have; raises `EdgesimError`."""
+    policy = f"selection.policy {config.selection.policy!r} looks at"
+    trained = sorted(selector.looks_at - {"class_counts"})
+    if config.learning.training == "none" and trained:
+        raise EdgesimError(
+            f"{policy} {', '.join(trained)}, which a timing-only run does not have; set learning.training = 'real'",
+            "selection.policy",
+        )
+    if class_count == 0 and "class_counts" in selector.looks_at:
+        raise EdgesimError(
+            f"{policy} class counts, which data.dataset = 'none' does not have; name a data set",
+            "selection.policy",
+            "data.dataset",
+        )
+    if "gradient_deviations" in selector.looks_at and least_batch(config.learning) < 2:
+        raise EdgesimError(
+            f"{policy} the spread of gradients in a batch: learning.batch_size must be at least 2", "selection.policy"
+        )
+
+
+def check_count(world: World) -> None:
+    """Refuse a ``round.count`` above the most devices that an availability table ever has at once.
+
+    Raises `EdgesimError`.
+    """
+    count, availability = world.config.round.count, world.availability
+    if count is None or not isinstance(availability, IntervalTable) or availability.ever_has(count):
+        return
+    raise EdgesimError(
+        f"round.count = {count}: never more than {availability.most_at_once()} of the {availability.device_count} "
+        f"devices of {availability.name} are online at once; lower it or raise devices.count",
+        "round.count",
+        "devices.count",
+    )
+
+
+def check_changes(world: World) -> None:
+    """Refuse slots of availability, or repeated recordings, that are far shorter than a round.
+
+    A stay of more slots than `SLOT_LIMIT` is taken to last for ever, and work that is broken off as often never ends.
+    Raises `EdgesimError`.
+    """
+    availability, tmax_s = world.availability, world.config.round.tmax_s
+    if isinstance(availability, Slots):
+        what, length_s = "slots that change", availability.slot_s
+    elif isinstance(availability, IntervalTable) and availability.after_end == "wrap":
+        what, length_s = "a recording that begins again", availability.length_s
+    else:
+        return
+    if tmax_s > SLOT_LIMIT * length_s:
+        raise EdgesimError(
+            f"availability: expected {what} no more than {SLOT_LIMIT:,} times in a round (got every {length_s:g} s, "
+            f"with round.tmax_s = {tmax_s:g} s)",
+            "round.tmax_s",
+        )
+
+
+def check_rounds(world: World, rounds: int) -> None:
+    """Refuse more rounds than fit into the length of an availability table, if all rounds last to their deadline.
+
+    A matrix of rounds needs a column for each, whenever they close. Slots in which the server waits for
+    ``round.min_candidates`` count as well; batteries may make it wait longer. Raises `EdgesimError`. Rounds that may
+    close before the deadline have no least length and are not checked otherwise, and no waits are counted in a run that
+    ``stop_at_s`` may end before.
+    """
+    availability = world.availability
+    if isinstance(availability, ByRounds) and availability.known is not None:
+        _check_columns(world.config, availability, availability.known, rounds)
+    elif isinstance(availability, IntervalTable | Slots) and world.config.round.close == "deadline":
+        _check_seconds(world.config.round, availability, rounds)
+
+
+def _check_columns(config: RunConfig, availability: ByRounds, known: KnownSlots, rounds: int) -> None:
+    known.need(rounds)
+    few = _columns_with_few(availability, known.count, config.round.min_candidates)
+    if known.count - len(few) < rounds and config.stop_at_s is None:
+        raise EdgesimError(
+            f"{known.file}: has columns for {known.count} rounds, but the run needs {rounds} and waits "
+            f"{_in_columns(few, config.round.min_candidates)}; {known.remedy}"
+        )
+
+
+def _check_seconds(knobs: RoundConfig, availability: IntervalTable | Slots, rounds: int) -> None:
+    # The slack covers the rounding of the clock, which adds up the rounds.
+    limit_s = availability.known_until_s * (1 + 1e-9)
+    if math.isinf(limit_s):
+        return
+    least_s, each = rounds * knobs.tmax_s, f"{rounds} rounds of {knobs.tmax_s:g} s each"
+    if least_s > limit_s:
+        availability.refuse_to_go_on(f"{least_s:.10g} s ({each})")
+    deadlines, end_s = Deadlines(knobs.tmax_s), 0.0
+    for _ in range(rounds):
+        begin_s = change_at(availability, end_s, knobs.tmax_s)
+        end_s = deadlines.next_due_s(availability.next_time_with(knobs.min_candidates, begin_s))
+    if end_s > limit_s:
+        slots = availability.slots if isinstance(availability, IntervalTable) else availability
+        waits = f"waits for round.min_candidates = {knobs.min_candidates}"
+        if slots is not None:
+            few = _columns_with_few(slots, round(availability.known_until_s / slots.slot_s), knobs.min_candidates)
+            waits = f"waits {_in_columns(few, knobs.min_candidates)}"
+        availability.refuse_to_go_on(f"time for {each} and {waits}")
+
+
+def _columns_with_few(slots: ByRounds | Slots, columns: int, at_least: int) -> list[int]:
+    """Numbers, from 1, of the columns in which fewer than ``at_least`` devices are available."""
+    counts = counts_in(slots.in_slot, slots.device_count, range(columns))
+    return (np.flatnonzero(counts < at_least) + 1).tolist()
+
+
+def _in_columns(columns: list[int], at_least: int) -> str:
+    """Words for the columns in which fewer than ``at_least`` devices are available, and for the remedy."""
+    named = ", ".join(map(str, columns[:_NAMED])) + (f" and {len(columns) - _NAMED} more" * (len(columns) > _NAMED))
+    where = f"in column{'s'[: len(columns) > 1]} {named}, where"
+    if at_least == 1:
+        return f'{where} no device is available (availability.if_empty = "force" makes one available)'
+    return f"{where} fewer than round.min_candidates = {at_least} devices are available (lower it)"
+
+
+def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> None:
+    """Refuse a deadline or a band with which no device could upload in time in any of the first rounds.
+
+    ``samples`` is the number of samples whose time each device takes in a round, [devices]. The draws are those of the
+    run itself. Raises `EdgesimError` that says which deadline or band would suffice.
+    """
+    knobs, band_hz = world.config.round, world.config.radio.bandwidth_hz
+    least_hz = _least_need_hz(world, backhaul, accounts, samples, knobs)
+    if least_hz <= band_hz:
+        return
+    upload_bits = accounts.upload_bits(np.arange(world.config.devices.count), 1)
+    bits = " to ".join(f"{bits:,.0f}" for bits in dict.fromkeys((upload_bits.min(), upload_bits.max()))) + " bits"
+    fields = ["round.tmax_s"]
+    remedy = _deadline_that_would_do(world, backhaul, accounts, samples)
+    if (wires_s := float(backhaul.of_station_s(float(upload_bits.max())).max())) > 0:
+        remedy += (
+            f"; the wires of topology.file = {world.config.topology.file!r} take up to {wires_s:.3g} s of it each way"
+        )
+    if knobs.outage is not None:
+        share = f"{world.outage_factor:.3g} of the average gain"
+        remedy += f"; with round.outage = {knobs.outage:g} uploads are planned on {share}"
+        fields.append("round.outage")
+    if isinstance(world.environment, RecordedEnvironment):
+        over = f"over the recorded capacity {world.config.radio.channel!r}"
+        problem = f"no device can upload {bits} by the deadline {over}"
+    elif math.isinf(least_hz):
+        problem = f"no device can compute and upload {bits} by the deadline, whatever the band"
+    else:
+        problem = (
+            f"the band is too narrow for any device to upload by the deadline; give at least {_round_up(least_hz)} Hz"
+        )
+        told = f"radio.bandwidth_hz = {band_hz:g}: {problem}, or {remedy}"
+        raise EdgesimError(told, "radio.bandwidth_hz", *fields)
+    raise EdgesimError(f"round.tmax_s = {knobs.tmax_s:g}: {problem}; {remedy}", *fields)
+
+
+def _least_need_hz(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats, knobs: RoundConfig) -> float:
+    """The least ``radio.bandwidth_hz`` with which any device is in time in any of the first rounds; inf if none is."""
+    ids = np.arange(world.config.devices.count, dtype=np.int64)
+    least_hz = math.inf
+    for number in range(1, ROUNDS_LOOKED_AT + 1):
+        timeline = timeline_of_round(world, backhaul, ids, samples, number, knobs, accounts)
+        if len(timeline.ids):
+            share = world.topology.bandwidth_share[timeline.station]
+            least_hz = min(least_hz, float((np.asarray(timeline.need_hz) / share).min()))
+        if least_hz <= world.config.radio.bandwidth_hz:
+            break
+    return least_hz
+
+
+def _deadline_that_would_do(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> str:
+    """Remedy that names the least deadline, to 1 %, which a device can meet; ``report_by_s`` grows in proportion."""
+    knobs = world.config.round
+    report_share = (knobs.report_by_s or 0.0) / knobs.tmax_s
+
+    def serves(tmax_s: float) -> bool:
+        longer = knobs.model_copy(update={"tmax_s": tmax_s, "report_by_s": tmax_s * report_share})
+        return _least_need_hz(world, backhaul, accounts, samples, longer) <= world.config.radio.bandwidth_hz
+
+    short_s = knobs.tmax_s
+    enough_s = 2 * short_s
+    while not serves(enough_s):
+        short_s, enough_s = enough_s, 2 * enough_s
+        if enough_s > _LONGEST_S:
+            return f"no deadline below {_LONGEST_S:g} s would suffice"
+    while enough_s > 1.01 * short_s:
+        middle_s = (short_s + enough_s) / 2
+        short_s, enough_s = (short_s, middle_s) if serves(middle_s) else (middle_s, enough_s)
+    remedy = f"set round.tmax_s to at least {_round_up(enough_s)} s (enough for one device in one of the first rounds)"
+    if knobs.delay_knowledge == "reported":
+        remedy += f" and round.report_by_s to {report_share:.3g} of it"
+    return remedy
+
+
+def timeline_of_round(
+    world: World,
+    backhaul: Backhaul,
+    ids: Integers,
+    samples: Floats,
+    number: int,
+    knobs: RoundConfig,
+    accounts: Accounts,
+) -> Timeline:
+    """What the scheduler would know in round ``number`` of devices ``ids`` [n] charged for so many ``samples`` [n]."""
+    times_s = (number - 1) * knobs.tmax_s, knobs.tmax_s
+
+    def timeline(rows: Integers | slice, delay_s: Floats, decided_s: float | None = None) -> Timeline:
+        known = ids[rows], delay_s[rows], *times_s, decided_s
+        return make_timeline(world, accounts, backhaul, number, number, *known)
+
+    if knobs.delay_knowledge == "planned":
+        assert knobs.plan_quantile is not None
+        return timeline(slice(None), world.planned_compute_s(ids, samples, knobs.plan_quantile))
+    compute_s = world.compute_s(ids, number, samples)
+    known = timeline(slice(None), compute_s)
+    if knobs.delay_knowledge == "known":
+        return known
+    assert knobs.report_by_s is not None
+    done_s = np.asarray(known.ready_s)
+    decided_s = min(float(np.max(done_s)), knobs.report_by_s)
+    return timeline(np.flatnonzero(done_s <= decided_s), compute_s, decided_s)
+
+
+def _round_up(value: float) -> str:
+    """The value rounded up to three significant digits."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{math.ceil(value / step) * step:.3g}"

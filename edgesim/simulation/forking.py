@@ -1,0 +1,226 @@
+"""Forks: the past of a run until the end of a round, and behind it another future."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from edgesim.analysis.runs import flat_settings
+from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import system_errors
+from edgesim.base.processes import Stopped
+from edgesim.base.saved import pack
+from edgesim.config import RunConfig
+from edgesim.config_file import Change, change, parse
+from edgesim.engine.clock import drift_s
+from edgesim.engine.deadlines import Deadlines
+from edgesim.engine.evaluations import tests_by_time
+from edgesim.folder import checkpoints
+from edgesim.folder.checkpoints import Checkpoint, Packed
+from edgesim.folder.records import ENDS, SCHEMA_VERSION, read_config, read_run, read_table, write_whole
+from edgesim.simulation import composition as simulation
+from edgesim.simulation import named_code
+from edgesim.simulation.inputs import input_digests
+from edgesim.simulation.migration import migrated
+from edgesim.simulation.past import first_whole, hand_over, refuse_other_end
+from edgesim.simulation.resumption import names_checkpoint, unpacked
+
+_MAY_CHANGE = ("selection.", "round.", "evaluation.", *ENDS, "checkpoint_at")
+_ALLOWED = "selection, round (but for its protocol), options of algorithm, evaluation, rounds, stop_at_s"
+_FIXED = ("round.protocol", "algorithm.name", "algorithm.server", "algorithm.compute_cost")
+
+_TIED = {
+    "round.admission": ("count",),
+    "round.delay_knowledge": ("plan_quantile", "report_by_s"),
+    "evaluation.every": ("every_s",),
+    "evaluation.every_s": ("every",),
+}
+"""Keys, and those beside them in their tables that do not go with other values of theirs."""
+
+
+def prepare(
+    run: Path,
+    round: int,
+    changes: Mapping[str, Change],
+    out: Path,
+    on_note: Callable[[str, str], None],
+    replay: Callable[[RunConfig, Path, int], None],
+) -> RunConfig:
+    """Write a folder from which `edgesim.simulation.composition.run` goes on behind a round of a run; returns its complete config.
+
+    ``changes`` of its config stand by the ``section.key=value`` that errors call them. Where the run has no checkpoint
+    of that round, ``replay(config, folder, round)`` plays its past again into a folder, behind the nearest checkpoint
+    before it or from the start, and ``on_note`` hears of it. A folder that is this fork already is left as it is.
+    Raises `EdgesimError`.
+    """
+    old, new = _configs(run, changes)
+    changed = _changed(old, new)
+    # From the root, since the fork may be compared or made again in another working folder.
+    fork = {"parent": str(run.resolve()), "round": round, "changed": changed}
+    if (out / "run.json").is_file() and read_run(out).get("fork") == fork:
+        return new
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise EdgesimError(f"--out {out}: is there already, and not this fork; choose another --out")
+    if any(key in ENDS for key in changed):
+        refuse_other_end(old, f"{run}: --set {next(key for key in changed if key in ENDS)}")
+    _check_past(run, old, round)
+    part = out.with_name(out.name + ".past")
+    with system_errors(f"{out}: cannot be written", "; choose another --out"):
+        found = _past(run, old, round, part, on_note, replay)
+        source = run if not part.exists() else part
+        made = out.with_name(f"{out.name}.{os.getpid()}.part")
+        made.mkdir(parents=True)
+        try:
+            with names_checkpoint(found.path):
+                record = _turned(found, old, new)
+            about = {"config": json.loads(json.dumps(simulation.as_toml(new))), "inputs": input_digests(new)}
+            hand_over(replace(found, record=record), source, made, **about)
+            for path in checkpoints.files(made):
+                checkpoints.keep(path, "kept")
+            told = {"schema_version": SCHEMA_VERSION, "status": "interrupted", "reason": "forked", "fork": fork}
+            write_whole(made / "run.json", json.dumps(told, indent=2) + "\n")
+            write_whole(made / "config.toml", tomli_w.dumps(simulation.as_toml(new)))
+            if out.exists():
+                out.rmdir()
+            made.rename(out)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(part, ignore_errors=True)
+    return new
+
+
+def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunConfig]:
+    """The complete configs of a run and of its fork."""
+    values = read_config(run)
+    if migrated(values) != values:
+        raise EdgesimError(
+            f"{run}: holds a run of edgesim 0.2 or before, which cannot be forked; run it again elsewhere"
+        )
+    old = simulation.complete(parse(values, str(run / "config.toml")))
+    nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
+    given = [(text.partition("=")[0] if made is None else made[0]).strip() for text, made in changes.items()]
+    for key in given:
+        for other in _TIED.get(key, ()):
+            if other not in given:
+                nested.get(key.partition(".")[0], {}).pop(other, None)
+    if "selection.policy" in given:
+        # Options are a policy's own.
+        nested["selection"] = {}
+    for text, made in changes.items():
+        change(nested, text, made)
+    # Before the config is checked: another algorithm, say, has other options than those that stand there.
+    then, now = flat_settings(simulation.as_toml(old)), flat_settings(nested)
+    for key in given:
+        if then.get(key) != now.get(key):
+            _check_may_change(key)
+    where = " ".join(f"--set {text}" for text in changes) or str(run)
+    return old, simulation.complete(parse(nested, where))
+
+
+def _changed(old: RunConfig, new: RunConfig) -> dict[str, Any]:
+    """Keys in which a fork differs from its run, with its values; raises `EdgesimError` for one that must not."""
+    then, now = (flat_settings(simulation.as_toml(config)) for config in (old, new))
+    changed = {key: now.get(key) for key in sorted({*then, *now}) if then.get(key) != now.get(key)}
+    for key in changed:
+        _check_may_change(key)
+    if not changed:
+        raise EdgesimError("--set: nothing differs from the run; give what the fork is to have of its own")
+    return changed
+
+
+def _check_may_change(key: str) -> None:
+    """Raises `EdgesimError` for a key on which the past of a run hangs."""
+    is_option = key.startswith("algorithm.") and not key.startswith("algorithm.kpfl")
+    if key in _FIXED or not (key.startswith(_MAY_CHANGE) or is_option):
+        raise EdgesimError(f"--set {key}: a fork has the past of its run, so only {_ALLOWED} may change", key)
+
+
+def _check_past(run: Path, config: RunConfig, round: int) -> None:
+    """Raises `EdgesimError` where a run has no such round with others behind it, or cannot be played again."""
+    told = read_run(run)
+    rounds = read_table(run, "rounds")["round"]
+    last = int(rounds.max()) if len(rounds) else 0
+    if round < 1 or round >= last + (told["status"] != "finished"):
+        raise EdgesimError(f"--at-round {round}: expected a round from 1 on, before the last one of {run} ({last})")
+    then, now = told.get("inputs", {}), input_digests(config)
+    if key := next((key for key in now if then.get(key) != now[key]), None):
+        raise EdgesimError(f"{run}: {key} has changed since it ran, so that its past is another; run it again first")
+
+
+def _past(
+    run: Path,
+    config: RunConfig,
+    round: int,
+    part: Path,
+    on_note: Callable[[str, str], None],
+    replay: Callable[[RunConfig, Path, int], None],
+) -> Checkpoint:
+    """The checkpoint of a round of a run; where it has none, of its past played again in another folder."""
+
+    def tell(what: str) -> None:
+        on_note("checkpoint", f"{run}: {what}")
+
+    found = first_whole(run, round, tell)
+    if found is not None and found.about.round == round and not part.exists():
+        return found
+    if not part.exists():
+        fork = "fork" in read_run(run)
+        if found is None and fork:
+            raise EdgesimError(f"{run}: is a fork itself and has no checkpoint of round {round} or before")
+        where = "from the start" if found is None else f"behind round {found.about.round}"
+        on_note("past", f"{run}: has no checkpoint of round {round}; its past is played again {where}")
+        if found is not None:
+            made = part.with_name(part.name + ".part")
+            shutil.rmtree(made, ignore_errors=True)
+            made.mkdir(parents=True)
+            hand_over(found, run, made)
+            for name in ("config.toml", "run.json"):
+                shutil.copyfile(run / name, made / name)
+            run_json = json.loads((made / "run.json").read_text())
+            write_whole(made / "run.json", json.dumps(run_json | {"status": "interrupted"}))
+            made.rename(part)
+    try:
+        replay(config, part, round)
+    except Stopped as stopped:
+        again = first_whole(part, round, tell)
+        if again is None or again.about.round != round:
+            raise stopped from None
+        _check_same(run, part, round)
+        return again
+    raise EdgesimError(f"{run}: its past did not come to round {round} once more")
+
+
+def _check_same(run: Path, part: Path, round: int) -> None:
+    """Raises `EdgesimError` where the rounds that were played again are not those of the run."""
+    then, now = (read_table(folder, "rounds") for folder in (run, part))
+    if (
+        not then[then["round"] <= round]
+        .reset_index(drop=True)
+        .equals(now[now["round"] <= round].reset_index(drop=True))
+    ):
+        raise EdgesimError(f"{run}: its past, played again, is another (on another machine?); see {part}")
+
+
+def _turned(found: Checkpoint, old: RunConfig, new: RunConfig) -> Packed:
+    """The record of a run as its fork goes on with it."""
+    modules = named_code.own_files(old)
+    state = unpacked(found, modules)
+    if old.selection.policy != new.selection.policy:
+        # The other policy begins to remember now.
+        state = replace(state, selector=None)
+    if old.round.tmax_s != new.round.tmax_s and "deadlines" in state.protocol:
+        state = replace(state, protocol={**state.protocol, "deadlines": Deadlines(new.round.tmax_s, state.t_s)})
+    every_s = new.evaluation.every_s
+    if every_s is not None and every_s != old.evaluation.every_s:
+        if old.evaluation.every_s is None and tests_by_time(new) and state.evaluations["_untested"]:
+            what = f"--set evaluation.every_s: the first instants fall to the model of round {state.round}"
+            raise EdgesimError(f"{what}, whose row is written without a test; fork behind a round that was tested")
+        passed = int((state.t_s + drift_s(new.round.tmax_s)) / every_s)
+        state = replace(state, evaluations={**state.evaluations, "_passed": passed})
+    packed, arrays = pack(state)
+    return Packed(json.dumps(packed, allow_nan=False).encode(), arrays)

@@ -1,0 +1,114 @@
+"""What a config can name: policies, algorithms, partitions, laws, models; with each, where its options stand."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from edgesim.base.registry import Registry
+from edgesim.config import RunConfig
+from edgesim.joining import LAWS as JOINING
+from edgesim.learning.algorithms import ALGORITHMS, MERGE_RULES
+from edgesim.learning.drift import LAWS as DRIFT
+from edgesim.learning.measures import METRICS
+from edgesim.learning.partitions import PARTITIONS
+from edgesim.prediction import PREDICTORS
+from edgesim.radio.environment import path_loss_name
+from edgesim.radio.laws import LAWS as PATH_LOSS
+from edgesim.selection import SELECTORS
+from edgesim.traces.models import MODELS as PRESENCE
+
+Names = Mapping[str, str | None]
+"""By key of a config the name that it gives; None where it gives none."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of thing that a config names."""
+
+    word: str
+    """As in messages: ``policy``."""
+    entries: Mapping[str, Any]
+    """edgesim's own by name."""
+    section: str = ""
+    """Where a config has the options of an entry; empty if its options stand elsewhere."""
+    options: Callable[[Any], type[BaseModel]] = lambda entry: entry
+    """The model of an entry's options."""
+    named: Callable[[RunConfig], Names] = lambda config: {}
+    """What a complete config names of this kind, where its code belongs to the run's inputs."""
+
+    @property
+    def names(self) -> list[str]:
+        """edgesim's own names and those of installed packages, sorted."""
+        return self.entries.names if isinstance(self.entries, Registry) else sorted(self.entries)
+
+
+def _algorithms(config: RunConfig) -> Names:
+    server = config.algorithm.server
+    return {"algorithm.name": config.algorithm.name, "algorithm.server": None if server == "own" else server}
+
+
+def _partition(config: RunConfig) -> Names:
+    return {"data.partition": config.data.partition if config.data.dataset != "none" else None}
+
+
+def _drift(config: RunConfig) -> Names:
+    return {"drift.law": None if config.drift.law == "frames" else config.drift.law}
+
+
+def _joining(config: RunConfig) -> Names:
+    return {"joining.law": None if config.joining is None else config.joining.law}
+
+
+def _presence(config: RunConfig) -> Names:
+    return _if_foreign(PRESENCE, "availability.model", config.availability.model)
+
+
+def _predictor(config: RunConfig) -> Names:
+    return _if_foreign(PREDICTORS, "selection.predictor", config.selection.options.get("predictor"))
+
+
+def _metrics(config: RunConfig) -> Names:
+    metrics = config.evaluation.metrics or {}
+    return {
+        key: name for one in metrics for key, name in _if_foreign(METRICS, f"evaluation.metrics.{one}", one).items()
+    }
+
+
+def _path_loss(config: RunConfig) -> Names:
+    return _if_foreign(PATH_LOSS, "radio.channel.path_loss", path_loss_name(config.radio.channel))
+
+
+def _if_foreign(entries: Registry[Any], key: str, name: str | None) -> Names:
+    """Of these kinds edgesim's own are told by its version."""
+    return {key: name if name is not None and entries.foreign(name) else None}
+
+
+KINDS: dict[str, Kind] = {
+    "policies": Kind(
+        "policy",
+        SELECTORS,
+        "selection",
+        lambda entry: entry.Options,
+        lambda config: {"selection.policy": config.selection.policy},
+    ),
+    "algorithms": Kind("algorithm", ALGORITHMS, "algorithm", lambda entry: entry.Options, _algorithms),
+    "partitions": Kind("partition", PARTITIONS, "data.partition_options", named=_partition),
+    "drift_laws": Kind("law", DRIFT, "drift", named=_drift),
+    "joining_laws": Kind("law", JOINING, "joining", named=_joining),
+    "presence_models": Kind("model", PRESENCE, "availability", named=_presence),
+    "path_loss_laws": Kind("law", PATH_LOSS, named=_path_loss),
+    "predictors": Kind("predictor", PREDICTORS, "selection.predictor_options", named=_predictor),
+    "metrics": Kind("metric", METRICS, "evaluation.metrics", named=_metrics),
+    "protocols": Kind("protocol", MERGE_RULES, "round.protocol_options", lambda entry: entry.Options),
+}
+"""By what lists of them are called. The one place that knows them all: lists, explanations and hashes go by it."""
+
+
+def named(config: RunConfig) -> Iterable[tuple[str, Registry[Any], str]]:
+    """Key, registry and name of each entry of a registry that a complete config names."""
+    for kind in KINDS.values():
+        for key, name in kind.named(config).items():
+            if name is not None and isinstance(kind.entries, Registry):
+                yield key, kind.entries, name

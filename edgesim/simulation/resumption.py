@@ -1,0 +1,245 @@
+"""When a run is saved, and whether it may go on from what was saved."""
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from edgesim.base.errors import EdgesimError
+from edgesim.base.processes import AGAIN, Request, Stopped
+from edgesim.base.registry import blamed, first_line
+from edgesim.base.saved import pack, unpack
+from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.run_state import RunState, taken_down
+from edgesim.engine.server import Server
+from edgesim.folder import checkpoints
+from edgesim.folder.records import MOST_REST_BYTES, read_run
+
+_SHARE = 0.02
+"""Share of a run's wall time that checkpoints take at most, where they are written now and then."""
+
+_MUCH_BYTES = 100 * 2**20
+"""A checkpoint from which size on the user is told of it."""
+
+_MACHINE = ("platform", "cpu", "torch", "device_kind", "back_end", "actor_kind")
+"""Facts of ``run.json`` by which the last bits of results may differ, beside the versions of packages."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A checkpoint from which a run may go on."""
+
+    checkpoint: checkpoints.Checkpoint
+    """Without its record."""
+    state: RunState
+    facts: dict[str, Any]
+    """What ``run.json`` says of it."""
+
+    @property
+    def about(self) -> checkpoints.About:
+        """What it hangs on."""
+        return self.checkpoint.about
+
+
+def about(config: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run's checkpoints hang on, as of `checkpoints.About`: its config, and parts of what ``run.json`` says."""
+    machine = {name: str(facts[name]) for name in _MACHINE if name in facts}
+    versions = {name: str(version) for name, version in facts["versions"].items()}
+    # As it comes back: JSON has no tuples.
+    return {"config": json.loads(json.dumps(config)), "inputs": facts["inputs"], "machine": versions | machine}
+
+
+def find(
+    folder: Path,
+    wanted: Mapping[str, Any],
+    modules: Collection[str],
+    on_note: Callable[[str, str], None],
+    strict: bool,
+    other_machine: bool,
+    place_of: Callable[[int], Sequence[Any]],
+) -> Found | None:
+    """The newest checkpoint in the folder of an unfinished run from which it may go on; None where it begins again.
+
+    Records may be of edgesim and of the user's own ``modules``. ``on_note`` hears why an older one is taken, or none;
+    with ``strict`` a whole one that is of something else is an `EdgesimError`. With ``other_machine`` it may be of
+    another machine. ``place_of`` says of a round what `checkpoints.About.place` does.
+    """
+
+    def tell(what: str) -> None:
+        # A study shows a subject once.
+        on_note(f"checkpoint of {folder}", f"{folder}: {what}")
+
+    before = read_run(folder) if (folder / "run.json").is_file() else {}
+    found = checkpoints.newest(folder, lambda damage: tell(f"{damage}; the one before is taken, or else the start"))
+    if found is None:
+        refuse_without_past(folder, before)
+        return None
+    then, state = found.about, None
+    other = {name: old for name, old in then.machine.items() if wanted["machine"].get(name) != old}
+    difference = _difference(then, wanted, {} if other_machine else other)
+    if difference is None and list(then.place) != list(place_of(then.round)):
+        difference = "is of a run whose frames have other rounds"
+    if difference is None:
+        try:
+            state = unpacked(found, modules)
+        except EdgesimError as error:
+            difference = f"cannot be read ({str(error).removeprefix(f'{found.path}: ')})"
+    if state is not None:
+        told = {"went_on_from": then.round} | ({"began_on": other} if other else {})
+        on_note("resume", f"{folder}: goes on behind round {then.round}")
+        facts = {"resumed": [*before.get("resumed", []), told]}
+        without = replace(found, record=checkpoints.Packed(b"", {}))
+        return Found(without, state, facts | ({"fork": before["fork"]} if "fork" in before else {}))
+    if strict:
+        raise EdgesimError(f"{found.path}: {difference}; edgesim run --fresh begins again")
+    refuse_without_past(folder, before)
+    tell(f"the run begins again, since its checkpoint {difference}")
+    return None
+
+
+def unpacked(found: checkpoints.Checkpoint, modules: Collection[str]) -> RunState:
+    """The record of a checkpoint; records may be of edgesim and of the user's own ``modules``.
+
+    Raises `EdgesimError` that names the file.
+    """
+    try:
+        return unpack(RunState, json.loads(found.record.json), dict(found.record.arrays), modules)
+    except (EdgesimError, ValueError, RecursionError) as error:
+        raise EdgesimError(f"{found.path}: {error}") from None
+
+
+@contextmanager
+def names_checkpoint(path: Path | None) -> Iterator[None]:
+    """Within this context errors in the program name the checkpoint that a run goes on from, as an `EdgesimError`.
+
+    A record may be well formed and yet be none that a run could have: what of it does not fit is known only where it is
+    used. Errors of users' plug-ins stay as they are.
+    """
+    try:
+        yield
+    except Exception as error:
+        if path is None or isinstance(error, EdgesimError) or blamed(error):
+            raise
+        what = f"{type(error).__name__}: {first_line(error)}"
+        raise EdgesimError(
+            f"{path}: the run cannot go on from it ({what}); edgesim run --fresh begins again"
+        ) from error
+
+
+def refuse_without_past(folder: Path, run: Mapping[str, Any]) -> None:
+    """Raises `EdgesimError` for a fork that would begin again from the start, with another past than its own."""
+    if "fork" in run:
+        raise EdgesimError(f"{folder}: is a fork of {run['fork']['parent']} that has lost its past; fork it once more")
+
+
+def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mapping[str, str]) -> str | None:
+    """Why a run may not go on from a checkpoint; None if it may."""
+    if then.format != checkpoints.FORMAT:
+        return f"has format {then.format} (edgesim reads {checkpoints.FORMAT})"
+    if (key := other_setting(then.config, now["config"])) is not None:
+        return f"is of another config ({key} differs)"
+    if (key := first_difference(then.inputs, now["inputs"])) is not None:
+        return f"is of other files, code or version of edgesim ({key} differs)"
+    if machine:
+        name, old = next(iter(machine.items()))
+        new = now["machine"].get(name)
+        return f"is of another machine ({name} was {old}, is {new}; edgesim resume --allow-other-machine goes on)"
+    return None
+
+
+def other_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first key in which two configs differ, but for what changes no result; None if there is none."""
+    first, second = ({key: value for key, value in each.items() if key != "checkpoint_at"} for each in (one, other))
+    return first_difference(first, second)
+
+
+def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first key, as ``section.key``, in which two nested mappings differ; None if they are equal."""
+    for key in sorted({*one, *other}):
+        mine, theirs = one.get(key), other.get(key)
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            inner = first_difference(mine, theirs)
+            if inner is not None:
+                return f"{key}.{inner}"
+        elif mine != theirs:
+            return key
+    return None
+
+
+def stopped(folder: Path, status: int = AGAIN) -> Stopped:
+    """What ends a run that was asked to end, with the status of its process."""
+    how = f"edgesim resume {folder} goes on"
+    saved = checkpoints.files(folder)
+    if not saved:
+        return Stopped(f"stopped before a checkpoint was written; {how} from the start", status)
+    return Stopped(f"stopped; {how} behind round {int(saved[0].name.split('-')[1])}", status)
+
+
+class Saver:
+    """Saves a run at the ends of rounds, where that is due, and ends it where it was asked to."""
+
+    def __init__(
+        self,
+        server: Server,
+        folder: Path,
+        about: Mapping[str, Any],
+        every_s: float,
+        asked: Request,
+        started_s: float,
+        on_note: Callable[[str, str], None],
+        keep_at: Collection[int],
+        until: int | None,
+    ) -> None:
+        """``every_s`` is the least wall time between two checkpoints, 0 for one at the end of each round.
+
+        Those of the rounds ``keep_at`` stay; behind the round ``until`` the run ends as if it was asked to.
+        ``started_s`` is when the run began, by the performance counter. ``on_note`` hears of large checkpoints, and of
+        a run that cannot be saved.
+        """
+        self._server, self._about, self._every_s, self._asked = server, about, every_s, asked
+        self._started_s, self._on_note = started_s, on_note
+        self._keep_at, self._until = frozenset(keep_at), until
+        self._folder = folder
+        self._due_s = time.perf_counter() + every_s
+        self._can_save = True
+        record = self._packed(0)
+        beside = MOST_REST_BYTES + len(json.dumps(self._about))
+        size = server.parts.learner.most_remembered_bytes + beside + (0 if record is None else record.size)
+        server.parts.writer.note(checkpoint_bytes_at_most=size)
+        if size > _MUCH_BYTES:
+            on_note(
+                "checkpoints", f"each of three checkpoint files takes up to {size / 2**20:,.0f} MiB beside the tables"
+            )
+
+    def __call__(self, number: RoundNumber) -> None:
+        """A round has ended."""
+        begun_s = time.perf_counter()
+        ends = self._asked.came is not None or number.round == self._until
+        is_kept = number.round in self._keep_at
+        # From here a run with more rounds goes on. A short one is played again as fast.
+        is_end = number.round_in_frame == number.rounds_in_frame - 1 and begun_s - self._started_s >= self._every_s
+        if not (ends or is_kept or is_end) and (begun_s < self._due_s or not self._can_save):
+            return
+        record = self._packed(number.round) if self._can_save else None
+        if record is not None:
+            place = [number.frame, number.round_in_frame, number.last_of_frame]
+            about = {**self._about, "round": number.round, "place": place, "wall_s": begun_s - self._started_s}
+            self._server.parts.writer.save(about, record, is_kept)
+        if ends:
+            raise stopped(self._folder, self._asked.status)
+        now_s = time.perf_counter()
+        pause_s = max(self._every_s, (now_s - begun_s) / _SHARE) if self._every_s else 0.0
+        self._due_s = now_s + pause_s
+
+    def _packed(self, round: int) -> checkpoints.Packed | None:
+        """The run's state; None, now and from then on, where something cannot be saved."""
+        try:
+            packed, arrays = pack(taken_down(self._server, round))
+        except EdgesimError as error:
+            self._can_save = False
+            self._on_note("checkpoints", f"the run has no checkpoints: {error}")
+            return None
+        return checkpoints.Packed(json.dumps(packed, allow_nan=False).encode(), arrays)

@@ -1,0 +1,1 @@
+"""Tables of text that are made from run folders."""

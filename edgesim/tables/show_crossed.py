@@ -1,0 +1,60 @@
+"""Tables on the terminal of two knobs that are crossed, and which of them matters more."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from edgesim.analysis.crossed import Crossed
+from edgesim.analysis.statistics import LEVEL, mean_interval
+from edgesim.analysis.variance import SHARED_SEEDS
+from edgesim.tables.show_differences import difference_text
+from edgesim.tables.show_variance import variance_table
+from edgesim.tables.table_text import bare_table, p_value, plain, print_whole
+
+
+def print_crossed(found: Crossed, console: Console) -> None:
+    """Print the comparisons of both knobs, the analysis of variance, and a sentence on which knob matters more."""
+    shown = bare_table(
+        f"Differences in {found.measure}, all corrected together",
+        ["compared", *found.knobs, "against"],
+        ["pairs", "difference", "corrected", "p", "reading"],
+    )
+    for knob, rows in found.differences.groupby("compared", sort=False):
+        if knob != found.knobs[0]:
+            shown.add_section()
+        for row in rows.to_dict("records"):
+            shown.add_row(
+                row["compared"],
+                *(plain(row[name]) for name in found.knobs),
+                row["against"],
+                str(row["pairs"]),
+                difference_text(row, "{:+.3f}"),
+                f"[{row['low_holm']:+.3f}, {row['high_holm']:+.3f}]",
+                p_value(row["p_holm"]),
+                row["reading"],
+            )
+    print_whole(console, shown)
+    console.print(
+        "p: paired t test over seeds, corrected by Holm for all rows in which a pair differs; corrected: the interval "
+        "at the level at which p was judged; ±: 95 %.",
+        highlight=False,
+    )
+    print_whole(console, variance_table(found.measure, found.variance))
+    console.print(SHARED_SEEDS, highlight=False)
+    console.print(answer(found), highlight=False)
+
+
+def answer(found: Crossed) -> str:
+    """Which of the two knobs matters more, as a sentence."""
+    spreads = []
+    for knob in found.knobs:
+        of = mean_interval(found.spreads[knob])
+        spreads.append(f"{of.mean:.4f} ± {of.high - of.mean:.4f} between values of {knob}")
+    told = f"Standard deviation of {found.measure} in a seed: {' and '.join(spreads)}"
+    row: Mapping[Any, Any] = found.answer
+    facts = f"difference {row['difference']:.4f}, 95 % [{row['low']:.4f}, {row['high']:.4f}], p = {row['p']:.2g}, n = "
+    facts += str(row["pairs"])
+    if row["p"] < 1 - LEVEL:
+        return f"{told}: {found.knobs[0] if row['difference'] > 0 else found.knobs[1]} matters more ({facts})."
+    return f"{told}: which matters more cannot be told ({facts})."

@@ -1,0 +1,193 @@
+"""Tables of the paired differences between a study's policies, or between the values of a knob, over seeds."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+
+from edgesim.analysis.differences import MARGIN_POINTS, MARGIN_SHARE, OUTCOMES, differences_table
+from edgesim.analysis.judgement import UNLIKE_SPREADS
+from edgesim.analysis.runs import read_study
+from edgesim.tables.table_text import (
+    add_in_sections,
+    bare_table,
+    number,
+    p_value,
+    plain,
+    print_whole,
+    span,
+    with_interval,
+)
+
+LEARNING = {
+    "rounds_to_target": ("rounds", "{:.1f}"),
+    "rounds_to_stay": ("stays", "{:.1f}"),
+    "saving": ("saving", "{:+.1%}"),
+    "seconds_to_target": ("seconds", "{:.1f}"),
+    "seconds_to_stay": ("stays", "{:.1f}"),
+    "joules_to_target": ("joules", "{:.0f}"),
+    "final_accuracy": ("accuracy", "{:.3f}"),
+}
+TIMING = {
+    "scheduled": ("scheduled", "{:.2f}"),
+    "arrived": ("arrived", "{:.2f}"),
+    "miss_rate": ("missed", "{:.3f}"),
+    "infeasible_share": ("infeasible", "{:.3f}"),
+    "spectral_efficiency_bps_per_hz": ("bit/s/Hz", "{:.2f}"),
+    "energy_j": ("joules", "{:.0f}"),
+    "wasted_share_j": ("waste", "{:.3f}"),
+}
+"""Column of the summary -> (title, format), of measures that need an accuracy and of those that do not."""
+PARTICIPATION = {
+    "best_accuracy": ("best", "{:.3f}"),
+    "we_percent": ("WE", "{:.2f}"),
+    "we_variance": ("variance", "{:.2f}"),
+    "idp_points": ("IDP", "{:+.2f}"),
+    "id_points": ("ID", "{:.2f}"),
+    "forgetting_points": ("forgetting", "{:.2f}"),
+}
+"""As `TIMING`, of measures of how accuracy goes over rounds."""
+CONVERGENCE = {
+    "best_accuracy": ("best", "{:.3f}"),
+    "best_round": ("in round", "{:.1f}"),
+    "rounds_to_own_peak": ("rounds to\n95 % of it", "{:.1f}"),
+    "seconds_to_own_peak": ("seconds", "{:.1f}"),
+    "loss_roughness": ("roughness", "{:.3g}"),
+    "update_cosine": ("cosine", "{:+.2f}"),
+    "final_macro_f1": ("macro F1", "{:.3f}"),
+    "final_roc_auc": ("AUC", "{:.3f}"),
+    "bits_up": ("bits up", "{:.3g}"),
+    "bits_down": ("bits down", "{:.3g}"),
+}
+"""As `TIMING`, of how fast and how smoothly a run came to its own peak, and what it sent."""
+_DIFFERENCES = {
+    name: (title, form.replace("+", "").replace(":", ":+"))
+    for name, (title, form) in (TIMING | LEARNING | PARTICIPATION).items()
+}
+_MOST_NAMED = 3
+_TITLES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
+_TESTED = (
+    "p: paired t test over seeds, corrected by Holm for all comparisons of {} in which a pair differs; intervals are "
+    f"not corrected. equivalent: three seeds or more, and the interval lies within {MARGIN_SHARE:.0%} of the "
+    f"reference's mean (accuracy, F1, AUC, misses: {MARGIN_POINTS:g}"
+)
+
+
+def print_comparison(folder: Path, console: Console) -> None:
+    """Print the differences of a study's policies from its reference, a table per measure; nothing without accuracies.
+
+    Runs are paired by seed.
+    """
+    study = read_study(folder)
+    table = differences_table(folder, "policy", study.reference)
+    outcomes = [name for name in OUTCOMES if (table["measure"] == name).any()]
+    if not outcomes:
+        return
+    varied = _varied(table, "policy")
+    for name in outcomes:
+        title = f"{_TITLES[name].format(study.target)}: difference to {study.reference}"
+        shown = bare_table(title, varied, ("pairs", "difference", "p"))
+        shown.add_column("reading", no_wrap=True)
+        add_in_sections(shown, table[table["measure"] == name], varied, functools.partial(_compared_cells, name))
+        print_whole(console, shown)
+    console.print(_TESTED.format("these tables" if len(outcomes) > 1 else "the table") + ").", highlight=False)
+    _print_notes(table, varied, console)
+
+
+def print_differences(
+    table: pd.DataFrame, reference: str, console: Console, looks: Mapping[str, tuple[str, str]] = _DIFFERENCES
+) -> None:
+    """Print paired differences to a reference, as `edgesim.analysis.differences.summarise_differences` gives them.
+
+    One row per combination of knobs and one column per measure of ``looks``, which has its title and format; measures
+    in which no pair differs are named below.
+    """
+    knobs = list(table.columns[: table.columns.get_loc("measure")])
+    varied = _varied(table)
+    present = [name for name in looks if (table["measure"] == name).any()]
+    differing = table[table["differing"] > 0]
+    measures = [name for name in present if (differing["measure"] == name).any()] or present
+    title = f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {span(table['pairs'], 'seeds')}"
+    shown = bare_table(title, varied, [looks[name][0] for name in measures])
+    for key, rows in table.groupby(knobs, sort=False, dropna=False):
+        of = {row["measure"]: row for row in rows.to_dict("records")}
+        values = dict(zip(knobs, key, strict=True))
+        cells = [_marked(of[name], looks[name][1]) if name in of else "" for name in measures]
+        shown.add_row(*(plain(values[knob]) for knob in varied), *cells)
+    print_whole(console, shown)
+    points = "; WE and IDP: one point" if any(name in measures for name in ("we_percent", "idp_points")) else ""
+    marks = "*: significant (p below 0.05); =: equivalent; else inconclusive."
+    console.print(f"{marks} {_TESTED.format('the table')}{points}).", highlight=False)
+    if len(measures) < len(present):
+        same = [looks[name][0].replace("\n", " ") for name in present if name not in measures]
+        console.print(f"The same in all pairs: {', '.join(same)}.", highlight=False)
+    _print_notes(table, varied, console)
+
+
+def _varied(table: pd.DataFrame, always: str | None = None) -> list[str]:
+    """The knobs of a table of differences that vary in it, and one that is always shown; at least one."""
+    knobs: Sequence[str] = list(table.columns[: table.columns.get_loc("measure")])
+    return [knob for knob in knobs if table[knob].nunique(dropna=False) > 1 or knob == always] or list(knobs[:1])
+
+
+def _marked(row: Mapping[Any, Any], form: str) -> str:
+    marks = {"equivalent": " =", "inconclusive": "  ", "": "  "}
+    return difference_text(row, form) + marks.get(row["reading"], " *")
+
+
+def _compared_cells(name: str, row: Mapping[Any, Any]) -> tuple[str, str, str, str]:
+    """How many pairs a row compares in a measure, the difference, its p value and how to read it."""
+    return str(row["pairs"]), difference_text(row, _DIFFERENCES[name][1]), p_value(row["p_holm"]), row["reading"]
+
+
+def difference_text(row: Mapping[Any, Any], form: str) -> str:
+    """A difference with its interval; where a run never reached the target, a ratio of times with its interval."""
+    if not row["never"]:
+        return with_interval({"": row["difference"], "_high": row["high"]}, "", form)
+    return f"{effect_text(row, form)} {ends_text(row)}".rstrip()
+
+
+def effect_text(row: Mapping[Any, Any], form: str) -> str:
+    """A difference, or where a run never reached the target the ratio of times up to tau, such as x1.8 (to 30)."""
+    return f"x{row['ratio']:.3g} (to {row['tau']:.4g})" if row["never"] else number(row["difference"], form)
+
+
+def ends_text(row: Mapping[Any, Any], kind: str = "") -> str:
+    """The ends of the interval of a difference or of a ratio; of the corrected one for the kind ``_holm``."""
+    before = "ratio_" if row["never"] else ""
+    low, high = row[f"{before}low{kind}"], row[f"{before}high{kind}"]
+    return "" if pd.isna(low) else f"[{low:.4g}, {high:.4g}]"
+
+
+def restricted_note(table: pd.DataFrame) -> list[str]:
+    """How a ratio of restricted times is to be read; empty where all runs reached the target."""
+    if not table["never"].any():
+        return []
+    return [
+        "x1.8 (to 30), and the like: a run of some pair never reached the target, so that times are compared up to the "
+        "shortest one to which all these runs were tested (30): the ratio of min(t, 30), by the paired t test of "
+        "logarithms. With five seeds it finds little: a ratio of 2.2 in a fifth of the studies, among seven "
+        "comparisons in one of twenty (docs/compare.md)."
+    ]
+
+
+def spreads_note(table: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Which comparisons, named by columns, have spreads so unlike that p may be too small; empty where none has."""
+    rows = table[table["unlike_spreads"] > UNLIKE_SPREADS].sort_values("unlike_spreads", ascending=False)
+    if rows.empty:
+        return []
+    told = [f"{row['measure']} of {', '.join(plain(row[name]) for name in names)}"
+            for row in rows.head(_MOST_NAMED).to_dict("records")]  # fmt: skip
+    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+    return [
+        f"One choice spreads more than {UNLIKE_SPREADS:g} times as much over seeds as the other in {'; '.join(told)}"
+        f"{more}: where its results are skewed, p is too small (docs/compare.md); look at the runs."
+    ]
+
+
+def _print_notes(table: pd.DataFrame, varied: Sequence[str], console: Console) -> None:
+    for note in restricted_note(table) + spreads_note(table, varied):
+        console.print(note, highlight=False)

@@ -1,0 +1,134 @@
+"""Tables on the terminal about recordings: availability, speeds, links, capacities."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from rich.table import Table
+
+from edgesim.base.arrays import Floats
+from edgesim.devices.profile import Profile
+from edgesim.traces.readers import Capacity, LinkRows
+from edgesim.traces.session_statistics import Anatomy
+
+
+def anatomy_table(traces: Mapping[str, Anatomy]) -> Table:
+    """Statistics of availability traces, one column per trace."""
+    table = Table(title="availability", title_justify="left")
+    table.add_column("")
+    for name in traces:
+        table.add_column(name, justify="right")
+    for heading, values in zip(_ROWS, zip(*(_cells(trace) for trace in traces.values()), strict=True), strict=True):
+        table.add_row(heading, *values)
+    return table
+
+
+_ROWS = (
+    "devices; never there", "recorded days", "not observed", "online, of all time",
+    "online, of observed time", "online per device: quartiles", "online of those recorded: least, mean, most",
+    "busiest and quietest hour", "sessions",
+    "sessions per device: quartiles", "session: quartiles", "session: 90 %, mean", "gap: quartiles", "gap: 90 %, mean",
+    "devices with a gap above 1 h", "devices with a mean gap above 1 h",
+)  # fmt: skip
+
+
+def _cells(trace: Anatomy) -> list[str]:
+    count = len(trace.sessions)
+    never = np.count_nonzero(trace.sessions == 0)
+    hours = trace.share_by_hour
+    busy, quiet = int(np.nanargmax(hours)), int(np.nanargmin(hours))
+    lengths_s = trace.intervals.length_s
+    instants_s, online = trace.counts_over_time
+    online = online[instants_s < trace.length_s]
+
+    def of_recorded(place: np.intp) -> str:
+        return f"{online[place]:,} of {np.count_nonzero(lengths_s > instants_s[place]):,}"
+
+    mean = f"{trace.duration_s.sum() / trace.length_s:,.1f} of {lengths_s.sum() / trace.length_s:,.1f}"
+    return [
+        f"{count:,}; {never:,}",
+        f"{trace.length_s / 86400:.2f}",
+        not_observed(trace),
+        f"{trace.pooled_share:.2%}",
+        f"{trace.observed_share:.2%}" if trace.unobserved_share < 1 else "",
+        ", ".join(f"{share:.1%}" for share in np.quantile(trace.online_share, [0.25, 0.5, 0.75])),
+        # Of equal counts the first one, at which the most devices are still recorded.
+        f"{of_recorded(online.argmin())}, {mean}, {of_recorded(online.argmax())}",
+        f"{busy:02d} h {hours[busy]:.1%}, {quiet:02d} h {hours[quiet]:.1%}",
+        f"{len(trace.duration_s):,}",
+        ", ".join(f"{value:g}" for value in np.quantile(trace.sessions, [0.25, 0.5, 0.75])),
+        *_times(trace.duration_s),
+        *_times(trace.gap_s),
+        f"{np.count_nonzero(trace.longest_gap_s > 3600) / count:.1%}",
+        f"{np.count_nonzero(trace.mean_gap_s > 3600) / count:.1%}",
+    ]
+
+
+def not_observed(trace: Anatomy) -> str:
+    """Share of time that was not observed, and whether it counts as absent or present."""
+    counts_as = f" (counts as {trace.intervals.unobserved_as})" if trace.unobserved_share > 0 else ""
+    return f"{trace.unobserved_share:.1%}{counts_as}"
+
+
+def _times(seconds: Floats) -> tuple[str, str]:
+    """Two texts about durations: their quartiles; their 90 % quantile and mean."""
+    if not len(seconds):
+        return "", ""
+    low, middle, high, most = np.quantile(seconds, [0.25, 0.5, 0.75, 0.9])
+    return ", ".join(map(duration, (low, middle, high))), f"{duration(most)}, {duration(float(np.mean(seconds)))}"
+
+
+def duration(seconds: float) -> str:
+    """A duration in the largest unit of which it has at least one."""
+    for unit, size in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def profile_table(name: str, profile: Profile) -> Table:
+    """Speeds and links over the devices."""
+    rows = {"training time per sample (ms)": 1e3 * profile.s_per_sample}
+    if profile.link_bps is not None:
+        rows["rate of the link (Mbit/s)"] = profile.link_bps / 1e6
+    return _quantiles(f"{name}: {len(profile.s_per_sample):,} devices", rows)
+
+
+def links_table(name: str, links: LinkRows) -> Table:
+    """Lengths and capacities of uplinks over the devices."""
+    held_s = links.held_s
+    length_s = np.bincount(links.device, held_s).astype(np.float64)
+    # A device with a single row of unknown end has no duration to weight by, so the row's capacity is taken itself.
+    weight = np.where(length_s[links.device] > 0, held_s, 1.0)
+    whole = np.bincount(links.device, weight)
+    rows = {
+        "recorded seconds": length_s,
+        "mean capacity (Mbit/s)": np.bincount(links.device, weight * links.bps) / whole / 1e6,
+        "share of time at 0": np.bincount(links.device, weight * (links.bps == 0)) / whole,
+    }
+    return _quantiles(f"{name}: links of {links.device_count:,} devices", rows)
+
+
+def _quantiles(title: str, rows: Mapping[str, Floats]) -> Table:
+    """A table with a row of quantiles for each quantity of the devices."""
+    table = Table("", "5 %", "quartiles", "95 %", title=title)
+    for heading, values in rows.items():
+        low, *quartiles, high = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95])
+        table.add_row(heading, f"{low:.4g}", ", ".join(f"{value:.4g}" for value in quartiles), f"{high:.4g}")
+    return table
+
+
+def capacity_table(capacity: Capacity) -> Table:
+    """A table with one row for each capacity trace."""
+    table = Table("trace", "seconds", "mean Mbit/s", "median", "90 %", "share of time at 0", title="capacity")
+    for name, (t_s, bps) in capacity.tables.items():
+        end_s = capacity.ends_s.get(name, t_s[-1])
+        held_s = np.diff(np.append(t_s, end_s))
+        if not held_s.sum():
+            held_s = np.ones(1)
+        order = np.argsort(bps)
+        passed = np.cumsum(held_s[order]) / held_s.sum()
+        middle, high = (bps[order][np.searchsorted(passed, share * (1 - 1e-12))] for share in (0.5, 0.9))
+        mean = float(np.average(bps, weights=held_s))
+        numbers = (f"{1e-6 * value:.4g}" for value in (mean, middle, high))
+        table.add_row(name, f"{end_s:,.3f}", *numbers, f"{held_s[bps == 0].sum() / held_s.sum():.1%}")
+    return table

@@ -1,1 +1,0 @@
-"""The terminal: tables, progress, options, plain errors."""

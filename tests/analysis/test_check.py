@@ -1,0 +1,197 @@
+"""Digests of results: a damaged byte is seen wherever the run is used, and `edgesim check` names the file."""
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from edited_runs import forget_digests
+from stopped_runs import content, stop_at
+from typer.testing import CliRunner
+
+import edgesim
+from edgesim import Study, grid, run_study
+from edgesim.analysis.check import check
+from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
+from edgesim.config_file import parse
+from edgesim.folder import checkpoints
+from edgesim.folder.records import SCHEMAS, read_run, read_table
+from edgesim.screen.console import PlainConsole
+from edgesim.simulation import composition as simulation
+
+VALUES = {
+    "seed": 4,
+    "rounds": 6,
+    "devices": {"count": 5},
+    "availability": {"model": "bernoulli", "probability": 0.9},
+    "round": {"payload_bits": 4e6, "tmax_s": 0.8},
+    "learning": {"training": "none"},
+}
+CONFIG = parse(VALUES, "test")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    simulation.run(CONFIG, folder)
+    return folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def flip(path: Path, place: int = 100) -> None:
+    """Change one bit of a file."""
+    bytes_ = bytearray(path.read_bytes())
+    bytes_[place] ^= 1
+    path.write_bytes(bytes_)
+
+
+def checked(folder: Path) -> tuple[int, list[str]]:
+    result = CliRunner().invoke(app, ["check", str(folder)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
+    return result.exit_code, result.output.splitlines()
+
+
+def test_run_json_has_the_digest_of_every_table_and_of_the_model(whole, tmp_path):
+    assert read_run(whole)["digests"].keys() == {f"{name}.parquet" for name in (*SCHEMAS, "absences")}
+    learning = {"pretrain": False, "steps": 1, "back_end": "loop"}
+    small = parse(VALUES | {"rounds": 1, "learning": learning, "data": {"samples_per_device": 8}}, "test")
+    simulation.run(small, tmp_path)
+    for run in (whole, tmp_path):
+        for name, digest in read_run(run)["digests"].items():
+            assert sha256((run / name).read_bytes()).hexdigest() == digest
+    assert "model.safetensors" in read_run(tmp_path)["digests"]
+
+
+@pytest.mark.parametrize("table", [*SCHEMAS, "absences"])
+def test_a_finished_run_with_a_damaged_byte_is_run_again_and_read_by_nobody(table, folder, whole):
+    damaged = folder / f"{table}.parquet"
+    # Within the pages of the first column, which many readers take as they are.
+    flip(damaged, 30)
+    assert checked(folder)[0] == 1
+    assert checked(folder)[1][0].startswith(f"{damaged}: is damaged: its bytes are not those that the run wrote")
+    if table in SCHEMAS:
+        with pytest.raises(EdgesimError, match=f"{table}.parquet: is damaged: "):
+            read_table(folder, table)
+    result = simulation.run(CONFIG, folder)
+    assert (result.reused, result.restarted) == (False, f"had a damaged {table}.parquet")
+    assert content(folder) == content(whole)
+    assert checked(folder) == (0, [f"{folder}: runs: 1 whole"])
+
+
+@pytest.mark.parametrize("place", range(4, 700, 41))
+def test_every_damaged_byte_of_a_table_is_seen(place, folder):
+    flip(folder / "rounds.parquet", place)
+    with pytest.raises(EdgesimError, match=r"rounds\.parquet: is damaged"):
+        edgesim.open(folder).show()
+    assert simulation.why_run(folder, simulation.complete(CONFIG)) == "had a damaged rounds.parquet"
+
+
+def test_a_damaged_run_is_neither_compared_nor_forked_nor_made_longer(folder, tmp_path):
+    others = []
+    for policy, seed in (("random", 5), ("best-channel", 4), ("best-channel", 5)):
+        others.append(tmp_path / f"{policy}-{seed}")
+        simulation.run(parse(VALUES | {"seed": seed, "selection": {"policy": policy}}, "test"), others[-1])
+    assert len(edgesim.compare([folder, *others], "simulated_s").table) == 1
+    simulation.run(CONFIG, tmp_path / "longer", checkpoint_s=0)
+    for each in (folder, tmp_path / "longer"):
+        flip(each / "rounds.parquet", 30)
+    with pytest.raises(EdgesimError, match=r"rounds\.parquet: is damaged"):
+        edgesim.compare([folder, *others], "simulated_s")
+    with pytest.raises(EdgesimError, match=r"rounds\.parquet: is damaged"):
+        edgesim.fork(folder, 3, ["round.tmax_s=0.9"], tmp_path / "fork", quiet=True)
+    assert not (tmp_path / "fork").exists()
+    longer = parse(VALUES | {"rounds": 8}, "test")
+    result = simulation.run(longer, tmp_path / "longer")
+    assert (result.went_on_from, result.restarted) == (0, "had a damaged rounds.parquet")
+    simulation.run(longer, tmp_path / "long")
+    assert content(tmp_path / "longer") == content(tmp_path / "long")
+
+
+def test_a_fork_does_not_copy_rows_of_a_damaged_table_that_it_does_not_look_at(folder, tmp_path):
+    simulation.run(CONFIG, tmp_path / "parent", checkpoint_s=0)
+    flip(tmp_path / "parent/activities.parquet", 30)
+    with pytest.raises(EdgesimError, match=r"activities\.parquet: is damaged"):
+        edgesim.fork(tmp_path / "parent", 5, ["round.tmax_s=0.9"], tmp_path / "fork", quiet=True)
+
+
+def test_runs_that_went_on_after_a_kill_and_forks_have_the_digests_of_what_they_wrote(tmp_path, monkeypatch):
+    monkeypatch.setattr("edgesim.folder.records.MOST_REST_BYTES", 0)
+    assert stop_at(CONFIG, tmp_path / "run", 4) is None
+    assert checked(tmp_path / "run")[0] == 0
+    simulation.run(CONFIG, tmp_path / "run", checkpoint_s=0)
+    edgesim.fork(tmp_path / "run", 5, ["round.tmax_s=0.9"], tmp_path / "fork", quiet=True)
+    for name in ("run", "fork"):
+        assert checked(tmp_path / name) == (0, [f"{tmp_path / name}: runs: 1 whole"])
+
+
+def test_a_run_does_not_go_on_with_rows_that_were_damaged_on_the_disk(tmp_path, whole, monkeypatch):
+    monkeypatch.setattr("edgesim.folder.records.MOST_REST_BYTES", 0)
+    assert stop_at(CONFIG, tmp_path / "run", 4) is None
+    stream = tmp_path / "run/rounds.arrow"
+    flip(stream, stream.stat().st_size // 2)
+    status, lines = checked(tmp_path / "run")
+    assert status == 1
+    assert all("rounds.arrow has other bytes than were on the disk then" in line for line in lines[:-1])
+    said: list[str] = []
+    result = simulation.run(CONFIG, tmp_path / "run", on_note=lambda _, note: said.append(note))
+    assert "rounds.arrow has other bytes" in " ".join(said)
+    assert result.went_on_from == 0
+    assert content(tmp_path / "run") == content(whole)
+
+
+def test_checkpoints_that_stay_are_checked_by_their_names(tmp_path):
+    config = parse(VALUES | {"checkpoint_at": [2]}, "test")
+    simulation.run(config, tmp_path)
+    (kept,) = checkpoints.files(tmp_path, "kept")
+    assert checked(tmp_path)[0] == 0
+    flip(kept)
+    status, lines = checked(tmp_path)
+    assert status == 1
+    assert f"{kept} is damaged (it was cut short or changed)" in lines
+
+
+def test_a_missing_or_unreadable_file_is_named(folder):
+    (folder / "updates.parquet").unlink()
+    (folder / "config.toml").write_text("rounds = ")
+    assert checked(folder)[1][0].startswith(f"{folder / 'config.toml'}: not valid TOML")
+    shutil.copyfile(folder.parent / "run/run.json", folder.parent / "kept.json")
+    (folder / "config.toml").write_text("seed = 1")
+    assert checked(folder) == (1, [f"{folder / 'updates.parquet'}: is missing", f"{folder}: runs: 1 damaged"])
+
+
+def test_an_older_run_is_reused_and_cannot_be_verified(folder):
+    forget_digests(folder)
+    flip(folder / "rounds.parquet", 30)
+    assert simulation.why_run(folder, simulation.complete(CONFIG)) is None
+    status, lines = checked(folder)
+    assert lines[-1].startswith(f"{folder}: runs: 1 ")
+    assert status == (0 if "readable, but from before digests" in lines[-1] else 1)
+
+
+def test_a_study_says_of_each_damaged_file_which_it_is_and_runs_that_run_again(tmp_path, studies_here):
+    study = Study("s", grid(VALUES, {}, [1, 2, 3]))
+    run_study(study, tmp_path / "study")
+    shutil.rmtree(tmp_path / "study/s3")
+    flip(tmp_path / "study/s2/updates.parquet", 30)
+    status, lines = checked(tmp_path / "study")
+    assert status == 1
+    assert lines == [
+        f"{tmp_path}/study/s2/updates.parquet: is damaged: its bytes are not those that the run wrote",
+        f"{tmp_path}/study: runs: 1 whole, 1 damaged, 1 not begun",
+    ]
+    endings = run_study(study, tmp_path / "study", console=PlainConsole(quiet=True))
+    assert [ending.reused for ending in endings.values()] == [True, False, False]
+    assert check(tmp_path / "study").damaged == []
+
+
+def test_what_is_no_folder_of_edgesim_is_refused(tmp_path):
+    assert checked(tmp_path / "absent") == (2, [f"error: {tmp_path / 'absent'}: no such folder"])
+    assert checked(tmp_path) == (2, [f"error: {tmp_path}: is neither the folder of a run nor of a study"])
+    (tmp_path / "plan.json").write_text(json.dumps({"runs": 3}))
+    assert checked(tmp_path)[0] == 2

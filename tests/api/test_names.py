@@ -1,0 +1,160 @@
+"""Lists of names: what they hold can be named, and one place knows them all."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import edgesim
+from edgesim.api.names import LISTS
+from edgesim.commands.cli import app
+from edgesim.config import RunConfig
+from edgesim.simulation.kinds import KINDS
+
+EXAMPLES = {
+    "policies": "fedteddi", "algorithms": "scaffold", "partitions": "shards", "drift_laws": "swap",
+    "joining_laws": "fedstg", "presence_models": "markov", "path_loss_laws": "uma", "protocols": "buffered",
+    "predictors": "persistence", "metrics": "worst-class",
+    "channels": "free-space", "topologies": "three-cells", "recordings": "sample-week", "models": "small-cnn",
+    "datasets": "digits", "scenarios": "fading",
+}  # fmt: skip
+
+
+def test_every_list_has_its_names_once_and_sorted():
+    assert {names.__name__ for names in LISTS} == {*EXAMPLES}
+    for names in LISTS:
+        found = names()
+        assert EXAMPLES[names.__name__] in found
+        assert found == sorted({*found})
+        assert getattr(edgesim, names.__name__) is names
+
+
+def test_every_list_is_called_by_a_word_of_the_project_and_says_the_key_that_takes_it():
+    words = (Path(__file__).parents[2] / "docs/words.md").read_text()
+    listed = {word.strip() for line in words.splitlines() for cell in line.split("|")[1:2] for word in cell.split(",")}
+    sections = {*RunConfig().model_dump(), "joining", "law"}
+    for names in LISTS:
+        one = names.__name__.replace("_", " ").replace("path loss", "path-loss")
+        one = f"{one[:-3]}y" if one.endswith("ies") else one.removesuffix("s")
+        assert one in listed
+        keys = re.findall(r"``([a-z_.]+)``", names.__doc__)
+        assert names is edgesim.scenarios or any(key.partition(".")[0] in sections for key in keys)
+
+
+NAMED = {
+    "policies": {"selection.policy": {}},
+    "algorithms": {"algorithm.name": {}, "algorithm.server": {}},
+    "partitions": {"data.partition": {}},
+    "drift_laws": {"drift.law": {}},
+    "joining_laws": {"joining.law": {}},
+    "presence_models": {"availability.model": {}},
+    "predictors": {"selection.predictor": {"selection.policy": "feddance"}},
+    "metrics": {"evaluation.metrics": {}},
+    "protocols": {"round.protocol": {}},
+    "channels": {"radio.channel": {}},
+    "topologies": {"topology.file": {}},
+    "recordings": {
+        "availability.file": {"availability.model": "table"},
+        "devices.profile": {},
+        "devices.links.file": {"radio.sharing": "own", "devices.links.after_end": "wrap"},
+    },
+    "models": {"learning.model": {}},
+    "datasets": {"data.dataset": {}},
+}
+"""The keys by which a config names what a list holds, and what else is set to be asked for the name."""
+
+
+@pytest.mark.parametrize("key", [key for keys in NAMED.values() for key in keys])
+def test_a_name_that_no_list_has_is_refused_with_its_key(tmp_path, key):
+    (set_beside,) = [keys[key] for keys in NAMED.values() if key in keys]
+    base = {"rounds": 2, "learning": {"model": "mlp"}, "data": {"dataset": "digits"}}
+    named = {key: {"nonesuch": {}} if key == "evaluation.metrics" else "nonesuch"}
+    with pytest.raises(edgesim.EdgesimError, match="nonesuch") as refused:
+        edgesim.run(base, tmp_path / "out", set_beside | named, quiet=True)
+    assert f"{key}: " in str(refused.value)
+    assert key in refused.value.fields
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_law_of_path_loss_that_is_unknown_is_refused_with_its_file_and_key(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text("name = 'own'\nsource = 'here'\n[path_loss]\nlaw = 'nonesuch'\n")
+    with pytest.raises(edgesim.EdgesimError) as refused:
+        edgesim.run({}, tmp_path / "out", {"radio.channel": str(file)}, quiet=True)
+    assert str(refused.value).startswith(f"{file}: path_loss.law: unknown law 'nonesuch'")
+
+
+def test_the_keys_of_all_lists_are_tried():
+    assert {*NAMED} == {names.__name__ for names in LISTS} - {"scenarios", "path_loss_laws"}
+    for names in LISTS:
+        told = re.findall(r"``([a-z_]+\.[a-z_.]+)``", names.__doc__)
+        assert {*told} <= {*NAMED.get(names.__name__, {})}, names.__name__
+
+
+def test_every_kind_of_plug_in_has_a_list():
+    assert {*KINDS} <= {names.__name__ for names in LISTS}
+
+
+def test_the_command_prints_them_all():
+    lines = CliRunner().invoke(app, ["list"]).output.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [names.__name__.replace("_", " ") for names in LISTS]
+    for line, names in zip(lines, LISTS, strict=True):
+        assert line.partition(": ")[2].split(", ")[: len(names())] == names()
+
+
+def test_dir_and_all_are_the_public_names():
+    assert dir(edgesim) == sorted(edgesim.__all__)
+    assert edgesim.__all__ == sorted(edgesim.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        edgesim.nothing  # noqa: B018
+
+
+def test_importing_takes_less_than_a_third_of_a_second_of_a_processor_and_no_torch():
+    code = "import sys, edgesim; dir(edgesim); print('torch' in sys.modules, 'pandas' in sys.modules)"
+    before = os.times()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    after = os.times()
+    assert done.stdout.split() == ["False", "False"]
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.3
+
+
+@pytest.mark.slow
+def test_lists_timing_only_runs_and_their_tables_need_no_torch(tmp_path):
+    code = """
+import sys, edgesim
+edgesim.policies(), edgesim.algorithms(), edgesim.datasets()
+config = {"rounds": 1, "data": {"dataset": "none"}, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}}
+edgesim.run(config, "out").rounds
+print("torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "False"
+
+
+COMMANDS = [
+    Path(edgesim.__file__).parent / "commands/cli.py",
+    *(Path(edgesim.__file__).parent / "terminal").glob("*_command.py"),
+]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+def test_commands_call_what_the_door_offers_through_the_door(path):
+    """What `edgesim` itself offers is taken from there; its error is the one thing that all modules raise."""
+    offered = {(f"edgesim.{module}", name) for module, names in edgesim._HOMES.items() for name in names}
+    tree = ast.parse(path.read_text())
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    found = {(node.module, name.name) for node in imported for name in node.names}
+    assert found & offered <= {("edgesim.base.errors", "EdgesimError"), ("edgesim.config", "RunConfig")}
+
+
+def test_the_page_of_the_interface_has_every_public_name():
+    page = (Path(__file__).parents[2] / "docs/api.md").read_text()
+    told = dict(re.findall(r"^::: (edgesim[\w.]*)\n(?:    options:\n      members: \[(.*)\]\n)?", page, re.MULTILINE))
+    for module, names in edgesim._HOMES.items():
+        members = told[f"edgesim.{module}"]
+        assert not members or {*names} <= {*members.split(", ")}

@@ -1,0 +1,197 @@
+"""`edgesim.run` and what it answers."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import tomli_w
+from edited_runs import forget_digests
+from matplotlib.figure import Figure
+
+import edgesim
+from edgesim.folder.records import read_config, write_whole
+
+
+@pytest.mark.parametrize("form", ["mapping", "text", "path", "config"])
+def test_a_config_may_be_a_mapping_a_file_or_a_checked_config(timing, form):
+    Path("mine.toml").write_text(tomli_w.dumps(timing))
+    given = {"mapping": timing, "text": "mine.toml", "path": Path("mine.toml"), "config": edgesim.parse(timing, "x")}
+    run = edgesim.run(given[form], "out", {"round.tmax_s": 0.75})
+    assert run.folder == Path("out")
+    assert run.status == "finished"
+    assert run.config["round"]["tmax_s"] == 0.75
+    # 3 rounds of one deadline each, since no round ends before its last upload has had all of it.
+    assert len(run.rounds) == 3
+    assert run.rounds["t_end_s"].iloc[-1] <= 3 * 0.75 + 1e-9
+
+
+def test_without_a_folder_a_file_gives_its_name_and_a_mapping_one_of_its_own(timing):
+    Path("mine.toml").write_text(tomli_w.dumps(timing))
+    assert edgesim.run("mine.toml").folder == Path("runs/mine")
+    first, again, other = (edgesim.run(timing, set={"seed": seed}).folder for seed in (0, 0, 1))
+    assert first == again != other
+    assert first.name.startswith("run-")
+
+
+def test_arrays_paths_and_numpy_numbers_may_stand_in_a_mapping(timing):
+    Path("data").mkdir()
+    timing["data"]["folder"] = Path("data")
+    timing["rounds"] = np.int64(2)
+    timing["round"]["tmax_s"] = np.float64(0.9)
+    assert len(edgesim.run(timing, "out").rounds) == 2
+
+
+def test_tables_are_what_lies_in_the_folder(timing):
+    run = edgesim.run(timing, "out")
+    for name in ("rounds", "activities", "updates", "devices", "metrics", "timing"):
+        pd.testing.assert_frame_equal(getattr(run, name), edgesim.read_table("out", name))
+
+
+def test_accuracy_is_that_of_the_last_test_and_seconds_those_of_the_first_that_is_good_enough(learning):
+    run = edgesim.run(learning, "out", {"evaluation.samples": 300})
+    tested = run.rounds["test_accuracy"].tolist()
+    assert run.accuracy == tested[-1]
+    good = max(tested)
+    assert run.seconds_to(good) == run.rounds["t_end_s"].tolist()[tested.index(good)]
+    (start,) = run.metrics.query("round == 0 and name == 'test_accuracy'")["value"]
+    assert 0 < start < good
+    assert run.seconds_to(start) == 0
+    assert run.seconds_to(1.0) == math.inf
+    with pytest.raises(edgesim.EdgesimError, match="above 0 and at most 1"):
+        run.seconds_to(80)
+
+
+def test_the_last_test_counts_for_accuracy_and_the_first_that_is_good_enough_for_seconds(learning):
+    """In a run that gets better and worse again."""
+    folder = forget_digests(edgesim.run(learning, "out").folder)
+    rounds = pd.read_parquet(folder / "rounds.parquet").assign(test_accuracy=[0.2, 0.6, 0.7, 0.5])
+    rounds.to_parquet(folder / "rounds.parquet")
+    run = edgesim.open("out")
+    assert run.accuracy == 0.5
+    assert run.seconds_to(0.55) == rounds["t_end_s"][1]
+    assert run.seconds_to(0.71) == math.inf
+
+
+def test_nothing_tested_is_no_accuracy(timing):
+    run = edgesim.run(timing, "out")
+    assert math.isnan(run.accuracy)
+    assert run.seconds_to(0.5) == math.inf
+
+
+@pytest.mark.slow
+def test_every_figure_can_be_had_by_its_name_and_is_saved_as_that(learning):
+    run = edgesim.run(learning, "out")
+    assert {"gantt", "accuracy_rounds", "energy", "partition"} <= {*run.figures}
+    for name in run.figures:
+        figure = run.plot(name)
+        assert isinstance(figure, Figure)
+        assert figure._repr_png_().startswith(b"\x89PNG")
+    assert {path.stem for path in run.draw()} == {*run.figures}
+    assert {path.parent for path in run.draw()} == {Path("out/plots")}
+
+
+def test_a_wrong_name_lists_the_figures_that_this_run_has(timing):
+    run = edgesim.run(timing, "out")
+    with pytest.raises(edgesim.EdgesimError) as refused:
+        run.plot("gannt")
+    assert str(refused.value) == (
+        f"out: has no figure 'gannt', did you mean 'gantt'? its figures are {', '.join(run.figures)}"
+    )
+    assert "accuracy_rounds" not in run.figures
+
+
+def test_the_gantt_chart_is_of_the_round_asked_for(timing):
+    run = edgesim.run(timing, "out")
+    assert "3" in run.plot("gantt", round=3).axes[0].get_title() + str(run.plot("gantt", round=3).get_suptitle())
+    with pytest.raises(edgesim.EdgesimError, match="round 9"):
+        run.plot("gantt", round=9)
+
+
+def test_a_run_shows_itself_as_text_and_in_notebooks(timing):
+    folder = Path("<b>bold</b>")
+    run = edgesim.run(timing, folder)
+    assert repr(run).startswith("Run(folder <b>bold</b>, status finished, rounds 3, simulated ")
+    assert "&lt;b&gt;bold&lt;/b&gt;" in run._repr_html_()
+    shutil.rmtree(folder)
+    assert "unreadable" in repr(run)
+
+
+def test_show_prints_what_the_command_prints(timing, capsys):
+    run = edgesim.run(timing, "out", quiet=True)
+    assert capsys.readouterr().out == ""
+    run.show()
+    assert "policy, seed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("config", "set", "said"),
+    [
+        ({"rounds": 2, "round": {"tmx": 1}}, None, "config: unknown key 'round.tmx', did you mean 'round.tmax_s'?"),
+        ({}, {"round.tmax_s": -1}, "set round.tmax_s=-1: round.tmax_s: input should be"),
+        ({}, {"rounds.count": 3}, "set rounds.count=3"),
+        ({}, "round.tmax_s=1", "set: expected a mapping such as"),
+        (None, None, "config: expected a mapping, the path of a TOML file or a RunConfig (got NoneType)"),
+        ("nowhere.toml", None, "nowhere.toml"),
+    ],
+)
+def test_bad_input_is_a_line_that_names_it(config, set, said):
+    with pytest.raises(edgesim.EdgesimError) as refused:
+        edgesim.run(config, "out", set)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not Path("out").exists()
+
+
+def test_a_finished_run_is_reused_and_run_again_on_demand(timing, capsys):
+    before = edgesim.run(timing, "out").rounds
+    capsys.readouterr()
+    edgesim.run(timing, "out")
+    assert "finished before, reused" in capsys.readouterr().out
+    pd.testing.assert_frame_equal(edgesim.run(timing, "out", fresh=True).rounds, before)
+    assert "run again from the start" in capsys.readouterr().out
+
+
+def test_open_reads_runs_of_an_older_schema(timing):
+    """Of schema 1: without ``task``, ``away_s`` and ``model_held``, with keys of edgesim 0.2."""
+    folder = forget_digests(edgesim.run(timing, "out").folder)
+    for name in ("activities", "updates", "rounds"):
+        table = pq.read_table(folder / f"{name}.parquet")
+        lacking = [column for column in ("task", "away_s", "model_held") if column in table.column_names]
+        pq.write_table(table.drop_columns(lacking).replace_schema_metadata({}), folder / f"{name}.parquet")
+    config = read_config(folder)
+    del config["algorithm"]
+    config["learning"]["aggregation"] = "average"
+    write_whole(folder / "config.toml", tomli_w.dumps(config))
+    facts = json.loads((folder / "run.json").read_text()) | {"schema_version": 1}
+    write_whole(folder / "run.json", json.dumps(facts))
+    run = edgesim.open("out")
+    assert isinstance(run, edgesim.Run)
+    assert run.activities["task"].isna().all()
+    assert len(run.rounds) == 3
+    run.show()
+    run.plot("gantt")
+
+
+def test_open_refuses_what_is_neither_a_run_nor_a_study():
+    Path("empty").mkdir()
+    with pytest.raises(edgesim.EdgesimError, match="empty: not a run folder"):
+        edgesim.open("empty")
+
+
+def test_an_edited_policy_counts_at_once_in_one_process(timing, monkeypatch):
+    """As in a notebook, where the module beside it is edited between two cells."""
+    monkeypatch.syspath_prepend(Path.cwd())
+    text = (Path(edgesim.__file__).parent / "templates/policy.py").read_text()
+    Path("edited_policy.py").write_text(text)
+    given = {"selection.policy": "edited_policy.LongestWait", "round.admission": "count", "round.count": 2}
+    first = edgesim.run(timing, "out", given).updates
+    Path("edited_policy.py").write_text(text + "\n\nraise RuntimeError('edited')\n")
+    with pytest.raises(edgesim.EdgesimError, match="RuntimeError: edited"):
+        edgesim.run(timing, "out", given)
+    Path("edited_policy.py").write_text(text + "\n# again\n")
+    pd.testing.assert_frame_equal(edgesim.run(timing, "out", given).updates, first)

@@ -1,0 +1,90 @@
+"""Signals to a Python script that runs studies and runs without the command line."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edgesim.base.processes import Stopped, asked_to_end, stopped_by
+from edgesim.folder import checkpoints
+from edgesim.studies.ledger import read_ledger
+
+SCRIPT = """
+import edgesim
+
+VALUES = {{
+    "rounds": 1000000,
+    "devices": {{"count": 5}},
+    "round": {{"payload_bits": 4e6, "tmax_s": 0.8}},
+    "learning": {{"training": "none"}},
+}}
+
+if __name__ == "__main__":
+    {call}
+"""
+CALLS = {
+    "study": 'edgesim.study(VALUES, seeds=2, out="study", jobs=1, quiet=True)',
+    "run": 'edgesim.run(VALUES, "study/s0", quiet=True)',
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+@pytest.mark.parametrize("kind", CALLS)
+def test_a_script_that_is_asked_to_end_saves_its_runs_and_ends_with_the_status_that_says_so(
+    kind: str, number: int, tmp_path: Path
+) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT.format(call=CALLS[kind]))
+    process = subprocess.Popen(
+        [sys.executable, "script.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    until_s = time.monotonic() + 120
+    stream = tmp_path / "study/s0/rounds.arrow"
+    while time.monotonic() < until_s and not (stream.is_file() and stream.stat().st_size > 10_000):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == (130 if number == signal.SIGINT else 75), said
+    assert [line.startswith("stopped; ") for line in said.splitlines()] == [True]
+    assert checkpoints.saved_round(tmp_path / "study/s0") > 0
+    if kind == "study":
+        assert {name: state.status for name, state in read_ledger(tmp_path / "study").items()} == {
+            "s0": "stopped",
+            "s1": "planned",
+        }
+
+
+@pytest.fixture
+def deaf() -> Iterator[None]:
+    """This process with the system's own handlers of SIGTERM, as any Python script has them."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_that_would_end_the_process_is_heard_and_its_handler_comes_back(deaf: None) -> None:
+    with pytest.raises(Stopped) as stopped, stopped_by("saved"):
+        signal.raise_signal(signal.SIGTERM)
+    assert (str(stopped.value), stopped.value.status, stopped.value.code) == ("saved", 75, 75)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    with pytest.raises(Stopped), asked_to_end() as asked:  # noqa: PT012 - what is asked is looked at within it
+        signal.raise_signal(signal.SIGTERM)
+        assert asked.came == signal.SIGTERM
+        raise Stopped("", asked.status)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_signal_that_the_process_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with stopped_by(""), asked_to_end() as asked:
+            signal.raise_signal(signal.SIGTERM)
+            assert asked.came is None
+    finally:
+        signal.signal(signal.SIGTERM, before)

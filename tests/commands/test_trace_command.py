@@ -1,0 +1,286 @@
+"""`edgesim trace` as typed, and runs on what it writes."""
+
+import json
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edgesim.commands.cli import app
+from edgesim.devices.profile import read_profile
+from edgesim.folder.records import read_config, read_run
+
+ROOT = Path(__file__).parents[2]
+LOG = """2020-01-29 00:00:00\tscreen_off
+2020-01-29 00:00:00\tbattery_charged_on
+2020-01-29 00:01:00\twifi
+2020-01-29 18:00:00\tbattery_charged_off"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.json").write_text(json.dumps({str(k): {"messages": LOG} for k in range(3)}))
+    capacity = {k: {"computation": 10.0 + k, "communication": 1000.0} for k in range(1, 4)}
+    (tmp_path / "client_device_capacity").write_bytes(pickle.dumps(capacity))
+    (tmp_path / "up").write_text("7\n7\n9\n31\n")
+    return tmp_path
+
+
+def edgesim(*arguments) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def refused(*arguments) -> str:
+    status, output = edgesim(*arguments)
+    assert status == 2
+    (line,) = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert "Traceback" not in output
+    return line
+
+
+@pytest.mark.usefixtures("figures_as_text")
+def test_counts_online_are_of_the_devices_still_recorded(folder):
+    """Recordings of 10, 20 and 40 s: two of three there at first, none of two from 10 s on, one of one at the end."""
+    (folder / "apart.csv").write_text("device,start_s,end_s,length_s\n0,0,10,10\n1,0,8,20\n2,30,40,40\n")
+    status, output = edgesim("trace", "show", "apart.csv", "--out", "figures")
+    assert status == 0
+    # 28 s of 70 device-seconds, both over 40 s.
+    assert re.search(r"least, mean, most\W+0 of 2, 0\.7 of 1\.8, 2 of 3", output)
+    assert "40.00%" in output
+
+
+def test_availability_is_converted_shown_and_run(folder):
+    status, output = edgesim("trace", "convert", "log.json", "phones.parquet")
+    assert status == 0
+    assert "3 devices, 3 periods, 1.00 days; online 74.93% of the time, not observed 25.1%" in output
+    assert '[availability]\nmodel = "table"\nfile = "phones.parquet"\nafter_end = "wrap"' in output
+    status, output = edgesim("trace", "show", "phones.parquet", "--out", "figures")
+    assert status == 0
+    assert "25.1%" in output
+    assert re.search(r"online of those recorded: least, mean, most\W+0 of 3, 2\.2 of 3\.0, 3 of 3", output)
+    assert (folder / "figures/anatomy.png").stat().st_size > 10_000
+    (folder / "run.toml").write_text(
+        "rounds = 3\n[devices]\ncount = 3\n[data]\ndataset = 'none'\n[learning]\ntraining = 'none'\n[round]\n"
+        "payload_bits = 1e5\n[availability]\nmodel = 'table'\nfile = 'phones.parquet'\n"
+    )
+    status, output = edgesim("run", "run.toml")
+    assert status == 0
+    assert "not observed 25.1% of the time (counted as absent)" in output
+    assert read_run(folder / "runs/run")["unobserved_share"] == pytest.approx(1 - 64_740 / 86_400)
+    kept = read_config(folder / "runs/run")["availability"]
+    assert kept == {
+        "model": "table",
+        "file": "phones.parquet",
+        "after_end": "raise",
+        "interruption": "abort",
+        "order": "given",
+    }
+    # The config that a run keeps reproduces it.
+    assert "reused" in edgesim("run", "runs/run/config.toml", "--out", "runs/run")[1]
+
+
+@pytest.mark.usefixtures("figures_as_text")
+def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
+    edgesim("trace", "convert", "log.json", "a.parquet", "--require", "wifi, idle")
+    status, output = edgesim("trace", "convert", "log.json", "b.parquet", "--unobserved", "present")
+    assert status == 0
+    assert "online 100.00% of the time, not observed 25.1% (counts as present)" in output
+    output = edgesim("trace", "show", "b.parquet", "--out", "figures")[1]
+    assert re.search(r"online, of all time\W+100\.00%", output)
+    assert re.search(r"online, of observed time\W+100\.00%", output)
+    assert "expected some of idle, charging, wifi (got asleep)" in refused(
+        "trace", "convert", "log.json", "c.parquet", "--require", "asleep"
+    )
+    assert "--unobserved: expected absent or present" in refused(
+        "trace", "convert", "log.json", "c.parquet", "--unobserved", "maybe"
+    )
+    assert "--length-s: is for the formats intervals, on-off" in refused(
+        "trace", "convert", "log.json", "c.parquet", "--length-s", "5"
+    )
+    assert not (folder / "c.parquet").exists()
+
+
+@pytest.mark.usefixtures("figures_as_text")
+def test_lengths_and_what_was_observed_are_given_to_convert_and_to_show(folder):
+    (folder / "there.csv").write_text("device,start_s,end_s\n0,0,500\n1,100,300\n")
+    (folder / "seen.csv").write_text("device,start_s,end_s\n0,0,1000\n1,0,1000\n")
+    (folder / "lengths.csv").write_text("device,length_s\n0,1000\n1,2000\n")
+    options = ["--lengths", "lengths.csv", "--observed", "seen.csv"]
+    # 700 of 3,000 s there; the second 1,000 s of one device nobody saw.
+    output = edgesim("trace", "convert", "there.csv", "out.parquet", *options)[1]
+    assert "online 23.33% of the time, not observed 33.3% (counts as absent)" in output
+    for shown in (["out.parquet"], ["there.csv", *options]):
+        status, output = edgesim("trace", "show", *shown, "--out", "figures")
+        assert status == 0
+        assert re.search(r"online, of all time\W+23\.33%", output)
+        assert re.search(r"online, of observed time\W+35\.00%", output)
+    output = edgesim("trace", "show", "there.csv", *options, "--unobserved", "present", "--out", "figures")[1]
+    assert re.search(r"online, of all time\W+56\.67%", output)
+
+
+def test_speeds_are_converted_shown_and_run(folder):
+    status, output = edgesim("trace", "convert", "client_device_capacity", "speed.parquet")
+    assert status == 0
+    assert "3 devices, median 36 ms a sample" in output
+    status, output = edgesim("trace", "show", "speed.parquet")
+    assert status == 0
+    assert (folder / "runs/trace-speed/profile.svg").exists()
+    (folder / "run.toml").write_text(
+        "rounds = 2\n[devices]\ncount = 3\nprofile = 'speed.parquet'\n[data]\ndataset = 'none'\n[learning]\n"
+        "training = 'none'\n[round]\ntmax_s = 9.0\npayload_bits = 1e5\n"
+    )
+    assert edgesim("run", "run.toml")[0] == 0
+    line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
+    assert "speed.parquet: is a profile of 3 devices, but devices.count is 4" in line
+    assert not (folder / "other").exists()
+
+
+def test_links_are_converted_with_the_keys_of_their_environment(folder):
+    status, output = edgesim("trace", "convert", "up", "up.parquet")
+    assert status == 0
+    keys = output[output.index("[capacity]") :]
+    (folder / "up.toml").write_text(f'name = "up"\nsource = "made up"\n{keys}')
+    from edgesim.radio.environment import load_environment
+
+    # The keys hold wherever the environment file lies.
+    (folder / "elsewhere").mkdir()
+    (folder / "up.toml").rename(folder / "elsewhere/up.toml")
+    assert load_environment("elsewhere/up.toml").capacity.bits_between(0, 0.0, 0.031) == pytest.approx(48_000.0)
+    status, output = edgesim("trace", "show", "up.parquet")
+    assert status == 0
+    assert (folder / "runs/trace-up/capacity.png").exists()
+
+
+def test_several_recordings_become_links_that_a_run_sends_over(folder):
+    (folder / "down").write_text("1\n2\n")
+    status, output = edgesim("trace", "convert", "up", "down", "up", "links.parquet")
+    assert status == 0
+    assert "links of 3 devices, 14 rows" in output
+    keys = output[output.index("[devices.links]") :]
+    status, output = edgesim("trace", "show", "links.parquet")
+    assert status == 0
+    assert "links of 3 devices" in output
+    assert (folder / "runs/trace-links/links.png").stat().st_size > 10_000
+    (folder / "run.toml").write_text(
+        "rounds = 2\n[devices]\ncount = 3\n[radio]\nsharing = 'own'\n[data]\ndataset = 'none'\n[learning]\n"
+        f"training = 'none'\n[round]\ntmax_s = 9.0\npayload_bits = 1e6\n{keys}"
+    )
+    assert edgesim("run", "run.toml")[0] == 0
+    line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
+    assert "links.parquet: is a recording of 3 links, but devices.count is 4" in line
+    assert "--observed, --require, --median-s, --phones and --model-map" in refused(
+        "trace", "convert", "up", "down", "x.parquet", "--require", "wifi"
+    )
+
+
+def test_the_converter_says_how_many_periods_reach_beyond_finish_time(folder):
+    phones = {
+        1: {"active": [0, 50, 120], "inactive": [10, 110, 130], "finish_time": 100},
+        2: {"active": [0], "inactive": [100], "finish_time": 100},
+    }
+    (folder / "behaviour").write_bytes(pickle.dumps(phones))
+    status, output = edgesim("trace", "convert", "behaviour", "phones.parquet")
+    assert status == 0
+    assert "2 periods cut at finish_time" in output
+
+
+@pytest.mark.usefixtures("figures_as_text")
+def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
+    models = ["P20", "P20", "SM-A", None, "SM-B"]
+    log = {str(2 * k): {"model": model, "messages": LOG} for k, model in enumerate(models)}
+    (folder / "log.json").write_text(json.dumps(log))
+    status, output = edgesim("trace", "convert", "log.json", "phones.parquet")
+    assert status == 0
+    told = "3 models, most often P20 (2), SM-A (1), SM-B (1); unknown for 1"
+    assert told in output
+    assert told in edgesim("trace", "show", "phones.parquet")[1]
+    assert told in edgesim("trace", "show", "log.json")[1]
+    (folder / "scores.csv").write_text("model,ai_score\nHuawei P20,2000\nGalaxy A,1000\n")
+    (folder / "map.csv").write_text("android_model,benchmark_model\nP20,Huawei P20\nSM-A,Galaxy A\nSM-B,\n")
+    by_model = ["--phones", "phones.parquet", "--model-map", "map.csv"]
+    status, output = edgesim("trace", "convert", "scores.csv", "speed.parquet", *by_model)
+    assert status == 0
+    guessed = "2 have models without a score and get the median score of the others"
+    assert told in output
+    assert guessed in output
+    assert guessed in edgesim("trace", "show", "speed.parquet")[1]
+    # The list's median is 1500 and takes 50 ms; the median of the phones' own three scores is 2000.
+    found = read_profile(folder / "speed.parquet")
+    assert found.s_per_sample == pytest.approx([0.0375, 0.0375, 0.075, 0.0375, 0.0375])
+    assert found.keys.tolist() == ["0", "2", "4", "6", "8"]
+    assert "--phones: expected a recording with the models of its phones (got up)" in refused(
+        "trace", "convert", "scores.csv", "x.parquet", "--phones", "up", "--model-map", "map.csv"
+    )
+
+
+def test_the_shipped_week_is_found_by_name_and_listed(folder):
+    status, output = edgesim("trace", "show", "sample-week")
+    assert status == 0
+    assert "21,352" in output
+    output = edgesim("list")[1]
+    assert "sample-week" in output
+    assert "round_robin" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["show", "nowhere"], ["traces: no file 'nowhere'", "sample-week"]),
+        (["show", "notes.txt"], ["notes.txt: the format cannot be detected"]),
+        (["show", "cut.parquet"], ["cut.parquet: not a readable parquet file"]),
+        (["convert", "cut.json", "x.parquet"], ["cut.json: not a readable JSON file"]),
+        (["convert", "log.json", "on.csv", "x.parquet"], ["log.json: expected a recording of capacity"]),
+        (["convert", "up", "x.parquet", "--links", "*-up"], ["--links *-up: no trace of up has such a name"]),
+        (["convert", "log.json", "x.csv"], ["x.csv: expected a name that ends in .parquet"]),
+        (["convert", "log.json", "x.parquet", "--format", "flush"], ["unknown format 'flush'"]),
+        (["convert", "on.csv", "x.parquet", "--length-s", "inf"], ["length_s: expected seconds above 0", "(got inf)"]),
+        (["convert", "on.csv", "x.parquet", "--length-s", "nan"], ["length_s: expected seconds above 0", "(got nan)"]),
+        (["convert", "on.csv", "x.parquet", "--length-s=-1"], ["length_s: expected seconds above 0", "(got -1)"]),
+        (["show", "on.csv", "--median-s", "nan"], ["--median-s: is for the formats ai-benchmark"]),
+        (
+            ["convert", "log.json", "x.parquet", "--lengths", "up"],
+            ["--lengths: is for the formats intervals, on-off, but log.json"],
+        ),
+        (["show", "up", "--observed", "on.csv"], ["--observed: is for recordings of availability, which up is not"]),
+        (["show", "on.csv", "--length-s", "inf"], ["length_s: expected seconds above 0", "(got inf)"]),
+        (["fetch", "flash"], ["unknown recording 'flash'; known: fedscale-behaviour"]),
+    ],
+)
+def test_bad_input_is_one_line_without_a_traceback(folder, arguments, words):
+    (folder / "notes.txt").write_text("hello\n")
+    (folder / "on.csv").write_text("0,on,3\n")
+    whole = (ROOT / "traces/sample-week.parquet").read_bytes()
+    (folder / "cut.parquet").write_bytes(whole[:5000])
+    (folder / "cut.json").write_text('{"0": {"mess')
+    line = refused("trace", *arguments)
+    for word in words:
+        assert word in line
+    assert not (folder / "x.parquet").exists()
+
+
+@pytest.mark.parametrize("command", [[], ["convert"], ["show"], ["fetch"]])
+def test_help_is_everywhere(command):
+    status, output = edgesim("trace", *command, "--help")
+    assert status == 0
+    assert "Usage" in output
+
+
+@pytest.mark.slow
+def test_the_scenario_draws_any_traces_side_by_side(folder, drawing_scenario):
+    edgesim("trace", "convert", "log.json", "phones.parquet")
+    for arguments in (
+        ["--devices", "300", "--out", "a"],
+        ["phones.parquet", "sample-week", "--no-published", "--out", "b"],
+    ):
+        done = drawing_scenario("trace_anatomy.py", *arguments)
+        assert done.exit_code == 0, done.stderr
+        assert (folder / arguments[-1] / "trace_anatomy.png").stat().st_size > 10_000
+    assert "sample-week" in done.stdout
+    done = drawing_scenario("trace_anatomy.py", "up")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "up: is no availability recording" in done.stderr
