@@ -45,7 +45,7 @@ RUN_FILES = """
 import sys, traceback
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from edgesim.commands.entry import main
+from edgesim.__main__ import main
 out, *files = sys.argv[1:]
 failed = 0
 for file in files:

@@ -30,7 +30,9 @@ def write(out):
 def main():
     write(sys.argv[4])
 """
-SCENARIO = "import sys\nfrom edgesim.commands.entry import write\nassert sys.argv[1:] == ['--quick', '--out', 'out']\nwrite('out')\n"
+SCENARIO = (
+    "import sys\nfrom edgesim.__main__ import write\nassert sys.argv[1:] == ['--quick', '--out', 'out']\nwrite('out')\n"
+)
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def repository(tmp_path):
     """Starts git, or the comparison, in a repository whose package writes a table of two rows."""
     for path, text in (
         ("edgesim/__init__.py", ""),
-        ("edgesim/commands/entry.py", ENTRY),
+        ("edgesim/__main__.py", ENTRY),
         ("scenarios/one.py", SCENARIO),
         ("tests/compared/two.toml", ""),
     ):
@@ -65,7 +67,7 @@ def edit(path, old, new):
 @pytest.mark.slow
 def test_a_change_of_the_last_bit_is_told_with_its_place_and_both_values(repository):
     folder, commit, compare = repository
-    edit(folder / "edgesim/commands/entry.py", "0.1]", f"{math.nextafter(0.1, 1)!r}]")
+    edit(folder / "edgesim/__main__.py", "0.1]", f"{math.nextafter(0.1, 1)!r}]")
     commit()
     same = compare("HEAD", "HEAD")
     assert same.returncode == 0, same.stderr
@@ -80,8 +82,8 @@ def test_a_change_of_the_last_bit_is_told_with_its_place_and_both_values(reposit
 @pytest.mark.slow
 def test_the_working_tree_runs_its_own_scripts_and_only_columns_that_are_listed_may_be_new(repository):
     folder, _, compare = repository
-    edit(folder / "edgesim/commands/entry.py", "def main", "def unused(): pass\ndef main")
-    edit(folder / "edgesim/commands/entry.py", "0.1]}", '0.1], "bits": [3, 4]}')
+    edit(folder / "edgesim/__main__.py", "def main", "def unused(): pass\ndef main")
+    edit(folder / "edgesim/__main__.py", "0.1]}", '0.1], "bits": [3, 4]}')
     (folder / "scenarios/added.py").write_text("raise SystemExit('never')")
     told = compare("HEAD", "--keep", "kept")
     assert told.returncode == 1
@@ -102,7 +104,7 @@ def test_the_working_tree_runs_its_own_scripts_and_only_columns_that_are_listed_
 def test_what_fails_or_is_not_there_any_more_is_a_difference(repository):
     folder, _, compare = repository
     (folder / "scenarios/one.py").rename(folder / "scenarios/other.py")
-    edit(folder / "edgesim/commands/entry.py", "    write(sys", "    print('too bad')\n    sys.exit(3)\n    write(sys")
+    edit(folder / "edgesim/__main__.py", "    write(sys", "    print('too bad')\n    sys.exit(3)\n    write(sys")
     told = compare("HEAD")
     assert told.returncode == 1
     lines = dict(line.split(None, 1) for line in told.stdout.splitlines())

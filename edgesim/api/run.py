@@ -16,10 +16,11 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.screen.console import PlainConsole
-from edgesim.screen.progress import bar, describe, expected_rounds, rounds_done
+from edgesim.screen.progress import bar
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import forking, named_code
 from edgesim.simulation.migration import migrated
+from edgesim.simulation.run_progress import describe, expected_rounds, rounds_done
 from edgesim.tables.show import print_run
 
 if TYPE_CHECKING:

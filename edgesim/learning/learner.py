@@ -46,18 +46,24 @@ from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
 from edgesim.learning.workbench import TorchWorkbench
-from edgesim.simulation.named_code import own_files
 from edgesim.streams import Streams
 
 _BEST_MODEL_SAMPLES = 2000
 
 
-def make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int = 1) -> "TorchLearner":
+def make_learner(
+    config: RunConfig,
+    federation: Federation,
+    streams: Streams,
+    cores: int = 1,
+    own_files: Callable[[], Mapping[str, Path]] = dict,
+) -> "TorchLearner":
     """The learner of a resolved config, on so many processor cores.
 
+    ``own_files()`` are the files of the user's own modules by name, for a back end on machines that lack them.
     Raises `EdgesimError` for a model that does not fit the images.
     """
-    return TorchLearner(config, federation, streams, cores)
+    return TorchLearner(config, federation, streams, cores, own_files)
 
 
 class TorchLearner:
@@ -69,7 +75,14 @@ class TorchLearner:
         "_last_change",
     )  # fmt: skip
 
-    def __init__(self, config: RunConfig, federation: Federation, streams: Streams, cores: int) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        federation: Federation,
+        streams: Streams,
+        cores: int,
+        own_files: Callable[[], Mapping[str, Path]],
+    ) -> None:
         dataset = federation.dataset
         assert dataset is not None, "the config refuses real training without a dataset"
         self.config = config
@@ -112,7 +125,7 @@ class TorchLearner:
             frames = len(federation.frames) - 1
             self.memory = server_memory(config, algorithm, self.accounts.rule, frames, self.model, self.data)
             self.back_end, self._notice = make_back_end(
-                learning, self.model, self.data, build, cores, algorithm, partial(own_files, config)
+                learning, self.model, self.data, build, cores, algorithm, own_files
             )
         privacy = config.privacy
         self.guard = Guard(privacy, streams, self.model.trainable) if privacy.mechanism != "none" else None

@@ -451,7 +451,7 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
     with processes.uninterrupted():
         from edgesim.learning.learner import make_learner
 
-    return make_learner(config, federation, streams, cores)
+    return make_learner(config, federation, streams, cores, partial(named_code.own_files, config))
 
 
 def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:

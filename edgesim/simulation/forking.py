@@ -51,7 +51,7 @@ def prepare(
     on_note: Callable[[str, str], None],
     replay: Callable[[RunConfig, Path, int], None],
 ) -> RunConfig:
-    """Write a folder from which `edgesim.simulation.composition.run` goes on behind a round of a run; returns its complete config.
+    """Write a folder from which a run goes on behind a round of another one; returns its complete config.
 
     ``changes`` of its config stand by the ``section.key=value`` that errors call them. Where the run has no checkpoint
     of that round, ``replay(config, folder, round)`` plays its past again into a folder, behind the nearest checkpoint

@@ -11,8 +11,9 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Taken
 from edgesim.config import RunConfig
 from edgesim.folder.checkpoints import saved_round
-from edgesim.screen.progress import Listener, Message
+from edgesim.screen.progress import Message
 from edgesim.simulation import composition as simulation
+from edgesim.simulation.run_progress import Listener
 from edgesim.studies.ledger import state_without_lease, told_of
 
 

@@ -20,10 +20,11 @@ from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupt
 from edgesim.commands.arguments import names_arguments
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.screen.console import PlainConsole
-from edgesim.screen.progress import Display, expected_rounds
+from edgesim.screen.progress import Display
 from edgesim.selection import resolve_options
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.feasibility import check_files
+from edgesim.simulation.run_progress import expected_rounds
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending, Executor
 from edgesim.studies.ledger import state_of, told_of

@@ -10,8 +10,8 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.server import Progress
 from edgesim.folder.records import read_config, read_run, read_table
-from edgesim.screen.progress import expected_rounds, rounds_done
 from edgesim.simulation.migration import migrated
+from edgesim.simulation.run_progress import expected_rounds, rounds_done
 from edgesim.studies.ledger import State, state_of
 
 ENDED = frozenset({"finished", "pruned", "failed", "damaged"})

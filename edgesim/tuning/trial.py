@@ -12,8 +12,9 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Taken, leased
 from edgesim.folder.checkpoints import saved_round
 from edgesim.folder.records import note_pruned, read_run
-from edgesim.screen.progress import Display, expected_rounds
+from edgesim.screen.progress import Display
 from edgesim.simulation import composition as simulation
+from edgesim.simulation.run_progress import expected_rounds
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending
 from edgesim.studies.ledger import state_of

@@ -292,7 +292,8 @@ def test_a_report_as_typed_loads_nothing_that_simulates_or_draws_figures(any_run
         "import sys; from edgesim.commands.entry import main\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code, end.code\n"
-        "print(sorted(sys.modules.keys() & {'edgesim.simulation.composition', 'matplotlib', 'networkx', 'scipy.stats', 'torch'}))"
+        "heavy = {'edgesim.simulation.composition', 'matplotlib', 'networkx', 'scipy.stats', 'torch'}\n"
+        "print(sorted(sys.modules.keys() & heavy))"
     )
     command = [sys.executable, "-c", script, "report", str(any_run), "--out", str(tmp_path / "page.html")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
