@@ -2,8 +2,8 @@
 
 Modules are found as Python finds them, but none is run. Import statements count wherever they stand, inside functions
 too; imports by a computed name, and files that a module reads, are not seen. Modules of Python do not count;
-`edgesim.simulation.packages` hashes installed packages. Of edgesim only the parts that a config names count (`_PARTS`): its
-version stands for the rest.
+`edgesim.simulation.packages` hashes installed packages. Of edgesim only the parts that a config names count
+(`_PARTS`): its version stands for the rest.
 """
 
 import ast

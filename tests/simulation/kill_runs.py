@@ -1,4 +1,4 @@
-"""Runs that are killed at random instants and gone on with: ``python tests/simulation/kill_runs.py FOLDER --kills 200``.
+"""Kills runs at random instants and resumes them: ``python tests/simulation/kill_runs.py FOLDER --kills 200``.
 
 Each run trains, with uploads on the air at its checkpoints, which are written after every round. A process of its own
 that is forked from this one, which has only loaded the libraries, plays it until SIGKILL comes; the next one goes on.
