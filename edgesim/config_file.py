@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
 from edgesim.base.text_file import parse_toml, read_toml
 from edgesim.base.validation import MIGRATE, first_error
-from edgesim.commands.arguments import names_arguments
 from edgesim.config import RunConfig
 from edgesim.simulation.migration import RENAMED
 

@@ -9,9 +9,9 @@ import tomli_w
 
 from edgesim.api.configs import Config, Overrides, configured, folder_for
 from edgesim.api.run import tell_user_code
+from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import plug_ins_named
-from edgesim.commands.arguments import names_arguments
 from edgesim.config import RunConfig
 from edgesim.devices.battery import make_batteries
 from edgesim.engine.check_in import next_time_with

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from edgesim.analysis.runs import runs_of
 from edgesim.api.configs import paths_of
-from edgesim.commands.arguments import names_arguments
+from edgesim.base.argument_names import names_arguments
 from edgesim.screen.console import PlainConsole
 
 

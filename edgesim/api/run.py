@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from edgesim.analysis import runs as analysed
 from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
 from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
+from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
 from edgesim.base.plain_text import printable
 from edgesim.base.registry import did_you_mean
-from edgesim.commands.arguments import names_arguments
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table

@@ -13,8 +13,8 @@ from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
 from edgesim.api.run import Run, as_html, as_line, made
+from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.arguments import names_arguments
 from edgesim.screen.console import PlainConsole
 from edgesim.studies import running
 from edgesim.studies.executor import Executor

@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import NoReturn, ParamSpec, TypeVar
 
+from edgesim.base.argument_names import options_named
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
 from edgesim.base.plain_text import printable
@@ -17,18 +17,6 @@ from edgesim.base.processes import Stopped, sigterm_interrupts
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_OPTIONS_NAMED = ContextVar("options_named", default=False)
-
-
-@contextmanager
-def options_named() -> Iterator[bool]:
-    """Within it errors may name options of a command; answers whether it is the outermost one."""
-    is_outermost, token = not _OPTIONS_NAMED.get(), _OPTIONS_NAMED.set(True)
-    try:
-        yield is_outermost
-    finally:
-        _OPTIONS_NAMED.reset(token)
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from edgesim.analysis.runs import KNOB_NAMES
+from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError, ForeignOption
-from edgesim.commands.arguments import names_arguments
 from edgesim.config import RunConfig
 from edgesim.config_file import parse_with, set_key, set_value
 from edgesim.simulation import composition as simulation

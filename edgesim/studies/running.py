@@ -14,10 +14,10 @@ from rich.console import Console
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import PLAN, check_name, is_study
 from edgesim.analysis.summary import write_summary
+from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError, NoRunFinished
 from edgesim.base.paths import refuse_link, system_errors
 from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted
-from edgesim.commands.arguments import names_arguments
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.progress import Display

@@ -8,10 +8,10 @@ from edgesim.analysis.runs import is_study
 from edgesim.analysis.summary import write_summary
 from edgesim.api.configs import Config, Overrides, folder_for
 from edgesim.api.run import tell_user_code
+from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import system_errors
 from edgesim.base.processes import INTERRUPTED, Stopped, cores, stopped_by
-from edgesim.commands.arguments import names_arguments
 from edgesim.screen.console import PlainConsole
 from edgesim.simulation.feasibility import check_files
 from edgesim.studies.plan import Study

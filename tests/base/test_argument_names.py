@@ -5,8 +5,8 @@ import re
 import pytest
 
 import edgesim
+from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.arguments import names_arguments
 from edgesim.screen.plain import plain_errors
 
 TIMING = {"rounds": 1, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e5}}

@@ -4,12 +4,13 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import Stopped
-from edgesim.screen.plain import options_named
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -19,6 +20,18 @@ _COMMAND_OR_OPTION = re.compile(r"edgesim [^;)`]*|(?<![^\s(`'])--([a-z][a-z-]*)"
 _OTHER_NAMES = {"knob": "knobs", "objective": "objectives", "set": "overrides"}
 _OF_EXECUTORS = ("address",)
 """Arguments of what is given as ``executor``."""
+
+_OPTIONS_NAMED = ContextVar("options_named", default=False)
+
+
+@contextmanager
+def options_named() -> Iterator[bool]:
+    """Within it errors may name options of a command; answers whether it is the outermost one."""
+    is_outermost, token = not _OPTIONS_NAMED.get(), _OPTIONS_NAMED.set(True)
+    try:
+        yield is_outermost
+    finally:
+        _OPTIONS_NAMED.reset(token)
 
 
 def names_arguments(function: Callable[P, R]) -> Callable[P, R]:
