@@ -1,11 +1,10 @@
 """Small run folders and studies with numbers worked by hand."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from edited_runs import forget_digests
+from edited_runs import forget_digests, write_plan
 
 from edgesim.folder.records import RunWriter
 
@@ -82,9 +81,7 @@ def write_study(
             further = {"config": configs[i] if configs else None, "classes": classes[i] if classes else ()}
             write_run(folder / f"run{i}", accuracies, start=start, seed=seed, **further)
         plan.append({"folder": f"run{i}", "knobs": knobs, "seed": seed, "status": status})
-    study = {"name": "by hand", "target": target, "reference": "random", "runs": plan}
-    (folder / "study.json").write_text(json.dumps(study))
-    return folder
+    return write_plan(folder, "by hand", plan, target)
 
 
 @pytest.fixture(scope="session")
