@@ -91,7 +91,9 @@ def compare(
         named["common_past_rounds"] = past
     variances, notes, place = {}, _left_out(runs, paired) + _forks(runs), " and ".join(within)
     if any(name in IN_SECONDS for name in metrics):
-        notes += unequal_time(runs)
+        # Places with other times than these are not held against them.
+        sides = [[run for pair in pairing.runs for run in pair] for pairing in paired]
+        notes += unequal_time([run for both in sides if unequal_time(both) for run in both])
     for name in metrics:
         values = pd.DataFrame(
             {by: value_text(run.knobs.get(by)), place: _place(run, within), "value": of[run.folder].get(name, np.nan)}

@@ -1,26 +1,51 @@
 """Whether runs that are compared by seconds had equal time."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from edgesim.analysis.metrics import simulated_s
 from edgesim.analysis.runs import Run
 
+_REMEDY = "One that ends before it reaches the target may still be the sooner; give all runs the same stop_at_s."
+
+
+class _Time(NamedTuple):
+    """The time that a config gives a run."""
+
+    stop_at_s: float | None
+    tmax_s: float | None
+    """The deadline, which sets the time of a run that its rounds have ended; None for others."""
+
+    def __str__(self) -> str:
+        return f"stop_at_s = {self.stop_at_s:g}" if self.tmax_s is None else f"a Tmax of {self.tmax_s:g} s"
+
 
 def unequal_time(runs: Sequence[Run]) -> list[str]:
-    """A note where runs of fixed rounds have different deadlines, and so end at different seconds; empty otherwise.
+    """A note where runs have different ``stop_at_s``, or ended by their rounds at different deadlines; else empty.
 
-    A run with a short deadline may end before it reaches a target that it would reach first.
+    A run with a short deadline may make its last round before it reaches a target that it would reach first, and so may
+    one that is stopped early.
     """
-    ends_s: dict[float, float] = {}
+    by_rounds = any(_made_all_rounds(run) for run in runs)
+    ends_s: dict[_Time, float] = {}
     for run in runs:
-        if "stop_at_s" not in run.config:
-            tmax_s = float(run.config["round"]["tmax_s"])
-            ends_s[tmax_s] = max(ends_s.get(tmax_s, 0.0), simulated_s(run.rounds))
+        time = _Time(run.config.get("stop_at_s"), run.tmax_s if by_rounds else None)
+        ends_s[time] = max(ends_s.get(time, 0.0), simulated_s(run.rounds))
     if len(ends_s) < 2:
         return []
-    short, long = min(ends_s), max(ends_s)
+    short, long = (find(ends_s, key=ends_s.__getitem__) for find in (min, max))
+    what = "over different deadlines at fixed rounds" if by_rounds else "over different times"
     return [
-        f"Seconds are compared over different deadlines at fixed rounds: runs with a Tmax of {short:g} s end by "
-        f"{ends_s[short]:.4g} s, those with {long:g} s by {ends_s[long]:.4g} s. One that ends before it reaches the "
-        "target may still be the sooner; give all runs the same stop_at_s."
+        f"Seconds are compared {what}: runs with {short} end by {ends_s[short]:.4g} s, those with {long} by "
+        f"{ends_s[long]:.4g} s. {_REMEDY}"
     ]
+
+
+def _made_all_rounds(run: Run) -> bool:
+    """Whether its rounds, not ``stop_at_s`` or an accuracy, have ended a run."""
+    rounds = run.config.get("rounds")
+    if rounds is None:
+        return "stop_at_s" not in run.config
+    return int(run.rounds["round"].max()) >= int(np.sum(rounds))

@@ -120,9 +120,45 @@ def test_seconds_over_different_deadlines_at_fixed_rounds_are_noted(tmp_path, st
     configs = [{"round": {"tmax_s": knobs["tmax_s"]}} for knobs, *_ in runs]
     folder = study_writer(tmp_path / "fixed", runs, configs=configs)
     text = " ".join(shown(folder).split())
-    assert "runs with a Tmax of 1 s end by 16 s, those with 2 s by 24 s" in text
+    assert "runs with a Tmax of 1 s end by 16 s, those with a Tmax of 2 s by 24 s" in text
     (note,) = [note for note in compare([folder], ["seconds_to_target"], "tmax_s").notes if "deadlines" in note]
     assert "give all runs the same stop_at_s" in note
     assert not [note for note in compare([folder], ["rounds_to_target"], "tmax_s").notes if "deadlines" in note]
     configs = [config | {"stop_at_s": 20.0} for config in configs]
     assert "different deadlines" not in shown(study_writer(tmp_path / "timed", runs, configs=configs))
+
+
+def timed_study(folder, study_writer, times, policies=("random",)):
+    """Runs at deadlines, with further keys, that make all of their rounds at 2 s each."""
+    runs = [
+        ({"policy": policy, "tmax_s": tmax_s}, seed, "finished", path(6, rounds))
+        for tmax_s, rounds, _ in times
+        for policy in policies
+        for seed in (0, 1)
+    ]
+    configs = [{"round": {"tmax_s": tmax_s}, **more} for tmax_s, _, more in times for _ in range(2 * len(policies))]
+    return study_writer(folder, runs, configs=configs)
+
+
+def test_runs_that_their_rounds_end_before_stop_at_s_had_unequal_time(tmp_path, study_writer):
+    times = [(0.3, 8, {"rounds": 8, "stop_at_s": 50.0}), (1.2, 12, {"rounds": 12, "stop_at_s": 50.0})]
+    (note,) = compare([timed_study(tmp_path / "s", study_writer, times)], ["seconds_to_target"], "tmax_s").notes[:1]
+    assert "over different deadlines at fixed rounds: runs with a Tmax of 0.3 s end by 16 s" in note
+    stopped = [(tmax_s, rounds, more | {"rounds": 10_000}) for tmax_s, rounds, more in times]
+    folder = timed_study(tmp_path / "stopped", study_writer, stopped)
+    assert "Seconds" not in " ".join(compare([folder], ["seconds_to_target"], "tmax_s").notes)
+
+
+def test_runs_with_another_stop_at_s_had_unequal_time(tmp_path, study_writer):
+    times = [(1.0, 8, {"stop_at_s": 16.0}), (1.2, 12, {"stop_at_s": 24.0})]
+    folder = timed_study(tmp_path / "s", study_writer, times)
+    (note,) = compare([folder], ["seconds_to_target"], "tmax_s").notes[:1]
+    assert "runs with stop_at_s = 16 end by 16 s, those with stop_at_s = 24 by 24 s" in note
+
+
+def test_places_with_unequal_time_that_are_compared_separately_are_not_noted(tmp_path, study_writer):
+    folder = timed_study(tmp_path / "s", study_writer, [(1.0, 8, {}), (2.0, 12, {})], ("random", "fedteddi"))
+    apart = compare([folder], ["seconds_to_target"], "policy", within=["tmax_s"]).notes
+    assert "Seconds" not in " ".join(apart)
+    across = compare([folder], ["seconds_to_target"], "tmax_s", within=["policy"]).notes
+    assert "Seconds are compared over different deadlines" in " ".join(across)
