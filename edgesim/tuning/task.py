@@ -38,7 +38,7 @@ class Task:
     seed: int
     """Of the optimiser."""
     equal_time: str = ""
-    """How runs are given equal time for an objective in seconds, in a line; empty where nothing was changed."""
+    """Whether, and how, runs have equal time for an objective in seconds, in a line; empty for other objectives."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -157,33 +157,36 @@ def make_task(
 def _with_equal_time(
     base: Mapping[str, Any], knobs: Sequence[Knob], objectives: Sequence[Objective], target: float | None
 ) -> tuple[Mapping[str, Any], str]:
-    """The config with one ``stop_at_s`` in place of rounds where seconds are sought, and what was changed in a line.
+    """The config with one ``stop_at_s`` in place of rounds where seconds are sought, and in a line what was changed.
 
     Equally many rounds last unequally long in different cells: by their deadlines, and since a round closes with its
     last arrival by nearly every other key as well. A cell with short rounds would be cut off before it reaches a target
-    that it reaches first. Runs end at the target if nothing sought comes after it.
+    that it reaches first; the line says so where the time is tuned itself, or is that of frames. Runs end at the target
+    if nothing sought comes after it.
     """
+    if not of_seconds(objectives):
+        return base, ""
     settings = simulation.complete(parse(base, "the config"))
     tuned = {knob.key: knob for knob in knobs}
-    if not of_seconds(objectives) or settings.rounds is None or {"rounds", "stop_at_s"} & tuned.keys():
-        return base, ""
-    if isinstance(settings.rounds, list) or (settings.data.partition == "fedteddi" and settings.drift.law == "frames"):
-        return (
-            base,
-            "the data have frames of fixed rounds: cells with short rounds have less time for an objective in s",
-        )
-    deadlines = tuned["round.tmax_s"].ends if "round.tmax_s" in tuned else (settings.round.tmax_s,)
-    longest_s = max(float(value) for value in deadlines)
-    given = settings.stop_at_s is not None
-    changed = {key: value for key, value in base.items() if key != "rounds"}
-    changed["stop_at_s"] = settings.stop_at_s if given else settings.rounds * longest_s
-    why = "as given" if given else f"{settings.rounds} rounds x {longest_s:g} s, the longest deadline"
-    said = f"an objective in s: all runs have the same time, stop_at_s = {changed['stop_at_s']:g} ({why}), in place of "
-    said += "rounds"
-    if end_at_target(objectives):
+    changed, said = dict(base), []
+    if varied := " and ".join(key for key in ("rounds", "stop_at_s") if key in tuned):
+        said.append(f"{varied} is tuned: cells with less of it have less time to reach the target")
+    elif isinstance(settings.rounds, list) or (
+        settings.data.partition == "fedteddi" and settings.drift.law == "frames" and settings.rounds is not None
+    ):
+        said.append("the data have frames of fixed rounds: cells with short rounds have less time")
+    elif settings.rounds is not None:
+        deadlines = tuned["round.tmax_s"].ends if "round.tmax_s" in tuned else (settings.round.tmax_s,)
+        longest_s = max(float(value) for value in deadlines)
+        given = settings.stop_at_s is not None
+        changed.pop("rounds", None)
+        changed["stop_at_s"] = settings.stop_at_s if given else settings.rounds * longest_s
+        why = "as given" if given else f"{settings.rounds} rounds x {longest_s:g} s, the longest deadline"
+        said.append(f"all runs have the same time, stop_at_s = {changed['stop_at_s']:g} ({why}), in place of rounds")
+    if end_at_target(objectives) and settings.learning.training != "none":
         changed["stop_at_accuracy"] = target
-        said += ", and end when they reach the target"
-    return changed, said
+        said.append("runs end when they reach the target")
+    return changed, f"an objective in s: {'; '.join(said)}" if said else ""
 
 
 def cells_planned(task: Task, out: Path) -> list[dict[str, Value]]:

@@ -216,7 +216,7 @@ def test_an_objective_in_seconds_gives_all_cells_the_same_time_and_ends_runs_at_
     knobs = {"round.tmax_s": [0.5, 2.0]}
     found = tuned(tmp_path / "out", FIXED_ROUNDS, knobs, ("seconds-to-target",), trials=2, target=0.5)
     told = capsys.readouterr().out
-    assert "stop_at_s = 12 (6 rounds x 2 s, the longest deadline), in place of rounds, and end when they reach" in told
+    assert "stop_at_s = 12 (6 rounds x 2 s, the longest deadline), in place of rounds; runs end when they reach" in told
     assert sorted(found.trials["tmax_s"]) == [0.5, 2.0]
     assert found.trials["counts"].all()
     assert "widen it" not in " ".join(found.answers)
@@ -238,8 +238,9 @@ def test_an_objective_in_seconds_gives_all_cells_the_same_time_and_ends_runs_at_
         (FIXED_ROUNDS, ["seconds-to-target", "final-accuracy"], {"stop_at_s": 12.0}),
         (FIXED_ROUNDS | {"stop_at_s": 7.0}, ["seconds-to-target"], {"stop_at_s": 7.0, "stop_at_accuracy": 0.5}),
         (FIXED_ROUNDS, ["rounds-to-target", "simulated-s"], {"rounds": 6}),
-        (LEARNING, ["seconds-to-target"], {"stop_at_s": 8}),
-        ({"rounds": [3, 3]}, ["seconds-to-target"], {"rounds": [3, 3]}),
+        (LEARNING, ["seconds-to-target"], {"stop_at_s": 8, "stop_at_accuracy": 0.5}),
+        (LEARNING, ["seconds-to-stay"], {"stop_at_s": 8}),
+        ({"rounds": [3, 3]}, ["seconds-to-target"], {"rounds": [3, 3], "stop_at_accuracy": 0.5}),
     ],
 )
 def test_only_fixed_rounds_of_one_frame_are_replaced_and_only_where_seconds_to_the_target_are_sought(
@@ -251,6 +252,16 @@ def test_only_fixed_rounds_of_one_frame_are_replaced_and_only_where_seconds_to_t
     assert {key: value for key, value in task.base.items() if key not in ends} == {
         key: value for key, value in base.items() if key not in ("rounds", "stop_at_s")
     }
+
+
+@pytest.mark.parametrize(("key", "values"), [("rounds", (4, 8)), ("stop_at_s", (4.0, 8.0))])
+def test_where_the_time_itself_is_tuned_a_line_says_that_cells_have_unequal_time(key, values):
+    task = make_task(FIXED_ROUNDS, {"round.tmax_s": (0.5, 2.0), key: values}, ["seconds-to-target"], 0.5, 1, 0)
+    assert task.equal_time == (
+        f"an objective in s: {key} is tuned: cells with less of it have less time to reach the target; runs end when "
+        "they reach the target"
+    )
+    assert task.base == FIXED_ROUNDS | {"stop_at_accuracy": 0.5}
 
 
 def test_a_cell_that_was_cut_off_before_the_best_ones_time_is_named():
