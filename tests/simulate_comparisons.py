@@ -64,7 +64,7 @@ def whole_numbers(draws: np.random.Generator, seeds: int, ratio: float) -> list[
     """Rounds: normal of mean 20 and standard deviation 0.6, rounded."""
     values = draws.normal(20, 0.6, (CHOICES + 1, seeds))
     values[1] += 20 * (ratio - 1)
-    return [Sides(known(mine), known(values[0]), 1.0) for mine in np.round(values)[1:]]
+    return [Sides(known(mine), known(values[0]), (1.0, 1.0)) for mine in np.round(values)[1:]]
 
 
 def censored(draws: np.random.Generator, seeds: int, ratio: float) -> list[Sides]:
@@ -74,7 +74,7 @@ def censored(draws: np.random.Generator, seeds: int, ratio: float) -> list[Sides
     values[1] *= ratio
     values = np.ceil(values)
     sides = [Outcomes(np.where(of <= end, of, np.nan), np.where(of <= end, np.nan, end)) for of in values]
-    return [Sides(mine, sides[0], 1.0) for mine in sides[1:]]
+    return [Sides(mine, sides[0], (1.0, 1.0)) for mine in sides[1:]]
 
 
 def lognormal(draws: np.random.Generator, seeds: int) -> Array:

@@ -92,7 +92,8 @@ def read(one: Comparison, row: Mapping[Any, Any]) -> str:
     below, above = WORDS.get(one.measure, ("lower", "higher"))
     p = float(row["p_holm"])
     if row["never"]:
-        ratio = Interval(*(float(np.log(row[name])) for name in ("ratio", "ratio_low", "ratio_high")))
+        with np.errstate(divide="ignore"):
+            ratio = Interval(*(float(np.log(row[name])) for name in ("ratio", "ratio_low", "ratio_high")))
         return reading(ratio, p, 0.0, below, above)
     interval = Interval(float(row["difference"]), float(row["low"]), float(row["high"]))
     return reading(interval, p, margin(one) if row["pairs"] >= LEAST_SEEDS else 0.0, below, above)

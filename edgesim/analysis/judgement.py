@@ -25,6 +25,8 @@ from edgesim.base.arrays import Floats
 
 UNLIKE_SPREADS = 3.0
 """Where one choice's spread is more than so many times the other's, the paired t test may err too often."""
+EXACT = "exact sign test"
+"""The test of differences that are equal and not 0."""
 _ENDS = [f"{end}{kind}" for kind in ("", "_holm") for end in ("low", "high")]
 _COLUMNS = ["pairs", "never", "tau", "differing", "difference", *_ENDS, "ratio", *(f"ratio_{end}" for end in _ENDS)]
 
@@ -39,8 +41,8 @@ class Sides:
 
     first: Outcomes
     second: Outcomes
-    step: float = 0.0
-    """Step in which the measure is known, such as 1 round; 0 where it takes any value."""
+    steps: tuple[float, float] = (0.0, 0.0)
+    """Step in which the measure is known of each choice, such as 1 round; 0 where it takes any value."""
 
     @cached_property
     def never(self) -> int:
@@ -73,24 +75,33 @@ class Sides:
         return np.asarray(first - second)
 
     @cached_property
-    def least_spread(self) -> float:
-        """Standard deviation that differences have at least, since both values are rounded to whole steps.
+    def roundings(self) -> tuple[float, float]:
+        """Standard deviation that values of each choice have at least on the scale of `scaled`, by their rounding.
 
-        A value that is rounded to steps errs by step / sqrt(12), and a difference of two by step / sqrt(6). The
-        logarithm of a time t errs by that over t.
+        A value that is rounded to steps errs by step / sqrt(12), and the logarithm of a time t by that over t.
         """
-        if not (self.never and self.step):
-            return self.step / math.sqrt(6)
-        return self.step * float(np.sqrt(np.mean([1 / times**2 for times in self.times]) / 6))
+        first, second = (
+            step / math.sqrt(12) * (float(np.sqrt(np.mean(1 / times**2))) if self.never and step else 1.0)
+            for step, times in zip(self.steps, self.times, strict=True)
+        )
+        return first, second
+
+    @property
+    def least_spread(self) -> float:
+        """Standard deviation that differences have at least by `roundings`: step / sqrt(6) where steps are equal."""
+        return math.hypot(*self.roundings)
+
+    @property
+    def has_spread(self) -> bool:
+        """Whether differences spread at all, as the paired t test needs it; they do not where they are all equal."""
+        return spread(self.differences, self.least_spread) != 0.0
 
     @property
     def unlike_spreads(self) -> float:
         """The greater of both choices' standard deviations over the smaller; NaN for fewer than two pairs."""
         if len(self.differences) < 2:
             return np.nan
-        # One choice alone is rounded once, a difference twice.
-        least = self.least_spread / np.sqrt(2)
-        smaller, greater = sorted(spread(one, least) for one in self.scaled)
+        smaller, greater = sorted(spread(one, least) for one, least in zip(self.scaled, self.roundings, strict=True))
         return greater / smaller if smaller else np.inf if greater else 1.0
 
 
@@ -105,8 +116,9 @@ def judge(compared: Sequence[Sides]) -> pd.DataFrame:
 
     The test is the paired t test: of the values, which have a ``difference``, or where a run never reached the target
     of the logarithms of restricted times, which have a ``ratio``; the columns of the other are NaN. The spread of
-    differences is at least `Sides.least_spread`. A comparison in which no pair differs is no test: its p is 1 and does
-    not count among those corrected for. p is NaN for fewer than two pairs.
+    differences is at least `Sides.least_spread`; where it is 0, and they are not, the test is the `EXACT` one. A
+    comparison in which no pair differs is no test: its p is 1 and does not count among those corrected for. p is NaN
+    for fewer than two pairs.
     """
     p = np.array([paired_t_p(*sides.scaled, sides.least_spread) for sides in compared])
     same = np.array([not sides.differences.any() for sides in compared], dtype=bool)
@@ -122,7 +134,7 @@ def judge(compared: Sequence[Sides]) -> pd.DataFrame:
         rows.append(row | (_ratio(plain, corrected) if sides.never else _difference(plain, corrected)))
     return pd.DataFrame(rows, columns=_COLUMNS).assign(
         unlike_spreads=[sides.unlike_spreads for sides in compared],
-        test=["paired t of logarithms" if sides.never else "paired t" for sides in compared],
+        test=[_test(sides) for sides in compared],
         p=p,
         p_holm=np.where(same, p, holm(tested)),
         alpha=1 - levels,
@@ -149,10 +161,19 @@ def describe(compared: Sequence[Sides], alphas: Sequence[float], detect: Sequenc
     return pd.DataFrame(rows, columns=["wilcoxon_p", "d_z", "d_av", "detect", "seeds_needed"], dtype=np.float64)
 
 
+def _test(sides: Sides) -> str:
+    """What p is of."""
+    if len(sides.differences) > 1 and sides.differences.any() and not sides.has_spread:
+        return EXACT
+    return "paired t of logarithms" if sides.never else "paired t"
+
+
 def _difference(plain: Interval, corrected: Interval) -> dict[str, float]:
     return {"difference": plain.mean} | dict(zip(_ENDS, (*plain[1:], *corrected[1:]), strict=True))
 
 
 def _ratio(plain: Interval, corrected: Interval) -> dict[str, float]:
-    ends = (f"ratio_{end}" for end in _ENDS)
-    return {"ratio": np.exp(plain.mean)} | dict(zip(ends, np.exp((*plain[1:], *corrected[1:])).tolist(), strict=True))
+    names = ("ratio", *(f"ratio_{end}" for end in _ENDS))
+    # Of two pairs, at the level of many comparisons, an interval's end can lie above all floats: it is infinite.
+    with np.errstate(over="ignore"):
+        return dict(zip(names, np.exp((*plain, *corrected[1:])).tolist(), strict=True))

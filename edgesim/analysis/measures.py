@@ -103,15 +103,19 @@ def own_metrics(run: Run) -> Measures:
 
 
 def step(name: str, runs: Sequence[Run]) -> float:
-    """Step in which a measure of runs is known: the median interval between tests, in rounds or seconds.
+    """Step in which a measure of one choice's runs is known; 0 for measures that take any value.
 
-    A run reaches its target between two tests, and counts from the later one. 0 for measures that name no test.
+    A run reaches its target between two tests, and counts from the later one: the median interval between tests, in
+    rounds or seconds. An accuracy is a share of the test images, and a final one the mean of five; where a run does not
+    say how many there are, it is 0.
     """
-    if name not in IN_ROUNDS + IN_SECONDS:
-        return 0.0
-    column = "round" if name in IN_ROUNDS else "t_s"
-    between = [np.diff(np.unique(run.tests[column].to_numpy(dtype=np.float64)), prepend=0.0) for run in runs]
-    return float(np.median(np.concatenate(between)))
+    if name in IN_ROUNDS + IN_SECONDS:
+        column = "round" if name in IN_ROUNDS else "t_s"
+        between = [np.diff(np.unique(run.tests[column].to_numpy(dtype=np.float64)), prepend=0.0) for run in runs]
+        return float(np.median(np.concatenate(between)))
+    tests = {"final_accuracy": metrics.FINAL_EVALUATIONS, "best_accuracy": 1}.get(name)
+    images = [run.test_images for run in runs] if tests else []
+    return 1 / (max(images) * tests) if tests and all(images) else 0.0
 
 
 def measure(run: Run, target: float | None) -> Measures:

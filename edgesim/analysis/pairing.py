@@ -97,8 +97,8 @@ def comparisons(paired: Sequence[Pairing], measures: Sequence[str], of: Callable
             if len(kept):
                 runs = tuple(run for (run, _), had in zip(pairing.runs, there, strict=True) if had)
                 first, second = (Outcomes(kept[:, side, 0], kept[:, side, 1]) for side in (0, 1))
-                both = [run for pair, had in zip(pairing.runs, there, strict=True) if had for run in pair]
-                sides = Sides(first, second, step(name, both))
+                others = [run for (_, run), had in zip(pairing.runs, there, strict=True) if had]
+                sides = Sides(first, second, (step(name, runs), step(name, others)))
                 found.append(Comparison(pairing, name, runs, sides))
     return found
 

@@ -172,6 +172,12 @@ class Run:
         return str(read_run(self.folder).get("roc_auc_notice", ""))
 
     @property
+    def test_images(self) -> int:
+        """How many images the last test was on; 0 where the run does not say so."""
+        images = read_run(self.folder).get("test_images", 0)
+        return images if isinstance(images, int) else 0
+
+    @property
     def own_metrics(self) -> list[str]:
         """Names of the metrics that the run's config adds to each test (``evaluation.metrics``)."""
         return own_metrics_of(self.config)

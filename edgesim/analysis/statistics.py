@@ -167,11 +167,13 @@ def reading(difference: Interval, corrected_p: float, margin: float, below: str,
     """A difference in words: ``below`` or ``above`` where it is significant, ``equivalent``, or ``inconclusive``.
 
     ``below`` or ``above`` (by sign) if the corrected p is under 1 - `LEVEL`; else ``equivalent`` if the whole interval
-    lies within ``margin`` of zero; empty without an interval, that is for fewer than two pairs.
+    lies within ``margin`` of zero, unless all differences are equal and not 0, whose spread is unknown; empty without
+    an interval, that is for fewer than two pairs.
     """
     if np.isnan(difference.low):
         return ""
     if corrected_p < 1 - LEVEL:
         return below if difference.mean < 0 else above
     within = -margin < difference.low and difference.high < margin
-    return "equivalent" if within else "inconclusive"
+    is_known = difference.low < difference.high or difference.mean == 0.0
+    return "equivalent" if within and is_known else "inconclusive"

@@ -8,6 +8,7 @@ import typer
 
 import edgesim
 from edgesim.analysis.compare import knobs_text
+from edgesim.analysis.judgement import EXACT
 from edgesim.analysis.statistics import seeds_for_exact
 from edgesim.analysis.variance import SHARED_SEEDS
 from edgesim.base.errors import EdgesimError
@@ -97,8 +98,9 @@ def _notes(table: pd.DataFrame, tests: int, names: list[str]) -> list[str]:
 
     ``names`` are the columns that name a comparison.
     """
+    used = "Wilcoxon p, and p where all differences are equal" if (table["test"] == EXACT).any() else "Wilcoxon p"
     exact = (
-        f"Wilcoxon p: of n seeds it cannot go below 2^(1 - n); below 0.05 among {tests} comparison{'s'[: tests != 1]} "
+        f"{used}: of n seeds it cannot go below 2^(1 - n); below 0.05 among {tests} comparison{'s'[: tests != 1]} "
         f"it takes {seeds_for_exact(tests)} seeds."
     )
     return [_NOTES, *([exact] if tests else []), *restricted_note(table), *spreads_note(table, names)]

@@ -533,6 +533,7 @@ class TorchLearner:
             "device_kind": device_kind(self.torch_device),
             "torch": torch.__version__,
             "parameters": self.model.trainable,
+            "test_images": len(self._test_samples()),
             **self.accounts.facts(),
         }
         if self.memory.device:

@@ -190,3 +190,29 @@ def test_a_measure_of_tests_says_that_nothing_was_tested(tmp_path):
     ]
     with pytest.raises(EdgesimError, match=r"^metric final_accuracy: no run has it \(no model was tested\)"):
         edgesim.compare(paths, "final_accuracy")
+
+
+def equal_accuracies(folder, study_writer, images):
+    """Three seeds in each of which one policy's final accuracy is 0.002 above the other's."""
+    runs = [({"policy": policy}, seed, "finished", [value] * 5)
+            for policy, value in (("random", 0.8), ("fedteddi", 0.802)) for seed in range(3)]  # fmt: skip
+    study_writer(folder, runs)
+    for run in read_study(folder).finished if images else []:
+        facts = json.loads((run.folder / "run.json").read_text())
+        (run.folder / "run.json").write_text(json.dumps(facts | {"test_images": images}))
+    return folder
+
+
+def test_equal_differences_of_accuracies_of_unknown_step_are_never_equivalent(tmp_path, study_writer):
+    (row,) = compare([equal_accuracies(tmp_path / "s", study_writer, 0)], ["final_accuracy"], "policy").table.to_dict(
+        "records"
+    )
+    assert (row["low"], row["reading"]) == (row["high"], "inconclusive")
+
+
+def test_accuracies_are_shares_of_the_test_images_and_final_ones_of_five_tests(tmp_path, study_writer):
+    folder = equal_accuracies(tmp_path / "s", study_writer, 100)
+    made = compare([folder], ["final_accuracy", "best_accuracy"], "policy")
+    assert [one.sides.steps for one in made.found] == [(1 / 500, 1 / 500), (1 / 100, 1 / 100)]
+    assert made.table["low"][0] < 0.002 < made.table["high"][0]
+    assert made.table["reading"][0] == "equivalent"

@@ -47,8 +47,12 @@ def test_each_run_is_held_against_that_of_its_seed_which_shares_its_knobs(study)
     assert [(run.knobs["plan_quantile"], run.seed) for run in seconds.runs] == [(0.9, 0), (0.9, 1), (0.9, 2)]
     assert seconds.sides.first.values.tolist() == pytest.approx([4.0, 8.0, np.nan], nan_ok=True)
     assert seconds.sides.second.values.tolist() == [2.0, 4.0, 6.0]
-    assert (seconds.sides.tau, seconds.sides.step, found["rounds_to_target"].sides.step) == (6.0, 2.0, 1.0)
-    assert (found["joules_to_target"].sides.step, found["final_accuracy"].sides.step) == (0.0, 0.0)
+    assert (seconds.sides.tau, seconds.sides.steps, found["rounds_to_target"].sides.steps) == (
+        6.0,
+        (2.0, 2.0),
+        (1.0, 1.0),
+    )
+    assert (found["joules_to_target"].sides.steps, found["final_accuracy"].sides.steps) == ((0.0, 0.0), (0.0, 0.0))
     assert seconds.sides.first.bounds.tolist() == pytest.approx([np.nan, np.nan, 6.0], nan_ok=True)
     assert found["scheduled"].sides.differences.tolist() == [0.0, 0.0, 0.0]
 

@@ -1,6 +1,7 @@
 """Several comparisons judged together."""
 
 import math
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -76,7 +77,7 @@ def test_runs_that_never_get_there_do_not_hide_a_difference_that_all_seeds_have(
     """Rounds 2, 3, 2, 3, 2 against some 11, of which one never gets there, or none: by a sign test 0.0625 each time."""
     values = np.array(theirs)
     late = Outcomes(values, np.where(np.isnan(values), end, np.nan))
-    row = judge([Sides(known(np.array([2.0, 3.0, 2.0, 3.0, 2.0])), late, 1.0)]).iloc[0]
+    row = judge([Sides(known(np.array([2.0, 3.0, 2.0, 3.0, 2.0])), late, (1.0, 1.0))]).iloc[0]
     assert row["p"] == pytest.approx(p, rel=0.03)
     assert np.isnan(row["ratio"]) if row["never"] == 0 else row["ratio_high"] < 1
 
@@ -92,13 +93,13 @@ def test_differences_of_whole_steps_spread_as_much_as_two_rounded_values():
     draws = np.random.default_rng(4).uniform(0, 50, (2, 200_000))
     rounding = draws - np.round(draws)
     first, second = known(np.array([12.0, 12.0, 12.0])), known(np.array([11.0, 11.0, 11.0]))
-    assert Sides(first, second, 1.0).least_spread == pytest.approx((rounding[0] - rounding[1]).std(), rel=0.01)
-    row = judge([Sides(first, second, 1.0)]).iloc[0]
+    assert Sides(first, second, (1.0, 1.0)).least_spread == pytest.approx((rounding[0] - rounding[1]).std(), rel=0.01)
+    row = judge([Sides(first, second, (1.0, 1.0))]).iloc[0]
     half = stats.t.ppf(0.975, 2) / np.sqrt(6) / np.sqrt(3)
     assert (row["low"], row["high"]) == pytest.approx((1 - half, 1 + half))
     assert row["p"] == pytest.approx(2 * stats.t.sf(np.sqrt(3) * np.sqrt(6), 2))
     times = np.array([12.0, 13.0, np.nan]), np.array([11.0, 14.0, 12.0])
-    late = Sides(Outcomes(times[0], np.array([np.nan, np.nan, 2_000.0])), known(times[1]), 1.0)
+    late = Sides(Outcomes(times[0], np.array([np.nan, np.nan, 2_000.0])), known(times[1]), (1.0, 1.0))
     # Of the logarithm of a time that is known to a round, one of 2,000 rounds is as good as certain.
     variance = sum(np.log(t + rounding[0]).var() for t in (12.0, 13.0, 11.0, 14.0, 12.0)) / 3
     assert late.least_spread == pytest.approx(np.sqrt(variance), rel=0.02)
@@ -111,7 +112,7 @@ def test_how_unlike_the_spreads_of_two_choices_are():
     assert judge([sides(narrow, wide)])["unlike_spreads"][0] == row["unlike_spreads"]
     assert judge([sides(narrow, [5.0] * 4)])["unlike_spreads"][0] == np.inf
     # Equal rounds are equal up to their rounding, 1 / sqrt(12).
-    rounds = Sides(known(np.array([4.0, 6.0, 5.0])), known(np.array([5.0, 5.0, 5.0])), 1.0)
+    rounds = Sides(known(np.array([4.0, 6.0, 5.0])), known(np.array([5.0, 5.0, 5.0])), (1.0, 1.0))
     assert judge([rounds])["unlike_spreads"][0] == pytest.approx(np.sqrt(12))
 
 
@@ -195,3 +196,31 @@ def test_of_names_for_one_policy_at_most_a_twentieth_of_studies_tells_any_differ
     assert differing / (STUDIES * 9) <= 0.05
     # Without the correction some third of the studies would err.
     assert erring / STUDIES > 0.005
+
+
+def test_each_side_is_rounded_to_its_own_step():
+    """One choice is tested every round and the other every tenth."""
+    draws = np.random.default_rng(4).uniform(0, 500, (2, 200_000))
+    first, second = known(np.array([12.0, 12.0, 12.0])), known(np.array([20.0, 20.0, 20.0]))
+    errors = draws[0] - np.round(draws[0]), draws[1] - 10 * np.round(draws[1] / 10)
+    both = Sides(first, second, (1.0, 10.0))
+    assert both.least_spread == pytest.approx((errors[0] - errors[1]).std(), rel=0.01)
+    assert both.unlike_spreads == pytest.approx(10)
+
+
+def test_an_interval_of_a_ratio_that_no_float_holds_ends_at_infinity():
+    """Two seeds among 42 comparisons, one run never there."""
+    cut = Sides(Outcomes(np.array([2.0, np.nan]), np.array([np.nan, 30.0])), known(np.array([9.0, 3.0])), (1.0, 1.0))
+    noise = np.random.default_rng(0).normal(size=(41, 2, 2))
+    with warnings.catch_warnings(action="error"):
+        row = judge([cut, *(sides(*of) for of in noise)]).iloc[0]
+    assert (row["ratio_low_holm"], row["ratio_high_holm"]) == (0.0, np.inf)
+    assert row["ratio"] > 0
+
+
+def test_the_p_of_equal_differences_is_named_as_of_an_exact_test():
+    equal, none = sides([2.0, 3.0, 4.0], [1.0, 2.0, 3.0]), sides([1.0, 2.0], [1.0, 2.0])
+    stepped = Sides(equal.first, equal.second, (1.0, 1.0))
+    table = judge([equal, none, stepped, sides([2.0], [1.0])])
+    assert table["test"].tolist() == ["exact sign test", "paired t", "paired t", "paired t"]
+    assert table["p"][0] == 0.25
