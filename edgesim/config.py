@@ -618,8 +618,9 @@ class RunConfig(Section):
     stop_at_s: Seconds | None = Field(None, ge=1e-6)
     """Simulated time at which the run ends; with ``rounds`` given as well, whichever comes first ends it."""
     stop_at_accuracy: float | None = Field(None, gt=0, le=1)
-    """Test accuracy at which the run ends: after the round, or the model, of the first test that reaches it. Give
-    ``rounds`` or ``stop_at_s`` as well, which end a run that does not."""
+    """Test accuracy at which the run ends: after the round, or the model, in whose course the first test reaches
+    it; a start model that has it already is refused. Give ``rounds`` or ``stop_at_s`` as well, which end a run that
+    does not."""
     checkpoint_at: list[AtLeastOne] | None = None
     """Rounds whose checkpoints stay when the run has finished, to fork it from there. Changes no result."""
     devices: DevicesConfig = DevicesConfig()

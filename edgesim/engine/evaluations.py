@@ -25,7 +25,7 @@ class Evaluations:
     it. The last model of a frame is always tested, at its row's end; until the next merge it counts as in force.
     """
 
-    LASTING: ClassVar = ("_passed", "_frame", "_untested")
+    LASTING: ClassVar = ("_passed", "_frame", "_untested", "best")
 
     config: RunConfig
     learner: Learner
@@ -35,6 +35,15 @@ class Evaluations:
     _frame: int = 1
     _untested: bool = False
     """Whether the model in force has not been tested; the start model is, before the first round."""
+    best: float = 0.0
+    """The greatest accuracy of all tests, that of the start model among them."""
+
+    def evaluate(self, frame: int) -> Evaluation | None:
+        """Test the model as it is on the classes of a frame; None where nothing is trained."""
+        evaluation = self.learner.evaluate(frame)
+        if evaluation is not None:
+            self.best = max(self.best, evaluation.accuracy)
+        return evaluation
 
     def of_row(self, number: RoundNumber, now_s: float) -> Evaluation | None:
         """Test the model that a round, or a merge without rounds, has just made, if it is due at once."""
@@ -44,7 +53,7 @@ class Evaluations:
             # An instant at the row's end is told with the row.
             self._passed = max(self._passed, math.floor((now_s + self._slack_s) / every_s))
         self._frame, self._untested = number.frame, not due
-        return self.learner.evaluate(number.frame) if due else None
+        return self.evaluate(number.frame) if due else None
 
     def before_merge(self, replaced_s: float) -> Evaluation | None:
         """Test the model that a merge replaces at an instant, if another instant has passed while it was in force.
@@ -67,7 +76,7 @@ class Evaluations:
         while (instant_s := (self._passed + 1) * every_s) < until_s:
             instants_s.append(instant_s)
             self._passed += 1
-        evaluation = self.learner.evaluate(self._frame) if instants_s and self._untested else None
+        evaluation = self.evaluate(self._frame) if instants_s and self._untested else None
         self._untested = self._untested and evaluation is None
         self.report.tell_row(evaluation, instants_s)
         return evaluation

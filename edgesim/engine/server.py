@@ -56,8 +56,9 @@ class Server:
         """Process of the server; returns why the run ended."""
         goal = self.parts.world.config.stop_at_accuracy
         for number in numbers:
-            if goal is not None and self.accuracy is not None and self.accuracy >= goal:
-                return f"stop_at_accuracy = {goal:g}, the last test has {self.accuracy:.4g}"
+            # Several tests may have come in one step, and the last of them need not be the best.
+            if goal is not None and (best := self.parts.evaluations.best) >= goal:
+                return f"stop_at_accuracy = {goal:g}, a test has {best:.4g}"
             reason, evaluation = yield from self.protocol.step(number)
             if reason is not None:
                 return reason

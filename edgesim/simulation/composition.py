@@ -303,7 +303,7 @@ def _simulated(
                 named_code.keep_code(config, folder)
                 if found is None:
                     _begin_tables(writer, world, ready.backhaul, ready.federation)
-                    start = learner.evaluate(1)
+                    start = parts.evaluations.evaluate(1)
                     report.start(start)
                     if start is not None and target is not None and start.accuracy >= target:
                         had = f"the start accuracy {start.accuracy:g}"

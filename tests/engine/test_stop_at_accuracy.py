@@ -1,10 +1,13 @@
 """A run that ends when its model is good enough."""
 
+from dataclasses import replace
+
 import pytest
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 
 CONFIG = {
@@ -30,7 +33,7 @@ def test_the_run_ends_behind_the_first_test_at_the_accuracy_and_is_the_same_unti
     cut = run(tmp_path / "cut", protocol, stop_at_accuracy=accuracy)
     assert len(cut) == last + 1 < len(whole)
     assert cut["test_accuracy"].tolist() == whole["test_accuracy"].tolist()[: last + 1]
-    assert read_run(tmp_path / "cut")["reason"].startswith(f"stop_at_accuracy = {accuracy:g}, the last test has")
+    assert read_run(tmp_path / "cut")["reason"].startswith(f"stop_at_accuracy = {accuracy:g}, a test has")
     # With more rounds it stays at its end.
     assert (
         run(tmp_path / "cut", protocol, rounds=15, stop_at_accuracy=accuracy)["round"].tolist() == cut["round"].tolist()
@@ -48,3 +51,17 @@ def test_an_accuracy_that_is_never_reached_changes_nothing(tmp_path):
 def test_without_training_there_is_no_accuracy_to_stop_at():
     with pytest.raises(EdgesimError, match="stop_at_accuracy needs tests"):
         parse({"learning": {"training": "none"}, "stop_at_accuracy": 0.5}, "test")
+
+
+def test_a_good_test_counts_though_a_later_one_of_the_same_round_is_worse(tmp_path, monkeypatch):
+    """In the last round of a frame, the second model is tested as it is replaced, and then the third."""
+    plain, scripted = TorchLearner.evaluate, iter([0.1, 0.1, 0.9, 0.1] + 10 * [0.1])
+    monkeypatch.setattr(TorchLearner, "evaluate", lambda *of: replace(plain(*of), accuracy=next(scripted)))
+    ends = {"stop_at_accuracy": 0.8, "evaluation": {"every_s": 0.05}, "data": {"partition": "fedteddi"}}
+    assert len(run(tmp_path / "run", "synchronous", [3, 3], **ends)) == 3
+    assert read_run(tmp_path / "run")["reason"] == "stop_at_accuracy = 0.8, a test has 0.9"
+
+
+def test_a_start_model_at_the_accuracy_makes_no_round(tmp_path):
+    with pytest.raises(EdgesimError, match=r"no .*round.*: stop_at_accuracy = 0\.001, a test has"):
+        run(tmp_path / "run", "synchronous", stop_at_accuracy=0.001)
