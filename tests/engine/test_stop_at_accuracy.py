@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from edgesim.base.errors import EdgesimError
@@ -55,9 +56,14 @@ def test_without_training_there_is_no_accuracy_to_stop_at():
 
 def test_a_good_test_counts_though_a_later_one_of_the_same_round_is_worse(tmp_path, monkeypatch):
     """In the last round of a frame, the second model is tested as it is replaced, and then the third."""
-    plain, scripted = TorchLearner.evaluate, iter([0.1, 0.1, 0.9, 0.1] + 10 * [0.1])
+    labels = np.repeat(np.arange(100), 30)
+    images = np.random.default_rng(0).integers(0, 256, (len(labels), 4, 4), dtype=np.uint8)
+    arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
+    np.savez(tmp_path / "hundred.npz", **arrays)
+    data = {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 30}
+    plain, scripted = TorchLearner.evaluate, iter([0.1, 0.1, 0.9] + 10 * [0.1])
     monkeypatch.setattr(TorchLearner, "evaluate", lambda *of: replace(plain(*of), accuracy=next(scripted)))
-    ends = {"stop_at_accuracy": 0.8, "evaluation": {"every_s": 0.05}, "data": {"partition": "fedteddi"}}
+    ends = {"stop_at_accuracy": 0.8, "evaluation": {"every_s": 0.05}, "data": data}
     assert len(run(tmp_path / "run", "synchronous", [3, 3], **ends)) == 3
     assert read_run(tmp_path / "run")["reason"] == "stop_at_accuracy = 0.8, a test has 0.9"
 
