@@ -107,8 +107,9 @@ def test_jobs_run_only_where_their_result_is_used(tmp_path, policy, all_train):
 
 def test_a_timing_only_run_imports_no_torch(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from edgesim import simulation; from edgesim.config_file import parse\n"
-        "simulation.run(parse({'rounds': 2, 'learning': {'training': 'none'}}, 'x'), Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from edgesim.config_file import parse\n"
+        "from edgesim.simulation import composition\n"
+        "composition.run(parse({'rounds': 2, 'learning': {'training': 'none'}}, 'x'), Path(sys.argv[1]))\n"
         "sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)

@@ -181,10 +181,10 @@ def test_the_next_time_with_enough_devices_where_every_recording_has_a_length_of
 
 
 REPLAY = """
-from edgesim import simulation
-from edgesim.config_file import parse
 from edgesim.base.text_file import read_toml
-simulation.run(parse(read_toml(Path(sys.argv[1])), "benchmark"), Path(sys.argv[2]))
+from edgesim.config_file import parse
+from edgesim.simulation import composition
+composition.run(parse(read_toml(Path(sys.argv[1])), "benchmark"), Path(sys.argv[2]))
 """
 
 
