@@ -1,8 +1,10 @@
 """The command line, as typed: what it prints, and that bad input is one line without a traceback."""
 
 import json
+import os
 import re
 import runpy
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -341,3 +343,16 @@ def test_figures_of_runs_that_differ_in_more_than_their_labels_say_come_with_a_l
     assert status == 0
     assert "note: the runs also differ in lr, which no label says" in output
     assert "also differ" not in edgesim("plot", "random", "other")[1]
+
+
+def test_a_library_that_is_missing_is_one_line_of_every_command(tmp_path):
+    (tmp_path / "simpy").mkdir()
+    (tmp_path / "simpy/__init__.py").write_text("raise ImportError('simpy is broken')")
+    done = subprocess.run(
+        [sys.executable, "-m", "edgesim", "list"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "error: simpy is broken; edgesim doctor says what is missing\n")

@@ -188,8 +188,10 @@ def resume(
     values, path = read_config(folder), folder / "config.toml"
     settings = parse(values, str(path))
     tell_user_code(settings, str(path), not user_code, tell)
-    if simulation.why_run(folder, simulation.complete(settings)) != simulation.UNFINISHED:
-        raise EdgesimError(f"{folder}: is finished, so nothing is left to go on with")
+    reason = simulation.why_run(folder, simulation.complete(settings))
+    if reason != simulation.UNFINISHED:
+        again = f"but {reason}; `edgesim run` runs it again" if reason else "so nothing is left to go on with"
+        raise EdgesimError(f"{folder}: is finished, {again}")
     how = {"strict": True, "other_machine": allow_other_machine, "checkpoint_s": checkpoint_s}
     return result_of(play(settings, folder, tell, log, **how), tell)
 

@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentError, ArgumentParser
+from typing import NoReturn
 
 
 def main() -> None:
@@ -16,10 +17,20 @@ def main() -> None:
             from edgesim.commands.report_command import main as run
         else:
             from edgesim.commands.cli import main as run
+    except ImportError as error:
+        print(f"error: {error}; edgesim doctor says what is missing", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _stop()
+    try:
         run()
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        sys.exit(130)
+        _stop()
+
+
+def _stop() -> NoReturn:
+    print("stopped", file=sys.stderr)
+    sys.exit(130)
 
 
 def _refuse_dead_cluster(words: list[str]) -> None:

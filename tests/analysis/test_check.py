@@ -113,6 +113,14 @@ def test_a_damaged_run_is_neither_compared_nor_forked_nor_made_longer(folder, tm
     assert content(tmp_path / "longer") == content(tmp_path / "long")
 
 
+def test_a_finished_run_that_was_damaged_is_not_called_finished_alone_when_it_is_resumed(folder):
+    flip(folder / "rounds.parquet", 30)
+    with pytest.raises(
+        EdgesimError, match=r"is finished, but had a damaged rounds\.parquet; `edgesim run` runs it again"
+    ):
+        edgesim.resume(folder, quiet=True)
+
+
 def test_a_fork_does_not_copy_rows_of_a_damaged_table_that_it_does_not_look_at(folder, tmp_path):
     simulation.run(CONFIG, tmp_path / "parent", checkpoint_s=0)
     flip(tmp_path / "parent/activities.parquet", 30)
