@@ -19,6 +19,7 @@ from edgesim.screen.console import PlainConsole
 from edgesim.screen.progress import bar
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import forking, named_code
+from edgesim.simulation.migration import migrated
 from edgesim.simulation.run_progress import describe, expected_rounds, rounds_done
 from edgesim.tables.show import print_run
 
@@ -186,6 +187,10 @@ def resume(
     if analysed.is_study(folder):
         raise EdgesimError(f"{folder}: is a study; `edgesim study run` goes on with it")
     values, path = read_config(folder), folder / "config.toml"
+    if migrated(values) != values:
+        raise EdgesimError(
+            f"{folder}: holds a run of edgesim 0.2 or before, which cannot go on; run it again elsewhere"
+        )
     settings = parse(values, str(path))
     tell_user_code(settings, str(path), not user_code, tell)
     reason = simulation.why_run(folder, simulation.complete(settings))
@@ -262,7 +267,8 @@ def result_of(result: simulation.Result, console: PlainConsole) -> Run:
         kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
         raise EdgesimError(f"{folder}: {result.reason}{kept}")
     if result.reused:
-        console.print(f"{folder}: finished before, reused", highlight=False)
+        old = "" if simulation.notes_code(folder) else f"; {simulation.OLDER}"
+        console.print(f"{folder}: finished before, reused{old}", highlight=False)
     if result.restarted:
         console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
     return of_folder(folder)

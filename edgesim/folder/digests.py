@@ -1,6 +1,6 @@
 """Digests of the results of a run: ``run.json`` keeps one for each table and for the model, and readers check them.
 
-The results of runs that go on have none: whether these are what was written cannot be said.
+The results of older runs, and of runs that go on, have none: whether these are what was written cannot be said.
 """
 
 from collections.abc import Mapping

@@ -378,8 +378,9 @@ def write_whole(path: Path, text: str, on_disk: bool = False) -> None:
 def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     """One table of a run folder, also of a run that is going on or was killed, with the columns of `SCHEMAS`.
 
-    Columns that are not in `SCHEMAS` are left out. Raises `EdgesimError` that names the file where it is not what the
-    run wrote, and the column if one is missing, has another type or lacks a value.
+    Columns that a table of an older schema lacks are null; columns that are not in `SCHEMAS` are left out. Raises
+    `EdgesimError` that names the file where it is not what the run wrote, and the column if one is missing, has another
+    type or lacks a value.
     """
     folder = Path(folder)
     if table not in SCHEMAS:
@@ -456,9 +457,11 @@ def read_run(folder: Path | str) -> dict[str, Any]:
     for key, kinds in _RUN_FACTS.items():
         if key in run and not _is_one_of(run[key], kinds):
             raise EdgesimError(f"{path}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {run[key]!r})")
-    if (version := run.get("schema_version", 1)) != SCHEMA_VERSION:
-        made = "a newer" if version > SCHEMA_VERSION else "an older"
-        raise EdgesimError(f"{path}: schema_version is {version:g}, made by {made} edgesim; expected {SCHEMA_VERSION}")
+    if run.get("schema_version", 1) > SCHEMA_VERSION:
+        raise EdgesimError(
+            f"{path}: schema_version is {run['schema_version']:g}, made by a newer edgesim; this one reads up to "
+            f"{SCHEMA_VERSION}"
+        )
     return run
 
 

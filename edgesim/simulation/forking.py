@@ -26,6 +26,7 @@ from edgesim.folder.records import ENDS, SCHEMA_VERSION, read_config, read_run, 
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import named_code
 from edgesim.simulation.inputs import input_digests
+from edgesim.simulation.migration import migrated
 from edgesim.simulation.past import first_whole, hand_over, refuse_other_end
 from edgesim.simulation.resumption import names_checkpoint, unpacked
 
@@ -95,7 +96,12 @@ def prepare(
 
 def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunConfig]:
     """The complete configs of a run and of its fork."""
-    old = simulation.complete(parse(read_config(run), str(run / "config.toml")))
+    values = read_config(run)
+    if migrated(values) != values:
+        raise EdgesimError(
+            f"{run}: holds a run of edgesim 0.2 or before, which cannot be forked; run it again elsewhere"
+        )
+    old = simulation.complete(parse(values, str(run / "config.toml")))
     nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
     given = [(text.partition("=")[0] if made is None else made[0]).strip() for text, made in changes.items()]
     for key in given:

@@ -10,6 +10,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.server import Progress
 from edgesim.folder.records import read_config, read_run, read_table
+from edgesim.simulation.migration import migrated
 from edgesim.simulation.run_progress import expected_rounds, rounds_done
 from edgesim.studies.ledger import State, state_of
 
@@ -76,7 +77,7 @@ class Watch:
             values = read_config(folder) if planned is None else planned
             known = self._configs.get(name)
             if known is None or known[0] != values:
-                known = self._configs[name] = (values, parse(values, name))
+                known = self._configs[name] = (values, parse(migrated(values), name))
             config = known[1]
             got = self._last_round(folder)
         except EdgesimError:

@@ -1,10 +1,11 @@
 """Small run folders and studies with numbers worked by hand."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from edited_runs import forget_digests, write_plan
+from edited_runs import forget_digests
 
 from edgesim.folder.records import RunWriter
 
@@ -81,7 +82,9 @@ def write_study(
             further = {"config": configs[i] if configs else None, "classes": classes[i] if classes else ()}
             write_run(folder / f"run{i}", accuracies, start=start, seed=seed, **further)
         plan.append({"folder": f"run{i}", "knobs": knobs, "seed": seed, "status": status})
-    return write_plan(folder, "by hand", plan, target)
+    study = {"name": "by hand", "target": target, "reference": "random", "runs": plan}
+    (folder / "study.json").write_text(json.dumps(study))
+    return folder
 
 
 @pytest.fixture(scope="session")

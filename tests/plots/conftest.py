@@ -1,11 +1,12 @@
 """Run folders and studies of made-up but plausible rounds, written with the project's own writer."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from edited_runs import forget_digests, write_plan
+from edited_runs import forget_digests
 
 from edgesim.folder.records import RunWriter
 from edgesim.streams import Streams
@@ -125,7 +126,9 @@ def write_study(
                 scheduled=3 + number % 4,
             )
             plan.append({"folder": name, "knobs": combination, "seed": seed, "status": "finished"})
-    return write_plan(folder, "made up", plan, target)
+    study = {"name": "made up", "target": target, "reference": "random", "runs": plan}
+    (folder / "study.json").write_text(json.dumps(study))
+    return folder
 
 
 @pytest.fixture(scope="session")
