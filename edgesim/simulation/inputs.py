@@ -27,8 +27,8 @@ def input_digests(config: RunConfig, when_loaded: bool = False) -> dict[str, str
     A file is hashed by its content; a folder by the names, sizes and modification times of its files that are not
     hidden; code by its source (`edgesim.base.sources`), with ``when_loaded`` as it was when this process first asked.
     Under ``package NAME`` stands each installed package that user code imports (`edgesim.simulation.packages`), with
-    its version. Under `VERSION` stands edgesim's version itself, not a hash. Keys whose files do not exist are left
-    out.
+    its version, or the version alone where edgesim requires it. Under `VERSION` stands edgesim's version itself, not a
+    hash. Keys whose files do not exist are left out.
     """
     links, data = config.devices.links, config.data
     listing = data.partition_options.get("file") if data.dataset != "none" else None

@@ -1,66 +1,87 @@
 """Versions and hashes of the installed packages that a user's own code imports.
 
-Not of those that edgesim itself requires: all runs go by them, and to read the files of PyTorch takes longer than many
-a run. ``run.json`` notes versions of those that results depend on (``versions``).
+Of the packages that edgesim requires only the version: to read the files of PyTorch takes longer than many a run.
 """
 
 import hashlib
-import re
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from edgesim.base.file_digest import file_digest
-from edgesim.base.paths import files_below
-from edgesim.base.sources import installed_imports, locate
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+from edgesim.base.file_digest import file_digest
+from edgesim.base.sources import installed_imports, locate
 
 
 def imported_packages(modules: Iterable[str]) -> set[str]:
-    """Installed packages that some modules and the user code behind them import, as they are imported.
+    """Installed packages that some modules and the user code behind them import, by the names of the imports.
 
-    Imports count as `edgesim.base.sources` sees them. What edgesim requires is left out.
+    Imports count as `edgesim.base.sources` sees them.
     """
-    tops = {top for module in modules for top in installed_imports(module) if _plain(top) not in _required()}
-    # Only now, since to read the records of all installed packages takes a quarter of a second.
-    return {top for top in tops if not _required().intersection(map(_plain, _distributions().get(top, ())))}
+    return {package for module in modules for package in installed_imports(module)}
 
 
 def package_digest(package: str) -> str:
-    """Version, where one is known, and SHA-256 of the files of a package, given as it is imported.
+    """Version, where it is known, and SHA-256 of the files of a package, given by the name of its import.
 
-    All of its files count that are not hidden, but for what Python compiles by itself.
+    Of a package that edgesim requires (other than for its extras), the version alone.
     """
-    place, digest = locate(package), hashlib.sha256()
-    files = {} if place.file is None else {place.file.name: place.file}
-    for folder in map(Path, place.folders):
-        files |= {f"{folder.name}/{below}": folder / below for below in files_below(folder)}
-    for name in sorted(files):
-        if "__pycache__" not in name:
-            digest.update(f"{name} ".encode(errors="surrogateescape") + file_digest(files[name]))
-    versions = [metadata.version(name) for name in sorted(set(_distributions().get(package, ())))]
-    return " ".join([*versions, digest.hexdigest()])
+    if canonicalize_name(package) in _required():
+        # Without the records of all installed packages, which take a quarter of a second to read.
+        return metadata.version(package)
+    names = sorted(set(_distributions().get(package, ())))
+    versions = [metadata.version(name) for name in names]
+    if names and _required().issuperset(map(canonicalize_name, names)):
+        return " ".join(versions)
+    return " ".join([*versions, _content_hash(package)])
 
 
 package_digest_when_loaded = cache(package_digest)
 """`package_digest` at this process's first call for the package, whose code the process goes on with."""
 
 
+def _content_hash(package: str) -> str:
+    """SHA-256 of the names and contents of a package's files.
+
+    From the folders that Python imports it from: lists of installed files leave out those of editable installs.
+    """
+    place, digest = locate(package), hashlib.sha256()
+    files = [] if place.file is None else [(place.file.name, place.file)]
+    for folder in map(Path, place.folders):
+        files += [(file.relative_to(folder.parent).as_posix(), file) for file in _files(folder)]
+    for name, file in sorted(files):
+        digest.update(f"{name} ".encode(errors="surrogateescape") + file_digest(file))
+    return digest.hexdigest()
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """Files of a package's folder, but for hidden ones and what Python compiles by itself.
+
+    No link to a folder is followed, so that the walk ends.
+    """
+    for folder, inner, names in os.walk(root):
+        inner[:] = [name for name in inner if not name.startswith(".") and name != "__pycache__"]
+        files = (Path(folder, name) for name in names if not name.startswith("."))
+        # Neither dangling links nor pipes.
+        yield from (file for file in files if file.is_file())
+
+
 @cache
 def _distributions() -> dict[str, list[str]]:
-    """Names of what was installed, by what is imported of it."""
+    """Names of the installed distributions, by the names of the imports that they provide."""
     return dict(metadata.packages_distributions())
 
 
 @cache
 def _required() -> frozenset[str]:
-    """Names of what edgesim requires, for its extras too."""
-    found = (_NAME.match(line) for line in metadata.requires("edgesim") or ())
-    return frozenset(_plain(name[0]) for name in found if name is not None)
-
-
-def _plain(name: str) -> str:
-    """A name as indexes of packages compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    """Canonical names of the distributions that edgesim requires, without those of its extras."""
+    requirements = map(Requirement, metadata.requires("edgesim") or ())
+    return frozenset(
+        canonicalize_name(each.name)
+        for each in requirements
+        if each.marker is None or each.marker.evaluate({"extra": ""})
+    )

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import typing
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -336,8 +337,9 @@ def test_a_run_names_the_installed_package_that_its_policy_imports_and_is_run_ag
 ):
     simulation.run(packaged, tmp_path / "run")
     noted = json.loads((tmp_path / "run/run.json").read_text())["inputs"]
-    # Neither NumPy, which edgesim requires, nor what belongs to Python.
-    assert [key for key in noted if key.startswith("package ")] == ["package shared_ranks"]
+    # Nothing that belongs to Python, and of NumPy, which edgesim requires, the version alone.
+    assert [key for key in noted if key.startswith("package ")] == ["package numpy", "package shared_ranks"]
+    assert noted["package numpy"] == metadata.version("numpy")
     version, digest = noted["package shared_ranks"].split()
     assert (version, len(digest)) == ("2.5", 64)
     inner = tmp_path / "site-packages/shared_ranks/inner"
@@ -359,6 +361,45 @@ def test_an_installed_package_that_offers_a_policy_counts_with_all_its_files(tmp
     simulation.run(config, tmp_path / "run")
     (site / "shared_ranks/inner/__init__.py").write_text("sign = -1")
     assert simulation.run(config, tmp_path / "run").restarted == "package shared_ranks changed since it was finished"
+
+
+def test_an_installed_package_may_have_folders_of_any_depth_and_links_to_folders_above(tmp_path, packaged):
+    deep = tmp_path / "site-packages/shared_ranks/a/b/c/d/e/f/g"
+    (deep / "__pycache__").mkdir(parents=True)
+    (deep / "above").symlink_to(tmp_path / "site-packages/shared_ranks")
+    (deep / "gone").symlink_to("nowhere")
+    (deep / "numbers.txt").write_text("1")
+    before = packages.package_digest("shared_ranks")
+    (deep / "__pycache__/made.pyc").write_text("by Python itself")
+    assert packages.package_digest("shared_ranks") == before
+    (deep / "numbers.txt").write_text("2")
+    assert packages.package_digest("shared_ranks") != before
+
+
+def test_a_namespace_package_counts_with_its_files_in_all_places(tmp_path, monkeypatch):
+    places = [tmp_path / f"{place}/site-packages/ranks_of_many" for place in ("first", "second")]
+    for place in places:
+        place.mkdir(parents=True)
+        (place / "shared.py").write_text("sign = 1")
+        monkeypatch.syspath_prepend(place.parent)
+    digests = {packages.package_digest("ranks_of_many")}
+    for place in places:
+        (place / "shared.py").write_text("sign = -1")
+        digests.add(packages.package_digest("ranks_of_many"))
+    assert len(digests) == 3
+
+
+@pytest.mark.parametrize(
+    ("imported", "installed"),
+    [("sklearn", "scikit-learn"), ("pandas", "pandas"), ("PIL", "pillow"), ("torch", "torch")],
+)
+def test_packages_that_edgesim_requires_count_by_their_versions(imported, installed):
+    assert packages.package_digest(imported) == metadata.version(installed)
+
+
+def test_packages_of_extras_and_tools_count_with_version_and_hash():
+    version, digest = packages.package_digest("hypothesis").split()
+    assert (version, len(digest)) == (metadata.version("hypothesis"), 64)
 
 
 def test_a_run_without_user_code_names_no_package():
