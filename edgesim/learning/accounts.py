@@ -1,6 +1,7 @@
 """What a run's algorithm answers without torch: bits, weights and its ledger, over the rounds of the run."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -221,9 +222,9 @@ class Accounts:
             told = told | {("class_samples", key): float(count) for key, count in zip(keys, counts, strict=True)}
         return told
 
-    def note(self, arrived: Arrivals) -> None:
-        """A round was merged."""
-        self.algorithm.note(self.ledger, arrived)
+    def note(self, arrived: Arrivals, alpha: Floats) -> None:
+        """A round was merged, in which each update counted ``alpha``, [S]."""
+        self.algorithm.note(self.ledger, replace(arrived, alpha=alpha))
         if len(arrived.ids):
             self.models += 1
             self.has_model[:] = False

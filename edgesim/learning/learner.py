@@ -280,7 +280,7 @@ class TorchLearner:
                 weight = accounts.algorithm.counted(self.states[0], rows, weight)
         if self.config.evaluation.measures == "all":
             metrics = {**metrics, **self._cosine(before)}
-        accounts.note(rows)
+        accounts.note(rows, weight)
         self._merged.update(rows.ids.tolist())
         for promise, result in zip(promises, results, strict=True):
             self._keep(promise, result)

@@ -100,7 +100,7 @@ class TimingOnlyLearner:
         weight, metrics = accounts.weigh(rows), accounts.report(rows)
         if len(rows.ids):
             self._record, weight = accounts.algorithm.counted_untrained(self._record, rows, weight)
-        accounts.note(rows)
+        accounts.note(rows, weight)
         return Merged(rows.ids, weight, None, None, None, None, metrics=metrics)
 
     def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -171,7 +171,7 @@ class Play:
             _copies(self.state), before, rtol=0, atol=0, equal_nan=True, msg="merge changed the old state"
         )
         self.state = self.algorithm.refine(after, arrived, self.ledger, self.bench)
-        self.algorithm.note(self.ledger, arrived)
+        self.algorithm.note(self.ledger, replace(arrived, alpha=self.alpha))
         self.merged += 1
         self.kept |= {job.device: what.keeps for job, what in zip(jobs, sent, strict=True) if what.keeps}
         return float(self.state.weights[0])

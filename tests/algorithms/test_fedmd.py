@@ -15,7 +15,10 @@ from edgesim.learning import augmentation
 from edgesim.learning.algorithms.algorithm import Devices, Sizes
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.algorithms.fedmd import FedMd
+from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
+from edgesim.learning.learner import make_learner
+from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -122,6 +125,33 @@ def test_where_models_travel_nobody_digests_the_consensus_of_the_model_that_all_
     for jobs, digests in (([1], False), ([1, 2], True), ([late], True), ([2], False)):
         found.merge(jobs if jobs == [late] else found.begin(*jobs))
         assert [len(job.phases) == 2 for job in found.begin(0, 1, 2)] == [digests] * 3
+
+
+def test_where_models_travel_all_digest_after_a_single_update_that_counts_in_part():
+    """The model is then w + 0.5 update, whereas the consensus is of w + update."""
+    found = play(average_weights=True)
+    for share, digests in ((0.5, True), (1.0, False)):
+        found.merge(found.begin(1), alpha=[share])
+        assert [len(job.phases) == 2 for job in found.begin(0, 1, 2)] == [digests] * 3
+
+
+@pytest.mark.parametrize("make", [make_learner, TimingOnlyLearner])
+@pytest.mark.parametrize(("server_lr", "digests"), [(0.5, True), (1.0, False)])
+def test_a_buffer_of_one_update_is_digested_where_the_server_takes_part_of_it(make, server_lr, digests):
+    config = make_config(OWN, options={"average_weights": True, "digest_epochs": 1}, setting="buffered")
+    options = {"buffer": 1, "server_lr": server_lr}
+    config = config.model_copy(update={"round": config.round.model_copy(update={"protocol_options": options})})
+    streams = Streams(config.seed)
+    learner = make(config, make_federation(config, streams), streams)
+    (promise,) = learner.open_round(1, 1).start(np.array([2]))
+    promise.due = True
+    learner.merge([Arrived(promise)], np.array([2]))
+    algorithm, ledger = learner.accounts.algorithm, learner.accounts.ledger
+    devices = Devices(np.array([2, 5]), np.zeros((2, 10), dtype=np.int64), np.array([1, 1]))
+    begun = algorithm.ledger(1)
+    more = [algorithm.compute_factor(devices, np.array([12, 12]), 2, of) - 1 for of in (begun, ledger)]
+    # A pass of inference is a third of one of training, which the digest adds to it.
+    assert more[1] / more[0] == pytest.approx([4 if digests else 1] * 2)
 
 
 @pytest.mark.parametrize("more", [{}, {"average_weights": True}], ids=str)

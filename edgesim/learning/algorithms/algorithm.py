@@ -258,6 +258,8 @@ class Arrivals:
     """Samples of each device and class, [S, C]; C is 0 without a data set."""
     round_lr: float
     """Learning rate of the round in which they are merged."""
+    alpha: Floats | None = None
+    """What each counts in the merge, [S]; None until they are weighed."""
     norms: Floats | None = None
     """Norms of the trainable parts of the updates, [S], with `Algorithm.weighs_norms`; None in timing-only runs."""
     mean_noise: Tensor | None = None
@@ -275,8 +277,8 @@ class Arrivals:
     def rows(self, rows: Integers) -> Arrivals:
         """Some of the rows, in the order given; without tensors."""
         names = ("ids", "samples", "began_in", "staleness", "age_weight", "picked", "lr", "class_counts")
-        norms = None if self.norms is None else self.norms[rows]
-        return replace(self, norms=norms, **{name: getattr(self, name)[rows] for name in names})
+        alpha, norms = (None if each is None else each[rows] for each in (self.alpha, self.norms))
+        return replace(self, alpha=alpha, norms=norms, **{name: getattr(self, name)[rows] for name in names})
 
 
 @dataclass(frozen=True)

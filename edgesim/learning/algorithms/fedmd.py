@@ -139,9 +139,16 @@ class FedMd(Algorithm):
             ledger.round = arrived.round
             ledger.ever_merged[arrived.ids] = True
             of = np.flatnonzero(ledger.ever_merged) if self.has_model_pool else arrived.ids
-            # A late update of a model that travels is added to a newer model than it started from.
-            moved = self.sends_models and not self.has_model_pool and bool(arrived.staleness.any())
-            ledger.of_one = int(of[0]) if len(of) == 1 and not moved else None
+            ledger.of_one = int(of[0]) if len(of) == 1 and not self._is_mixed(arrived) else None
+
+    def _is_mixed(self, arrived: Arrivals) -> bool:
+        """Whether models travel and what the merge makes of a single update is not the device's own model.
+
+        A late update is added to a newer model than it started from, and a weight other than 1 takes part of it.
+        """
+        if not self.sends_models or self.has_model_pool:
+            return False
+        return bool(arrived.staleness.any() or (arrived.alpha != 1).any())
 
     def _digests(self, ids: Integers, ledger: Consensus) -> Booleans:
         """Whether there is a consensus and it is of other models than each device has, [n].
