@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 from edgesim import Study, grid, run_study
 from edgesim.base import content
 from edgesim.base.errors import EdgesimError
-from edgesim.base.paths import own_file
+from edgesim.base.paths import own_file, refuse_foreign
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.plots.gallery import draw
@@ -120,6 +121,23 @@ def test_a_run_writes_through_no_link_in_its_folder_whatever_its_name(
         assert (status, output.count("\n")) == (2, 1 + output.count("note: ")), (name, output)
         assert tree(Path("elsewhere")) == {"precious": b"precious"}, name
         assert victim.read_text() == "precious", name
+
+
+def test_a_file_that_vanishes_while_its_folder_is_scanned_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone:
+        """An entry without a known kind, of a file that is gone: the system then answers that it is neither."""
+
+        name, path = "gone", str(tmp_path / "gone")
+
+        def is_dir(self, follow_symlinks: bool = True) -> bool:
+            return False
+
+        is_file = is_dir
+
+    monkeypatch.setattr(os, "scandir", lambda folder: nullcontext([Gone()]))
+    refuse_foreign(tmp_path)
 
 
 def test_a_start_in_a_folder_with_a_dangling_lease_ends_in_a_line(victim: Path) -> None:

@@ -92,10 +92,13 @@ def refuse_foreign(folder: Path) -> None:
     """
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                refuse_foreign(folder / entry.name)
-            elif not entry.is_file(follow_symlinks=False):
-                raise _foreign(folder / entry.name, "a file or a folder")
+            # Not `entry.is_file`, which is also false for what is gone.
+            with suppress(FileNotFoundError):
+                mode = os.lstat(entry.path).st_mode
+                if stat.S_ISDIR(mode):
+                    refuse_foreign(folder / entry.name)
+                elif not stat.S_ISREG(mode):
+                    raise _foreign(folder / entry.name, "a file or a folder")
 
 
 def _foreign(path: Path, expected: str) -> EdgesimError:
