@@ -70,7 +70,7 @@ def beside_fedstg(study_folder: Path) -> pd.DataFrame:
 
 
 def _measures(run: Run) -> Mapping[str, float]:
-    rounds, activities = run.rounds, run.activities
+    rounds, activities, of_rounds = run.rounds, run.activities, run.metrics
     tested = metrics.evaluations(rounds)
     best = tested.loc[tested["test_accuracy"].idxmax()]
     uploads = (activities["activity"] == "upload").to_numpy()
@@ -81,7 +81,7 @@ def _measures(run: Run) -> Mapping[str, float]:
         "merged": float(run.updates["round"].nunique()),
         "trained": float(rounds["selected"].sum()),
         "uploads": float(uploads.sum()),
-        "gbit_up": float(rounds["bits_up"].sum()) / 1e9,
-        "gbit_down": float(rounds["bits_down"].sum()) / 1e9,
-        "kj": energy_j(activities, run.metrics) / 1e3,
+        "gbit_up": metrics.bits_up(activities) / 1e9,
+        "gbit_down": metrics.bits_down(rounds, of_rounds) / 1e9,
+        "kj": energy_j(activities, of_rounds) / 1e3,
     }

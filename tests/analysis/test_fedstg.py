@@ -1,6 +1,7 @@
 """A study of FedStg beside its paper: made-up runs, and the numbers typed."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from edgesim.analysis.fedstg import CIFAR_10, CIFAR_100, beside_fedstg
@@ -34,6 +35,18 @@ def test_accuracies_and_costs_are_means_with_intervals_beside_the_papers(study):
     one = table.loc["fedavg"]
     assert (one["final_percent"], one["final_percent_paper"]) == (pytest.approx(80), 82.60)
     assert np.isnan(one[["final_percent_low", "peak_percent_paper", "peak_round_paper"]].astype(float)).all()
+
+
+def test_bits_sent_to_and_by_devices_whose_work_the_end_cut_count(study):
+    run = study / "run3"
+    metrics = pd.DataFrame({"round": [5], "name": ["bits_down"], "key": [""], "value": [2e9]})
+    rows = pd.concat([pd.read_parquet(run / "metrics.parquet"), metrics.astype({"round": "int32"})])
+    rows.to_parquet(run / "metrics.parquet", index=False)
+    activities = pd.read_parquet(run / "activities.parquet")
+    cut = activities.tail(1).assign(round=np.int32(5), outcome="cancelled", bits=1e9)
+    pd.concat([activities, cut]).to_parquet(run / "activities.parquet", index=False)
+    found = beside_fedstg(study).set_index("method").loc["fedavg"]
+    assert found[["gbit_up", "gbit_down"]].tolist() == pytest.approx([1 + 4 * 3.5e6 / 1e9, 2])
 
 
 def test_runs_on_cifar_100_stand_beside_its_table(tmp_path, study_writer):
