@@ -16,13 +16,13 @@ CHECKS: tuple[Callable[[Path], list[str]], ...] = (file_faults,)
 
 @dataclass
 class Checked:
-    """What the check of a folder has found."""
+    """The result of the check of a folder."""
 
     folder: Path
     faults: dict[Path, list[str]] = field(default_factory=dict)
     """By run folder, a line for each fault; empty lists for runs that are whole."""
     unverifiable: list[Path] = field(default_factory=list)
-    """Finished runs without digests: their tables can be read, but may be other ones than were written."""
+    """Finished runs without digests: their tables can be read, but may have been changed since."""
     not_begun: int = 0
     """Planned runs of a study without files."""
 
@@ -38,7 +38,7 @@ class Checked:
         counts = {
             "whole": len(self.faults) - damaged - len(unverifiable),
             "damaged": damaged,
-            "readable, but from before digests of tables were kept": len(unverifiable),
+            "readable, but without digests to compare with": len(unverifiable),
             "not begun": self.not_begun,
         }
         return f"{self.folder}: runs: " + ", ".join(f"{count} {what}" for what, count in counts.items() if count)

@@ -44,13 +44,13 @@ def _checkpoint_faults(folder: Path, is_finished: bool) -> list[str]:
     """Checkpoints that are not what was written, or whose rows are no longer there in a run that is to go on."""
     faults: list[str] = []
 
-    def tell(damage: str) -> None:
+    def note(damage: str) -> None:
         faults.append(f"{folder}/{damage}")
 
     for path in checkpoints.files(folder, *checkpoints.KINDS):
-        saved = checkpoints.read(path, tell)
+        saved = checkpoints.read(path, note)
         goes_on = not is_finished and path.name.startswith("checkpoint")
         if saved is not None and saved.about.format == checkpoints.FORMAT and goes_on:
             lack = checkpoints.lacking(folder, saved)
-            faults += [f"{path}: cannot be gone on with: {lack}"] if lack else []
+            faults += [f"{path}: the run cannot be resumed from it: {lack}"] if lack else []
     return faults

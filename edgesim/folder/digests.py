@@ -1,6 +1,6 @@
 """Digests of the results of a run: ``run.json`` keeps one for each table and for the model, and readers check them.
 
-The results of older runs, and of runs that go on, have none: whether these are what was written cannot be said.
+Older runs and runs that have not ended have no digests: whether their results are what was written is not known.
 """
 
 from collections.abc import Mapping
@@ -11,32 +11,32 @@ from typing import Any
 from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import file_digest
 from edgesim.base.text_file import read_json
+from edgesim.folder.run_schema import SCHEMAS
 
 KEY = "digests"
 """Of ``run.json``: SHA-256 in hexadecimal digits, by the name of the file."""
 
 DAMAGED = "is damaged: its bytes are not those that the run wrote"
 
-_RESULTS = ("*.parquet", "model*.safetensors")
+_RESULTS = (*(f"{table}.parquet" for table in SCHEMAS), "absences.parquet", "model.safetensors")
 
 
 def result_digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each table and model in a run folder, by the file's name, in order."""
-    paths = sorted(path for pattern in _RESULTS for path in folder.glob(pattern))
-    return {path.name: file_digest(path).hex() for path in paths}
+    """SHA-256 of each table and of the model in a run folder, by the file's name, in order; not of other files."""
+    return {name: file_digest(folder / name).hex() for name in sorted(_RESULTS) if (folder / name).is_file()}
 
 
 def damaged(folder: Path, run: Mapping[str, Any]) -> list[str]:
-    """Names of the results in a run folder that are not what its ``run.json`` (``run``) says of them.
+    """Names of the results in a run folder whose digest is not that of its ``run.json`` (``run``).
 
-    What is no longer there is not among them.
+    Missing files are not among them.
     """
     noted = {name: folder / Path(name).name for name in run.get(KEY, {})}
     return [name for name, path in noted.items() if path.is_file() and file_digest(path).hex() != run[KEY][name]]
 
 
 def check_result(path: Path) -> None:
-    """Raises `EdgesimError` if a table or a model is not what its run wrote, as the ``run.json`` beside it says."""
+    """Raises `EdgesimError` if the digest of a table or a model is not that in the ``run.json`` beside it."""
     run: dict[str, Any] = {}
     with suppress(EdgesimError):
         run = read_json(path.parent / "run.json")

@@ -173,13 +173,26 @@ def test_a_missing_or_unreadable_file_is_named(folder):
     assert checked(folder) == (1, [f"{folder / 'updates.parquet'}: is missing", f"{folder}: runs: 1 damaged"])
 
 
+def test_a_users_own_files_in_a_run_folder_are_none_of_its_results(tmp_path):
+    run = tmp_path / "run"
+    assert stop_at(CONFIG, run, 4) is None
+    own = [run / name for name in ("mine.parquet", "model-mine.safetensors")]
+    for file in own:
+        file.write_text("by the user")
+    simulation.run(CONFIG, run)
+    for file in own:
+        file.write_text("edited")
+    assert simulation.why_run(run, simulation.complete(CONFIG)) is None
+    assert checked(run)[0] == 0
+
+
 def test_an_older_run_is_reused_and_cannot_be_verified(folder):
     forget_digests(folder)
     flip(folder / "rounds.parquet", 30)
     assert simulation.why_run(folder, simulation.complete(CONFIG)) is None
     status, lines = checked(folder)
     assert lines[-1].startswith(f"{folder}: runs: 1 ")
-    assert status == (0 if "readable, but from before digests" in lines[-1] else 1)
+    assert status == (0 if "readable, but without digests" in lines[-1] else 1)
 
 
 def test_a_study_says_of_each_damaged_file_which_it_is_and_runs_that_run_again(tmp_path, studies_here):
