@@ -48,20 +48,20 @@ def facts() -> list[Fact]:
     return [fact for ask in about for fact in ask()]
 
 
-def table(told: list[Fact]) -> str:
+def table(rows: list[Fact]) -> str:
     """The facts in columns, then a line for each reason why runs cannot work."""
-    first, second = (max(map(len, column)) for column in ([fact.what for fact in told], [fact.value for fact in told]))
-    lines = [f"{fact.what:{first}}  {fact.value:{second}}  {fact.expected}".rstrip() for fact in told]
-    reasons = [f"error: {fact.what}: {fact.value}; expected {fact.expected}" for fact in told if fact.fails]
+    first, second = (max(map(len, column)) for column in ([fact.what for fact in rows], [fact.value for fact in rows]))
+    lines = [f"{fact.what:{first}}  {fact.value:{second}}  {fact.expected}".rstrip() for fact in rows]
+    reasons = [f"error: {fact.what}: {fact.value}; expected {fact.expected}" for fact in rows if fact.fails]
     return "\n".join([*lines, *reasons])
 
 
 def main() -> None:
     """The command ``edgesim doctor``: print the table; ends with status 1 where runs cannot work."""
     with ends_with_its_reader():
-        told = facts()
-        print(table(told))
-    sys.exit(any(fact.fails for fact in told))
+        rows = facts()
+        print(table(rows))
+    sys.exit(any(fact.fails for fact in rows))
 
 
 def _versions() -> Iterator[Fact]:
@@ -116,12 +116,12 @@ def _commit() -> str:
     """The commit of a checkout, and whether its files were changed since; empty elsewhere."""
     if not (_ROOT / ".git").exists():
         return ""
-    commit = _said("git", "-C", str(_ROOT), "rev-parse", "--short=12", "HEAD")
-    changed = _said("git", "-C", str(_ROOT), "status", "--porcelain", "--untracked-files=no")
+    commit = _output_of("git", "-C", str(_ROOT), "rev-parse", "--short=12", "HEAD")
+    changed = _output_of("git", "-C", str(_ROOT), "status", "--porcelain", "--untracked-files=no")
     return f", commit {commit}{' with changes' if changed else ''}" if commit else ""
 
 
-def _said(*command: str) -> str:
+def _output_of(*command: str) -> str:
     """What a command prints; empty where there is no such command or it fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
@@ -149,7 +149,7 @@ def _gpu() -> Iterator[Fact]:
     except Exception as error:
         yield _broken("torch", error)
         return
-    driver = _said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0]
+    driver = _output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0]
     built = f"torch is built for CUDA {torch.version.cuda}" if torch.version.cuda else "torch is built for CPUs"
     yield Fact("GPU", f"{', '.join(names) or 'none'} (driver {driver or 'none'}; {built})")
 
@@ -172,7 +172,7 @@ def _folders() -> Iterator[Fact]:
         with tempfile.TemporaryFile(dir=cache):
             yield Fact("cache", f"{cache}, {_gb(shutil.disk_usage(cache).free)} free")
     except OSError as error:
-        expected = "a folder that can be written; set EDGESIM_CACHE to one"
+        expected = "a folder that can be written; set EDGESIM_CACHE to such a folder"
         yield Fact("cache", f"{cache}: {error.strerror}", expected, fails=True)
     try:
         from edgesim.base import content
@@ -188,7 +188,7 @@ def _folders() -> Iterator[Fact]:
 def _broken(package: str, error: Exception) -> Fact:
     """Whatever a broken installation leads to: libraries that are missing, or of another version."""
     reason = " ".join(str(error).split())[:200]
-    return Fact(package, f"cannot be loaded ({type(error).__name__}: {reason})", "one that loads", fails=True)
+    return Fact(package, f"cannot be loaded ({type(error).__name__}: {reason})", "a version that can be loaded", fails=True)
 
 
 def _read(path: str) -> str:

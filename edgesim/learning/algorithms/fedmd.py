@@ -148,7 +148,7 @@ class FedMd(Algorithm):
         """
         if not self.sends_models or self.has_model_pool:
             return False
-        return bool(arrived.staleness.any() or (arrived.alpha != 1).any())
+        return bool(np.any(arrived.staleness) or np.any(arrived.alpha != 1))
 
     def _digests(self, ids: Integers, ledger: Consensus) -> Booleans:
         """Whether there is a consensus and it is of other models than each device has, [n].
