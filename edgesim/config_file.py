@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
+from edgesim.base.migration import RENAMED
 from edgesim.base.text_file import parse_toml, read_toml
 from edgesim.base.validation import MIGRATE, first_error
 from edgesim.config import RunConfig
-from edgesim.simulation.migration import RENAMED
 
 
 def parse(values: Mapping[str, Any], where: str) -> RunConfig:

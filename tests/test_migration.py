@@ -8,11 +8,11 @@ import tomli_w
 from typer.testing import CliRunner
 
 from edgesim.base.errors import EdgesimError
+from edgesim.base.migration import RENAMED, migrated
 from edgesim.base.text_file import read_toml
 from edgesim.commands.cli import app
 from edgesim.config_file import load, parse
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.migration import RENAMED, migrated
 
 COUNT = {"admission": "count", "count": 4}
 BASE = {

@@ -10,6 +10,7 @@ from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
 from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
 from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
+from edgesim.base.migration import migrated
 from edgesim.base.plain_text import printable
 from edgesim.base.registry import did_you_mean
 from edgesim.config import RunConfig
@@ -19,7 +20,6 @@ from edgesim.screen.console import PlainConsole
 from edgesim.screen.progress import bar
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import forking, named_code
-from edgesim.simulation.migration import migrated
 from edgesim.simulation.run_progress import describe, expected_rounds, rounds_done
 from edgesim.tables.show import print_run
 

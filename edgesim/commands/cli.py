@@ -16,6 +16,7 @@ from edgesim.analysis.runs import is_study
 from edgesim.api.names import LISTS
 from edgesim.base import content
 from edgesim.base.errors import EdgesimError
+from edgesim.base.migration import in_old_keys, migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.text_file import read_toml
 from edgesim.commands import completion, new_command, study_command, trace_command
@@ -33,7 +34,6 @@ from edgesim.folder.records import write_whole
 from edgesim.screen.command_line import Command, Group, keys_called
 from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.migration import in_old_keys, migrated
 
 _ABOUT = "A discrete-event simulator of a wireless edge network whose devices really train."
 

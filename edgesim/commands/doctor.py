@@ -188,7 +188,9 @@ def _folders() -> Iterator[Fact]:
 def _broken(package: str, error: Exception) -> Fact:
     """Whatever a broken installation leads to: libraries that are missing, or of another version."""
     reason = " ".join(str(error).split())[:200]
-    return Fact(package, f"cannot be loaded ({type(error).__name__}: {reason})", "a version that can be loaded", fails=True)
+    return Fact(
+        package, f"cannot be loaded ({type(error).__name__}: {reason})", "a version that can be loaded", fails=True
+    )
 
 
 def _read(path: str) -> str:

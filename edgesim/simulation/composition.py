@@ -21,6 +21,7 @@ from edgesim.base import processes
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.base.lease import Lease, Taken, is_of_lease, leased
+from edgesim.base.migration import migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.cluster.connection import check_reachable
@@ -45,7 +46,6 @@ from edgesim.selection import make_selector, resolve_options
 from edgesim.selection.view import Selector
 from edgesim.simulation import feasibility, named_code, resumption
 from edgesim.simulation.inputs import VERSION, input_digests
-from edgesim.simulation.migration import migrated
 from edgesim.simulation.notes import Notes, end_notes, start_notes
 from edgesim.simulation.past import go_on_longer, is_longer
 from edgesim.streams import Streams

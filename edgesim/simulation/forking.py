@@ -12,6 +12,7 @@ import tomli_w
 
 from edgesim.analysis.runs import flat_settings
 from edgesim.base.errors import EdgesimError
+from edgesim.base.migration import migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.processes import Stopped
 from edgesim.base.saved import pack
@@ -26,7 +27,6 @@ from edgesim.folder.records import ENDS, SCHEMA_VERSION, read_config, read_run, 
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import named_code
 from edgesim.simulation.inputs import input_digests
-from edgesim.simulation.migration import migrated
 from edgesim.simulation.past import first_whole, hand_over, refuse_other_end
 from edgesim.simulation.resumption import names_checkpoint, unpacked
 

@@ -9,10 +9,10 @@ from edgesim.analysis.runs import PlannedRun as Entry
 from edgesim.analysis.runs import Study as Plan
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, is_of_lease, leased
+from edgesim.base.migration import migrated
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, write_whole
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.migration import migrated
 from edgesim.simulation.past import is_longer
 from edgesim.simulation.resumption import other_setting
 from edgesim.studies.plan import PlannedRun, Study

@@ -7,10 +7,10 @@ from typing import Any
 
 from edgesim.analysis.runs import is_study, read_study
 from edgesim.base.errors import EdgesimError
+from edgesim.base.migration import migrated
 from edgesim.config_file import parse
 from edgesim.engine.server import Progress
 from edgesim.folder.records import read_config, read_run, read_table
-from edgesim.simulation.migration import migrated
 from edgesim.simulation.run_progress import expected_rounds, rounds_done
 from edgesim.studies.ledger import State, state_of
 

@@ -30,8 +30,8 @@ from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import current_summary, notes
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.base.errors import EdgesimError
+from edgesim.base.migration import migrated
 from edgesim.folder import records
-from edgesim.simulation.migration import migrated
 from edgesim.studies.ledger import state_of
 from edgesim.tables.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison
 from edgesim.tables.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
