@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -40,6 +41,15 @@ def test_imports_point_one_way():
         [str(Path(sys.executable).with_name("lint-imports"))], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_no_import_runs_up_and_no_packages_or_modules_go_in_circles():
+    numbers = runpy.run_path(str(ROOT / "tests/house.py"))["numbers"](ROOT)
+    assert [numbers[words] for words in ("imports that run up", "circles of packages", "circles of modules")] == [
+        []
+    ] * 3
+    assert 500 < numbers["modules of edgesim"] < numbers["lines of code of edgesim"] / 10
 
 
 THERE_ANYWAY = {"IPython", "pytest"}
