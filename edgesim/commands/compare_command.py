@@ -98,12 +98,15 @@ def _notes(table: pd.DataFrame, tests: int, names: list[str]) -> list[str]:
 
     ``names`` are the columns that name a comparison.
     """
-    used = "Wilcoxon p, and p where all differences are equal" if (table["test"] == EXACT).any() else "Wilcoxon p"
-    exact = (
-        f"{used}: of n seeds it cannot go below 2^(1 - n); below 0.05 among {tests} comparison{'s'[: tests != 1]} "
-        f"it takes {seeds_for_exact(tests)} seeds."
-    )
-    return [_NOTES, *([exact] if tests else []), *restricted_note(table), *spreads_note(table, names)]
+    notes = [_NOTES]
+    # Where no comparison has a p value there is no test to speak of.
+    if tests:
+        used = "Wilcoxon p, and p where all differences are equal" if (table["test"] == EXACT).any() else "Wilcoxon p"
+        notes.append(
+            f"{used}: of n seeds it cannot go below 2^(1 - n); below 0.05 among {tests} comparison{'s'[: tests != 1]} "
+            f"it takes {seeds_for_exact(tests)} seeds."
+        )
+    return [*notes, *restricted_note(table), *spreads_note(table, names)]
 
 
 def _varying(made: edgesim.Compared, place: Any) -> dict[str, Any]:
