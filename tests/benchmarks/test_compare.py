@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from edited_runs import forget_digests
 from sizes import size
 
 from edgesim.config_file import parse
@@ -33,6 +34,7 @@ def folders(tmp_path_factory):
         "learning": {"training": "none"},
     }
     simulation.run(parse(config, "benchmark"), out / "one")
+    forget_digests(out / "one")
     text = (out / "one/config.toml").read_text()
     rounds, metrics = read_table(out / "one", "rounds"), read_table(out / "one", "metrics")
     draws, numbers = np.random.default_rng(0), np.arange(1, ROUNDS + 1)
