@@ -4,7 +4,8 @@
 
 Each commit runs its own scripts and files on its own code, with the Python that runs this and a cache of its own. All
 tables but ``timing``, all models and all CSV files must hold the same values in the same order: floating-point numbers
-to the last bit, NaN and null each equal to itself. Configs are not compared, the names of run folders are. Ends with
+to the last bit, NaN and null each equal to itself. Configs are not compared, the names of run folders are. One file of
+each protocol is run once more, killed at its first checkpoint and resumed, and its finished run is forked. Ends with
 status 1 where anything differs or fails.
 """
 
@@ -70,6 +71,26 @@ sys.exit(failed)
 """
 """One process for all files, since loading the libraries takes longer than most of the runs."""
 
+RESTARTED = {"fedprox-synchronous.toml": 3, "fedprox-buffered.toml": 6, "fedprox-asynchronous.toml": 15}
+"""Files of which a run is killed and resumed and another is forked, one of each protocol; the fork's last common round."""
+
+RESTART = """
+import subprocess, sys, time
+from pathlib import Path
+file, folder, at_round = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+edgesim = [sys.executable, "-m", "edgesim"]
+killed = folder / "killed"
+run = subprocess.Popen([*edgesim, "run", file, "--out", str(killed), "--checkpoint-s", "0"])
+while run.poll() is None and not [*killed.glob("checkpoint-*")]:
+    time.sleep(0.002)
+run.kill()
+if run.wait() == 0:
+    sys.exit(f"{file} ended before it could be killed")
+subprocess.run([*edgesim, "resume", str(killed)], check=True)
+forked = ["--at-round", at_round, "--set", "learning.lr=0.02", "--out", str(folder / "forked")]
+subprocess.run([*edgesim, "fork", str(folder / "out"), *forked], check=True)
+"""
+
 Columns = dict[str, tuple[str, list[str]]]
 """Type and cells of each column; ``repr`` tells apart any two floating-point numbers but two NaNs."""
 
@@ -117,7 +138,7 @@ def run_tree(tree: Path, out: Path, jobs: int, only: Sequence[str]) -> list[str]
     """Run what is chosen of a tree and has not ended well before, into ``out``; returns all names chosen."""
     environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "EDGESIM_CACHE": str(out / "cache")}
 
-    def start(command: Sequence[str | Path], folder: Path, name: str, log: Path) -> int:
+    def start(command: Sequence[str | Path | int], folder: Path, name: str, log: Path) -> int:
         began = time.monotonic()
         with log.open("w") as file:
             python = [sys.executable, *map(str, command)]
@@ -138,6 +159,11 @@ def run_tree(tree: Path, out: Path, jobs: int, only: Sequence[str]) -> list[str]
 
     def run_files(names: Sequence[str]) -> None:
         start(["-c", RUN_FILES, out, *names], tree / COMPARED, COMPARED, out / "log.txt")
+        for name in RESTARTED.keys() & set(names):
+            if failure(out / name) is None:
+                command = ["-c", RESTART, name, out / name, RESTARTED[name]]
+                status = start(command, tree / COMPARED, f"{name} restarted", out / name / "log.txt")
+                (out / name / "status").write_text(str(status))
 
     check_import(tree, environment)
     everything = chosen(tree, only)
