@@ -14,7 +14,8 @@ from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
 from edgesim.base.text_file import read_json
-from edgesim.folder.records import ends, read_config, read_rows, read_run, read_table, setting
+from edgesim.folder.records import read_config, read_rows, read_run, read_table, setting
+from edgesim.folder.state import state_of
 
 Knob = str | int | float | bool
 
@@ -220,20 +221,8 @@ class PlannedRun:
 
     @cached_property
     def status(self) -> str:
-        """The status as ``run.json`` says, read when first asked for.
-
-        It is ``planned`` where there is none, or where that is of a shorter run, and ``damaged`` where it cannot be
-        read.
-        """
-        if self.config is None:
-            return self.noted
-        if not (self.run.folder / "run.json").is_file():
-            return "planned"
-        try:
-            run = read_run(self.run.folder)
-        except EdgesimError:
-            return "damaged"
-        return "planned" if is_shorter(run, self.config) else str(run["status"])
+        """As `edgesim.folder.state.State` has it, read when first asked for."""
+        return self.noted or state_of(self.run.folder, self.config).status
 
     @property
     def own_metrics(self) -> list[str]:
@@ -280,11 +269,6 @@ PLAN, OLDER_PLAN = "plan.json", "study.json"
 def is_study(folder: Path) -> bool:
     """Whether a folder is a study's."""
     return any((folder / name).is_file() for name in (PLAN, OLDER_PLAN))
-
-
-def is_shorter(run: Mapping[str, Any], config: Mapping[str, Any] | None) -> bool:
-    """Whether a finished run, by its ``run.json``, is to end later now."""
-    return run["status"] == "finished" and config is not None and run.get("ends", ends(config)) != ends(config)
 
 
 def read_study(folder: Path) -> Study:

@@ -19,6 +19,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.migration import in_old_keys, migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.text_file import read_toml
+from edgesim.base.validation import keys_called
 from edgesim.commands import completion, new_command, study_command, trace_command
 from edgesim.commands import explain as explaining
 from edgesim.commands.check_command import check_command
@@ -31,7 +32,7 @@ from edgesim.commands.tune_command import tune_command
 from edgesim.commands.watch_command import watch_command
 from edgesim.config import RunConfig
 from edgesim.folder.records import write_whole
-from edgesim.screen.command_line import Command, Group, keys_called
+from edgesim.screen.command_line import Command, Group
 from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
 from edgesim.simulation import composition as simulation
 
@@ -75,7 +76,7 @@ class _RunCommand(Command):
 
     def remedy(self, option: str) -> str:
         """Advice to use ``--set`` for the keys that an unknown option may mean."""
-        keys = keys_called(option.lstrip("-").replace("-", "_"), RunConfig().model_dump())
+        keys = [*keys_called(option.lstrip("-").replace("-", "_"), RunConfig)]
         return f"; {' or '.join(f'--set {key}=VALUE' for key in keys)} sets it in the config" if keys else ""
 
 

@@ -14,9 +14,10 @@ from rich.text import Text
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.plain_text import printable
+from edgesim.folder.state import State
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
-from edgesim.studies.ledger import State, read_any_ledger
+from edgesim.studies.ledger import read_any_ledger
 from edgesim.tables.show_ledger import headline, ledger_table
 from edgesim.tables.table_text import print_whole
 

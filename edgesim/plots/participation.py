@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 from edgesim.analysis.runs import Run
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
-from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, draw_means, drawn_interval
 
 DAY_S = 86_400.0
 _COLUMNS = {"candidates": "checked in", "selected": "selected", "arrived": "arrived"}
@@ -50,10 +50,7 @@ def _draw_hours(axes: Axes, seeds: Sequence[Floats], label: str, look: palette.L
     """Draw the mean over seeds of a quantity by hour, [24] per seed, with its interval for three seeds or more."""
     bands = [drawn_interval(column[~np.isnan(column)]).within(0) for column in np.array(seeds).T]
     hours = np.arange(24) + 0.5
-    axes.plot(hours, [band.mean for band in bands], label=label, **look.marked(every=4))
-    if len(seeds) >= LEAST_SEEDS:
-        low, high = [band.low for band in bands], [band.high for band in bands]
-        axes.fill_between(hours, low, high, color=look.color, alpha=0.2, linewidth=0)
+    draw_means(axes, hours, bands, banded=len(seeds) >= LEAST_SEEDS, label=label, **look.marked(every=4))
 
 
 def by_hour(rounds: pd.DataFrame) -> pd.DataFrame:

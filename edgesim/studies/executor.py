@@ -11,10 +11,11 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Taken
 from edgesim.config import RunConfig
 from edgesim.folder.checkpoints import saved_round
+from edgesim.folder.state import state_of
 from edgesim.screen.progress import Message
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.run_progress import Listener
-from edgesim.studies.ledger import state_without_lease, told_of
+from edgesim.studies.ledger import told_of
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def refuse_failed(order: Order) -> None:
     For the process that has the lease of the run's folder.
     """
     if order.told is not None and told_of(order.folder) != order.told:
-        state = state_without_lease(order.folder)
+        state = state_of(order.folder, is_mine=True)
         if state.status == "failed":
             raise _FailedElsewhere(state.reason)
 

@@ -1,89 +1,21 @@
-"""How far runs are, as their folders say: nothing else is written down."""
+"""How far the runs of a study are, with their rounds, read from their folders."""
 
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from edgesim.analysis.runs import is_shorter, is_study, read_study
+from edgesim.analysis.runs import is_study, read_study
 from edgesim.base.errors import EdgesimError
-from edgesim.base.lease import Holder, Standing, standing
 from edgesim.base.migration import migrated
 from edgesim.config_file import parse
 from edgesim.engine.server import Progress
 from edgesim.folder.records import read_config, read_run, read_table
+from edgesim.folder.state import State, state_of
 from edgesim.simulation.run_progress import expected_rounds, rounds_done
-
-Status = Literal["planned", "running", "finished", "pruned", "failed", "stopped", "lost", "damaged"]
-
-STATUSES: tuple[Status, ...] = ("finished", "pruned", "running", "planned", "stopped", "lost", "failed", "damaged")
-
-
-@dataclass(frozen=True)
-class State:
-    """How far a run is."""
-
-    status: Status
-    """``stopped``: it was asked to end; ``lost``: its process is gone; ``pruned``: a tuning gave it up. All of these go
-    on from what they saved."""
-    reason: str = ""
-    """One line: why it failed, or cannot be read."""
-    holder: Holder | None = None
-    """The process that works on it, or that did when it was lost."""
-    silent_s: float | None = None
-    """For how long that was not heard of, where it was looked for."""
-    done: int = 0
-    """Rounds on disk or, if only ``stop_at_s`` ends the run, deadlines passed. This and what follows: of a ledger."""
-    of: int | None = None
-    """What ``done`` is at the end; None where the config cannot tell."""
-    accuracy: float | None = None
-    """The last one tested."""
-    t_s: float = 0.0
-    """Simulated seconds at the end of the last round on disk."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing goes on with the run by itself."""
-        return self.status in ("finished", "pruned", "failed", "damaged")
-
-
-def state_of(folder: Path, config: Mapping[str, Any] | None = None) -> State:
-    """How far the run of a folder is, that is to have a ``config``; the folder need not exist."""
-    try:
-        lease = standing(folder)
-    except EdgesimError as error:
-        return State("damaged", str(error))
-    return _state(folder, config, lease)
-
-
-def state_without_lease(folder: Path) -> State:
-    """As `state_of`, for the process that has the folder's lease: how far the run was when it took it."""
-    return _state(folder, None, None)
-
-
-def _state(folder: Path, config: Mapping[str, Any] | None, lease: Standing | None) -> State:
-    if lease is not None and lease.is_held:
-        return State("running", "", lease.holder, lease.silent_s)
-    holder = None if lease is None else lease.holder
-    if not (folder / "run.json").is_file():
-        return State("planned") if lease is None else State("lost", "", holder)
-    try:
-        run = read_run(folder)
-    except EdgesimError as error:
-        return State("damaged", str(error))
-    reason = str(run.get("reason", "")).partition("\n")[0]
-    if is_shorter(run, config):
-        return State("planned", "is to end later")
-    if run["status"] == "finished":
-        return State("finished", reason)
-    if run["status"] == "running" or lease is not None:
-        return State("lost", "", holder)
-    if run["status"] == "pruned":
-        return State("pruned", reason)
-    return State("stopped" if run["status"] == "interrupted" else "failed", reason)
 
 
 def told_of(folder: Path) -> tuple[int, ...]:

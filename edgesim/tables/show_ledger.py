@@ -11,8 +11,8 @@ from rich.text import Text
 from edgesim.analysis.runs import is_study
 from edgesim.base.lease import LEASE_S
 from edgesim.base.plain_text import printable
+from edgesim.folder.state import STATUSES, State
 from edgesim.screen.console import PlainConsole
-from edgesim.studies.ledger import STATUSES, State
 from edgesim.tables.table_text import bare_table, print_whole
 
 _URGENT = ("running", "lost", "failed", "damaged", "stopped", "finished", "pruned", "planned")
