@@ -449,9 +449,9 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
         return TimingOnlyLearner(config, federation, streams)
     # Torch, interrupted while it loads, would stay in pieces for the rest of this process.
     with processes.uninterrupted():
-        from edgesim.learning.learner import make_learner
+        from edgesim.learning.learner import TorchLearner
 
-    return make_learner(config, federation, streams, cores, partial(named_code.own_files, config))
+    return TorchLearner(config, federation, streams, cores, partial(named_code.own_files, config))
 
 
 def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:

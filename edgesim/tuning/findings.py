@@ -11,7 +11,7 @@ from rich.console import Console
 
 from edgesim.analysis.summary import summarise
 from edgesim.folder.records import write_whole
-from edgesim.studies.plan import Study
+from edgesim.studies.plan import Study, own
 from edgesim.studies.running import run_study
 from edgesim.tables.table_text import bare_table, print_whole
 from edgesim.tuning.journal import Told
@@ -145,16 +145,12 @@ def _judged_again(
 
 def cells_of(task: Task, rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Values of the knobs, by key, of rows of a summary."""
-    return [{key: _own(row[name]) for key, name in task.names.items()} for row in rows.to_dict("records")]
+    return [{key: own(row[name]) for key, name in task.names.items()} for row in rows.to_dict("records")]
 
 
 def _by_cell(task: Task, rows: pd.DataFrame) -> dict[tuple[Any, ...], dict[Any, Any]]:
     """Rows of a summary by the values of their knobs."""
     return {tuple(row[name] for name in task.names.values()): row for row in rows.to_dict("records")}
-
-
-def _own(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _print_table(out: Path, task: Task, rows: pd.DataFrame, fresh: pd.DataFrame, console: Console) -> None:
