@@ -249,7 +249,9 @@ def play(settings: RunConfig, folder: Path, console: PlainConsole, log: bool | N
         return simulation.run(
             settings,
             folder,
-            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
+            on_round=lambda done: progress.update(
+                task, completed=rounds_done(settings, done.round, done.t_s), text=describe(done)
+            ),
             on_start=lambda what: progress.update(task, text=what),
             on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
             **how,

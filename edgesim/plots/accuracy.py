@@ -11,8 +11,8 @@ from edgesim.analysis.courses import Over, accuracy_course
 from edgesim.analysis.metrics import final_accuracy
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
 from edgesim.plots.groups import Panel, labels_of
-from edgesim.plots.intervals import LEAST_SEEDS, draw_means, drawn_interval, spread_note
-from edgesim.plots.panel_figures import line_panels
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
+from edgesim.plots.panel_figures import draw_means, line_panels
 
 _MOST_BANDS = 3
 """Most series that all get a band; of more, two are compared and the others are thin lines."""

@@ -14,7 +14,8 @@ from edgesim.analysis.runs import Run
 from edgesim.analysis.spending import COSTS, Cost, accuracy_over, spending
 from edgesim.plots import palette, style
 from edgesim.plots.groups import knob_text
-from edgesim.plots.intervals import LEAST_SEEDS, draw_means, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
+from edgesim.plots.panel_figures import draw_means
 
 _LABELS: dict[Cost, tuple[str, float]] = {
     "seconds": ("simulated time (s)", 1.0),

@@ -16,7 +16,8 @@ from edgesim.plots.accuracy import HOUR_S, LABELS, longest_s
 from edgesim.plots.common_past import COMMON_PAST, LOOK, left_past, mark_past
 from edgesim.plots.differences import against
 from edgesim.plots.groups import Series, labels_of, panels_of
-from edgesim.plots.intervals import LEAST_SEEDS, draw_means, drawn_interval, spread_note
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
+from edgesim.plots.panel_figures import draw_means
 
 
 def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str) -> Figure:

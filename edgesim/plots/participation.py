@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 from edgesim.analysis.runs import Run
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
-from edgesim.plots.intervals import LEAST_SEEDS, draw_means, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
+from edgesim.plots.panel_figures import draw_means
 
 DAY_S = 86_400.0
 _COLUMNS = {"candidates": "checked in", "selected": "selected", "arrived": "arrived"}

@@ -12,7 +12,6 @@ from edgesim.analysis.runs import is_study, read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.migration import migrated
 from edgesim.config_file import parse
-from edgesim.engine.server import Progress
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.folder.state import State, state_of
 from edgesim.simulation.run_progress import expected_rounds, rounds_done
@@ -58,11 +57,12 @@ def _with_rounds(folder: Path, planned: Mapping[str, Any] | None) -> State:
     state = replace(state, of=expected_rounds(config) or None)
     if last is None:
         return state
-    return replace(state, done=rounds_done(config, last), accuracy=last.accuracy, t_s=last.t_s)
+    number, t_s, accuracy = last
+    return replace(state, done=rounds_done(config, number, t_s), accuracy=accuracy, t_s=t_s)
 
 
-def _last_round(folder: Path) -> Progress | None:
-    """The last round on disk; None before the first."""
+def _last_round(folder: Path) -> tuple[int, float, float | None] | None:
+    """Number, end and last tested accuracy of the last round on disk; None before the first."""
     for path in (folder / "rounds.parquet", folder / "rounds.arrow"):
         # Asked for at once, since a run that ends removes the one when it has the other.
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -72,11 +72,11 @@ def _last_round(folder: Path) -> Progress | None:
 
 
 @lru_cache(maxsize=2**14)
-def _last_row(path: Path, _mtime_ns: int, _size: int) -> Progress | None:
+def _last_row(path: Path, _mtime_ns: int, _size: int) -> tuple[int, float, float | None] | None:
     """The last row of a version of a table of rounds, which is read once by whoever looks again and again."""
     rounds = read_table(path.parent, "rounds")
     if rounds.empty:
         return None
     tested = rounds["test_accuracy"].dropna()
     accuracy = float(tested.iloc[-1]) if len(tested) else None
-    return Progress(int(rounds["round"].iloc[-1]), float(rounds["t_end_s"].iloc[-1]), accuracy)
+    return int(rounds["round"].iloc[-1]), float(rounds["t_end_s"].iloc[-1]), accuracy
