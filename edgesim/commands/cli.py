@@ -27,7 +27,7 @@ from edgesim.commands.compare_command import compare_command
 from edgesim.commands.doctor import main as diagnose
 from edgesim.commands.export_command import export_command
 from edgesim.commands.report_command import report_command
-from edgesim.commands.study_command import go_on
+from edgesim.commands.study_command import NoUserCode, go_on
 from edgesim.commands.tune_command import tune_command
 from edgesim.commands.watch_command import watch_command
 from edgesim.config import RunConfig
@@ -49,7 +49,6 @@ app.command("watch")(watch_command)
 app.command("tune")(tune_command)
 
 
-NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")]
 CheckpointS = Annotated[float, typer.Option(min=0, help="Least wall time between checkpoints; 0: at each round's end.")]
 Log = Annotated[
     bool | None, typer.Option("--log/--no-log", help="Progress as a line every 30 s, as it is without a terminal.")

@@ -1,6 +1,6 @@
 """What a tuning found: the table of trials, the best cells on the seeds that chose them and on fresh ones, figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,9 +84,12 @@ def conclude(
 
 def _of_trials(summary: pd.DataFrame, task: Task, told: Sequence[Told]) -> pd.DataFrame:
     """Rows of a study's summary that are complete trials."""
-    asked = {_key(task, one.values) for one in told if one.status == "complete"}
-    names = list(task.names.values())
-    keep = [tuple(row[name] for name in names) in asked for row in summary.to_dict("records")]
+    return _of_cells(summary, task, {_key(task, one.values) for one in told if one.status == "complete"})
+
+
+def _of_cells(summary: pd.DataFrame, task: Task, cells: Collection[tuple[Any, ...]]) -> pd.DataFrame:
+    """Rows of a summary whose knobs have the values of some cells."""
+    keep = [tuple(row[name] for name in task.names.values()) in cells for row in summary.to_dict("records")]
     return summary[keep].reset_index(drop=True)
 
 
@@ -137,10 +140,7 @@ def _judged_again(
     fresh = out.with_name(f"{out.name}-fresh")
     runs = [run for values in cells_of(task, best) for run in task.runs(values, range(task.seeds, 2 * task.seeds))]
     run_study(Study(fresh.name, runs, task.target, task.reference), fresh, jobs, console, anew)
-    chosen = {_key(task, values) for values in cells_of(task, best)}
-    summary = summarise(fresh)
-    keep = [tuple(row[name] for name in task.names.values()) in chosen for row in summary.to_dict("records")]
-    return summary[keep].reset_index(drop=True)
+    return _of_cells(summarise(fresh), task, {_key(task, values) for values in cells_of(task, best)})
 
 
 def cells_of(task: Task, rows: pd.DataFrame) -> list[dict[str, Any]]:

@@ -182,7 +182,8 @@ def test_a_studys_page_holds_a_run_of_each_line_and_says_so(study_page):
     page = study_page
     assert [run["name"] for run in page.data["runs"]] == ["random-s0", "best-channel-s0"]
     assert "holds 2 of 6 runs" in page.data["note"]
-    assert "6 finished, 1 failed" in page.written
+    assert ": 7 runs: 6 finished, 1 planned; " in page.written
+    assert "Not all is finished; the page shows what is." in page.written
 
 
 @pytest.mark.parametrize("many", ["AGGREGATED_FROM", "MOST_BARS"])
