@@ -30,7 +30,7 @@ NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse configs
 @plain_errors
 def status(folder: Folder) -> None:
     """Say how many runs are finished, and what became of the others, from their folders alone."""
-    print_ledger(folder, read_ledger(folder))
+    print_ledger(folder, read_ledger(folder, rounds=True))
 
 
 @app.command()
@@ -73,7 +73,7 @@ def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool
     study = read_plan(folder)
     _tell_user_code(study, folder, no_user_code)
     edgesim.run_study(study, folder, jobs, retry_failed=retry_failed)
-    ledger = read_ledger(folder)
+    ledger = read_ledger(folder, rounds=True)
     print_ledger(folder, ledger)
     if any(state.status not in ("finished", "pruned") for state in ledger.values()):
         raise typer.Exit(1)

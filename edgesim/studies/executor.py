@@ -93,10 +93,6 @@ class Executor(Protocol):
         """
 
 
-class _FailedElsewhere(EdgesimError):  # noqa: N818 - reads as what it is
-    """Another process has just tried the run."""
-
-
 def refuse_failed(order: Order) -> None:
     """Raises `EdgesimError` where another process has tried the run since the study was begun, and it failed.
 
@@ -105,7 +101,7 @@ def refuse_failed(order: Order) -> None:
     if order.told is not None and told_of(order.folder) != order.told:
         state = state_of(order.folder, is_mine=True)
         if state.status == "failed":
-            raise _FailedElsewhere(state.reason)
+            raise EdgesimError(state.reason)
 
 
 def run_one(order: Order, cores: int, send: Callable[[Message], None]) -> Ending:

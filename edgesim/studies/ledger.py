@@ -26,22 +26,22 @@ def told_of(folder: Path) -> tuple[int, ...]:
     return stat.st_ino, stat.st_mtime_ns
 
 
-def read_ledger(folder: Path) -> dict[str, State]:
-    """How far each run of a study is, with its rounds, by the name of its folder, in the plan's order.
+def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, State]:
+    """How far each run of a study is, by the name of its folder, in the plan's order; with ``rounds`` those too.
 
     Raises `EdgesimError` where the plan is missing or malformed.
     """
-    planned = read_study(folder).planned
-    return {entry.run.folder.name: _with_rounds(entry.run.folder, entry.config) for entry in planned}
+    state = _with_rounds if rounds else state_of
+    return {entry.run.folder.name: state(entry.run.folder, entry.config) for entry in read_study(folder).planned}
 
 
 def read_any_ledger(folder: Path) -> dict[str, State]:
-    """As `read_ledger`, of a study's folder or of the one run of a run folder.
+    """As `read_ledger` with rounds, of a study's folder or of the one run of a run folder.
 
     Raises `EdgesimError` for a folder that is neither, and for a damaged plan.
     """
     if is_study(folder):
-        return read_ledger(folder)
+        return read_ledger(folder, rounds=True)
     read_run(folder)
     return {folder.resolve().name: _with_rounds(folder, None)}
 
