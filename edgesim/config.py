@@ -334,7 +334,7 @@ class StalenessConfig(Section):
     def resolved(self, protocol: str) -> "StalenessConfig":
         """The section with the papers' defaults filled in."""
         weight = self.weight or ("constant" if protocol == "synchronous" else "polynomial")
-        return _filled(self, {"weight": weight} | _STALENESS_DEFAULTS.get(weight, {}))
+        return filled(self, {"weight": weight} | _STALENESS_DEFAULTS.get(weight, {}))
 
 
 class DataConfig(Section):
@@ -762,19 +762,19 @@ class RunConfig(Section):
         """The same run with every default that depends on another value filled in."""
         devices, learning, round_, evaluation = self.devices, self.learning, self.round, self.evaluation
         if devices.battery_j is not None:
-            devices = _filled(devices, _BATTERY_DEFAULTS)
+            devices = filled(devices, _BATTERY_DEFAULTS)
         if learning.epochs is None:
-            learning = _filled(learning, {"steps": 5})
+            learning = filled(learning, {"steps": 5})
         if round_.delay_knowledge == "reported":
-            round_ = _filled(round_, {"report_by_s": round_.tmax_s / 2})
+            round_ = filled(round_, {"report_by_s": round_.tmax_s / 2})
         if round_.delay_knowledge == "planned":
-            round_ = _filled(round_, {"plan_quantile": 0.95})
+            round_ = filled(round_, {"plan_quantile": 0.95})
         if evaluation.every_s is None:
-            evaluation = _filled(evaluation, {"every": 1})
+            evaluation = filled(evaluation, {"every": 1})
         merging = self.merging
         if merging is not None:
             defaults = {"signal": "validation", "skip": "discard"}
-            merging = None if merging.rule == "every" else _filled(merging, defaults)
+            merging = None if merging.rule == "every" else filled(merging, defaults)
         sections: dict[str, Section | None] = {
             "merging": merging,
             "devices": devices,
@@ -784,11 +784,11 @@ class RunConfig(Section):
         }
         if self.privacy.mechanism != "none":
             delta = {} if self.privacy.noise is None else {"delta": 1e-5}
-            sections["privacy"] = _filled(self.privacy, {"clip": 1.0} | delta)
+            sections["privacy"] = filled(self.privacy, {"clip": 1.0} | delta)
         sections["staleness"] = self.staleness.resolved(round_.protocol)
-        return (_filled(self, {"rounds": 60}) if self.stop_at_s is None else self).model_copy(update=sections)
+        return (filled(self, {"rounds": 60}) if self.stop_at_s is None else self).model_copy(update=sections)
 
 
-def _filled(section: AnySection, defaults: Mapping[str, Any]) -> AnySection:
+def filled(section: AnySection, defaults: Mapping[str, Any]) -> AnySection:
     """The section with these values for those of their keys that are absent."""
     return section.model_copy(update={key: of for key, of in defaults.items() if getattr(section, key) is None})

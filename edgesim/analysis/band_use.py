@@ -1,10 +1,12 @@
 """How much of a station's band is in use, over time."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from edgesim.analysis.runs import Run
 from edgesim.base.arrays import Floats
 
 
@@ -18,6 +20,16 @@ class Steps(NamedTuple):
         """Mean over a span of time."""
         edges_s = np.clip(np.append(self.t_s, t_end_s), t_start_s, t_end_s)
         return float(np.diff(edges_s) @ self.share) / (t_end_s - t_start_s)
+
+
+def use_by_station(run: Run) -> Iterator[tuple[Any, Steps]]:
+    """Each row of ``stations`` with the use of its band; devices are where they are at the end of the run."""
+    activities, devices = run.activities, run.devices
+    where = devices.loc[devices["frame"] == devices["frame"].max(), ["device", "station"]]
+    uploads = activities[activities["activity"] == "upload"].merge(where, on="device")
+    for station in run.stations.itertuples():
+        own = uploads[uploads["station"] == station.station]
+        yield station, band_use(own, float(station.bandwidth_hz), reshared=run.sharing == "reshared")
 
 
 def band_use(uploads: pd.DataFrame, bandwidth_hz: float, *, reshared: bool) -> Steps:

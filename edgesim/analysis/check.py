@@ -56,7 +56,7 @@ def check(folder: Path) -> Checked:
             raise EdgesimError(f"{folder}: {what}")
         _check_run(folder, checked)
         return checked
-    for entry in read_study(folder, status=lambda *_: "").planned:
+    for entry in read_study(folder).planned:
         run = entry.run.folder
         if run.is_dir() and any(run.iterdir()):
             _check_run(run, checked)

@@ -20,9 +20,9 @@ from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pa
 from edgesim.analysis.runs import Knob, Run, is_study, read_study, runs_of, value_text
 from edgesim.analysis.variance import analyse
 from edgesim.base.errors import EdgesimError
-from edgesim.base.lease import standing
 from edgesim.base.registry import did_you_mean
 from edgesim.folder.records import read_run
+from edgesim.folder.state import state_of
 
 
 @dataclass(frozen=True)
@@ -159,20 +159,17 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], flo
 
 def _refuse_unfinished(folder: Path) -> None:
     """Raises `EdgesimError` for a run that has not finished, with how it goes on."""
-    run, lease = read_run(folder), standing(folder)
-    if run["status"] == "finished":
+    if read_run(folder)["status"] == "finished":
         return
+    state = state_of(folder)
     goes_on = f"resume it with `edgesim resume {folder}`"
-    if lease is not None and lease.is_held:
-        told = "is running; wait for its end"
-    elif run["status"] == "running":
-        told = f"is lost (its process is gone); {goes_on}"
-    elif run["status"] == "interrupted":
-        told = f"was stopped; {goes_on}"
-    else:
-        reason = f" ({run['reason'].splitlines()[0]})" if run.get("reason") else ""
-        told = f"is {run['status']}{reason}; run it again"
-    raise EdgesimError(f"{folder}: {told}, or leave it out")
+    remedies = {
+        "running": "is running; wait for its end",
+        "lost": f"is lost (its process is gone); {goes_on}",
+        "stopped": f"was stopped; {goes_on}",
+    }
+    failed = f"is {state.status}{f' ({state.reason})' if state.reason else ''}; run it again"
+    raise EdgesimError(f"{folder}: {remedies.get(state.status, failed)}, or leave it out")
 
 
 def _values(runs: Sequence[Run], name: str) -> list[Knob]:

@@ -1,7 +1,7 @@
 """A run as analysis sees it, and the plan of a study (``plan.json``; of an older edgesim ``study.json``)."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,8 @@ from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
 from edgesim.base.text_file import read_json
-from edgesim.folder.records import ends, read_config, read_rows, read_run, read_table, setting
+from edgesim.folder.records import read_config, read_rows, read_run, read_table, setting
+from edgesim.folder.state import state_of
 
 Knob = str | int | float | bool
 
@@ -213,10 +214,15 @@ class PlannedRun:
     """One entry of a study's plan; only those with status ``finished`` have a folder worth reading."""
 
     run: Run
-    status: str
-    """As `status_of` says."""
     config: Mapping[str, Any] | None = None
     """The complete config; None in a plan of the older layout."""
+    noted: str = ""
+    """The status in a plan of the older layout."""
+
+    @cached_property
+    def status(self) -> str:
+        """As `edgesim.folder.state.State` has it, read when first asked for."""
+        return self.noted or state_of(self.run.folder, self.config).status
 
     @property
     def own_metrics(self) -> list[str]:
@@ -256,9 +262,6 @@ class Study:
         return (texts[0], values[texts[0]][0]) if texts else None
 
 
-Status = Callable[[Path, Mapping[str, Any]], str]
-"""Says how far the run of a folder is that is to have a config."""
-
 PLAN, OLDER_PLAN = "plan.json", "study.json"
 """Names of a study's plan; the older one holds how each run ended, too, and no configs."""
 
@@ -268,27 +271,8 @@ def is_study(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (PLAN, OLDER_PLAN))
 
 
-def status_of(folder: Path, config: Mapping[str, Any]) -> str:
-    """The status of a planned run as its ``run.json`` says.
-
-    It is ``planned`` where there is none, or where that is of a shorter run, and ``damaged`` where it cannot be read.
-    """
-    if not (folder / "run.json").is_file():
-        return "planned"
-    try:
-        run = read_run(folder)
-    except EdgesimError:
-        return "damaged"
-    return "planned" if is_shorter(run, config) else str(run["status"])
-
-
-def is_shorter(run: Mapping[str, Any], config: Mapping[str, Any] | None) -> bool:
-    """Whether a finished run, by its ``run.json``, is to end later now."""
-    return run["status"] == "finished" and config is not None and run.get("ends", ends(config)) != ends(config)
-
-
-def read_study(folder: Path, status: Status = status_of) -> Study:
-    """Read a study's plan, and how far its runs are, as ``status`` says of their folders.
+def read_study(folder: Path) -> Study:
+    """Read a study's plan; how far its runs are is read when it is asked for.
 
     Raises `EdgesimError` that names the field where the plan is missing or malformed.
     """
@@ -301,7 +285,7 @@ def read_study(folder: Path, status: Status = status_of) -> Study:
     if target is not None and (not _is_number(target) or not 0 < target <= 1):
         raise EdgesimError(f"{path}: target: expected null or an accuracy in (0, 1] (got {target!r})")
     entries = _field(plan, "runs", list, str(path))
-    planned = tuple(_planned_run(folder, entry, f"{path}: runs[{i}]", status) for i, entry in enumerate(entries))
+    planned = tuple(_planned_run(folder, entry, f"{path}: runs[{i}]") for i, entry in enumerate(entries))
     seen: set[tuple[object, ...]] = set()
     for i, entry in enumerate(planned):
         identity = (*sorted(entry.run.knobs.items()), entry.run.seed)
@@ -360,7 +344,7 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Kn
     return flat
 
 
-def _planned_run(folder: Path, entry: Any, where: str, status: Status) -> PlannedRun:
+def _planned_run(folder: Path, entry: Any, where: str) -> PlannedRun:
     if not isinstance(entry, dict):
         raise EdgesimError(f"{where}: expected an object with folder, knobs, seed and config")
     knobs, place = _field(entry, "knobs", dict, where), _field(entry, "folder", str, where)
@@ -370,9 +354,8 @@ def _planned_run(folder: Path, entry: Any, where: str, status: Status) -> Planne
             raise EdgesimError(f"{where}: knobs.{name}: expected a text, a number, true or false (got {value!r})")
     run = Run(folder / place, knobs, _field(entry, "seed", int, where))
     if "config" not in entry:
-        return PlannedRun(run, _field(entry, "status", str, where))
-    config = _field(entry, "config", dict, where)
-    return PlannedRun(run, status(run.folder, config), config)
+        return PlannedRun(run, noted=_field(entry, "status", str, where))
+    return PlannedRun(run, _field(entry, "config", dict, where))
 
 
 def check_name(name: str, where: str) -> None:

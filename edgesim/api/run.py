@@ -161,7 +161,7 @@ def run(
     """
     settings = configured(config, set)
     where = str(config) if isinstance(config, str | Path) else "config"
-    tell = _console(quiet)
+    tell = PlainConsole(quiet=quiet)
     tell_user_code(settings, where, not user_code, tell if isinstance(config, str | Path) else None)
     folder = Path(out) if out is not None else folder_for(out, config, "run", [simulation.complete(settings)])
     if (folder / "run.json").is_file() and "fork" in read_run(folder):
@@ -183,7 +183,7 @@ def resume(
 
     ``allow_other_machine`` goes on where results may differ in their last bits; for the others see `run`.
     """
-    folder, tell = Path(folder), _console(quiet)
+    folder, tell = Path(folder), PlainConsole(quiet=quiet)
     if analysed.is_study(folder):
         raise EdgesimError(f"{folder}: is a study; `edgesim study run` goes on with it")
     values, path = read_config(folder), folder / "config.toml"
@@ -219,7 +219,7 @@ def fork(
     `stop_at_s`. Where the run has no checkpoint of the round, its past is played again. Raises `EdgesimError`; for the
     others see `run`.
     """
-    source, out, tell = Path(folder), Path(out), _console(quiet)
+    source, out, tell = Path(folder), Path(out), PlainConsole(quiet=quiet)
     tell_user_code(parse(read_config(source), str(source / "config.toml")), str(source), not user_code, tell)
 
     def note(_: str, told: str) -> None:
@@ -242,10 +242,6 @@ def tell_user_code(settings: RunConfig, where: str, is_refused: bool, console: P
             console.print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
 
 
-def _console(quiet: bool) -> PlainConsole:
-    return PlainConsole(quiet=quiet)
-
-
 def play(settings: RunConfig, folder: Path, console: PlainConsole, log: bool | None, **how: Any) -> simulation.Result:
     """Simulate one run, ``how`` as `simulation.run` says, with progress."""
     with bar(console, transient=True, lines=log) as progress:
@@ -253,7 +249,9 @@ def play(settings: RunConfig, folder: Path, console: PlainConsole, log: bool | N
         return simulation.run(
             settings,
             folder,
-            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
+            on_round=lambda done: progress.update(
+                task, completed=rounds_done(settings, done.round, done.t_s), text=describe(done)
+            ),
             on_start=lambda what: progress.update(task, text=what),
             on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
             **how,

@@ -71,7 +71,7 @@ def first_error(
             return path, f"{path} is now {renamed[path]}{MIGRATE}", (path,)
         known, above = _keys_at(model, detail["loc"][:-1]), path.rpartition(".")[0]
         name = str(detail["loc"][-1])
-        if elsewhere := [*_keys_called(name, model)]:
+        if elsewhere := [*keys_called(name, model)]:
             hint = f", did you mean {' or '.join(map(repr, elsewhere))}?"
         else:
             hint = did_you_mean(name, known, above=above) or f"; known: {', '.join(known)}"
@@ -105,14 +105,19 @@ def _is_union_branch(part: object) -> bool:
     return isinstance(part, str) and (part in _UNION_BRANCHES or "[" in part)
 
 
-def _keys_called(name: str, model: type[BaseModel], above: str = "") -> Iterator[str]:
+def keys_called(name: str, model: type[BaseModel], above: str = "") -> Iterator[str]:
     """Full keys, as ``section.key``, of a model and of those within it, whose last part is ``name``."""
     for key, field in model.model_fields.items():
         if key == name:
             yield above + key
-        for kind in typing.get_args(field.annotation) or (field.annotation,):
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from _keys_called(name, kind, f"{above}{key}.")
+        for kind in models_in(field.annotation):
+            yield from keys_called(name, kind, f"{above}{key}.")
+
+
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models among the types of a field."""
+    kinds = typing.get_args(annotation) or (annotation,)
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
@@ -120,7 +125,5 @@ def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     for part in path:
         if isinstance(part, int):
             continue
-        annotation = model.model_fields[part].annotation
-        inner = typing.get_args(annotation) or (annotation,)
-        model = next(kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel))
+        model = models_in(model.model_fields[part].annotation)[0]
     return sorted(model.model_fields)

@@ -19,6 +19,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.migration import in_old_keys, migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.text_file import read_toml
+from edgesim.base.validation import keys_called
 from edgesim.commands import completion, new_command, study_command, trace_command
 from edgesim.commands import explain as explaining
 from edgesim.commands.check_command import check_command
@@ -26,12 +27,12 @@ from edgesim.commands.compare_command import compare_command
 from edgesim.commands.doctor import main as diagnose
 from edgesim.commands.export_command import export_command
 from edgesim.commands.report_command import report_command
-from edgesim.commands.study_command import go_on
+from edgesim.commands.study_command import NoUserCode, go_on
 from edgesim.commands.tune_command import tune_command
 from edgesim.commands.watch_command import watch_command
 from edgesim.config import RunConfig
 from edgesim.folder.records import write_whole
-from edgesim.screen.command_line import Command, Group, keys_called
+from edgesim.screen.command_line import Command, Group
 from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
 from edgesim.simulation import composition as simulation
 
@@ -48,7 +49,6 @@ app.command("watch")(watch_command)
 app.command("tune")(tune_command)
 
 
-NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")]
 CheckpointS = Annotated[float, typer.Option(min=0, help="Least wall time between checkpoints; 0: at each round's end.")]
 Log = Annotated[
     bool | None, typer.Option("--log/--no-log", help="Progress as a line every 30 s, as it is without a terminal.")
@@ -75,7 +75,7 @@ class _RunCommand(Command):
 
     def remedy(self, option: str) -> str:
         """Advice to use ``--set`` for the keys that an unknown option may mean."""
-        keys = keys_called(option.lstrip("-").replace("-", "_"), RunConfig().model_dump())
+        keys = [*keys_called(option.lstrip("-").replace("-", "_"), RunConfig)]
         return f"; {' or '.join(f'--set {key}=VALUE' for key in keys)} sets it in the config" if keys else ""
 
 

@@ -16,6 +16,7 @@ from pydantic_core import PydanticUndefined
 from edgesim.base.errors import EdgesimError
 from edgesim.base.quantities import UNITS
 from edgesim.base.registry import did_you_mean
+from edgesim.base.validation import models_in
 from edgesim.config import RunConfig
 from edgesim.learning.algorithms.kpfl_settings import KpflOptions
 from edgesim.simulation.kinds import KINDS
@@ -120,8 +121,7 @@ def _keys() -> Iterator[Key]:
 def _of(model: type[BaseModel], section: str, owner: str) -> Iterator[Key]:
     for name, field in model.model_fields.items():
         key = f"{section}.{name}".removeprefix(".")
-        inner = [kind for kind in _branches(field.annotation) if isinstance(kind, type) and issubclass(kind, BaseModel)]
-        if inner:
+        if inner := models_in(field.annotation):
             yield from _of(inner[0], key, owner)
         else:
             yield Key(key, owner, model, field)

@@ -14,6 +14,7 @@ from edgesim.simulation import named_code
 from edgesim.studies import slurm
 from edgesim.studies.executor_options import with_executor
 from edgesim.studies.ledger import read_ledger
+from edgesim.studies.plan import Study
 from edgesim.studies.plan_file import read_plan
 from edgesim.tables.show import print_study
 from edgesim.tables.show_ledger import print_ledger
@@ -21,13 +22,15 @@ from edgesim.tables.show_ledger import print_ledger
 app = typer.Typer(no_args_is_help=True, help="Say how far a study is, do what is missing of it, or print its table.")
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the study.")]
+Jobs = Annotated[int | None, typer.Option(help="Runs at a time; one per processor core when absent.")]
+NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse configs that name code outside edgesim.")]
 
 
 @app.command()
 @plain_errors
 def status(folder: Folder) -> None:
     """Say how many runs are finished, and what became of the others, from their folders alone."""
-    print_ledger(folder, read_ledger(folder))
+    print_ledger(folder, read_ledger(folder, rounds=True))
 
 
 @app.command()
@@ -36,10 +39,8 @@ def status(folder: Folder) -> None:
 def run(
     folder: Folder,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs that failed once more.")] = False,
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per processor core when absent.")] = None,
-    no_user_code: Annotated[
-        bool, typer.Option("--no-user-code", help="Refuse configs that name code outside edgesim.")
-    ] = False,
+    jobs: Jobs = None,
+    no_user_code: NoUserCode = False,
 ) -> None:
     """Do what is missing of a study: what was never begun, stopped or lost; several processes may at once."""
     go_on(folder, retry_failed, jobs, no_user_code)
@@ -53,8 +54,7 @@ def submit(
     sbatch: Annotated[str, typer.Option(help="Options of sbatch, such as '--time=2:00:00 --cpus-per-task=4'.")] = "",
 ) -> None:
     """Write an array job of SLURM that does what is missing of a study, and submit it where sbatch is."""
-    for settings in {str(named_code.foreign(run.config)): run.config for run in read_plan(folder).runs}.values():
-        tell_user_code(settings, str(folder), False, PlainConsole())
+    _tell_user_code(read_plan(folder), folder, False)
     script = slurm.write_script(folder, tasks, sbatch)
     answer = slurm.submit(script)
     say(f"{script}: {answer}" if answer else f"{script}: no sbatch is on the path here; give it to sbatch elsewhere")
@@ -71,10 +71,14 @@ def table(folder: Folder) -> None:
 def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool) -> None:
     """Do what is missing of a study; ends with status 1 if a run did not finish."""
     study = read_plan(folder)
-    for settings in {str(named_code.foreign(run.config)): run.config for run in study.runs}.values():
-        tell_user_code(settings, str(folder), no_user_code, PlainConsole())
+    _tell_user_code(study, folder, no_user_code)
     edgesim.run_study(study, folder, jobs, retry_failed=retry_failed)
-    ledger = read_ledger(folder)
+    ledger = read_ledger(folder, rounds=True)
     print_ledger(folder, ledger)
     if any(state.status not in ("finished", "pruned") for state in ledger.values()):
         raise typer.Exit(1)
+
+
+def _tell_user_code(study: Study, folder: Path, is_refused: bool) -> None:
+    for settings in {str(named_code.foreign(run.config)): run.config for run in study.runs}.values():
+        tell_user_code(settings, str(folder), is_refused, PlainConsole())

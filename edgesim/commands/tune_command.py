@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import edgesim
+from edgesim.commands.study_command import Jobs, NoUserCode
 from edgesim.screen.plain import plain_errors
 from edgesim.tuning.knobs import parse_knobs
 from edgesim.tuning.objectives import OBJECTIVES
@@ -32,11 +33,9 @@ def tune_command(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A key and its value, such as rounds=50; may be repeated.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per processor core when absent.")] = None,
+    jobs: Jobs = None,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/<name of the config>-tune when absent.")] = None,
-    no_user_code: Annotated[
-        bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")
-    ] = False,
+    no_user_code: NoUserCode = False,
 ) -> None:
     """Find the values of knobs that are best by an objective, with an optimiser instead of a grid."""
     edgesim.tune(

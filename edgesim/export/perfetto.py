@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edgesim.analysis.band_use import band_use
+from edgesim.analysis.band_use import use_by_station
 from edgesim.analysis.runs import Run
 from edgesim.base.arrays import Integers
 from edgesim.base.on_disk import in_place_of
@@ -38,7 +38,7 @@ def write_perfetto(run: Run, path: Path) -> None:
     ):
         trace = _Trace(builders.StreamingTraceProtoBuilder(file), events)
         _write_rounds(trace, rounds)
-        _write_bands(trace, run, activities)
+        _write_bands(trace, run)
         _write_devices(trace, activities)
 
 
@@ -98,16 +98,11 @@ def _write_rounds(trace: _Trace, rounds: pd.DataFrame) -> None:
         trace.slice(_ROUNDS, f"round {row['round']}", "round", span_ns, facts)
 
 
-def _write_bands(trace: _Trace, run: Run, activities: pd.DataFrame) -> None:
-    """The share of each station's band in use; devices are where they are at the end of the run."""
-    devices = run.devices
-    where = devices.loc[devices["frame"] == devices["frame"].max(), ["device", "station"]]
-    uploads = activities[activities["activity"] == "upload"].merge(where, on="device")
-    for station in run.stations.itertuples():
+def _write_bands(trace: _Trace, run: Run) -> None:
+    """The share of each station's band in use."""
+    for station, use in use_by_station(run):
         number = _STATIONS + int(station.station)
         trace.track(number, f"band in use, {station.name}", unit="share")
-        own = uploads[uploads["station"] == station.station]
-        use = band_use(own, float(station.bandwidth_hz), reshared=run.sharing == "reshared")
         for t_s, share in zip(use.t_s, use.share, strict=True):
             trace.count(number, _ns(t_s), float(share))
 

@@ -51,23 +51,11 @@ from edgesim.streams import Streams
 _BEST_MODEL_SAMPLES = 2000
 
 
-def make_learner(
-    config: RunConfig,
-    federation: Federation,
-    streams: Streams,
-    cores: int = 1,
-    own_files: Callable[[], Mapping[str, Path]] = dict,
-) -> "TorchLearner":
-    """The learner of a resolved config, on so many processor cores.
+class TorchLearner:
+    """A `Learner` that trains; raises `EdgesimError` for a model that does not fit the images.
 
     ``own_files()`` are the files of the user's own modules by name, for a back end on machines that lack them.
-    Raises `EdgesimError` for a model that does not fit the images.
     """
-    return TorchLearner(config, federation, streams, cores, own_files)
-
-
-class TorchLearner:
-    """A `Learner` that trains."""
 
     LASTING: ClassVar = (
         "global_weights", "states", "kept", "first_kept", "velocities", "carried", "jobs_trained", "_counted",

@@ -1,7 +1,6 @@
 """Test accuracy over rounds and over simulated seconds: means over seeds, with 95 % bands for the compared series."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,7 +12,7 @@ from edgesim.analysis.metrics import final_accuracy
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
 from edgesim.plots.groups import Panel, labels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
-from edgesim.plots.panel_figures import line_panels
+from edgesim.plots.panel_figures import draw_means, line_panels
 
 _MOST_BANDS = 3
 """Most series that all get a band; of more, two are compared and the others are thin lines."""
@@ -48,20 +47,18 @@ def draw_accuracy(
                 step_between = max(1, places.size // (6 if thick else 3))
                 # The markers of each series are shifted, so that they do not hide those of another.
                 first_mark = int(step_between * drawn.labels.index(series.label) / len(drawn.labels))
-                (drawn.lines[series.label],) = axes.plot(
+                drawn.lines[series.label] = draw_means(
+                    axes,
                     places,
-                    [band.mean for band in bands],
+                    bands,
+                    banded=thick and len(series.runs) >= LEAST_SEEDS,
+                    steps=over == "seconds",
                     label=series.label,
-                    drawstyle="default" if over == "rounds" else "steps-post",
                     linewidth=1.2 if thick else 0.6,
                     markersize=3.5 if thick else 2.8,
                     zorder=2.5 if thick else 2,
                     **look.marked((first_mark, step_between)),
                 )
-                if thick and len(series.runs) >= LEAST_SEEDS:
-                    low, high = [band.low for band in bands], [band.high for band in bands]
-                    step: Literal["post"] | None = None if over == "rounds" else "post"
-                    axes.fill_between(places, low, high, color=look.color, alpha=0.2, linewidth=0, step=step)
             if target is not None:
                 drawn.lines[texts[0]] = axes.axhline(target, color="#555555", linewidth=0.7, zorder=1.5)
             left = {place for series in panel.series for place in left_past(series.runs, over)}

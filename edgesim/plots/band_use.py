@@ -1,11 +1,13 @@
 """Share of each station's band that is in use, over time."""
 
+from itertools import islice
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from edgesim.analysis.band_use import Steps, band_use
+from edgesim.analysis.band_use import Steps, use_by_station
 from edgesim.analysis.runs import Run
 from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
@@ -22,16 +24,13 @@ def draw_band_use(run: Run, round: int | None = None) -> Figure:
     over the whole run. At most `MOST_STATIONS` stations are shown, the first ones. Raises `EdgesimError` for a round
     that the run does not have.
     """
-    rounds, stations = run.rounds, run.stations.head(MOST_STATIONS)
+    rounds, stations = run.rounds, list(islice(use_by_station(run), MOST_STATIONS))
     first = round_drawn(run, rounds, round)
     shown = rounds[(rounds["round"] >= first) & (rounds["round"] < first + MOST_ROUNDS)]
-    uploads = _uploads(run)
     several = len(stations) > 1
     with style.figure(style.COLUMN_IN, 2.05 if not several else 0.65 + 0.95 * len(stations)) as figure:
         grid = figure.subplots(len(stations), squeeze=False, sharex=True, sharey=True).ravel()
-        for i, (axes, station) in enumerate(zip(grid, stations.itertuples(), strict=True)):
-            own = uploads[uploads["station"] == station.station]
-            use = band_use(own, float(station.bandwidth_hz), reshared=run.sharing == "reshared")
+        for i, (axes, (station, use)) in enumerate(zip(grid, stations, strict=True)):
             mean = use.mean(0.0, float(rounds["t_end_s"].iloc[-1]))
             _draw(axes, use, shown, mean)
             place = f"({style.letter(i)}) {figure_text(station.name)}, " if several else ""
@@ -40,13 +39,6 @@ def draw_band_use(run: Run, round: int | None = None) -> Figure:
         style.name_run(figure, run.folder.name)
         figure.supylabel("share of the band in use (1)", fontsize=8)
     return figure
-
-
-def _uploads(run: Run) -> pd.DataFrame:
-    """The uploads of a run, with the station of each."""
-    activities, devices = run.activities, run.devices
-    where = devices.loc[devices["frame"] == devices["frame"].max(), ["device", "station"]]
-    return activities[activities["activity"] == "upload"].merge(where, on="device")
 
 
 def _draw(axes: Axes, use: Steps, rounds: pd.DataFrame, mean: float) -> None:

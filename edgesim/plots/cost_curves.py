@@ -15,6 +15,7 @@ from edgesim.analysis.spending import COSTS, Cost, accuracy_over, spending
 from edgesim.plots import palette, style
 from edgesim.plots.groups import knob_text
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
+from edgesim.plots.panel_figures import draw_means
 
 _LABELS: dict[Cost, tuple[str, float]] = {
     "seconds": ("simulated time (s)", 1.0),
@@ -83,15 +84,13 @@ def _draw_line(
     bands = [drawn_interval(column).within(0, 1) for column in values.T]
     at = places * _LABELS[cost][1]
     # The markers of each line are shifted, so that they do not hide those of another.
-    (line,) = axes.plot(
+    return draw_means(
+        axes,
         at,
-        [band.mean for band in bands],
+        bands,
+        banded=thick and len(tables) >= LEAST_SEEDS,
         linewidth=1.3 if thick else 0.7,
         markersize=3.5 if thick else 2.6,
         zorder=2.5 if thick else 2,
         **look.marked((first_mark, _POINTS // _MARKS)),
     )
-    if thick and len(tables) >= LEAST_SEEDS:
-        low, high = [band.low for band in bands], [band.high for band in bands]
-        axes.fill_between(at, low, high, color=look.color, alpha=0.2, linewidth=0)
-    return line

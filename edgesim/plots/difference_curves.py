@@ -1,7 +1,6 @@
 """Paired differences of accuracy over time: what a choice is ahead of the reference, seed by seed."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,6 +17,7 @@ from edgesim.plots.common_past import COMMON_PAST, LOOK, left_past, mark_past
 from edgesim.plots.differences import against
 from edgesim.plots.groups import Series, labels_of, panels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
+from edgesim.plots.panel_figures import draw_means
 
 
 def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str) -> Figure:
@@ -52,12 +52,8 @@ def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str)
                 look, axes = styles[line.title], grid[series.label]
                 left = left_past([*series.runs, *(partner[run.folder] for run in series.runs)], over)
                 mark_past(axes, [place / HOUR_S if in_hours else place for place in left])
-                drawing = "default" if over == "rounds" else "steps-post"
-                axes.plot(places, [band.mean for band in bands], drawstyle=drawing, linewidth=1.0, **look.line())
-                if len(series.runs) >= LEAST_SEEDS:
-                    low, high = [band.low for band in bands], [band.high for band in bands]
-                    step: Literal["post"] | None = None if over == "rounds" else "post"
-                    axes.fill_between(places, low, high, color=look.color, alpha=0.18, linewidth=0, step=step)
+                banded, steps = len(series.runs) >= LEAST_SEEDS, over == "seconds"
+                draw_means(axes, places, bands, banded=banded, steps=steps, linewidth=1.0, **look.line())
         axes_of = list(grid.values())
         for axes in axes_of[:: style.abreast(len(axes_of))]:
             axes.set_ylabel("difference of\naccuracy (1)")

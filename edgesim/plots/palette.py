@@ -31,6 +31,16 @@ grey above) also as seen without red or green cones (Machado, Oliveira and Ferna
 """
 
 
+KIND_COLORS = {
+    "useful": PALETTE["green"],
+    "late": PALETTE["orange"],
+    "dropped": PALETTE["vermilion"],
+    "unscheduled": PALETTE["grey"],
+    "unused": PALETTE["purple"],
+}
+"""Of what came of the devices' work (`edgesim.folder.work_kinds.KINDS`)."""
+
+
 @dataclass(frozen=True)
 class LineStyle:
     """The look of one policy in every figure."""

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike
 
 from edgesim.analysis.statistics import Interval
 from edgesim.plots import palette, style
@@ -94,3 +96,15 @@ def _frame(panels: Sequence[Panel], panel_in: float, legend: Sequence[str]) -> I
         for axes in grid[1:]:
             axes.sharex(grid[0])
         yield PanelFigure(figure, labels, palette.line_styles(labels), list(zip(grid, panels, strict=True)))
+
+
+def draw_means(
+    axes: Axes, places: ArrayLike, bands: Sequence[Interval], *, banded: bool, steps: bool = False, **line: Any
+) -> Line2D:
+    """Draw the means at places [p] as a line and, where ``banded``, their intervals; ``steps`` hold until the next."""
+    (drawn,) = axes.plot(places, [band.mean for band in bands], drawstyle="steps-post" if steps else "default", **line)
+    if banded:
+        low, high = [band.low for band in bands], [band.high for band in bands]
+        step: Any = "post" if steps else None
+        axes.fill_between(places, low, high, color=line["color"], alpha=0.2, linewidth=0, step=step)
+    return drawn

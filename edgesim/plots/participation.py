@@ -12,6 +12,7 @@ from edgesim.analysis.runs import Run
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
+from edgesim.plots.panel_figures import draw_means
 
 DAY_S = 86_400.0
 _COLUMNS = {"candidates": "checked in", "selected": "selected", "arrived": "arrived"}
@@ -50,10 +51,7 @@ def _draw_hours(axes: Axes, seeds: Sequence[Floats], label: str, look: palette.L
     """Draw the mean over seeds of a quantity by hour, [24] per seed, with its interval for three seeds or more."""
     bands = [drawn_interval(column[~np.isnan(column)]).within(0) for column in np.array(seeds).T]
     hours = np.arange(24) + 0.5
-    axes.plot(hours, [band.mean for band in bands], label=label, **look.marked(every=4))
-    if len(seeds) >= LEAST_SEEDS:
-        low, high = [band.low for band in bands], [band.high for band in bands]
-        axes.fill_between(hours, low, high, color=look.color, alpha=0.2, linewidth=0)
+    draw_means(axes, hours, bands, banded=len(seeds) >= LEAST_SEEDS, label=label, **look.marked(every=4))
 
 
 def by_hour(rounds: pd.DataFrame) -> pd.DataFrame:

@@ -88,7 +88,7 @@ def rows_of(panels: int) -> int:
     return -(-panels // abreast(panels))
 
 
-def panel_grid(figure: Figure, titles: Sequence[str], across: int | None = None) -> list[Axes]:
+def panel_grid(figure: Figure, titles: Sequence[str], across: int | None = None, sharey: bool = True) -> list[Axes]:
     """Axes of one panel per title, row by row, lettered (a), (b), ... when there are several.
 
     A row has ``across`` panels, by default as many as `abreast` says. A title wider than its panel takes several lines.
@@ -97,12 +97,12 @@ def panel_grid(figure: Figure, titles: Sequence[str], across: int | None = None)
     rows = -(-len(titles) // columns)
     # Axis labels and a colour bar take an inch; titles are in a larger type than `text_width_in` measures.
     title_in = 0.8 * (figure.get_figwidth() - 1) / columns
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True).ravel()
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=sharey).ravel()
     for axes in grid[len(titles) :]:
         figure.delaxes(axes)
     for i, (axes, title) in enumerate(zip(grid, titles, strict=False)):
         axes.grid(axis="y")
-        axes.set_title(folded(f"({letter(i)}) {title}" if len(titles) > 1 else title, title_in))
+        axes.set_title(folded(f"({letter(i)}) {title}".rstrip() if len(titles) > 1 else title, title_in))
     return list(grid[: len(titles)])
 
 

@@ -25,7 +25,7 @@ def draw_history(trials: pd.DataFrame, measures: Mapping[str, bool]) -> Figure:
     """A panel for each measure (with whether it is maximised): its value in each trial, bounds, and the best so far."""
     legend = [_COUNTS, _SO_FAR] + ([_BOUND] if any(len(_bounds(trials, name)) for name in measures) else [])
     with style.figure(*style.panel_size(len(measures), 2.2), legend) as figure:
-        for axes, (name, is_maximised) in zip(_panels(figure, measures), measures.items(), strict=True):
+        for axes, (name, is_maximised) in zip(_panels(figure, len(measures)), measures.items(), strict=True):
             good, bounds = trials[trials["counts"]], _bounds(trials, name)
             axes.plot(good["trial"], good[name], "o", color=_COLOR)
             axes.plot(bounds["trial"], bounds[f"{name}_bound"] if len(bounds) else [], "^", color=_OTHER, mfc="none")
@@ -48,7 +48,7 @@ def draw_front(trials: pd.DataFrame, front: pd.DataFrame, measures: Sequence[str
     pairs = list(combinations(measures, 2))
     legend = [_COUNTS, "Pareto front, 95 % interval from 3 seeds on"]
     with style.figure(*style.panel_size(len(pairs), 2.4), legend) as figure:
-        for axes, (x, y) in zip(_panels(figure, pairs), pairs, strict=True):
+        for axes, (x, y) in zip(_panels(figure, len(pairs)), pairs, strict=True):
             good, ordered = trials[trials["counts"]], front.sort_values(x)
             axes.plot(good[x], good[y], "o", color=_OTHER)
             if len(pairs) == 1:
@@ -67,7 +67,7 @@ def draw_importance(importances: Mapping[str, Mapping[str, float]]) -> Figure:
     told = {measure: shares for measure, shares in importances.items() if shares}
     names = list(next(iter(told.values())))
     with style.figure(*style.panel_size(len(told), 0.9 + 0.25 * len(names))) as figure:
-        for axes, (measure, shares) in zip(_panels(figure, told), told.items(), strict=True):
+        for axes, (measure, shares) in zip(_panels(figure, len(told)), told.items(), strict=True):
             values = [shares[name] for name in names]
             axes.barh([quantity(name).name for name in names], values, color=_COLOR, height=0.6)
             for place, value in enumerate(values):
@@ -88,7 +88,7 @@ def draw_contour(trials: pd.DataFrame, x: str, y: str, measures: Sequence[str], 
     across, up = (quantity(name, float(trials[name].abs().max())) for name in (x, y))
     legend = [_COUNTS] + (["given up, failed or target not reached"] if len(rest) else [])
     with style.figure(*style.panel_size(len(measures), 2.4), legend) as figure:
-        for axes, measure in zip(_panels(figure, measures), measures, strict=True):
+        for axes, measure in zip(_panels(figure, len(measures)), measures, strict=True):
             values = good[measure].to_numpy(dtype=np.float64)
             places = good[x].to_numpy() * across.factor, good[y].to_numpy() * up.factor
             shown = None
@@ -137,15 +137,6 @@ def _spans_a_plane(x: Floats, y: Floats) -> bool:
     return bool(np.linalg.matrix_rank(points - points.mean(axis=1, keepdims=True)) == 2)
 
 
-def _panels(figure: Figure, each: Sequence[object] | Mapping[str, object]) -> list[Axes]:
-    """Panels that share no axis, lettered where there are several."""
-    columns = style.abreast(len(each))
-    rows = style.rows_of(len(each))
-    grid = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes in grid[len(each) :]:
-        figure.delaxes(axes)
-    for place, axes in enumerate(grid[: len(each)]):
-        axes.grid(axis="y")
-        if len(each) > 1:
-            axes.set_title(f"({style.letter(place)})")
-    return list(grid[: len(each)])
+def _panels(figure: Figure, count: int) -> list[Axes]:
+    """Panels that share no axis."""
+    return style.panel_grid(figure, [""] * count, sharey=False)

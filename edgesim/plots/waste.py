@@ -14,13 +14,8 @@ from edgesim.plots.groups import Panel
 from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
 
 _LABELS = {"seconds": "share of device time (1)", "bits": "share of bits (1)", "joules": "share of energy (1)"}
-_PARTS = {
-    "useful": Part("useful", palette.PALETTE["green"]),
-    "late": Part("late", palette.PALETTE["orange"], "////"),
-    "dropped": Part("dropped", palette.PALETTE["vermilion"], "xxxx"),
-    "unscheduled": Part("unscheduled", palette.PALETTE["grey"]),
-    "unused": Part("unused", palette.PALETTE["purple"], "...."),
-}
+_HATCHES = {"late": "////", "dropped": "xxxx", "unused": "...."}
+_PARTS = {kind: Part(kind, color, _HATCHES.get(kind, "")) for kind, color in palette.KIND_COLORS.items()}
 
 
 def draw_waste(panels: Sequence[Panel], amount: str) -> Figure:

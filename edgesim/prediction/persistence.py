@@ -7,18 +7,13 @@ from edgesim.prediction.check_in_log import CheckInLog, need_future
 from edgesim.prediction.predictor import Predictor
 
 
-def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
-    """1 for devices that checked in in the last round, 0 for the others, [n], for any ``future_rounds``.
-
-    Raises `EdgesimError` for ``future_rounds`` below 1.
-    """
-    need_future(future_rounds)
-    return log.latest(ids).astype(np.float64)
-
-
 class Persistence(Predictor):
     """Devices that checked in in the last round will check in again."""
 
     def chances(self, log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
-        """As the function of this name."""
-        return chances(log, ids, future_rounds)
+        """1 for devices that checked in in the last round, 0 for the others, [n], for any ``future_rounds``.
+
+        Raises `EdgesimError` for ``future_rounds`` below 1.
+        """
+        need_future(future_rounds)
+        return log.latest(ids).astype(np.float64)

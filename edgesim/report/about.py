@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import tomli_w
@@ -11,33 +10,12 @@ from edgesim.analysis.runs import Run
 from edgesim.folder.records import read_run
 from edgesim.report.tables import text
 
-_GOING = "This run is going on, or was killed: the page shows its finished rounds."
 
-
-def about_run(run: Run) -> str:
-    """Facts of a run, the commands that repeat it, and its whole config, as HTML."""
+def about(run: Run, *further: str) -> str:
+    """Facts of a run, the commands that repeat it, any ``further`` ones, and its whole config, as HTML."""
     facts = read_run(run.folder)
-    again = [f"edgesim run {shlex.quote(str(run.folder / 'config.toml'))} --out NEW_FOLDER"]
-    warning = ""
-    if facts["status"] == "running":
-        warning = f'<p class="warning">{_GOING}</p>'
-        again.append(f"edgesim resume {shlex.quote(str(run.folder))}")
-    return warning + _made_with(facts) + _commands(facts, again) + config_html(run)
-
-
-def about_study(runs: Sequence[Run], statuses: Sequence[str], folder: Path) -> str:
-    """What a study's runs are, the command that repeats it, and the config of the first of them, as HTML."""
-    facts = read_run(runs[0].folder)
-    counts = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
-    again = [
-        f"edgesim run {shlex.quote(str(runs[0].folder / 'config.toml'))} --out NEW_FOLDER",
-        f"edgesim report {shlex.quote(str(runs[0].folder))} --open",
-    ]
-    unfinished = any(status != "finished" for status in statuses)
-    told_unfinished = f'<p class="warning">Not all runs are finished ({counts}); those that are count.</p>'
-    warning = told_unfinished if unfinished else ""
-    told = f"<p>{len(statuses)} runs in {text(folder)}: {text(counts)}.</p>"
-    return warning + told + _made_with(facts) + _commands(facts, again) + config_html(runs[0])
+    again = [f"edgesim run {shlex.quote(str(run.folder / 'config.toml'))} --out NEW_FOLDER", *further]
+    return _made_with(facts) + _commands(facts, again) + config_html(run)
 
 
 def config_html(run: Run) -> str:

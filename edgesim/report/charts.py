@@ -33,7 +33,7 @@ from edgesim.base.arrays import Floats
 from edgesim.folder.work_kinds import KINDS
 from edgesim.plots.groups import Series
 from edgesim.plots.intervals import drawn_interval
-from edgesim.plots.palette import PALETTE, line_styles
+from edgesim.plots.palette import KIND_COLORS, PALETTE, line_styles
 
 Item = dict[str, Any]
 
@@ -43,13 +43,6 @@ COSTS = {
     "seconds": "simulated time (s)",
     "bits": "bits sent up (Gbit)",
     "joules": "energy of all devices (J)",
-}
-KIND_COLORS = {
-    "useful": PALETTE["green"],
-    "late": PALETTE["orange"],
-    "dropped": PALETTE["vermilion"],
-    "unscheduled": PALETTE["grey"],
-    "unused": PALETTE["purple"],
 }
 COUNT_COLORS = {
     "candidates": PALETTE["grey"],

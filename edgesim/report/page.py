@@ -5,8 +5,9 @@ from typing import Any
 
 from bokeh.resources import Resources
 
+from edgesim.plots.palette import KIND_COLORS
 from edgesim.report import states
-from edgesim.report.charts import COUNT_COLORS, KIND_COLORS
+from edgesim.report.charts import COUNT_COLORS
 from edgesim.report.columns import script_json
 from edgesim.report.tables import text
 

@@ -1,5 +1,6 @@
 """The report of a run folder or a study folder."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,43 +8,59 @@ from typing import Any
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.runs import Run, Study, is_study, read_study, runs_of
 from edgesim.base.errors import EdgesimError
-from edgesim.folder.records import read_run
 from edgesim.plots.groups import Series
 from edgesim.report import charts
-from edgesim.report.about import about_run, about_study
-from edgesim.report.page import page
+from edgesim.report.about import about
+from edgesim.report.page import page, waiting_page
 from edgesim.report.run_data import MOST_BARS, run_data
 from edgesim.report.series import series_of
-from edgesim.report.tables import Collector, differences_html, html_of
+from edgesim.report.tables import Collector, differences_html, html_of, text
+from edgesim.studies.ledger import read_any_ledger
 from edgesim.tables.show import print_run, print_study
+from edgesim.tables.show_ledger import headline, ledger_table
 
 MOST_RUNS = 12
 """Runs of a study of which the page holds every bar."""
 
 
-def report_html(folder: Path, refresh_s: int | None = None, now: str = "") -> str:
+def live_page(folder: Path, refresh_s: int) -> str:
+    """The report of a folder below a row for each of its runs; these alone where there is nothing to report yet.
+
+    The page loads itself again until all runs have ended.
+    """
+    ledger = read_any_ledger(folder)
+    again_s = None if all(state.ended for state in ledger.values()) else refresh_s
+    rows = html_of([ledger_table(ledger)])
+    try:
+        return report_html(folder, again_s, rows)
+    except EdgesimError as error:
+        body = f"{html_of([headline(folder, ledger)])}{rows}<p>No report yet: {text(error)}</p>"
+        return waiting_page(folder.resolve().name, body, again_s)
+
+
+def report_html(folder: Path, refresh_s: int | None = None, rows: str = "") -> str:
     """The page of a run, also of one that goes on or was killed, or of a study.
 
-    With ``refresh_s`` the page loads itself again; ``now`` is HTML for its top.
+    With ``refresh_s`` the page loads itself again; ``rows`` is HTML below the line that says how far the runs are.
 
     Raises `EdgesimError` for a folder that is neither, a run without a finished round, and a study without a finished
     run.
     """
-    if not folder.is_dir():
-        what = "is a file" if folder.is_file() else "no such folder"
-        raise EdgesimError(f"{folder}: {what}; give a run folder or a study folder")
+    ledger = read_any_ledger(folder)
+    unfinished = any(state.status != "finished" for state in ledger.values())
+    warning = '<p class="warning">Not all is finished; the page shows what is.</p>' * unfinished
+    now = warning + html_of([headline(folder, ledger)]) + rows
     if is_study(folder):
         return _of_study(read_study(folder), refresh_s, now)
     return _of_run(folder, refresh_s, now)
 
 
 def _of_run(folder: Path, refresh_s: int | None, now: str) -> str:
-    read_run(folder)
     (run,) = runs_of([folder])
     console = Collector()
     print_run(folder, console)
     data = _data([Series(str(run.knobs["policy"]), (run,))], [run], None, folder.resolve().name)
-    return page(folder.resolve().name, now + about_run(run), html_of(console.printed), data, refresh_s)
+    return page(folder.resolve().name, now + about(run), html_of(console.printed), data, refresh_s)
 
 
 def _of_study(study: Study, refresh_s: int | None, now: str) -> str:
@@ -56,7 +73,8 @@ def _of_study(study: Study, refresh_s: int | None, now: str) -> str:
         tables += f"<details><summary>all differences, with corrected intervals</summary>{found}</details>" * bool(
             found
         )
-    about = about_study([run for one in series for run in one.runs], [e.status for e in study.planned], study.folder)
+    first = series[0].runs[0]
+    made = about(first, f"edgesim report {shlex.quote(str(first.folder))} --open")
     shown: list[Run] = []
     rows = 0
     for run in (one.runs[0] for one in series[:MOST_RUNS]):
@@ -65,7 +83,7 @@ def _of_study(study: Study, refresh_s: int | None, now: str) -> str:
             break
         shown.append(run)
     data = _data(series, shown, study.target, study.name)
-    return page(f"study {study.name}", now + about, tables, data, refresh_s)
+    return page(f"study {study.name}", now + made, tables, data, refresh_s)
 
 
 def _data(series: Sequence[Series], shown: Sequence[Run], target: float | None, name: str) -> dict[str, Any]:

@@ -15,11 +15,13 @@ _SILENT_S = 30
 
 @contextmanager
 def served(page: Callable[[], str], port: int) -> Iterator[str]:
-    """Within this context ``page`` is made for every request of ``/`` at the loopback address; gives its URL.
+    """Within this context ``page`` is made at every request of ``/``, one at a time; gives its loopback URL.
 
     ``port`` 0 is any free one. Requests for anything else, or by another name of this machine, get an error. Raises
     `EdgesimError` for a port that is in use or not allowed.
     """
+
+    making = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         timeout = _SILENT_S
@@ -31,7 +33,8 @@ def served(page: Callable[[], str], port: int) -> Iterator[str]:
             elif self.path.partition("?")[0] != "/":
                 self.send_error(404)
             else:
-                body = page().encode()
+                with making:
+                    body = page().encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))

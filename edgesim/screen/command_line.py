@@ -1,7 +1,7 @@
 """Command lines: what is wrong with their words is one line, like every other error."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
@@ -76,14 +76,3 @@ def start(main: Callable[..., Any]) -> None:
     app.command(cls=Command)(main)
     with ends_with_its_reader():
         app()
-
-
-def keys_called(name: str, settings: Mapping[str, Any], above: str = "") -> list[str]:
-    """Full keys, as ``section.key``, of all settings whose last part is ``name``."""
-    found = []
-    for key, value in settings.items():
-        if key == name:
-            found.append(above + key)
-        if isinstance(value, Mapping):
-            found += keys_called(name, value, f"{above}{key}.")
-    return found

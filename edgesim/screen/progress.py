@@ -157,10 +157,6 @@ class Display:
             self._get_on()
         self._progress.stop()
 
-    def has_started(self, run: str) -> bool:
-        """Whether a run has sent news."""
-        return run in self._bars
-
     def show(self, message: Message) -> None:
         """Show news of a run."""
         if message.note_about:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import metadata
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -45,7 +44,7 @@ from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.selection import make_selector, resolve_options
 from edgesim.selection.view import Selector
 from edgesim.simulation import feasibility, named_code, resumption
-from edgesim.simulation.inputs import VERSION, input_digests
+from edgesim.simulation.inputs import VERSION, input_digests, version_of
 from edgesim.simulation.notes import Notes, end_notes, start_notes
 from edgesim.simulation.past import go_on_longer, is_longer
 from edgesim.streams import Streams
@@ -449,9 +448,9 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
         return TimingOnlyLearner(config, federation, streams)
     # Torch, interrupted while it loads, would stay in pieces for the rest of this process.
     with processes.uninterrupted():
-        from edgesim.learning.learner import make_learner
+        from edgesim.learning.learner import TorchLearner
 
-    return make_learner(config, federation, streams, cores, partial(named_code.own_files, config))
+    return TorchLearner(config, federation, streams, cores, partial(named_code.own_files, config))
 
 
 def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
@@ -513,18 +512,15 @@ def _facts(learner: Learner) -> dict[str, Any]:
     """Versions and machine, for ``run.json``."""
     packages = ["numpy", "scipy", "simpy", "pyarrow"]
     return {
-        "edgesim": _version("edgesim"),
+        "edgesim": version_of("edgesim"),
         "git_commit": _git_commit(),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in packages},
+        "versions": {name: version_of(name) for name in packages},
         "platform": f"{sys.platform} {platform.machine()}",
         "command": sys.argv,
         "cpu": _cpu(),
         **learner.facts(),
     }
-
-
-_version = cache(metadata.version)
 
 
 @cache

@@ -41,7 +41,7 @@ def input_digests(config: RunConfig, when_loaded: bool = False) -> dict[str, str
         "data.partition_options.file": partial(_content, "partitions", listing, ".parquet"),
         "data.dataset": partial(dataset_files, data),
     }
-    digests = {VERSION: _version()}
+    digests = {VERSION: version_of("edgesim")}
     of_code, of_package = source_digest, package_digest
     if when_loaded:
         of_code, of_package = digest_when_loaded, package_digest_when_loaded
@@ -60,9 +60,8 @@ def input_digests(config: RunConfig, when_loaded: bool = False) -> dict[str, str
     return digests
 
 
-@cache
-def _version() -> str:
-    return metadata.version("edgesim")
+version_of = cache(metadata.version)
+"""The version of an installed package, by its name."""
 
 
 def _content(kind: str, name: str | None, suffix: str) -> list[Path]:

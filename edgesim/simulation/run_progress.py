@@ -3,10 +3,14 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from edgesim.config import RunConfig
-from edgesim.engine.server import Progress as RoundDone
 from edgesim.screen.progress import Message
+
+if TYPE_CHECKING:
+    # How far runs are is shown without what simulates them.
+    from edgesim.engine.server import Progress
 
 _SECONDS_BETWEEN_MESSAGES = 0.2
 
@@ -31,15 +35,15 @@ class Listener:
         """Send a note that the user should read."""
         self.send(Message(self.run, 0, note, about))
 
-    def on_round(self, done: RoundDone) -> None:
+    def on_round(self, done: "Progress") -> None:
         """Send that the run finished a round."""
-        now_s, self.rounds = time.monotonic(), rounds_done(self.config, done)
+        now_s, self.rounds = time.monotonic(), rounds_done(self.config, done.round, done.t_s)
         if now_s - self.sent_s >= _SECONDS_BETWEEN_MESSAGES:
             self.sent_s = now_s
             self.send(Message(self.run, self.rounds, describe(done)))
 
 
-def describe(done: RoundDone) -> str:
+def describe(done: "Progress") -> str:
     """Accuracy, if evaluated, and simulated time."""
     accuracy = "" if done.accuracy is None else f"accuracy {done.accuracy:.3f}, "
     return f"{accuracy}t = {done.t_s:,.1f} s"
@@ -55,6 +59,6 @@ def expected_rounds(config: RunConfig) -> int:
     return sum(config.rounds) if isinstance(config.rounds, list) else config.rounds
 
 
-def rounds_done(config: RunConfig, done: RoundDone) -> int:
+def rounds_done(config: RunConfig, round: int, t_s: float) -> int:
     """Progress of a run in units of `expected_rounds`: rounds, or deadlines passed if only ``stop_at_s`` ends it."""
-    return done.round if config.rounds is not None else int(done.t_s / config.round.tmax_s + 1e-9)
+    return round if config.rounds is not None else int(t_s / config.round.tmax_s + 1e-9)

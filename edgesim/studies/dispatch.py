@@ -11,10 +11,11 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import leased
 from edgesim.base.processes import let_in, uninterrupted
 from edgesim.folder.records import note_failure
+from edgesim.folder.state import state_of
 from edgesim.screen.progress import Display, Message
 from edgesim.simulation import composition as simulation
 from edgesim.studies.executor import Ending, Executor, Lost, Order, Workers
-from edgesim.studies.ledger import state_of, told_of
+from edgesim.studies.ledger import told_of
 from edgesim.studies.plan import PlannedRun, Study
 
 _PATIENCE_S = 8.0

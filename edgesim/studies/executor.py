@@ -11,10 +11,11 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Taken
 from edgesim.config import RunConfig
 from edgesim.folder.checkpoints import saved_round
+from edgesim.folder.state import state_of
 from edgesim.screen.progress import Message
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.run_progress import Listener
-from edgesim.studies.ledger import state_without_lease, told_of
+from edgesim.studies.ledger import told_of
 
 
 @dataclass(frozen=True)
@@ -92,19 +93,15 @@ class Executor(Protocol):
         """
 
 
-class _FailedElsewhere(EdgesimError):  # noqa: N818 - reads as what it is
-    """Another process has just tried the run."""
-
-
 def refuse_failed(order: Order) -> None:
     """Raises `EdgesimError` where another process has tried the run since the study was begun, and it failed.
 
     For the process that has the lease of the run's folder.
     """
     if order.told is not None and told_of(order.folder) != order.told:
-        state = state_without_lease(order.folder)
+        state = state_of(order.folder, is_mine=True)
         if state.status == "failed":
-            raise _FailedElsewhere(state.reason)
+            raise EdgesimError(state.reason)
 
 
 def run_one(order: Order, cores: int, send: Callable[[Message], None]) -> Ending:

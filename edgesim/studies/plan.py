@@ -77,7 +77,7 @@ def grid(
         varied = zip(knob_names, values, strict=True)
         knobs = {**labels, **{name: value for name, value in varied if value is not None}}
         name = "".join(f"{_label(knob, value)}-" for knob, value in knobs.items())
-        for seed in map(_own, seeds):
+        for seed in map(own, seeds):
             cell = dict(zip(axes, values, strict=True)) | {"seed": seed}
             folder = f"{name}s{seed}"
             config = parse_with(partial(_nested, base, cell), overrides, f"run {folder}")
@@ -132,7 +132,7 @@ def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
     """The values of an axis; raises `EdgesimError` if there is none, or one that a table could not show."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise EdgesimError(f"axis {key}: expected a list of values (got {values!r})", key)
-    found = [_own(value) for value in values]
+    found = [own(value) for value in values]
     if not found:
         raise EdgesimError(f"axis {key}: expected at least one value", key)
     for value in found:
@@ -153,7 +153,7 @@ def _at(nested: Mapping[str, Any], key: str) -> Any:
     return value
 
 
-def _own(value: Any) -> Any:
+def own(value: Any) -> Any:
     """A NumPy number as a Python number, which a plan and a config can hold; other values as they are."""
     return value.item() if isinstance(value, np.generic) else value
 

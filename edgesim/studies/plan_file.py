@@ -6,7 +6,6 @@ from typing import Any
 
 from edgesim.analysis.runs import OLDER_PLAN, PLAN, is_study, read_study
 from edgesim.analysis.runs import PlannedRun as Entry
-from edgesim.analysis.runs import Study as Plan
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, is_of_lease, leased
 from edgesim.base.migration import migrated
@@ -27,7 +26,7 @@ def grow(study: Study, out: Path) -> None:
     """
     with leased(out, "a study's folder", _PATIENCE_S):
         _refuse_others(study, out)
-        before = _read(out).planned if is_study(out) else ()
+        before = read_study(out).planned if is_study(out) else ()
         planned = {entry.run.folder.name: _kept(entry, config) for entry in before if (config := _config(entry))}
         for run in study.runs:
             config = json.loads(json.dumps(simulation.as_toml(run.config)))
@@ -47,7 +46,7 @@ def grow(study: Study, out: Path) -> None:
 
 def read_plan(folder: Path) -> Study:
     """The study that a folder plans, with complete configs; raises `EdgesimError` for a plan that cannot be run."""
-    known = _read(folder)
+    known = read_study(folder)
     runs = []
     for entry in known.planned:
         name = entry.run.folder.name
@@ -60,10 +59,6 @@ def read_plan(folder: Path) -> Study:
         config = simulation.complete(parse(values, f"{folder}: run {name}"))
         runs.append(PlannedRun(name, entry.run.knobs, entry.run.seed, config))
     return Study(known.name, runs, known.target, known.reference)
-
-
-def _read(folder: Path) -> Plan:
-    return read_study(folder, status=lambda *_: "")
 
 
 def _config(entry: Entry) -> dict[str, Any] | None:
@@ -81,7 +76,7 @@ def _kept(entry: Entry, config: dict[str, Any]) -> dict[str, Any]:
 def _refuse_others(study: Study, out: Path) -> None:
     """Refuse a folder that holds a run, a study over other knobs or something else; raises `EdgesimError`."""
     if is_study(out):
-        planned = _read(out).planned
+        planned = read_study(out).planned
         theirs = {*planned[0].run.knobs} if planned else {*study.runs[0].knobs}
         if theirs != {*study.runs[0].knobs}:
             over = ", ".join(sorted(theirs)) or "no knobs"

@@ -19,6 +19,7 @@ from edgesim.base.errors import EdgesimError, NoRunFinished
 from edgesim.base.paths import refuse_link, system_errors
 from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted
 from edgesim.folder.run_schema import SCHEMAS
+from edgesim.folder.state import state_of
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.progress import Display
 from edgesim.selection import resolve_options
@@ -27,7 +28,7 @@ from edgesim.simulation.feasibility import check_files
 from edgesim.simulation.run_progress import expected_rounds
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending, Executor
-from edgesim.studies.ledger import state_of, told_of
+from edgesim.studies.ledger import told_of
 from edgesim.studies.plan import Study, named
 from edgesim.studies.plan_file import grow
 from edgesim.studies.pool import Pool

@@ -32,7 +32,7 @@ from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.base.migration import migrated
 from edgesim.folder import records
-from edgesim.studies.ledger import state_of
+from edgesim.folder.state import state_of
 from edgesim.tables.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison
 from edgesim.tables.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
 

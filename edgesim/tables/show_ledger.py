@@ -1,35 +1,65 @@
-"""How far the runs of a study are, as text: counts, and what is known of those that run, failed or were lost."""
+"""How far the runs of a study are, as text: counts, and a row per run with what is known of it."""
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
+from rich.table import Table
+from rich.text import Text
+
+from edgesim.analysis.runs import is_study
 from edgesim.base.lease import LEASE_S
+from edgesim.base.plain_text import printable
+from edgesim.folder.state import STATUSES, State
 from edgesim.screen.console import PlainConsole
-from edgesim.studies.ledger import STATUSES, State
 from edgesim.tables.table_text import bare_table, print_whole
+
+_URGENT = ("running", "lost", "failed", "damaged", "stopped", "finished", "pruned", "planned")
+"""Statuses in the order in which runs are shown where there is no room for all."""
 
 
 def print_ledger(folder: Path, ledger: Mapping[str, State]) -> None:
-    """Print how many runs have each status, and a line for each of those that runs, failed or stopped."""
+    """Print how far all runs are, and a row for each of those that runs, failed or stopped."""
     console = PlainConsole()
-    told = counts(ledger.values())
-    console.print(f"{folder}: {len(ledger)} runs: {told}", highlight=False, soft_wrap=True)
-    rows = [(name, state) for name, state in ledger.items() if state.status not in ("finished", "planned", "pruned")]
+    console.print(headline(folder, ledger), highlight=False, soft_wrap=True)
+    rows = {name: state for name, state in ledger.items() if state.status not in ("finished", "planned", "pruned")}
     if rows:
-        shown = bare_table("", ["run", "", "what"], [])
-        for name, state in rows:
-            shown.add_row(name, state.status, what(state))
-        print_whole(console, shown)
+        print_whole(console, ledger_table(rows))
 
 
-def counts(states: Iterable[State]) -> str:
-    """How many runs have each status: ``3 finished, 1 failed``."""
+def headline(folder: Path, ledger: Mapping[str, State]) -> str:
+    """How far all runs are, and what to do where no process works on any of them."""
+    states = ledger.values()
+    done = sum(state.of or 0 if state.status == "finished" else state.done for state in states)
+    of = sum(state.of or 0 for state in states)
+    runs = f"{len(ledger)} runs: " if is_study(folder) else ""
     found = Counter(state.status for state in states)
-    return ", ".join(f"{found[each]} {each}" for each in STATUSES if found[each])
+    counts = ", ".join(f"{found[each]} {each}" for each in STATUSES if found[each])
+    line = f"{folder}: {runs}{counts}; {done:,} of {of:,} rounds"
+    if all(state.ended for state in states) or found["running"]:
+        return line
+    command = "study run" if runs else "resume"
+    return f"{line}; no process works on it; `edgesim {command} {shlex.quote(str(folder))}` goes on with it"
 
 
-def what(state: State) -> str:
+def ledger_table(ledger: Mapping[str, State], room: int | None = None) -> Table:
+    """A row per run, whose last column a narrow terminal cuts; urgent ones first if there are more than ``room``."""
+    table = bare_table("", ["run", "status"], ["rounds", "accuracy", "simulated s"])
+    table.add_column("what", min_width=4)
+    rows = list(ledger.items())
+    if room is not None and len(rows) > room:
+        rows.sort(key=lambda row: _URGENT.index(row[1].status))
+    for name, state in rows:
+        rounds = "" if state.of is None else f"{state.done:,}/{state.of:,}"
+        accuracy = "" if state.accuracy is None else f"{state.accuracy:.4f}"
+        t_s = f"{state.t_s:,.1f}" if state.t_s else ""
+        what = Text(printable(_what(state)), no_wrap=True, overflow="ellipsis")
+        table.add_row(name, state.status, rounds, accuracy, t_s, what)
+    return table
+
+
+def _what(state: State) -> str:
     """What is known of a run beside its status: the process that works on it, or why it ended."""
     if state.holder is None:
         return state.reason

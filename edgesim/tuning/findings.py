@@ -1,6 +1,6 @@
 """What a tuning found: the table of trials, the best cells on the seeds that chose them and on fresh ones, figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from rich.console import Console
 
 from edgesim.analysis.summary import summarise
 from edgesim.folder.records import write_whole
-from edgesim.studies.plan import Study
+from edgesim.studies.plan import Study, own
 from edgesim.studies.running import run_study
 from edgesim.tables.table_text import bare_table, print_whole
 from edgesim.tuning.journal import Told
@@ -84,9 +84,12 @@ def conclude(
 
 def _of_trials(summary: pd.DataFrame, task: Task, told: Sequence[Told]) -> pd.DataFrame:
     """Rows of a study's summary that are complete trials."""
-    asked = {_key(task, one.values) for one in told if one.status == "complete"}
-    names = list(task.names.values())
-    keep = [tuple(row[name] for name in names) in asked for row in summary.to_dict("records")]
+    return _of_cells(summary, task, {_key(task, one.values) for one in told if one.status == "complete"})
+
+
+def _of_cells(summary: pd.DataFrame, task: Task, cells: Collection[tuple[Any, ...]]) -> pd.DataFrame:
+    """Rows of a summary whose knobs have the values of some cells."""
+    keep = [tuple(row[name] for name in task.names.values()) in cells for row in summary.to_dict("records")]
     return summary[keep].reset_index(drop=True)
 
 
@@ -137,24 +140,17 @@ def _judged_again(
     fresh = out.with_name(f"{out.name}-fresh")
     runs = [run for values in cells_of(task, best) for run in task.runs(values, range(task.seeds, 2 * task.seeds))]
     run_study(Study(fresh.name, runs, task.target, task.reference), fresh, jobs, console, anew)
-    chosen = {_key(task, values) for values in cells_of(task, best)}
-    summary = summarise(fresh)
-    keep = [tuple(row[name] for name in task.names.values()) in chosen for row in summary.to_dict("records")]
-    return summary[keep].reset_index(drop=True)
+    return _of_cells(summarise(fresh), task, {_key(task, values) for values in cells_of(task, best)})
 
 
 def cells_of(task: Task, rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Values of the knobs, by key, of rows of a summary."""
-    return [{key: _own(row[name]) for key, name in task.names.items()} for row in rows.to_dict("records")]
+    return [{key: own(row[name]) for key, name in task.names.items()} for row in rows.to_dict("records")]
 
 
 def _by_cell(task: Task, rows: pd.DataFrame) -> dict[tuple[Any, ...], dict[Any, Any]]:
     """Rows of a summary by the values of their knobs."""
     return {tuple(row[name] for name in task.names.values()): row for row in rows.to_dict("records")}
-
-
-def _own(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _print_table(out: Path, task: Task, rows: pd.DataFrame, fresh: pd.DataFrame, console: Console) -> None:

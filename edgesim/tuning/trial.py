@@ -12,12 +12,12 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Taken, leased
 from edgesim.folder.checkpoints import saved_round
 from edgesim.folder.records import note_pruned, read_run
+from edgesim.folder.state import state_of
 from edgesim.screen.progress import Display
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.run_progress import expected_rounds
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending
-from edgesim.studies.ledger import state_of
 from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, Study
 from edgesim.studies.plan_file import grow

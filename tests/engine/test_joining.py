@@ -14,7 +14,7 @@ from edgesim.learning.drift.law import When
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import TorchLearner, make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.selection import SELECTORS
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -247,7 +247,7 @@ def test_accuracies_of_epochs_are_those_of_the_model_as_it_then_is(form, back_en
     config, federation = federation_of(
         LAWS["rotation"] | {"pool": "iid_partition"}, joining={"form": form}, learning=learning
     )
-    learner = make_learner(config, federation, Streams(config.seed))
+    learner = TorchLearner(config, federation, Streams(config.seed), 1, dict)
     learner.prepare(lambda _: None)
     ids = np.array([1, 4, 6])
     promises = learner.open_round(1, 1).start(ids)
@@ -292,7 +292,7 @@ def test_tests_between_epochs_change_nothing_of_the_training_and_are_in_evaluati
     """On a net with dropout and running moments, whose outputs differ in training mode."""
     learning = {"model": "fedstg-cnn", "back_end": back_end, "epochs": [1, 2], "batch_size": 6, "lr": 0.02}
     config, federation = federation_of(LAWS["frames"], data={"partition": "iid"}, learning=learning)
-    learner = make_learner(config, federation, Streams(config.seed))
+    learner = TorchLearner(config, federation, Streams(config.seed), 1, dict)
     promises = learner.open_round(1, 1).start(np.arange(5))
     out = federation.drift.frames[1].samples_of(7)
     with_tests = [replace(promise, job=replace(promise.job, held_out=out)) for promise in promises]

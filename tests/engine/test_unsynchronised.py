@@ -20,7 +20,7 @@ from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Result
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -85,7 +85,7 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
     world = OneBitPerSecond(
         config, streams, real.population, real.environment, real.availability, delays_s=tuple(delays_s)
     )
-    learner = make_learner(config, federation, streams)
+    learner = TorchLearner(config, federation, streams, 1, dict)
     learner.back_end = back_end or PlusOne()
     learner.global_weights = torch.zeros_like(learner.global_weights)
     learner.serve(np.zeros(len(delays_s), dtype=np.int64))

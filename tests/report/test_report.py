@@ -182,7 +182,8 @@ def test_a_studys_page_holds_a_run_of_each_line_and_says_so(study_page):
     page = study_page
     assert [run["name"] for run in page.data["runs"]] == ["random-s0", "best-channel-s0"]
     assert "holds 2 of 6 runs" in page.data["note"]
-    assert "6 finished, 1 failed" in page.written
+    assert ": 7 runs: 6 finished, 1 planned; " in page.written
+    assert "Not all is finished; the page shows what is." in page.written
 
 
 @pytest.mark.parametrize("many", ["AGGREGATED_FROM", "MOST_BARS"])
@@ -214,8 +215,9 @@ def test_a_run_that_goes_on_or_was_killed_has_a_page_that_says_so(any_run, tmp_p
     facts = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(facts | {"status": "running"}))
     written = page_of(report_html(folder)).written
-    assert "going on, or was killed" in written
-    assert f"edgesim resume {folder}" in written
+    assert "Not all is finished; the page shows what is." in written
+    assert f"{folder}: 1 lost; " in written
+    assert f"`edgesim resume {folder}` goes on with it" in written
 
 
 def test_a_run_of_one_round_has_a_page(tmp_path, page_of):

@@ -45,7 +45,6 @@ def test_a_note_about_one_thing_is_told_once_by_the_run_that_gave_it_first():
     with Display(Console(file=file, width=200), "study", ROUNDS) as display:
         for run, about, text in news:
             display.show(Message(run, 0, text, about))
-        assert not display.has_started("a")
     said = file.getvalue()
     assert "a: 3 devices are far" in said
     assert "b: too many" in said

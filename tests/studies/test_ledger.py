@@ -60,9 +60,10 @@ def test_every_run_of_a_study_has_a_status_that_its_folder_tells(tmp_path, studi
         status, said = edgesim("study", "status", tmp_path)
         assert status == 0
         assert f"{tmp_path}: 4 runs: 1 finished, 1 running, 1 stopped, 1 failed" in said
-        assert f"{OTHER} running process {os.getpid()} on" in said
+        assert "; 5 of 12 rounds" in said
+        assert f"{OTHER} running 0/3 process {os.getpid()} on" in said
         assert re.search(r"last heard of \d s ago", said)
-        assert f"{BAD} failed round.tmax_s = 0.01" in said
+        assert f"{BAD} failed 0/3 round.tmax_s = 0.01" in said
     # As SIGKILL leaves a run.
     path = tmp_path / LAST / "run.json"
     path.write_text(json.dumps(read_run(tmp_path / LAST) | {"status": "running"}))

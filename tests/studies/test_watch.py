@@ -27,11 +27,12 @@ from edgesim.base.lease import leased
 from edgesim.commands import watch_command
 from edgesim.commands.cli import app
 from edgesim.folder.records import read_run, read_table
+from edgesim.report.report import live_page
 from edgesim.report.server import LOOPBACK, served
+from edgesim.studies.ledger import read_any_ledger
 from edgesim.studies.plan_file import grow
-from edgesim.studies.watch import Watch, is_over
+from edgesim.tables.show_ledger import headline, ledger_table
 from edgesim.tables.table_text import print_whole
-from edgesim.tables.watch_table import headline, table
 
 TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
 # Of these tmax_s nobody meets the first.
@@ -53,17 +54,17 @@ def watch(*words):
     return done
 
 
-def shown(runs, **options):
+def shown(ledger, room=None):
     console = Console(file=io.StringIO(), record=True, width=200)
-    print_whole(console, table(runs, **options))
+    print_whole(console, ledger_table(ledger, room))
     return [line.split() for line in console.export_text().splitlines()]
 
 
 def test_every_run_has_a_row_with_its_status_its_progress_and_what_is_known_of_its_process(study):
     with leased(study / OTHER):
         stop_at(STUDY.runs[3].config, study / LAST, 2)
-        runs = Watch(study).look()
-        rows = {line[0]: line[1:] for line in shown(runs) if line}
+        ledger = read_any_ledger(study)
+        rows = {line[0]: line[1:] for line in shown(ledger) if line}
         end_s = read_table(study / SOME, "rounds")["t_end_s"].max()
         assert rows[SOME] == ["finished", "3/3", f"{end_s:,.1f}", "all", "rounds", "done"]
         assert rows[BAD][:4] == ["failed", "0/3", "round.tmax_s", "="]
@@ -72,25 +73,23 @@ def test_every_run_has_a_row_with_its_status_its_progress_and_what_is_known_of_i
         assert " ".join(rows[OTHER][2:]).startswith(
             f"process {os.getpid()} on {socket.gethostname()}, last heard of 0 s"
         )
-        told = headline(Watch(study), runs)
-        assert told == f"{study}: 4 runs: 1 finished, 1 running, 1 stopped, 1 failed; 5 of 12 rounds"
-    assert not is_over(runs)
+        assert headline(study, ledger) == f"{study}: 4 runs: 1 finished, 1 running, 1 stopped, 1 failed; 5 of 12 rounds"
+    assert [state.ended for state in ledger.values()] == [True, True, False, False]
 
 
 def test_rounds_of_a_run_are_counted_while_it_goes_on(study):
     """The second look reads the table again, since it has grown."""
-    seen = Watch(study)
     stop_at(STUDY.runs[3].config, study / LAST, 1)
-    before = {run.name: run.done for run in seen.look()}[LAST]
+    before = read_any_ledger(study)[LAST].done
     stop_at(STUDY.runs[3].config, study / LAST, 2)
-    assert (before, {run.name: run.done for run in seen.look()}[LAST]) == (1, 2)
+    assert (before, read_any_ledger(study)[LAST].done) == (1, 2)
 
 
 def test_a_table_that_is_removed_while_it_is_looked_for_does_not_end_the_watch(study, monkeypatch):
     # As when a run ends in between, which puts a table of another name in its place.
     is_file = Path.is_file
     monkeypatch.setattr(Path, "is_file", lambda self: self.name == "rounds.arrow" or is_file(self))
-    assert {run.name: run.done for run in Watch(study).look()} == {BAD: 0, SOME: 3, OTHER: 0, LAST: 0}
+    assert {name: state.done for name, state in read_any_ledger(study).items()} == {BAD: 0, SOME: 3, OTHER: 0, LAST: 0}
 
 
 def test_a_killed_study_is_told_with_the_command_that_goes_on_with_it(study):
@@ -98,17 +97,22 @@ def test_a_killed_study_is_told_with_the_command_that_goes_on_with_it(study):
     path = study / LAST / "run.json"
     path.write_text(json.dumps(read_run(study / LAST) | {"status": "running"}))
     leave(study / LAST)
-    runs = Watch(study).look()
-    assert [run.state.status for run in runs] == ["failed", "finished", "planned", "lost"]
-    assert f"no process works on it; `edgesim study run {study}` goes on with it" in headline(Watch(study), runs)
-    assert not is_over(runs), "another process may go on with it"
+    ledger = read_any_ledger(study)
+    assert [state.status for state in ledger.values()] == ["failed", "finished", "planned", "lost"]
+    assert f"no process works on it; `edgesim study run {study}` goes on with it" in headline(study, ledger)
+    assert not ledger[LAST].ended, "another process may go on with it"
 
 
-def test_where_there_is_little_room_the_runs_that_matter_now_are_shown(study):
+def test_where_there_is_little_room_the_runs_that_matter_now_are_shown_first_and_in_a_line_each(study):
     with leased(study / OTHER):
-        rows = shown(Watch(study).look(), room=3)
-    assert [row[0] for row in rows if row][2:] == [OTHER, BAD, "and"]
-    assert rows[-1] == ["and", "2", "more", "1", "finished,", "1", "planned"]
+        ledger = read_any_ledger(study)
+    assert [row[0] for row in shown(ledger, room=3) if row][2:] == [OTHER, BAD, SOME, LAST]
+    assert [row[0] for row in shown(ledger, room=4) if row][2:] == [BAD, SOME, OTHER, LAST]
+    console = Console(file=io.StringIO(), record=True, width=60)
+    console.print(ledger_table(ledger))
+    lines = console.export_text().splitlines()
+    assert len([line for line in lines if line]) == 6
+    assert any(line.startswith(BAD) and line.endswith("…") for line in lines)
 
 
 def test_a_study_that_has_ended_ends_the_watch_with_its_table(study):
@@ -137,11 +141,11 @@ def test_a_study_with_a_failed_run_ends_with_status_1(study):
 def test_bad_input_is_one_line(study, tmp_path):
     facts = json.loads((study / SOME / "run.json").read_text())
     (study / SOME / "run.json").write_text(json.dumps(facts | {"schema_version": 99}))
-    assert {run.name: run.state.status for run in Watch(study).look()}[SOME] == "damaged"
+    assert read_any_ledger(study)[SOME].status == "damaged"
     (tmp_path / "empty").mkdir()
     for words, told in (
         ([tmp_path / "absent"], "no such folder"),
-        ([tmp_path / "empty"], "holds neither plan.json nor run.json"),
+        ([tmp_path / "empty"], "run.json is missing"),
         ([study / "plan.json"], "is a file"),
         ([study / SOME], "schema_version is 99, made by a newer edgesim"),
         ([study, "--port", 8000], "--port: is for --web"),
@@ -180,12 +184,12 @@ def test_the_page_alone_is_served_and_on_the_loopback_address_alone():
 
 @pytest.mark.slow
 def test_the_page_has_the_runs_that_go_on_and_the_report_of_those_that_are_finished(study):
-    page = watch_command._LivePage(Watch(study))()
+    page = live_page(study, 10)
     assert '<meta http-equiv="refresh" content="10">' in page
     assert f'<th scope="row">{OTHER}</th><td>planned</td><td class=number>0/3</td>' in page
     assert 'id="timeline"' in page
     shutil.rmtree(study / SOME)
-    page = watch_command._LivePage(Watch(study))()
+    page = live_page(study, 10)
     assert "No report yet: " in page
     assert "no run of the study is finished" in page
     assert '<meta http-equiv="refresh" content="10">' in page

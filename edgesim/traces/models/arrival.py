@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.quantities import Count, Seconds
+from edgesim.config import filled
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
@@ -68,9 +69,9 @@ class Arrival(Model):
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
         """With the time between joins and between leaves filled in; raises `EdgesimError` for rounds without rounds."""
         if not self._in_rounds:
-            return self._filled({"join_every_s": 60.0, "leave_every_s": 60.0})
+            return filled(self, {"join_every_s": 60.0, "leave_every_s": 60.0})
         need_rounds(has_rounds, self._in_rounds[0], "join_every_s and the like, in s")
-        return self._filled({"join_every_rounds": 10, "leave_every_rounds": 10})
+        return filled(self, {"join_every_rounds": 10, "leave_every_rounds": 10})
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """One available period for every device; raises `EdgesimError` for more at the start than there are."""
@@ -126,6 +127,3 @@ class Arrival(Model):
             return start, np.full(device_count, np.inf)
         ranks = ids if self.leave_first != "highest" else ids[::-1]
         return start, np.asarray(leave + ranks // (self.leave_at_once or 1) * float(leave_every))
-
-    def _filled(self, defaults: dict[str, float]) -> Self:
-        return self.model_copy(update={key: of for key, of in defaults.items() if getattr(self, key) is None})
