@@ -325,7 +325,7 @@ def test_replay_names_its_own_option_where_the_files_are_of_other_phones(tmp_pat
 def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_there_is():
     scripts = [ast.parse(path.read_text()) for path in SCENARIOS.glob("*.py")]
     mains = [node for script in scripts for node in script.body if isinstance(node, ast.FunctionDef)]
-    options = {argument.arg for main in mains if main.name == "main" for argument in main.args.args}
+    options = {"folder"} | {argument.arg for main in mains if main.name == "main" for argument in main.args.args}
     config = RunConfig().model_dump()
     for field, name in _OPTIONS:
         section, key = field.split(".")
@@ -351,17 +351,37 @@ def test_every_scenario_has_the_options_that_all_have(scenario, name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_scenario_uses_the_one_door(name):
-    """What is common goes to every study and grid; no scenario reaches below for running or reading runs."""
+def test_every_scenario_uses_the_one_frame(name):
+    """What is common goes to every study by `Runs`; no scenario reaches around it for running or reading runs."""
     text = (SCENARIOS / f"{name}.py").read_text()
     tree = ast.parse(text)
-    studies, grids = calls(tree, "edgesim.study"), calls(tree, "edgesim.grid")
-    assert bool(studies) == (name not in WITHOUT_RUNS)
-    for call in studies:
-        assert {"out", "jobs", "fresh"} <= {keyword.arg for keyword in call.keywords}
-    for call in grids:
-        assert ast.unparse(call.args[3]) == "set_"
+    (main,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
+    assert [ast.unparse(made.func) for made in main.decorator_list] == ["scenario"]
+    assert bool([*calls(tree, "runs.study"), *calls(tree, "runs.compare")]) == (name not in WITHOUT_RUNS)
+    assert not calls(tree, "edgesim.study") + calls(tree, "edgesim.grid")
     assert "read_study" not in text
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in WITHOUT_RUNS])
+def test_every_scenario_names_its_partition_and_whether_it_pre_trains(scenario, monkeypatch, name):
+    """So that a scenario stays what it is when a default changes; a law of drift deals the samples itself."""
+    bases = []
+    plan = edgesim.scenario.frame.grid
+
+    def note(base, *rest):
+        bases.append(base)
+        return plan(base, *rest)
+
+    def stop(*_, **__):
+        raise EdgesimError("planned")
+
+    monkeypatch.setattr("edgesim.scenario.frame.grid", note)
+    monkeypatch.setattr("edgesim.studies.running.run_study", stop)
+    assert name == "tune_tmax" or "planned" in scenario(f"{name}.py", "--quick").output
+    assert bases or name == "tune_tmax"
+    for base in bases:
+        assert name == "partitions" or "partition" in base["data"] or "law" in base["drift"]
+        assert "pretrain" in base["learning"]
 
 
 def imports(tree):
@@ -398,7 +418,7 @@ def test_scenarios_import_the_door_and_what_they_share_and_nothing_beside():
 def test_the_page_of_the_interface_has_all_that_scenarios_share():
     page = (Path(__file__).parents[1] / "docs/api.md").read_text()
     assert "::: edgesim.scenario\n" in page
-    for module in PUBLIC - {"options", "closing"}:
+    for module in PUBLIC - {"options", "closing", "frame"}:
         assert f"::: edgesim.scenario.{module}\n" in page
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypeVar
 
@@ -16,12 +16,20 @@ from edgesim.studies.executor_options import with_executor
 Set = Annotated[list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Run finished runs again.")]
-Out = Annotated[Path, typer.Option(help="Study folder.")]
-OutOrNone = Annotated[Path | None, typer.Option(help="Study folder; named by what is compared when absent.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is finished.")]
+Out = Annotated[Path, typer.Option(help="Folder of the results.")]
+OutOrNone = Annotated[Path | None, typer.Option(help="Folder of the results; named by what is compared when absent.")]
 Folder = Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")]
-"""Options that scenarios have in common: for ``overrides`` and ``seeds`` of `edgesim.grid`, for ``jobs``, ``fresh`` and
-``out`` of `edgesim.study`, and for ``data.folder`` of those that take a ``--dataset``."""
+"""Options that all scenarios have: for ``overrides`` and ``seeds`` of `edgesim.grid`, for ``jobs``, ``fresh`` and
+``out`` of `edgesim.study`, and for ``data.folder``."""
+
+Devices = Annotated[int, typer.Option(min=1, help="Number of devices.")]
+Model = Annotated[str, typer.Option(help="Model.")]
+Policies = Annotated[str, typer.Option(help="Policies to compare.")]
+Rounds = Annotated[int, typer.Option(min=1, help="Rounds of each run.")]
+TracesFolder = Annotated[Path, typer.Option(help="Where recordings lie that are given by name.")]
+Target = Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")]
+"""Options that many scenarios have."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -100,6 +108,14 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return wrapped
+
+
+def refuse_unknown(option: str, given: Iterable[str], among: Iterable[str]) -> None:
+    """Raise `EdgesimError` for the first of the values ``given`` to an option that is not ``among`` those known."""
+    known = list(among)
+    for name in given:
+        if name not in known:
+            raise EdgesimError(f"{option}: unknown {name!r}; known: {', '.join(known)}")
 
 
 def names(text: str) -> list[str]:
