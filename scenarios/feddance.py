@@ -180,7 +180,7 @@ def beside_the_paper(folder: Path) -> pd.DataFrame:
             (their_rounds, their_accuracy), (base_rounds, base_accuracy) = PUBLISHED[row["policy"]], PUBLISHED["random"]
             paper[0] = " ".join(f"{base / own:.2f}" for base, own in zip(base_rounds, their_rounds, strict=True))
             paper[1] = " ".join(f"{own - base:+.1f}" for base, own in zip(base_accuracy, their_accuracy, strict=True))
-        accuracy = [100 * published.measure(run, None)["final_accuracy"] for run in runs]
+        accuracy = [100 * published.measure(run, None).get("final_accuracy", NAN) for run in runs]
         rounds, baseline = (NAN if of.get("not_reached", 1) else of["rounds_to_target"] for of in (row, random))
         measures = (
             rounds,

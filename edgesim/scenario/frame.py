@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec
 
+import typer
+
 from edgesim.api.study import StudyResult, study
+from edgesim.base.errors import EdgesimError
 from edgesim.scenario.closing import conclude
-from edgesim.scenario.options import Folder, Fresh, Jobs, Out, OutOrNone, Seeds, Set, plain_errors, quick_option
+from edgesim.scenario.options import OPTIONS
+from edgesim.screen.plain import plain_errors
+from edgesim.studies.executor_options import with_executor
 from edgesim.studies.plan import Knob, PlannedRun, grid
 
 P = ParamSpec("P")
@@ -82,38 +87,62 @@ def scenario(
 ) -> Callable[[Callable[Concatenate[Runs, P], None]], Callable[..., None]]:
     """Make a command of a function that takes `Runs` and options: it has the options of all scenarios, too.
 
-    ``quick`` are values of options under ``--quick``; ``seeds`` and ``out`` are defaults, the folder under ``--quick``
-    being ``OUT-quick``. Where a function has an option of all scenarios itself, with other help or another default,
-    both the function and its `Runs` get the value. Errors are one line, as by `plain_errors`.
+    These are ``--seeds``, ``--folder``, ``--set``, ``--quick``, ``--jobs``, ``--fresh``, ``--out`` and those of Ray;
+    ``seeds`` and ``out`` are defaults. Where a function has one of them itself, with other help or another default, the
+    function and its `Runs` get the value.
+
+    ``--quick`` gives options the values ``quick`` as defaults, and the folder ``OUT-quick``. They should make the whole
+    comparison take some seconds, on data that comes with edgesim; options given together with ``--quick`` override
+    them. Errors are one line, as by `plain_errors`; one that names a field also names the option for it.
     """
     values = {**quick, "out": f"{out}-quick"} if out else quick
-    options: dict[str, tuple[Any, Any]] = {
-        "seeds": (Seeds, seeds),
-        "folder": (Folder, Path("data")),
-        "set_": (Set, None),
-        "quick": (Annotated[bool, quick_option(**values)], False),
-        "jobs": (Jobs, None),
-        "fresh": (Fresh, False),
-        "out": (Out, Path(out)) if out else (OutOrNone, None),
-    }
+    typed = " ".join(
+        f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in values.items()
+    )
+
+    def use_quick(context: typer.Context, wanted: bool) -> bool:
+        if wanted:
+            context.default_map = dict(values)
+        return wanted
+
+    def option(name: str, kind: Any, default: Any, *flags: str, **how: Any) -> inspect.Parameter:
+        kind = Annotated[kind, typer.Option(*flags, **how)]
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+    quickly = {"is_eager": True, "callback": use_quick, "help": f"A small, quick comparison, as by {typed}."}
+    named = "" if out else "; named by what is compared when absent"
+    options = [
+        option("seeds", int, seeds, min=1, help="Number of seeds."),
+        option("folder", Path, Path("data"), help="Where the files of torchvision's data sets lie."),
+        option("set_", list[str] | None, None, "--set", help="Any other knob, as section.key=value."),
+        option("quick", bool, False, "--quick", **quickly),
+        option("jobs", int | None, None, min=1, help="Processes; one per core when absent."),
+        option("fresh", bool, False, "--fresh", help="Do again what is finished."),
+        option("out", Path if out else Path | None, Path(out) if out else None, help=f"Folder of the results{named}."),
+    ]
 
     def of(main: Callable[Concatenate[Runs, P], None]) -> Callable[..., None]:
-        own = [*inspect.signature(main).parameters.values()][1:]
-        named = {parameter.name for parameter in own}
-        common = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-            for name, (kind, default) in options.items()
-            if name not in named
-        ]
+        parameters = {one.name: one for one in [*inspect.signature(main).parameters.values()][1:]}
+        own = [*parameters]
+        parameters |= {one.name: one for one in options if one.name not in own}
 
         @functools.wraps(main)
         def command(**given: Any) -> None:
-            values = {name: given[name] for name in options if name != "out"}
-            main(Runs(**values, typed_out=given["out"]), **{name: given[name] for name in named})  # type: ignore[call-arg]
+            common = {one.name: given[one.name] for one in options if one.name != "out"}
+            try:
+                main(Runs(**common, typed_out=given["out"]), **{name: given[name] for name in own})  # type: ignore[call-arg]
+            except EdgesimError as error:
+                here = ", ".join(
+                    f"{field} is --{name.replace('_', '-')}"
+                    for field, name in OPTIONS
+                    if name in parameters and any(f"{named}.".startswith(f"{field}.") for named in error.fields)
+                )
+                error.args = (f"{error} (here {here})",) if here else error.args
+                raise
 
         changed: Any = command
-        changed.__signature__ = inspect.Signature([*own, *common])
-        command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *common]}
-        return plain_errors(command)
+        changed.__signature__ = inspect.Signature([*parameters.values()])
+        command.__annotations__ = {name: one.annotation for name, one in parameters.items()}
+        return plain_errors(with_executor(command))
 
     return of
