@@ -169,32 +169,40 @@ def setting_of(dataset: str, setting: str | None) -> str:
     return setting or (dataset if dataset in SETTINGS else "cifar10")
 
 
+def of_the_paper(policy: str) -> tuple[str, str]:
+    """The paper's speed-ups over random and points above it, one per task; empty for policies not in the paper."""
+    if policy not in PUBLISHED or policy == "random":
+        return "", ""
+    (rounds, accuracy), (their_rounds, their_accuracy) = PUBLISHED[policy], PUBLISHED["random"]
+    return (
+        " ".join(f"{theirs / own:.2f}" for theirs, own in zip(their_rounds, rounds, strict=True)),
+        " ".join(f"{own - theirs:+.1f}" for theirs, own in zip(their_accuracy, accuracy, strict=True)),
+    )
+
+
 def beside_the_paper(folder: Path) -> pd.DataFrame:
     """One row per combination of a study's knobs: these, and `COLUMNS`."""
     groups, rows = published.groups(folder), []
     for row, runs in groups:
-        others = {name: row[name] for name in runs[0].knobs} | {"policy": "random"}
-        random = next((base for base, _ in groups if others.items() <= base.items()), {})
-        paper = [""] * 2
-        if row["policy"] in PUBLISHED and row["policy"] != "random":
-            (their_rounds, their_accuracy), (base_rounds, base_accuracy) = PUBLISHED[row["policy"]], PUBLISHED["random"]
-            paper[0] = " ".join(f"{base / own:.2f}" for base, own in zip(base_rounds, their_rounds, strict=True))
-            paper[1] = " ".join(f"{own - base:+.1f}" for base, own in zip(base_accuracy, their_accuracy, strict=True))
+        knobs = {name: row[name] for name in runs[0].knobs}
+        beside = knobs | {"policy": "random"}
+        random = next((base for base, _ in groups if beside.items() <= base.items()), {})
+        rounds, theirs = (NAN if of.get("not_reached", 1) else of["rounds_to_target"] for of in (row, random))
         accuracy = [100 * published.measure(run, None).get("final_accuracy", NAN) for run in runs]
-        rounds, baseline = (NAN if of.get("not_reached", 1) else of["rounds_to_target"] for of in (row, random))
-        measures = (
-            rounds,
-            row["rounds_to_target_bound"],
-            row["not_reached"],
-            baseline / rounds,
-            paper[0],
-            float(np.mean(accuracy)),
-            float(np.std(accuracy, ddof=1)) if len(accuracy) > 1 else NAN,
-            float(np.mean(accuracy)) - 100 * random.get("final_accuracy", NAN),
-            paper[1],
-            float(np.mean([published.devices_used(run) for run in runs])),
-        )
-        rows.append({name: row[name] for name in runs[0].knobs} | dict(zip(COLUMNS, measures, strict=True)))
+        speed_ups, points = of_the_paper(row["policy"])
+        measures = {
+            "rounds": rounds,
+            "rounds_bound": row["rounds_to_target_bound"],
+            "never": row["not_reached"],
+            "speed_up": theirs / rounds,
+            "paper_speed_up": speed_ups,
+            "accuracy": float(np.mean(accuracy)),
+            "sd": float(np.std(accuracy, ddof=1)) if len(accuracy) > 1 else NAN,
+            "points": float(np.mean(accuracy)) - 100 * random.get("final_accuracy", NAN),
+            "paper_points": points,
+            "devices": float(np.mean([published.devices_used(run) for run in runs])),
+        }
+        rows.append(knobs | measures)
     return pd.DataFrame(rows)
 
 
