@@ -40,10 +40,7 @@ AGGREGATIONS: dict[str, dict[str, Any]] = {
 CLASSES, HELD = 10, 3
 """Classes of the data set, and how many of them a device holds at a time."""
 MEASURE = "final_accuracy"
-QUICK = {"selectors": "random,fedteddi,afl", "aggregations": "fedavg,mifa", "devices": 30, "seconds": 240.0} | {
-    "target": 0.3,
-    "seeds": 2,
-}
+QUICK = {"selectors": "random,fedteddi,afl", "aggregations": "fedavg,mifa", "devices": 30, "seconds": 240.0}
 
 
 def mix(first: int) -> list[float]:
@@ -74,7 +71,7 @@ def cell(trace: str, devices: int, seconds: float, dataset: str, model: str) -> 
     }
 
 
-@scenario("runs/adaptive-on-radio", seeds=10, quick=QUICK)
+@scenario("runs/adaptive-on-radio", seeds=10, quick=QUICK | {"target": 0.3, "seeds": 2})
 def main(
     runs: Runs,
     selectors: Annotated[str, Option(help="Policies to compare with the first one.")] = SELECTORS,
