@@ -21,28 +21,12 @@ docs/results.md tells what was found.
 """
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from feddance import availability
+from typer import Option
 
-import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Jobs,
-    Out,
-    Seeds,
-    Set,
-    conclude,
-    figures,
-    names,
-    plain_errors,
-    quick_option,
-    start,
-    tables,
-)
+from edgesim.scenario import Model, Runs, Target, figures, names, refuse_unknown, scenario, start, tables
 
 SELECTORS = "random,fedteddi,feddance,oort,afl"
 AGGREGATIONS: dict[str, dict[str, Any]] = {
@@ -56,15 +40,7 @@ AGGREGATIONS: dict[str, dict[str, Any]] = {
 CLASSES, HELD = 10, 3
 """Classes of the data set, and how many of them a device holds at a time."""
 MEASURE = "final_accuracy"
-QUICK = quick_option(
-    selectors="random,fedteddi,afl",
-    aggregations="fedavg,mifa",
-    devices=30,
-    seconds=240.0,
-    target=0.3,
-    seeds=2,
-    out="runs/adaptive-on-radio-quick",
-)
+QUICK = {"selectors": "random,fedteddi,afl", "aggregations": "fedavg,mifa", "devices": 30, "seconds": 240.0}
 
 
 def mix(first: int) -> list[float]:
@@ -73,14 +49,14 @@ def mix(first: int) -> list[float]:
     return [1 / HELD if label in held else 0.0 for label in range(CLASSES)]
 
 
-def cell(trace: str, devices: int, seconds: float, dataset: str, folder: Path, model: str) -> dict[str, Any]:
+def cell(trace: str, devices: int, seconds: float, dataset: str, model: str) -> dict[str, Any]:
     """The world and the training of all runs."""
     return {
         "stop_at_s": seconds,
         "devices": {"count": devices, "profile": "sample-phones"},
         "availability": availability(trace, "given"),
         "round": {"tmax_s": 30.0, "computes": "selected", "leftover": "equal_finish", "payload_bits": 357_500_000.0},
-        "data": {"dataset": dataset, "folder": str(folder), "samples_per_device": 60},
+        "data": {"dataset": dataset, "samples_per_device": 60},
         "drift": {
             "law": "gradual",
             "pool": "shared",
@@ -95,51 +71,29 @@ def cell(trace: str, devices: int, seconds: float, dataset: str, folder: Path, m
     }
 
 
-def crossed(
-    base: dict[str, Any], selectors: list[str], aggregations: list[str], seeds: int, set_: list[str] | None
-) -> list[edgesim.PlannedRun]:
-    """Runs of every selector with every aggregation."""
-    runs = []
-    for aggregation in aggregations:
-        if aggregation not in AGGREGATIONS:
-            raise edgesim.EdgesimError(f"--aggregations: unknown {aggregation!r}; known: {', '.join(AGGREGATIONS)}")
-        own = base | {"algorithm": AGGREGATIONS[aggregation]}
-        axes, labels = {"selection.policy": selectors}, {"aggregation": aggregation}
-        runs += edgesim.grid(own, axes, range(seeds), set_, labels=labels)
-    return runs
-
-
-@plain_errors
+@scenario("runs/adaptive-on-radio", seeds=10, quick=QUICK | {"target": 0.3, "seeds": 2})
 def main(
-    selectors: Annotated[str, typer.Option(help="Policies to compare with the first one.")] = SELECTORS,
-    aggregations: Annotated[str, typer.Option(help="Aggregations to compare with the first one.")] = ",".join(
-        AGGREGATIONS
-    ),
-    trace: Annotated[
-        str, typer.Option(help="FILE, synthetic or always; the generated week when absent.")
-    ] = "sample-week",
-    devices: Annotated[int, typer.Option(min=2, help="Number of devices.")] = 100,
-    seconds: Annotated[float, typer.Option(min=60, help="Simulated seconds of each run.")] = 1800.0,
-    dataset: Annotated[str, typer.Option(help="Data set of ten classes.")] = "digits",
-    folder: Folder = Path("data"),
-    model: Annotated[str, typer.Option(help="Model.")] = "mlp",
-    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
-    seeds: Seeds = 10,
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: Out = Path("runs/adaptive-on-radio"),
+    runs: Runs,
+    selectors: Annotated[str, Option(help="Policies to compare with the first one.")] = SELECTORS,
+    aggregations: Annotated[str, Option(help="Aggregations to compare with the first one.")] = ",".join(AGGREGATIONS),
+    trace: Annotated[str, Option(help="FILE, synthetic or always; the generated week when absent.")] = "sample-week",
+    devices: Annotated[int, Option(min=2, help="Number of devices.")] = 100,
+    seconds: Annotated[float, Option(min=60, help="Simulated seconds of each run.")] = 1800.0,
+    dataset: Annotated[str, Option(help="Data set of ten classes.")] = "digits",
+    model: Model = "mlp",
+    target: Target = 0.8,
 ) -> None:
     """Cross selectors with aggregations on one cell."""
-    base = cell(trace, devices, seconds, dataset, folder, model)
+    base = cell(trace, devices, seconds, dataset, model)
     taken, merged = names(selectors), names(aggregations)
-    runs = crossed(base, taken, merged, seeds, set_)
-    study = edgesim.study(runs, out=out, target=target, reference=taken[0], jobs=jobs, fresh=fresh)
-    conclude(out, against=[("aggregation", merged[0])])
+    refuse_unknown("--aggregations", merged, AGGREGATIONS)
+    for aggregation in merged:
+        own = base | {"algorithm": AGGREGATIONS[aggregation]}
+        runs.add(own, {"selection.policy": taken}, labels={"aggregation": aggregation})
+    study = runs.compare(target=target, reference=taken[0], against=[("aggregation", merged[0])])
     draws = partial(figures.draw_heat_map, study.table(), "aggregation", "policy", MEASURE)
-    figures.Album(out / "plots").add("heat_map-accuracy", draws, study.plan.finished)
-    tables.crossed(out, ("policy", taken[0]), ("aggregation", merged[0]), MEASURE)
+    figures.Album(study.folder / "plots").add("heat_map-accuracy", draws, study.plan.finished)
+    tables.crossed(study.folder, ("policy", taken[0]), ("aggregation", merged[0]), MEASURE)
 
 
 if __name__ == "__main__":

@@ -16,28 +16,15 @@ docs/papers/afl.md defines the figures and tells what was found.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import pandas as pd
+from typer import Option
 
 import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Seeds,
-    Set,
-    conclude,
-    counts,
-    figures,
-    known,
-    names,
-    plain_errors,
-    quick_option,
-    start,
-    tables,
-)
+from edgesim.scenario import Runs, counts, figures, known, names, published, refuse_unknown, scenario, start, tables
 
 SKEWS = {"iid": 1e4, "moderate": 1.0, "high": 0.3}
 """Dirichlet parameters."""
@@ -46,8 +33,6 @@ SMALL = ("digits", "iris", "wine", "breast-cancer")
 """Data sets of which a device holds few samples: a dense net and the paper's least batch and highest rate of Adam."""
 SCALING_SAMPLES = 40
 """Samples of each device where their number grows: more devices than the set has samples for share some."""
-
-
 AFL: dict[str, Any] = {"share": RATE, "selection": {"policy": "afl"}, "algorithm": {"server": "afl"}}
 METHODS: dict[str, dict[str, Any]] = {
     **{f"fedavg-{percent}": {"share": percent / 100} for percent in (50, 10, 30, 100)},
@@ -65,9 +50,35 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "median-weights": {"share": RATE, "algorithm": {"server": "afl", "sensitivity": 1.0, "delta_norm": "median"}},
     "clip-only": {"share": RATE, "privacy": {"mechanism": "clip"}},
 }
+MEASURES = {
+    "final_accuracy": ("accuracy", "{:.3f}"),
+    "final_macro_f1": ("macro F1", "{:.3f}"),
+    "final_roc_auc": ("AUC", "{:.3f}"),
+    "rounds_to_own_peak": ("rounds to\n95 % of own peak", "{:.1f}"),
+    "rounds_to_target": ("rounds to\nthe target", "{:.1f}"),
+    "simulated_s": ("simulated\nseconds", "{:.0f}"),
+    "gigabytes": ("GB", "{:.3g}"),
+}
+"""What is compared, with heading and format; ``gigabytes`` are the whole run's, in both directions."""
+PUBLISHED: dict[tuple[str, str], dict[str, float]] = {
+    ("iid", "centralised"): {"final_accuracy": 0.924, "final_macro_f1": 0.918, "final_roc_auc": 0.94},
+    ("iid", "fedavg-50"): {"final_accuracy": 0.912, "final_macro_f1": 0.905, "final_roc_auc": 0.93},
+    ("iid", "afl"): {"final_accuracy": 0.918, "final_macro_f1": 0.912, "final_roc_auc": 0.94},
+    ("moderate", "fedavg-50"): {"final_accuracy": 0.865, "final_macro_f1": 0.839, "final_roc_auc": 0.89},
+    ("moderate", "afl"): {"final_accuracy": 0.888, "final_macro_f1": 0.87, "final_roc_auc": 0.91},
+    ("high", "fedavg-50"): {"final_accuracy": 0.794, "final_macro_f1": 0.756, "final_roc_auc": 0.83},
+    ("high", "afl"): {"final_accuracy": 0.847, "final_macro_f1": 0.821, "final_roc_auc": 0.88},
+}
+PUBLISHED["iid", "fedavg-50"] |= {"rounds_to_target": 145, "gigabytes": 14.8}
+PUBLISHED["iid", "afl"] |= {"rounds_to_target": 118, "gigabytes": 10.6}
+PUBLISHED["high", "fedavg-50"]["rounds_to_own_peak"] = 210
+PUBLISHED["high", "afl"]["rounds_to_own_peak"] = 162
+"""The paper's numbers by skew and method: accuracies, convergence (table 3) and communication (table 4, of an unnamed
+split: that of the equal mixes, since under skew FedAvg never gets to 90 %)."""
+QUICK = {"methods": "fedavg-50,afl,centralised", "skews": "high", "clients": 10, "rounds": 6, "seeds": 2}
 
 
-def world(dataset: str, folder: Path, rounds: int, model: str | None, clients: int) -> dict[str, Any]:
+def world(dataset: str, rounds: int, model: str | None, clients: int) -> dict[str, Any]:
     """What all runs have in common, with the paper's local training as far as it tells it."""
     small = dataset in SMALL
     return {
@@ -75,7 +86,7 @@ def world(dataset: str, folder: Path, rounds: int, model: str | None, clients: i
         # No deadline: a round ends with its last upload.
         "round": {"tmax_s": 86_400.0, "computes": "selected", "allocator": "equal_share", "admission": "count"},
         "devices": {"count": clients, "profile": "sample-phones"},
-        "data": {"dataset": dataset, "folder": str(folder)},
+        "data": {"dataset": dataset},
         "learning": {
             "model": model or ("afl-mlp" if small else "afl-cnn"),
             "optimiser": "adam",
@@ -109,18 +120,6 @@ def config(common: dict[str, Any], method: dict[str, Any], data: dict[str, Any])
     return part
 
 
-def compared(
-    common: dict[str, Any], methods: dict[str, dict[str, Any]], skews: list[str], seeds: int, set_: Set
-) -> list[edgesim.PlannedRun]:
-    """Runs of methods under skews."""
-    runs = []
-    for skew, (name, method) in itertools.product(skews, methods.items()):
-        data = dealt(SKEWS[skew])
-        labels = {"skew": skew, "method": name}
-        runs += edgesim.grid(config(common, method, data), {}, range(seeds), set_, labels=labels)
-    return runs
-
-
 def by_skew(runs: Sequence[edgesim.Run]) -> list[figures.Panel]:
     """A panel per skew, a series per method."""
     skews: dict[str, dict[str, list[edgesim.Run]]] = {}
@@ -135,11 +134,33 @@ def by_skew(runs: Sequence[edgesim.Run]) -> list[figures.Panel]:
     ]
 
 
-def beside_the_paper(out: Path, reference: str) -> None:
-    """Write and print the methods beside the paper's numbers, and draw its figures but for that of scaling."""
-    tables.beside_afl(out, reference)
-    album = figures.Album(out / "plots")
-    study = edgesim.StudyResult(out)
+def beside_the_paper(study: edgesim.StudyResult, reference: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The methods beside the paper's numbers; their differences from the ``reference``, all corrected together."""
+
+    def measured(run: edgesim.Run) -> dict[str, float]:
+        found = published.measure(run, study.plan.target)
+        return found | {"gigabytes": (found["bits_up"] + found["bits_down"]) / 8e9}
+
+    def of_the_paper(row: Mapping[str, Any]) -> Mapping[str, float]:
+        return PUBLISHED.get((row["skew"], row["method"]), {})
+
+    reached = ["not_reached", "rounds_to_target_bound"]
+    means = published.beside(study.folder, [*MEASURES], of_the_paper, measured, reached)
+    return means, published.differences(study.folder, "method", reference, [*MEASURES], measured)
+
+
+def show_beside(means: pd.DataFrame, differences: pd.DataFrame, reference: str) -> None:
+    """Print the tables of `beside_the_paper`."""
+    note = "paper: data unnamed, so that only the order of its numbers can be compared."
+    papers = means.filter(like="_paper").notna().any(axis=None)
+    title = "Mean ± 95 % t interval over seeds"
+    published.show(means, title, ["skew", "method"], MEASURES, note=note if papers else "")
+    published.show_differences(differences, reference, MEASURES)
+
+
+def draw(study: edgesim.StudyResult, reference: str) -> None:
+    """Draw the paper's figures but for that of scaling."""
+    album = figures.Album(study.folder / "plots")
     runs = [*study.runs.values()]
     foremost = [run for run in runs if run.knobs["method"] in (reference, "afl", "centralised")]
     target = study.plan.target
@@ -154,70 +175,54 @@ def beside_the_paper(out: Path, reference: str) -> None:
     album.add("radar", lambda: figures.draw_radar(summary, "skew", "method"), runs)
 
 
-def scale(
-    common: dict[str, Any], devices: list[int], samples: int, seeds: int, set_: Set, out: Path, jobs: int, fresh: bool
-) -> None:
-    """Time the rounds of FedAvg and AFL with more and more devices, one run after another unless ``jobs`` says else."""
-    runs: list[edgesim.PlannedRun] = []
-    data = {"partition": "iid", "samples_per_device": samples}
+def scale(runs: Runs, common: dict[str, Any], devices: list[int]) -> None:
+    """Time the rounds of FedAvg and AFL with more and more devices, one run at a time unless ``--jobs`` says else."""
+    data = {"partition": "iid", "samples_per_device": SCALING_SAMPLES}
     for name, count in itertools.product(("fedavg-50", "afl"), devices):
         world = common | {"devices": common["devices"] | {"count": count}}
-        labels = {"method": name, "devices": count}
-        runs += edgesim.grid(config(world, METHODS[name], data), {}, range(seeds), set_, labels=labels)
-    study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
-    conclude(out)
-    tables.growth(out)
+        runs.add(config(world, METHODS[name], data), labels={"method": name, "devices": count})
+    runs.jobs = runs.jobs or 1
+    study = runs.compare()
+    tables.growth(study.folder)
     finished = [*study.runs.values()]
-    figures.Album(out / "plots").add("scaling", lambda: figures.draw_scaling(finished, "method"), finished)
+    figures.Album(study.folder / "plots").add("scaling", lambda: figures.draw_scaling(finished, "method"), finished)
 
 
-QUICK = quick_option(
-    methods="fedavg-50,afl,centralised", skews="high", clients=10, rounds=6, seeds=2, out="runs/afl-quick"
-)
-
-
-@plain_errors
+@scenario(quick=QUICK | {"out": "runs/afl-quick"})
 def main(
-    methods: Annotated[str, typer.Option(help=f"Methods to compare; also {', '.join(CONTROLS)}.")] = ",".join(METHODS),
-    skews: Annotated[str, typer.Option(help="Label skews: iid, moderate, high.")] = ",".join(SKEWS),
-    clients: Annotated[int, typer.Option(min=2, help="Number of devices.")] = 50,
-    rounds: Annotated[int, typer.Option(min=3, help="Rounds of each run (the paper: 100 to 300).")] = 100,
-    seeds: Seeds = 5,
-    target: Annotated[float, typer.Option(help="Accuracy whose rounds are counted.")] = 0.9,
-    dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
-    folder: Folder = Path("data"),
-    model: Annotated[str | None, typer.Option(help="Model; afl-mlp on small sets, else afl-cnn.")] = None,
-    controls: Annotated[bool, typer.Option("--controls", help="Compare the parts of AFL instead.")] = False,
-    scaling: Annotated[bool, typer.Option("--scaling", help="Time rounds of more and more devices instead.")] = False,
-    scaling_devices: Annotated[str, typer.Option(help="Numbers of devices of --scaling.")] = "10,50,100,200,500",
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core, with --scaling one.")] = None,
-    fresh: Fresh = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Study folder; runs/afl-<data set> when absent, with the option's name behind it."),
-    ] = None,
+    runs: Runs,
+    methods: Annotated[str, Option(help=f"Methods to compare; also {', '.join(CONTROLS)}.")] = ",".join(METHODS),
+    skews: Annotated[str, Option(help="Label skews: iid, moderate, high.")] = ",".join(SKEWS),
+    clients: Annotated[int, Option(min=2, help="Number of devices.")] = 50,
+    rounds: Annotated[int, Option(min=3, help="Rounds of each run (the paper: 100 to 300).")] = 100,
+    target: Annotated[float, Option(help="Accuracy whose rounds are counted.")] = 0.9,
+    dataset: Annotated[str, Option(help="Data set: a name, an .npz or a folder.")] = "digits",
+    model: Annotated[str | None, Option(help="Model; afl-mlp on small sets, else afl-cnn.")] = None,
+    controls: Annotated[bool, Option("--controls", help="Compare the parts of AFL instead.")] = False,
+    scaling: Annotated[bool, Option("--scaling", help="Time rounds of more and more devices one by one.")] = False,
+    scaling_devices: Annotated[str, Option(help="Numbers of devices of --scaling.")] = "10,50,100,200,500",
 ) -> None:
     """Compare AFL with FedAvg and centralised training."""
     if controls and scaling:
         raise edgesim.EdgesimError("--controls and --scaling are studies of their own; leave out one of them")
-    out = out or Path("runs") / f"afl-{Path(dataset).stem}{'-controls' * controls}{'-scaling' * scaling}"
-    common = world(dataset, folder, rounds, model, clients)
+    runs.name_folder(f"afl-{Path(dataset).stem}{'-controls' * controls}{'-scaling' * scaling}")
+    common = world(dataset, rounds, model, clients)
     if scaling:
-        scale(common, counts(scaling_devices), SCALING_SAMPLES, seeds, set_, out, jobs or 1, fresh)
+        scale(runs, common, counts(scaling_devices))
         return
     chosen = list(CONTROLS) if controls else names(methods)
-    methods_known = METHODS | CONTROLS
-    if unknown := [name for name in chosen if name not in methods_known]:
-        raise edgesim.EdgesimError(f"--methods: unknown {unknown[0]!r}; known: {', '.join(methods_known)}")
-    if unknown := [name for name in names(skews) if name not in SKEWS]:
-        raise edgesim.EdgesimError(f"--skews: unknown {unknown[0]!r}; known: {', '.join(SKEWS)}")
+    refuse_unknown("--methods", chosen, METHODS | CONTROLS)
+    refuse_unknown("--skews", names(skews), SKEWS)
+    for skew, name in itertools.product(names(skews), chosen):
+        labels = {"skew": skew, "method": name}
+        runs.add(config(common, (METHODS | CONTROLS)[name], dealt(SKEWS[skew])), labels=labels)
     reference = "fedavg-35" if controls else "fedavg-50" if "fedavg-50" in chosen else chosen[0]
-    runs = compared(common, {name: methods_known[name] for name in chosen}, names(skews), seeds, set_)
-    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
-    conclude(out, [("method", reference)])
-    beside_the_paper(out, reference)
+    study = runs.compare(target=target, against=[("method", reference)])
+    means, differences = beside_the_paper(study, reference)
+    tables.save(means, study.folder / "beside-the-paper.csv")
+    tables.save(differences, study.folder / "beside-the-paper-differences.csv")
+    show_beside(means, differences, reference)
+    draw(study, reference)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,13 @@ are about to leave, as it asks over a window that follows the rounds' lengths, l
 rounds, and merges what comes late by its own weights; the others choose at random.
 """
 
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
-import edgesim
-from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
+from edgesim.scenario import Model, Runs, Target, names, refuse_unknown, scenario, start
 
 PHONE_UPDATE_BITS = 17_881_664.0
-QUICK = quick_option(devices=40, count=5, hours=0.15, target=0.6, seeds=1, out="runs/async-vs-sync-quick")
 
 
 def protocols(count: int, tmax_s: float) -> dict[str, dict[str, Any]]:
@@ -31,65 +28,45 @@ def protocols(count: int, tmax_s: float) -> dict[str, dict[str, Any]]:
             "selection": {"policy": "refl", "window": "rounds"},
         },
         "fedbuff": {
-            "round": {
-                "protocol": "buffered",
-                "protocol_options": {"buffer": max(1, count // 2)},
-                "tmax_s": tmax_s,
-            }
+            "round": {"protocol": "buffered", "protocol_options": {"buffer": max(1, count // 2)}, "tmax_s": tmax_s}
         },
         "fedasync": {"round": {"protocol": "asynchronous", "tmax_s": tmax_s}},
     }
 
 
-@plain_errors
+@scenario("runs/async-vs-sync", seeds=3, quick={"devices": 40, "count": 5, "hours": 0.15, "target": 0.6, "seeds": 1})
 def main(
-    chosen: Annotated[str, typer.Option("--protocols", help="Protocols to compare, with the first one.")] = (
+    runs: Runs,
+    chosen: Annotated[str, Option("--protocols", help="Protocols to compare, with the first one.")] = (
         "synchronous,over-committed,refl,fedbuff,fedasync"
     ),
-    devices: Annotated[int, typer.Option(min=1, help="Number of phones.")] = 200,
-    count: Annotated[int, typer.Option(min=1, help="Phones per round, or at work.")] = 10,
-    tmax: Annotated[float, typer.Option(min=0.1, help="Deadline in seconds.")] = 60.0,
-    hours: Annotated[float, typer.Option(min=0.01, help="Simulated hours.")] = 2.0,
-    dataset: Annotated[str, typer.Option(help="Data set.")] = "digits",
-    folder: Folder = Path("data"),
-    model: Annotated[str, typer.Option(help="Model.")] = "mlp",
-    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
-    seeds: Seeds = 3,
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: Out = Path("runs/async-vs-sync"),
+    devices: Annotated[int, Option(min=1, help="Number of phones.")] = 200,
+    count: Annotated[int, Option(min=1, help="Phones per round, or at work.")] = 10,
+    tmax: Annotated[float, Option(min=0.1, help="Deadline in seconds.")] = 60.0,
+    hours: Annotated[float, Option(min=0.01, help="Simulated hours.")] = 2.0,
+    dataset: Annotated[str, Option(help="Data set.")] = "digits",
+    model: Model = "mlp",
+    target: Target = 0.8,
 ) -> None:
     """Compare synchronous, over-committed, late-tolerant, buffered and asynchronous training."""
-    known = protocols(count, tmax)
-    runs = []
-    for name in names(chosen):
-        if name not in known:
-            raise edgesim.EdgesimError(f"--protocols: unknown {name!r}; known: {', '.join(known)}")
-        sections = known[name]
-        base = {
-            "stop_at_s": 3600 * hours,
-            "devices": {"count": devices, "a_s_per_sample": 0.02, "mu_samples_per_s": 10.0},
-            "radio": {"bandwidth_hz": 5e6},
-            "availability": {"model": "renewal"},
-            "data": {
-                "dataset": dataset,
-                "folder": str(folder),
-                "partition": "dirichlet",
-                "partition_options": {"alpha": 0.3},
-            },
-            "learning": {"model": model, "pretrain": False, "lr": 0.05, "lr_decay": 1.0},
-            # Who is tested more often is above the target sooner, by chance: all are looked at once a minute.
-            "evaluation": {"every_s": 60.0},
-            **sections,
-            "round": {"payload_bits": PHONE_UPDATE_BITS, "admission": "count", "count": count} | sections["round"],
-        }
-        runs += edgesim.grid(
-            {"selection": {"policy": "random"}} | base, {}, range(seeds), set_, labels={"protocol": name}
-        )
-    edgesim.study(runs, out=out, target=target, reference="random", jobs=jobs, fresh=fresh)
-    conclude(out, against=[("protocol", names(chosen)[0])])
+    compared, known = names(chosen), protocols(count, tmax)
+    refuse_unknown("--protocols", compared, known)
+    base = {
+        "stop_at_s": 3600 * hours,
+        "devices": {"count": devices, "a_s_per_sample": 0.02, "mu_samples_per_s": 10.0},
+        "radio": {"bandwidth_hz": 5e6},
+        "availability": {"model": "renewal"},
+        "data": {"dataset": dataset, "partition": "dirichlet", "partition_options": {"alpha": 0.3}},
+        "learning": {"model": model, "pretrain": False, "lr": 0.05, "lr_decay": 1.0},
+        # Who is tested more often is above the target sooner, by chance: all are looked at once a minute.
+        "evaluation": {"every_s": 60.0},
+        "selection": {"policy": "random"},
+    }
+    for name in compared:
+        common = {"payload_bits": PHONE_UPDATE_BITS, "admission": "count", "count": count}
+        own = base | known[name] | {"round": common | known[name]["round"]}
+        runs.add(own, labels={"protocol": name})
+    runs.compare(target=target, reference="random", against=[("protocol", compared[0])])
 
 
 if __name__ == "__main__":

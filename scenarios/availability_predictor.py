@@ -9,20 +9,21 @@ from typing import Annotated
 
 import numpy as np
 import pandas as pd
-import typer
 from feddance import availability
 from numpy.typing import NDArray
+from typer import Option
 
 import edgesim
 from edgesim.scenario import (
-    Set,
+    Runs,
+    TracesFolder,
     counts,
     figures,
     forecasts,
     names,
-    plain_errors,
-    quick_option,
     recordings,
+    refuse_unknown,
+    scenario,
     short_names,
     start,
     tables,
@@ -35,19 +36,14 @@ WITHOUT = ("random", "SAFA", "FedCS", "availability-first")
 """Selectors that ask nothing of a device but its update."""
 TABLES, FIGURES = ("predictors", "sensitivity", "overheads"), ("sensitivity", "over_time", "costs")
 """What is written into the folder, and drawn into its ``plots``."""
-QUICK = quick_option(
-    predictors="poisson,persistence,arima", devices=20, minutes=100, history=20, every=10,
-    out="runs/availability-predictor-quick",
-)  # fmt: skip
+QUICK = {"predictors": "poisson,persistence,arima", "devices": 20, "minutes": 100, "history": 20, "every": 10}
 
 
-def log_of(
-    trace: str, devices: int, round_s: float, rounds: int, seeds: int, set_: list[str] | None
-) -> NDArray[np.bool_]:
+def log_of(runs: Runs, trace: str, devices: int, round_s: float, rounds: int) -> NDArray[np.bool_]:
     """Who is there at the start of each round, [rounds, devices]; of all seeds where phones are generated."""
     logs = [
-        recordings.check_ins(availability(trace, "given"), devices, round_s, rounds, seed, set_)
-        for seed in range(seeds if trace == "synthetic" else 1)
+        recordings.check_ins(availability(trace, "given"), devices, round_s, rounds, seed, runs.set_)
+        for seed in range(runs.seeds if trace == "synthetic" else 1)
     ]
     return np.concatenate(logs, axis=1)
 
@@ -76,52 +72,43 @@ def row_of(trace: str, predictor: str, result: forecasts.Backtest, devices: int)
     }
 
 
-@plain_errors
+@scenario("runs/availability-predictor", seeds=1, quick=QUICK)
 def main(
+    runs: Runs,
     traces: Annotated[
-        str, typer.Option(help="Recordings, by path or name, or synthetic for generated phones.")
+        str, Option(help="Recordings, by path or name, or synthetic for generated phones.")
     ] = "synthetic,sample-week",
     predictors: Annotated[
-        str, typer.Option(help=f"{', '.join(edgesim.predictors())}, or package.module.Class.")
+        str, Option(help=f"{', '.join(edgesim.predictors())}, or package.module.Class.")
     ] = "poisson,persistence",
-    devices: Annotated[int, typer.Option(min=1, help="Devices, at most.")] = 500,
-    minutes: Annotated[float, typer.Option(min=1, help="Minutes of the trace.")] = 1000.0,
-    round_s: Annotated[float, typer.Option(min=1, help="Length of a round in seconds.")] = 100.0,
-    history: Annotated[int, typer.Option(min=1, help="K_h, rounds looked back on.")] = 50,
-    future: Annotated[int, typer.Option(min=1, help="K, rounds looked ahead.")] = 5,
-    histories: Annotated[str, typer.Option(help="K_h of the sensitivity figure.")] = "5,10,25,50,100,200",
-    futures: Annotated[str, typer.Option(help="K of the sensitivity figure.")] = "1,2,5,10,20,40",
-    every: Annotated[int, typer.Option(min=1, help="Judge every so many rounds (arima takes long).")] = 1,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds of the synthetic trace; the table is over all.")] = 1,
-    folder: Annotated[Path, typer.Option(help="Where recordings lie that are given by name.")] = Path("traces"),
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
+    devices: Annotated[int, Option(min=1, help="Devices, at most.")] = 500,
+    minutes: Annotated[float, Option(min=1, help="Minutes of the trace.")] = 1000.0,
+    round_s: Annotated[float, Option(min=1, help="Length of a round in seconds.")] = 100.0,
+    history: Annotated[int, Option(min=1, help="K_h, rounds looked back on.")] = 50,
+    future: Annotated[int, Option(min=1, help="K, rounds looked ahead.")] = 5,
+    histories: Annotated[str, Option(help="K_h of the sensitivity figure.")] = "5,10,25,50,100,200",
+    futures: Annotated[str, Option(help="K of the sensitivity figure.")] = "1,2,5,10,20,40",
+    every: Annotated[int, Option(min=1, help="Judge every so many rounds (arima takes long).")] = 1,
+    folder: TracesFolder = Path("traces"),
     jobs: Annotated[
-        int, typer.Option(min=1, help="Processes; with several, times of predictions are taken beside others.")
+        int, Option(min=1, help="Processes; with several, times of predictions are taken beside others.")
     ] = 1,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Judge again what is there and current.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder of the tables and figures.")] = Path("runs/availability-predictor"),
 ) -> None:
-    """Judge predictors of availability."""
+    """Judge predictors of availability; --seeds are those of generated phones, of which the tables are over all."""
     chosen, rounds = names(predictors), round(60 * minutes / round_s)
-    for name in chosen:
-        if name not in edgesim.predictors() and "." not in name:
-            known = ", ".join(edgesim.predictors())
-            raise edgesim.EdgesimError(f"--predictors: unknown {name!r}; known: {known}")
+    refuse_unknown("--predictors", [name for name in chosen if "." not in name], edgesim.predictors())
     labels = short_names(names(traces))
     paths = [name if name in ("synthetic", "always") else recordings.path_of(name, folder) for name in names(traces)]
     others = {(past, future) for past in counts(histories)} | {(history, ahead) for ahead in counts(futures)}
     # What does not fit into a short log is left out of the figure; the windows of the table must fit.
     windows = sorted({pair for pair in others if sum(pair) <= rounds} | {(history, future)})
     code = [forecasts.code_of(name) for name in chosen]
-    kept = work.Kept(
-        out, paths, labels, chosen, code, devices, rounds, round_s, history, future, windows, every, seeds, set_
-    )
-    files = [out / f"{name}.csv" for name in TABLES] + [
-        out / "plots" / f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")
-    ]
-    if fresh or not kept.is_current:
-        logs = [log_of(path, devices, round_s, rounds, seeds, set_) for path in paths]
+    asked = (devices, rounds, round_s, history, future, windows, every, runs.seeds, runs.set_)
+    kept, out = work.Kept(runs.out, paths, labels, chosen, code, *asked), runs.out
+    plots = [out / "plots" / f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")]
+    files = [out / f"{name}.csv" for name in TABLES] + plots
+    if runs.fresh or not kept.is_current:
+        logs = [log_of(runs, path, devices, round_s, rounds) for path in paths]
         judge(out, dict(zip(labels, logs, strict=True)), chosen, windows, (history, future), every, round_s, jobs)
         kept.keep(files)
     title = f"K_h {history}, K {future} rounds of {round_s:g} s, {minutes:g} minutes"

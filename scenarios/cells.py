@@ -5,71 +5,45 @@ other here, so more stations are more spectrum) or with an equal part of it (``s
 after every round (flat) or in edge servers with an average in the cloud every few rounds (hierarchical).
 """
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Jobs,
-    Out,
-    Seeds,
-    Set,
-    conclude,
-    counts,
-    known,
-    names,
-    plain_errors,
-    quick_option,
-    start,
-)
+from edgesim.scenario import Devices, Policies, Rounds, Runs, Target, counts, known, names, scenario, start
 
 PAPER_CNN_BITS = 17_881_664.0
 BAND_HZ = 20e6
-QUICK = quick_option(
-    layouts="one-cell,three-cells", cloud_every="2", devices=30, seeds=1, rounds=4, target=0.6, out="runs/cells-quick"
-)
+QUICK = {"layouts": "one-cell,three-cells", "cloud_every": "2", "devices": 30, "seeds": 1, "rounds": 4, "target": 0.6}
 
 
-@plain_errors
+@scenario("runs/cells", quick=QUICK)
 def main(
-    layouts: Annotated[str, typer.Option(help="Files under topologies/.")] = "one-cell,three-cells,seven-cells",
-    policies: Annotated[str, typer.Option(help="Policies to compare.")] = "random",
-    cloud_every: Annotated[str, typer.Option(help="Rounds between averages in the cloud.")] = "5",
-    devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 60,
-    radius: Annotated[float, typer.Option(min=20, help="Radius of the area in metres.")] = 250.0,
-    tmax: Annotated[float, typer.Option(min=0.01, help="Deadline in seconds.")] = 1.0,
-    seeds: Seeds = 5,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
-    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
-    folder: Folder = Path("data"),
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: Out = Path("runs/cells"),
+    runs: Runs,
+    layouts: Annotated[str, Option(help="Files under topologies/.")] = "one-cell,three-cells,seven-cells",
+    policies: Policies = "random",
+    cloud_every: Annotated[str, Option(help="Rounds between averages in the cloud.")] = "5",
+    devices: Devices = 60,
+    radius: Annotated[float, Option(min=20, help="Radius of the area in metres.")] = 250.0,
+    tmax: Annotated[float, Option(min=0.01, help="Deadline in seconds.")] = 1.0,
+    rounds: Rounds = 60,
+    target: Target = 0.75,
 ) -> None:
     """Compare one with several stations, and flat with hierarchical averaging."""
     base = {
         "rounds": rounds,
         "devices": {"count": devices, "radius_m": radius},
         "round": {"tmax_s": tmax, "payload_bits": PAPER_CNN_BITS},
-        "data": {"folder": str(folder), "samples_per_device": 20},
+        "data": {"partition": "fedteddi", "samples_per_device": 20},
+        "learning": {"pretrain": True},
     }
     hierarchical = {"topology.aggregation": ["hierarchical"], "topology.cloud_every": counts(cloud_every)}
-    runs = []
     for layout in names(layouts):
         axes = {"topology.file": [layout], "selection.policy": names(policies)}
         for spectrum, bands in (("reused", 1), ("split", known.station_count(layout))):
             world = base | {"radio": {"bandwidth_hz": BAND_HZ / bands}}
             for merging in ({"topology.aggregation": ["flat"]}, hierarchical):
-                runs += edgesim.grid(world, axes | merging, range(seeds), set_, labels={"spectrum": spectrum})
-    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
-    first = names(layouts)[0]
-    conclude(out, against=[("topology", first), ("aggregation", "flat")])
+                runs.add(world, axes | merging, labels={"spectrum": spectrum})
+    runs.compare(target=target, against=[("topology", names(layouts)[0]), ("aggregation", "flat")])
 
 
 if __name__ == "__main__":

@@ -4,88 +4,52 @@ Which devices get through when the scheduler knows the compute delays beforehand
 or plans on a quantile of their law (planned); with --learn also the seconds, joules and accuracy that it is worth.
 """
 
-from pathlib import Path
-from typing import Annotated, Any
+import itertools
+from typing import Annotated
 
-import typer
+from typer import Option
 
-import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Jobs,
-    OutOrNone,
-    Set,
-    conclude,
-    names,
-    numbers,
-    plain_errors,
-    quick_option,
-    start,
-)
+from edgesim.scenario import Rounds, Runs, names, numbers, scenario, start
 
 PAPER_CNN_BITS = 17_881_664.0
-QUICK = quick_option(quantiles="0.8,0.95", tmax="0.8,1.0", seeds=2, rounds=5, out="runs/delay-knowledge-quick")
+QUICK = {"quantiles": "0.8,0.95", "tmax": "0.8,1.0", "seeds": 2, "rounds": 5, "out": "runs/delay-knowledge-quick"}
 
 
-def ways_to_know(
-    base: dict[str, Any],
-    axes: dict[str, list[Any]],
-    knowledge: list[str],
-    quantiles: list[float],
-    seeds: int,
-    set_: Set,
-) -> list[edgesim.PlannedRun]:
-    """Runs of every deadline and way to know; reports are awaited until the deadline, plans rest on each quantile."""
-    runs = []
-    for deadline_s in axes["round.tmax_s"]:
-        for kind in knowledge:
-            knobs = {"report_by_s": deadline_s} if kind == "reported" else {}
-            kinds = axes | {"round.tmax_s": [deadline_s], "round.delay_knowledge": [kind]}
-            if kind == "planned":
-                kinds["round.plan_quantile"] = quantiles
-            runs += edgesim.grid(base | {"round": base["round"] | knobs}, kinds, range(seeds), set_)
-    return runs
-
-
-@plain_errors
+@scenario(quick=QUICK)
 def main(
-    learn: Annotated[bool, typer.Option("--learn", help="Train on digits, and race to a target accuracy.")] = False,
-    policies: Annotated[str | None, typer.Option(help="random when absent, fedteddi with --learn.")] = None,
+    runs: Runs,
+    learn: Annotated[bool, Option("--learn", help="Train on digits, and race to a target accuracy.")] = False,
+    policies: Annotated[str | None, Option(help="random when absent, fedteddi with --learn.")] = None,
     knowledge: Annotated[
-        str, typer.Option(help="What the scheduler knows of delays: known, reported or planned.")
+        str, Option(help="What the scheduler knows of delays: known, reported or planned.")
     ] = "known,reported,planned",
-    quantiles: Annotated[str, typer.Option(help="Quantiles that `planned` plans on.")] = "0.8,0.95,0.99",
-    tmax: Annotated[str, typer.Option(help="Deadlines in seconds.")] = "0.8,1.0,1.2",
-    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; 12 when absent, 5 with --learn.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
-    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to (--learn).")] = 0.75,
-    folder: Folder = Path("data"),
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: OutOrNone = None,
+    quantiles: Annotated[str, Option(help="Quantiles that `planned` plans on.")] = "0.8,0.95,0.99",
+    tmax: Annotated[str, Option(help="Deadlines in seconds.")] = "0.8,1.0,1.2",
+    seeds: Annotated[int | None, Option(min=1, help="Number of seeds; 12 when absent, 5 with --learn.")] = None,
+    rounds: Rounds = 60,
+    target: Annotated[float, Option(min=0, max=1, help="Accuracy to race to (--learn).")] = 0.75,
 ) -> None:
     """Compare what the scheduler may know of this round's compute delays."""
-    seeds = seeds or (5 if learn else 12)
-    out = out or Path("runs/delay-knowledge-learn" if learn else "runs/delay-knowledge")
+    runs.seeds = seeds or (5 if learn else 12)
+    runs.name_folder("delay-knowledge-learn" if learn else "delay-knowledge")
     what = "Digits" if learn else "Timing only"
-    print(f"{what}: {seeds} seeds x {rounds} rounds; reports are awaited until the deadline itself.")
+    print(f"{what}: {runs.seeds} seeds x {rounds} rounds; reports are awaited until the deadline itself.")
     base = {
         "rounds": rounds,
-        "data": {"folder": str(folder)},
-        "learning": {"training": "real" if learn else "none"},
+        "data": {"partition": "fedteddi"},
+        "learning": {"training": "real" if learn else "none", "pretrain": True},
         "round": {"payload_bits": PAPER_CNN_BITS},
     }
-    axes = {
-        "selection.policy": names(policies or ("fedteddi" if learn else "random")),
-        "round.tmax_s": numbers(tmax),
-    }
-    runs = ways_to_know(base, axes, names(knowledge), numbers(quantiles), seeds, set_)
-    first = axes["selection.policy"][0]
-    edgesim.study(runs, out=out, target=target if learn else None, reference=first, jobs=jobs, fresh=fresh)
-    conclude(out, against=[("delay_knowledge", "known")])
+    compared = names(policies or ("fedteddi" if learn else "random"))
+    for deadline_s, kind in itertools.product(numbers(tmax), names(knowledge)):
+        axes = {"selection.policy": compared, "round.tmax_s": [deadline_s], "round.delay_knowledge": [kind]}
+        if kind == "planned":
+            axes["round.plan_quantile"] = numbers(quantiles)
+        # Reports are awaited until the deadline.
+        knobs = {"report_by_s": deadline_s} if kind == "reported" else {}
+        runs.add(base | {"round": {"payload_bits": PAPER_CNN_BITS} | knobs}, axes)
+    against = [("delay_knowledge", "known")]
+    runs.compare(target=target if learn else None, reference=compared[0], against=against)
 
 
 if __name__ == "__main__":

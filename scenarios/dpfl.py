@@ -21,32 +21,18 @@ value in `TRIED`, on seeds of its own.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+import pandas as pd
 from numpy.typing import NDArray
+from typer import Option
 
 import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Jobs,
-    OutOrNone,
-    Seeds,
-    Set,
-    conclude,
-    counts,
-    known,
-    names,
-    plain_errors,
-    quick_option,
-    start,
-    tables,
-)
+from edgesim.scenario import Runs, conclude, counts, known, names, published, refuse_unknown, scenario, start, tables
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "fedavg": {},
@@ -121,26 +107,68 @@ PROTOTYPE = {"static": (94.35, 87.56, 0.27), "random": (92.98, 83.45, 1.53), "ma
 """WE in %, mean accuracy over rounds in % and ID in points, by the law of participation: a prototype of FedAvg on the
 same division of digits into public and private images, with heavy skew, three seeds."""
 Participation = Annotated[
-    str, typer.Option(help="Laws: static, random, markov, programmed, arrival, departure, round-robin.")
+    str, Option(help="Laws: static, random, markov, programmed, arrival, departure, round-robin.")
 ]
-Alpha = Annotated[str, typer.Option(help="Label skew: iid, light, heavy or a Dirichlet parameter.")]
-Clients = Annotated[str, typer.Option(help="Number of clients; several to compare (the paper: 10,20,50).")]
-Rounds = Annotated[int, typer.Option(min=6, help="Rounds of each run.")]
-DatasetName = Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")]
-Model = Annotated[str | None, typer.Option(help="Model; mlp on digits, else small-cnn.")]
-Settings = Annotated[str, typer.Option(help="KPFL's options: default, or those that its paper tuned (paper).")]
+Alpha = Annotated[str, Option(help="Label skew: iid, light, heavy or a Dirichlet parameter.")]
+Clients = Annotated[str, Option(help="Number of clients; several to compare (the paper: 10,20,50).")]
+Rounds = Annotated[int, Option(min=6, help="Rounds of each run.")]
+DatasetName = Annotated[str, Option(help="Data set: a name, an .npz or a folder.")]
+Model = Annotated[str | None, Option(help="Model; mlp on digits, else small-cnn.")]
+Settings = Annotated[str, Option(help="KPFL's options: default, or those that its paper tuned (paper).")]
 """Options of this scenario that `kpfl_ablation.py` has too."""
-BY_DEFAULT = ",".join(known.DPFL_LAWS)
+PAPERS_LAWS = ("static", "random", "markov")
+BY_DEFAULT = ",".join(PAPERS_LAWS)
 """Laws that are compared unless others are named."""
-QUICK = quick_option(algorithms="fedavg,mifa", participation="static,markov", rounds=6, seeds=1, out="runs/dpfl-quick")
+PAPERS_SKEW = "heavy"
+MEASURES = {
+    "we_percent": ("WE (%)", "{:.2f}"),
+    "idp_points": ("IDP (points)", "{:+.2f}"),
+    "id_points": ("ID (points)", "{:.2f}"),
+}
+"""Heading and format of what the paper's tables have."""
+NONE = float("nan")
+PUBLISHED: dict[tuple[str, str, int], dict[str, tuple[float, float, float]]] = {
+    key: {"we_percent": we, "id_points": ids, "idp_points": (NONE, *idp)}
+    for key, we, ids, idp in [
+        (("fedavg", "own", 10), (63.02, 46.01, 50.92), (0.49, 1.58, 1.11), (20.87, 19.12)),
+        (("fedprox", "own", 10), (64.99, 47.83, 53.30), (0.46, 1.74, 1.22), (20.57, 18.25)),
+        (("scaffold", "own", 10), (63.20, 50.03, 51.32), (0.38, 1.44, 1.19), (17.82, 15.80)),
+        (("fedmd", "own", 10), (52.75, 34.50, 33.59), (0.54, 1.24, 1.02), (15.80, 17.19)),
+        (("fedgen", "own", 10), (73.23, 56.05, 54.75), (0.29, 1.72, 1.24), (20.65, 21.95)),
+        (("moon", "own", 10), (63.07, 46.40, 52.44), (0.52, 1.72, 1.31), (21.06, 19.11)),
+        (("fpl", "own", 10), (58.19, 46.15, 51.28), (0.69, 1.52, 1.03), (17.95, 15.72)),
+        (("flwf", "own", 10), (65.33, 46.34, 53.22), (0.43, 1.68, 1.18), (21.19, 19.02)),
+        (("cfed", "own", 10), (57.98, 51.74, 53.05), (0.29, 1.49, 1.10), (11.40, 11.62)),
+        (("fedavg", "kpfl", 10), (66.79, 60.57, 58.10), (NONE, 0.52, 0.50), (4.78, 8.17)),
+        (("fedprox", "kpfl", 10), (66.06, 62.49, 59.88), (NONE, 0.43, 0.45), (4.34, 6.82)),
+        (("scaffold", "kpfl", 10), (66.75, 61.75, 57.79), (NONE, 0.48, 0.52), (5.02, 8.63)),
+        (("fedmd", "kpfl", 10), (53.51, 49.04, 44.15), (NONE, 0.47, 0.36), (1.13, 5.39)),
+        (("fedgen", "kpfl", 10), (72.17, 65.00, 62.66), (NONE, 0.45, 0.47), (9.86, 11.18)),
+        (("moon", "kpfl", 10), (65.59, 61.31, 60.50), (NONE, 0.36, 0.41), (5.35, 7.91)),
+        (("fpl", "kpfl", 10), (58.70, 54.06, 53.26), (NONE, 0.48, 0.51), (5.31, 6.30)),
+        (("flwf", "kpfl", 10), (65.93, 59.85, 59.05), (NONE, 0.36, 0.40), (6.29, 8.03)),
+        (("cfed", "kpfl", 10), (65.46, 63.12, 58.25), (NONE, 0.47, 0.47), (4.38, 8.80)),
+        (("fedprox", "own", 20), (59.48, 51.50, 45.50), (NONE, 1.15, 1.48), (13.64, 11.63)),
+        (("fedprox", "own", 50), (51.41, 45.20, 41.50), (NONE, 1.12, 0.99), (9.17, 8.93)),
+        (("fedprox", "kpfl", 20), (60.58, 57.41, 54.13), (NONE, 0.39, 0.49), (4.23, 9.20)),
+        (("fedprox", "kpfl", 50), (53.01, 50.30, 48.26), (NONE, 0.29, 0.42), (3.59, 7.31)),
+        (("fedprox", "mifa", 10), (64.04, 60.55, 61.03), (NONE, 0.46, 0.40), (NONE, NONE)),
+        (("fedprox", "kpfl-first", 10), (65.79, 60.28, 57.89), (NONE, 0.42, 0.38), (NONE, NONE)),
+        (("moon", "mifa", 10), (63.57, 59.15, 59.71), (NONE, 0.51, 0.42), (NONE, NONE)),
+        (("moon", "kpfl-first", 10), (65.29, 60.98, 57.55), (NONE, 0.47, 0.46), (NONE, NONE)),
+    ]
+}
+"""Tables 1 (10 clients), 2 and 3, by algorithm, server (``own``, ``mifa``, ``kpfl`` or, without distillation,
+``kpfl-first``) and number of clients: percent and points under `PAPERS_LAWS`. The static IDP is none: nothing is lost
+against itself."""
+QUICK = {"participation": "static,markov", "rounds": 6, "seeds": 1}
 
 
 @dataclass(frozen=True)
-class Comparison:
+class World:
     """What all runs of a study have in common."""
 
     dataset: str
-    folder: Path
     rounds: int
     model: str | None
     """Instead of the data set's own."""
@@ -159,14 +187,13 @@ class Comparison:
                 "tmax_s": 60.0,
                 "computes": "selected",
                 "allocator": "equal_share",
+                "close": "deadline",
                 "admission": "count",
                 "count": clients,
-                "close": "deadline",
             },
             "availability": self._availability(law, clients),
             "data": {
                 "dataset": self.dataset,
-                "folder": str(self.folder),
                 "public": "carved",
                 "small": self.dataset not in WHOLE,
                 "augment": "none" if grey else "crop-flip",
@@ -216,14 +243,6 @@ class Comparison:
         return OPTIONS[algorithm] | (ON_DIGITS.get(algorithm, {}) if self.dataset == "digits" else {})
 
 
-def refuse_unknown(option: str, given: Iterable[str], among: Iterable[str]) -> None:
-    """Raise `EdgesimError` for the first of the values ``given`` to an option that is not ``among`` those known."""
-    listed = list(among)
-    for name in given:
-        if name not in listed:
-            raise edgesim.EdgesimError(f"{option}: unknown {name!r}; known: {', '.join(listed)}")
-
-
 def kpfl_options(settings: str) -> dict[str, Any]:
     """KPFL's options under the option ``--settings``; raises `EdgesimError`."""
     refuse_unknown("--settings", [settings], ("default", "paper"))
@@ -244,15 +263,15 @@ def skew_of(text: str) -> tuple[str, float]:
     return next((name for name, parameter in SKEWS.items() if parameter == value), f"{value:g}"), value
 
 
-def courses(out: Path, **knobs: object) -> list[NDArray[np.float64]]:
+def courses(study: edgesim.StudyResult, **knobs: object) -> list[NDArray[np.float64]]:
     """Accuracies in % after each round, of each finished run with these knobs and without KPFL."""
-    found = [run for run in edgesim.StudyResult(out).runs.values() if run.knobs.get("server", "own") == "own"]
+    found = [run for run in study.runs.values() if run.knobs.get("server", "own") == "own"]
     return [tables.course(run) for run in found if knobs.items() <= run.knobs.items()]
 
 
-def within_reach(out: Path, algorithms: list[str]) -> list[str]:
+def within_reach(study: edgesim.StudyResult, algorithms: list[str]) -> list[str]:
     """How far WE of the other algorithms is from the first one's where data are alike and nobody is away."""
-    found = {name: courses(out, algorithm=name, participation="static", skew="iid") for name in algorithms}
+    found = {name: courses(study, algorithm=name, participation="static", skew="iid") for name in algorithms}
     we = {name: np.mean([tables.windowed(psi).mean[-1] for psi in of]) for name, of in found.items() if of}
     if algorithms[0] not in we or len(we) < 2:
         return []
@@ -263,11 +282,11 @@ def within_reach(out: Path, algorithms: list[str]) -> list[str]:
     return [f"Equal mixes, nobody away: WE less that of {algorithms[0]}, in points: {told}; {judged}."]
 
 
-def beside_the_prototype(out: Path) -> list[str]:
+def beside_the_prototype(study: edgesim.StudyResult) -> list[str]:
     """FedAvg's WE, mean over rounds and ID, where the prototype was run too."""
     texts = []
     for law, theirs in PROTOTYPE.items():
-        found = courses(out, algorithm="fedavg", participation=law, skew="heavy", clients=10)
+        found = courses(study, algorithm="fedavg", participation=law, skew="heavy", clients=10)
         found = [psi[:PROTOTYPE_ROUNDS] for psi in found if len(psi) >= PROTOTYPE_ROUNDS]
         if found:
             ours = np.mean(
@@ -280,61 +299,79 @@ def beside_the_prototype(out: Path) -> list[str]:
     return texts
 
 
-@plain_errors
+def beside_the_papers(folder: Path) -> pd.DataFrame:
+    """WE, IDP and ID of a study beside the paper's."""
+
+    def of_the_paper(row: Mapping[str, Any]) -> dict[str, float]:
+        numbers = PUBLISHED.get((row["algorithm"], row.get("server", "own"), int(row["clients"])), {})
+        if row["skew"] != PAPERS_SKEW or row["participation"] not in PAPERS_LAWS:
+            return {}
+        return {name: of[PAPERS_LAWS.index(row["participation"])] for name, of in numbers.items()}
+
+    return published.beside(folder, ("we_percent", "id_points", "idp_points"), of_the_paper)
+
+
+def report_beside(folder: Path) -> None:
+    """Write and print a study beside the tables of the paper, in sections of equal participation."""
+    table = beside_the_papers(folder)
+    tables.save(table, folder / "beside-the-paper.csv")
+    same, knobs = published.shown_knobs(table, "algorithm")
+    paper = (
+        "paper: Office-Caltech-10, ResNet-10, 100 rounds (static, random, markov: static, timed-random and Markov "
+        "participation in tables 1 to 3); ±: 95 % t interval over seeds."
+    )
+    note = paper if table.filter(like="_paper").notna().any(axis=None) else ""
+    published.show(table, f"Under dynamic participation ({same})", knobs, MEASURES, knobs[:-1], note)
+
+
+@scenario(quick={"algorithms": "fedavg,mifa", **QUICK, "out": "runs/dpfl-quick"})
 def main(
+    runs: Runs,
     algorithms: Annotated[
-        str, typer.Option(help=f"Algorithms to compare, with the reference first; also {', '.join(OWN_MODELS)}.")
+        str, Option(help=f"Algorithms to compare, with the reference first; also {', '.join(OWN_MODELS)}.")
     ] = ",".join(name for name in OPTIONS if name not in OWN_MODELS),
     participation: Participation = BY_DEFAULT,
     alpha: Alpha = "heavy",
     clients: Clients = "10",
-    seeds: Seeds = 5,
     rounds: Rounds = 100,
     dataset: DatasetName = "digits",
-    folder: Folder = Path("data"),
     model: Model = None,
     matrix: Annotated[
-        Path | None, typer.Option(help="CSV or Parquet for programmed: a row per client; columns device, 1, 2, ...")
+        Path | None, Option(help="CSV or Parquet for programmed: a row per client; columns device, 1, 2, ...")
     ] = None,
-    kpfl: Annotated[bool, typer.Option("--kpfl", help="Run algorithms with KPFL around them, too.")] = False,
+    kpfl: Annotated[bool, Option("--kpfl", help="Run algorithms with KPFL around them, too.")] = False,
     settings: Settings = "default",
-    tune: Annotated[bool, typer.Option("--tune", help="Compare options of each algorithm instead.")] = False,
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: OutOrNone = None,
+    tune: Annotated[bool, Option("--tune", help="Compare options of each algorithm instead.")] = False,
 ) -> None:
     """Compare what algorithms lose under dynamic participation."""
-    out = out or Path("runs") / f"dpfl-{Path(dataset).stem}"
-    comparison = Comparison(dataset, folder, rounds, model, matrix)
+    runs.name_folder(f"dpfl-{Path(dataset).stem}")
+    world = World(dataset, rounds, model, matrix)
     skew, parameter = skew_of(alpha)
     if matrix is not None and "programmed" not in names(participation):
         raise edgesim.EdgesimError("--matrix is for --participation programmed, which is not among the laws; remove it")
-    runs: list[edgesim.PlannedRun] = []
     if kpfl and tune:
         raise edgesim.EdgesimError("--tune compares options of algorithms without --kpfl; leave out one of them")
     if settings != "default" and not kpfl:
         raise edgesim.EdgesimError("--settings is for --kpfl; add it or leave out --settings")
+    first = FIRST_TUNING_SEED if tune else 0
     for count, law, name in itertools.product(counts(clients), names(participation), names(algorithms)):
-        base, options = comparison.base(law, parameter, count), comparison.options(name)
+        base, options = world.base(law, parameter, count), {"name": name} | world.options(name)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
         for tried in TRIED.get(name, [{}]) if tune else [{}]:
-            own = base | {"algorithm": {"name": name} | options | tried}
             told = {"tried": " ".join(f"{key}={value}" for key, value in tried.items()) or "none"} if tune else {}
-            first = FIRST_TUNING_SEED if tune else 0
             told |= {"server": "own"} if kpfl else {}
-            runs += edgesim.grid(own, {}, range(first, first + seeds), set_, labels=labels | told)
+            seeds = range(first, first + runs.seeds)
+            runs.add(base | {"algorithm": options | tried}, labels=labels | told, seeds=seeds)
         if kpfl and has_kpfl(name):
-            own = base | {"algorithm": {"name": name} | options | {"kpfl": kpfl_options(settings)}}
-            runs += edgesim.grid(own, {}, range(seeds), set_, labels=labels | {"server": "kpfl"})
-    edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
+            own = base | {"algorithm": options | {"kpfl": kpfl_options(settings)}}
+            runs.add(own, labels=labels | {"server": "kpfl"})
     if tune:
-        conclude(out)
+        runs.compare()
         return
-    answers = within_reach(out, names(algorithms)) + (beside_the_prototype(out) if dataset == "digits" else [])
-    conclude(out, [("server", "own")] if kpfl else [("algorithm", names(algorithms)[0])], answers)
-    tables.beside_dpfl(out)
+    study, compared = runs.study(), names(algorithms)
+    answers = within_reach(study, compared) + (beside_the_prototype(study) if dataset == "digits" else [])
+    conclude(study.folder, [("server", "own")] if kpfl else [("algorithm", compared[0])], answers)
+    report_beside(study.folder)
 
 
 if __name__ == "__main__":

@@ -16,41 +16,27 @@ import itertools
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from dpfl import (
     BY_DEFAULT,
     FIRST_TUNING_SEED,
     OPTIONS,
+    QUICK,
     Alpha,
     Clients,
-    Comparison,
     DatasetName,
     Model,
     Rounds,
     Settings,
+    World,
     has_kpfl,
     kpfl_options,
-    refuse_unknown,
+    report_beside,
     skew_of,
 )
+from typer import Option
 
 import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Jobs,
-    OutOrNone,
-    Seeds,
-    Set,
-    conclude,
-    counts,
-    known,
-    names,
-    plain_errors,
-    quick_option,
-    start,
-    tables,
-)
+from edgesim.scenario import Runs, counts, known, names, refuse_unknown, scenario, start
 
 SERVERS: dict[str, dict[str, Any]] = {"kpfl-first": {"keep": "first"}, "kpfl": {}}
 """KPFL's options in the rows of table 3; beside them are those of an algorithm's own server and of MIFA's."""
@@ -60,30 +46,23 @@ TRIED_ACTIVE, TRIED_IDLE = (0.0, 0.16), (-2.0, -0.5, -0.18, 0.0, 0.2, 0.5)
 ON_DIGITS = {"age_active": 0.0, "age_idle": -2.0}
 """What had the highest WE around FedProx under Markov participation with heavy skew, over 60 rounds and three seeds of
 ``--tune``: 89.2 % beside 88.5 % with the defaults and 88.3 % with the worst. Of ``age_idle`` the least was tried."""
-QUICK = quick_option(bases="fedprox", participation="static,markov", rounds=6, seeds=1, out="runs/kpfl-quick")
 
 
-@plain_errors
+@scenario(quick={"bases": "fedprox", **QUICK, "out": "runs/kpfl-quick"})
 def main(
-    bases: Annotated[str, typer.Option(help="Algorithms that KPFL is put around.")] = "fedprox,moon",
+    runs: Runs,
+    bases: Annotated[str, Option(help="Algorithms that KPFL is put around.")] = "fedprox,moon",
     participation: Annotated[
-        str, typer.Option(help="Laws: static, random, markov, arrival, departure, round-robin.")
+        str, Option(help="Laws: static, random, markov, arrival, departure, round-robin.")
     ] = BY_DEFAULT,
     alpha: Alpha = "heavy",
     clients: Clients = "10",
-    seeds: Seeds = 5,
     rounds: Rounds = 100,
     dataset: DatasetName = "digits",
-    folder: Folder = Path("data"),
     model: Model = None,
     settings: Settings = "default",
-    ages: Annotated[bool, typer.Option("--ages", help="KPFL with other exponents of its weights by age, too.")] = False,
-    tune: Annotated[bool, typer.Option("--tune", help="Compare exponents instead.")] = False,
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: OutOrNone = None,
+    ages: Annotated[bool, Option("--ages", help="KPFL with other exponents of its weights by age, too.")] = False,
+    tune: Annotated[bool, Option("--tune", help="Compare exponents instead.")] = False,
 ) -> None:
     """Compare the parts of KPFL."""
     if ages and tune:
@@ -95,25 +74,21 @@ def main(
             "--participation: 'programmed' is for dpfl.py alone, which takes its --matrix; remove it"
         )
     refuse_unknown("--bases", names(bases), filter(has_kpfl, OPTIONS))
-    out = out or Path("runs") / f"kpfl-{Path(dataset).stem}"
-    comparison = Comparison(dataset, folder, rounds, model, None)
+    runs.name_folder(f"kpfl-{Path(dataset).stem}")
+    world = World(dataset, rounds, model, None)
     skew, parameter = skew_of(alpha)
     first = FIRST_TUNING_SEED if tune else 0
-    runs: list[edgesim.PlannedRun] = []
     for count, law, name in itertools.product(counts(clients), names(participation), names(bases)):
-        base = comparison.base(law, parameter, count)
+        base = world.base(law, parameter, count)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
-        presence = base["availability"]["model"]
-        paper = known.kpfl_of_the_paper(name, dataset, presence) if ages else {}
+        paper = known.kpfl_of_the_paper(name, dataset, base["availability"]["model"]) if ages else {}
         for server, (told, options) in (_tried() if tune else _servers(name, settings, ages, paper)).items():
-            own = base | {"algorithm": {"name": name} | comparison.options(name) | options}
-            runs += edgesim.grid(own, {}, range(first, first + seeds), set_, labels=labels | {"server": server} | told)
-    edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
+            own = base | {"algorithm": {"name": name} | world.options(name) | options}
+            runs.add(own, labels=labels | {"server": server} | told, seeds=range(first, first + runs.seeds))
     if tune:
-        conclude(out)
+        runs.compare()
         return
-    conclude(out, [("server", "own")] + [("server", "kpfl")] * ages)
-    tables.beside_dpfl(out)
+    report_beside(runs.compare(against=[("server", "own")] + [("server", "kpfl")] * ages).folder)
 
 
 Servers = dict[str, tuple[dict[str, Any], dict[str, Any]]]

@@ -12,26 +12,10 @@ epsilon.
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from afl import AFL, RATE, SKEWS, config, dealt, world
+from typer import Option
 
-import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Jobs,
-    OutOrNone,
-    Seeds,
-    Set,
-    conclude,
-    figures,
-    names,
-    numbers,
-    plain_errors,
-    quick_option,
-    start,
-    tables,
-)
+from edgesim.scenario import Runs, figures, names, numbers, refuse_unknown, scenario, start, tables
 
 NOISE = "0,1e-4,3e-4,1e-3,3e-3,1e-2,3e-2,1e-1,1"
 COLUMNS = {
@@ -39,7 +23,6 @@ COLUMNS = {
     "noise_to_update": ("noise / update", "{:.3g}"),
     "epsilon": ("epsilon", "{:.4g}"),
 }
-QUICK = quick_option(noise="0,1e-2,1", clients=10, rounds=6, seeds=2, out="runs/privacy-quick")
 
 
 def mechanisms(noise: float, clip: float, delta: float, chosen: list[str]) -> dict[str, dict[str, Any]]:
@@ -49,46 +32,36 @@ def mechanisms(noise: float, clip: float, delta: float, chosen: list[str]) -> di
     return {name: {"mechanism": name, "clip": clip, "noise": noise, "delta": delta} for name in chosen}
 
 
-@plain_errors
+@scenario(quick={"noise": "0,1e-2,1", "clients": 10, "rounds": 6, "seeds": 2, "out": "runs/privacy-quick"})
 def main(
-    noise: Annotated[str, typer.Option(help="Noise multipliers z; 0 is clipping alone.")] = NOISE,
-    mechanism: Annotated[str, typer.Option(help="local, central or both.")] = "local,central",
-    clip: Annotated[float, typer.Option(help="S, the longest update.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="The delta for which epsilon is told.")] = 1e-5,
-    afl: Annotated[bool, typer.Option("--afl", help="AFL's choice and weights instead of FedAvg.")] = False,
-    skew: Annotated[str, typer.Option(help="Label skew: iid, moderate or high.")] = "iid",
-    clients: Annotated[int, typer.Option(min=2, help="Number of devices.")] = 50,
-    rounds: Annotated[int, typer.Option(min=3, help="Rounds of each run.")] = 100,
-    seeds: Seeds = 5,
-    dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
-    folder: Folder = Path("data"),
-    model: Annotated[str | None, typer.Option(help="Model; afl-mlp on small sets, else afl-cnn.")] = None,
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: OutOrNone = None,
+    runs: Runs,
+    noise: Annotated[str, Option(help="Noise multipliers z; 0 is clipping alone.")] = NOISE,
+    mechanism: Annotated[str, Option(help="local, central or both.")] = "local,central",
+    clip: Annotated[float, Option(help="S, the longest update.")] = 1.0,
+    delta: Annotated[float, Option(help="The delta for which epsilon is told.")] = 1e-5,
+    afl: Annotated[bool, Option("--afl", help="AFL's choice and weights instead of FedAvg.")] = False,
+    skew: Annotated[str, Option(help="Label skew: iid, moderate or high.")] = "iid",
+    clients: Annotated[int, Option(min=2, help="Number of devices.")] = 50,
+    rounds: Annotated[int, Option(min=3, help="Rounds of each run.")] = 100,
+    dataset: Annotated[str, Option(help="Data set: a name, an .npz or a folder.")] = "digits",
+    model: Annotated[str | None, Option(help="Model; afl-mlp on small sets, else afl-cnn.")] = None,
 ) -> None:
     """Compare mechanisms and amounts of noise."""
-    if skew not in SKEWS:
-        raise edgesim.EdgesimError(f"--skew: unknown {skew!r}; known: {', '.join(SKEWS)}")
-    out = out or Path("runs") / f"privacy-{Path(dataset).stem}{'-afl' * afl}"
-    common, method = world(dataset, folder, rounds, model, clients), AFL if afl else {"share": RATE}
-    runs: list[edgesim.PlannedRun] = []
+    refuse_unknown("--skew", [skew], SKEWS)
+    runs.name_folder(f"privacy-{Path(dataset).stem}{'-afl' * afl}")
+    common, method = world(dataset, rounds, model, clients), AFL if afl else {"share": RATE}
     for multiplier in dict.fromkeys(numbers(noise)):
         for name, section in mechanisms(multiplier, clip, delta, names(mechanism)).items():
             base = config(common, method | {"privacy": section}, dealt(SKEWS[skew]))
             # Clipping alone has no noise to differ in, so that all others are compared with it.
-            labels = {"mechanism": name} | ({"noise": multiplier} if multiplier else {})
-            runs += edgesim.grid(base, {}, range(seeds), set_, labels=labels)
-    study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
-    conclude(out, [("mechanism", "clip")] if any(run.knobs["mechanism"] == "clip" for run in runs) else [])
+            runs.add(base, labels={"mechanism": name} | ({"noise": multiplier} if multiplier else {}))
+    study = runs.compare(against=[("mechanism", "clip")] if 0 in numbers(noise) else [])
     summary = study.table()
     shown = ["mechanism", "noise", *(name for name in COLUMNS if name in summary)]
-    title = f"{out}: accuracy, noise on the mean over the mean update, epsilon at delta {delta:g}"
+    title = f"{study.folder}: accuracy, noise on the mean over the mean update, epsilon at delta {delta:g}"
     tables.show(summary[shown], title, {name: COLUMNS[name] for name in shown[2:]})
     finished = [*study.runs.values()]
-    figures.Album(out / "plots").add("noise", lambda: figures.draw_noise(finished), finished)
+    figures.Album(study.folder / "plots").add("noise", lambda: figures.draw_noise(finished), finished)
 
 
 if __name__ == "__main__":

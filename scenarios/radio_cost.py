@@ -26,28 +26,12 @@ away, which here none is, and it comes with a policy of its own, while here all 
 
 import itertools
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from typer import Option
 
-import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Jobs,
-    Seeds,
-    Set,
-    conclude,
-    figures,
-    names,
-    numbers,
-    plain_errors,
-    quick_option,
-    start,
-    tables,
-)
+from edgesim.scenario import Runs, figures, names, numbers, scenario, start, tables
 
 MODEL_BITS = 77_120.0
 """32 per parameter of the MLP."""
@@ -96,12 +80,10 @@ CHOSEN: dict[str, tuple[float, dict[str, float]]] = {
     "fedcl": (0.8, {"coe": 0.1}),
 }
 """Learning rate and own options of each algorithm."""
-QUICK = quick_option(
-    algorithms="fedavg,scaffold,moon", band_mhz="0.045,0.72", seconds=12.0, seeds=2, out="runs/radio-cost-quick"
-)
+QUICK = {"algorithms": "fedavg,scaffold,moon", "band_mhz": "0.045,0.72", "seconds": 12.0, "seeds": 2}
 
 
-def cell(seconds: float, band_mhz: float, folder: Path = Path("data")) -> dict[str, Any]:
+def cell(seconds: float, band_mhz: float) -> dict[str, Any]:
     """The world and the training of all runs in a band."""
     return {
         "stop_at_s": seconds,
@@ -114,41 +96,29 @@ def cell(seconds: float, band_mhz: float, folder: Path = Path("data")) -> dict[s
             "tmax_s": min(60.0, seconds),
             "download_s": MODEL_BITS / (BROADCAST_BPS_PER_HZ * band_mhz * 1e6),
         },
-        "data": {
-            "folder": str(folder),
-            "public": "carved",
-            "partition": "dirichlet",
-            "partition_options": {"alpha": 0.3},
-        },
+        "data": {"public": "carved", "partition": "dirichlet", "partition_options": {"alpha": 0.3}},
         "learning": {"pretrain": False, "steps": 20, "momentum": 0.0, "lr_decay": 1.0},
         # An algorithm with more rounds would be tested more often, and look better by chance.
         "evaluation": {"every_s": 1.0},
     }
 
 
-def compared(
-    seconds: float, algorithms: list[str], bands_mhz: list[float], seeds: int, set_: Set, folder: Path = Path("data")
-) -> list[edgesim.PlannedRun]:
-    """Runs of every algorithm, with the options chosen for it, at every bandwidth."""
-    runs = []
+def add(runs: Runs, seconds: float, algorithms: list[str], bands_mhz: list[float]) -> None:
+    """Plan runs of every algorithm, with the options chosen for it, at every bandwidth."""
     for name, mhz in itertools.product(algorithms, bands_mhz):
         rate, options = CHOSEN.get(name, CHOSEN["fedavg"])
-        base = cell(seconds, mhz, folder)
+        base = cell(seconds, mhz)
         own = base | {"learning": base["learning"] | {"lr": rate}, "algorithm": options}
-        runs += edgesim.grid(own, {"radio.bandwidth_hz": [mhz * 1e6], "algorithm.name": [name]}, range(seeds), set_)
-    return runs
+        runs.add(own, {"radio.bandwidth_hz": [mhz * 1e6], "algorithm.name": [name]})
 
 
-def tune_algorithms(
-    seconds: float, algorithms: list[str], set_: Set, folder: Path, out: Path, jobs: int | None, fresh: bool
-) -> None:
+def tune_algorithms(runs: Runs, seconds: float, algorithms: list[str]) -> None:
     """Run every algorithm with every choice of its options, and print how accurate each was, the best one first."""
-    base = cell(seconds, TUNING_MHZ, folder) | {"radio": {"bandwidth_hz": TUNING_MHZ * 1e6}}
-    runs = []
+    base = cell(seconds, TUNING_MHZ) | {"radio": {"bandwidth_hz": TUNING_MHZ * 1e6}}
     for name in algorithms:
         own = {f"algorithm.{key}": values for key, values in TUNED.get(name, {}).items()}
-        runs += edgesim.grid(base, {"algorithm.name": [name], "learning.lr": RATES, **own}, TUNING_SEEDS, set_)
-    study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
+        runs.add(base, {"algorithm.name": [name], "learning.lr": RATES, **own}, seeds=TUNING_SEEDS)
+    study = runs.study(runs.out.with_name(f"{runs.out.name}-tuning"))
     found: dict[str, list[float]] = {}
     for run in study.runs.values():
         value = tables.accuracy_within(tables.spending(run), "seconds", seconds)
@@ -157,38 +127,24 @@ def tune_algorithms(
         print(f"{name:30} {100 * np.mean(values):.2f} % over {len(values)} seeds")
 
 
-def recommend_algorithms(study_folder: Path) -> None:
-    """Write and print which algorithm to take at which bandwidth, and draw accuracy against what it costs."""
-    tables.recommendation(study_folder, "bandwidth_hz", "algorithm")
-    finished = edgesim.StudyResult(study_folder).plan.finished
-    draws = partial(figures.draw_cost_curves, finished, "bandwidth_hz", "algorithm", FOREMOST)
-    figures.Album(study_folder / "plots").add("cost_curves", draws, finished, FOREMOST)
-
-
-@plain_errors
+@scenario("runs/radio-cost", seeds=10, quick=QUICK)
 def main(
-    algorithms: Annotated[str, typer.Option(help="Algorithms to compare.")] = ALGORITHMS,
-    band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "0.045,0.18,0.72",
-    seconds: Annotated[float, typer.Option(min=3, help="Simulated seconds of each run.")] = 30.0,
-    seeds: Seeds = 10,
-    folder: Folder = Path("data"),
-    tune: Annotated[bool, typer.Option("--tune", help="Compare options of each algorithm instead.")] = False,
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder; options are compared in OUT-tuning.")] = Path(
-        "runs/radio-cost"
-    ),
+    runs: Runs,
+    algorithms: Annotated[str, Option(help="Algorithms to compare.")] = ALGORITHMS,
+    band_mhz: Annotated[str, Option(help="Bands in MHz.")] = "0.045,0.18,0.72",
+    seconds: Annotated[float, Option(min=3, help="Simulated seconds of each run.")] = 30.0,
+    tune: Annotated[bool, Option("--tune", help="Compare options of each algorithm instead.")] = False,
 ) -> None:
-    """Compare algorithms at equal seconds, bits and joules, at several bandwidths."""
+    """Compare algorithms at equal seconds, bits and joules, at several bandwidths; --tune writes into OUT-tuning."""
     if tune:
-        tune_algorithms(seconds, names(algorithms), set_, folder, out.with_name(f"{out.name}-tuning"), jobs, fresh)
+        tune_algorithms(runs, seconds, names(algorithms))
         return
-    runs = compared(seconds, names(algorithms), numbers(band_mhz), seeds, set_, folder)
-    edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
-    conclude(out)
-    recommend_algorithms(out)
+    add(runs, seconds, names(algorithms), numbers(band_mhz))
+    study = runs.compare()
+    tables.recommendation(study.folder, "bandwidth_hz", "algorithm")
+    finished = study.plan.finished
+    draws = partial(figures.draw_cost_curves, finished, "bandwidth_hz", "algorithm", FOREMOST)
+    figures.Album(study.folder / "plots").add("cost_curves", draws, finished, FOREMOST)
 
 
 if __name__ == "__main__":

@@ -6,31 +6,13 @@ each phone also computes as fast, and uploads over the link, as it was recorded 
 over time, as it was recorded.
 """
 
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Jobs,
-    Out,
-    Seeds,
-    Set,
-    conclude,
-    names,
-    plain_errors,
-    quick_option,
-    recordings,
-    start,
-)
+from edgesim.scenario import Model, Policies, Runs, Target, names, recordings, scenario, start
 
 PHONE_UPDATE_BITS = 17_881_664.0
-QUICK = quick_option(
-    profile="sample-phones", interruption="abort,pause,ignore", devices=100, hours=3, seeds=1, out="runs/replay-quick"
-)
 
 
 def phones(
@@ -52,41 +34,37 @@ def phones(
     return {"devices": devices, "round": {"allocator": "equal_share"}}
 
 
-@plain_errors
+@scenario(
+    "runs/replay",
+    seeds=3,
+    quick={"profile": "sample-phones", "interruption": "abort,pause,ignore", "devices": 100, "hours": 3, "seeds": 1},
+)
 def main(
-    trace: Annotated[
-        str, typer.Argument(help="Trace of availability: a path, or a name under traces/.")
-    ] = "sample-week",
-    policies: Annotated[str, typer.Option(help="Policies to compare.")] = "random",
-    interruption: Annotated[str, typer.Option(help="abort, pause or ignore; several to compare.")] = "abort",
+    runs: Runs,
+    trace: Annotated[str, Argument(help="Trace of availability: a path, or a name under traces/.")] = "sample-week",
+    policies: Policies = "random",
+    interruption: Annotated[str, Option(help="abort, pause or ignore; several to compare.")] = "abort",
     profile: Annotated[
-        str | None, typer.Option(help="Profile of the same phones: seconds per sample and perhaps link_bps.")
+        str | None, Option(help="Profile of the same phones: seconds per sample and perhaps link_bps.")
     ] = None,
     links: Annotated[
-        str | None, typer.Option(help="Recorded uplinks of the same phones over time, which begin again at their ends.")
+        str | None, Option(help="Recorded uplinks of the same phones over time, which begin again at their ends.")
     ] = None,
     match: Annotated[
-        str | None, typer.Option(help="position: row k of profile and links is phone k, whatever the files call it.")
+        str | None, Option(help="position: row k of profile and links is phone k, whatever the files call it.")
     ] = None,
     devices: Annotated[
-        int | None, typer.Option(min=1, help="Devices of the trace to replay; all of them when absent.")
+        int | None, Option(min=1, help="Devices of the trace to replay; all of them when absent.")
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="Devices per round.")] = 10,
-    tmax: Annotated[float, typer.Option(min=0.1, help="Length of a round in seconds.")] = 600.0,
-    hours: Annotated[float, typer.Option(min=0.1, help="Simulated hours.")] = 168.0,
-    dataset: Annotated[str, typer.Option(help="Data set.")] = "digits",
-    folder: Folder = Path("data"),
-    model: Annotated[str, typer.Option(help="Model.")] = "mlp",
+    count: Annotated[int, Option(min=1, help="Devices per round.")] = 10,
+    tmax: Annotated[float, Option(min=0.1, help="Length of a round in seconds.")] = 600.0,
+    hours: Annotated[float, Option(min=0.1, help="Simulated hours.")] = 168.0,
+    dataset: Annotated[str, Option(help="Data set.")] = "digits",
+    model: Model = "mlp",
     seconds_per_sample: Annotated[
-        float, typer.Option(min=1e-6, help="Compute time of a phone per sample, without --profile.")
+        float, Option(min=1e-6, help="Compute time of a phone per sample, without --profile.")
     ] = 0.15,
-    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
-    seeds: Seeds = 3,
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: Out = Path("runs/replay"),
+    target: Target = 0.8,
 ) -> None:
     """Replay recorded phones."""
     given = phones(profile, links, match, seconds_per_sample)
@@ -106,19 +84,12 @@ def main(
             "delay_knowledge": "planned",
         }
         | given["round"],
-        "data": {
-            "dataset": dataset,
-            "folder": str(folder),
-            "partition": "dirichlet-labels",
-            "partition_options": {"alpha": 0.1},
-        },
+        "data": {"dataset": dataset, "partition": "dirichlet-labels", "partition_options": {"alpha": 0.1}},
         "learning": {"model": model, "pretrain": False},
         "evaluation": {"every": 6},
     }
-    axes = {"selection.policy": names(policies), "availability.interruption": names(interruption)}
-    runs = edgesim.grid(base, axes, range(seeds), set_)
-    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
-    conclude(out)
+    runs.add(base, {"selection.policy": names(policies), "availability.interruption": names(interruption)})
+    runs.compare(target=target)
 
 
 if __name__ == "__main__":

@@ -5,39 +5,28 @@ the update that of its ResNet-18; least bandwidths decide who fits; at the start
 selectors run under one protocol, so REFL does without the late updates that its own study keeps.
 """
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
 from feddance import availability
+from typer import Option
 
-import edgesim
-from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
+from edgesim.scenario import Devices, Model, Policies, Rounds, Runs, Target, names, scenario, start
 
 SELECTORS = "random,best-channel,fed-cbs,fedteddi,oort,refl,feddance,fedcs,safa-lite"
-QUICK = quick_option(devices=100, rounds=5, seeds=1, target=0.6, out="runs/selectors-on-radio-quick")
 
 
-@plain_errors
+@scenario("runs/selectors-on-radio", seeds=3, quick={"devices": 100, "rounds": 5, "seeds": 1, "target": 0.6})
 def main(
-    selectors: Annotated[str, typer.Option(help="Policies to compare.")] = SELECTORS,
-    trace: Annotated[str, typer.Option(help="FILE, synthetic or always.")] = "sample-week",
-    devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 200,
-    tmax: Annotated[float, typer.Option(min=0.1, help="Deadline in seconds.")] = 30.0,
-    close: Annotated[
-        str, typer.Option(help="Rounds end at the last arrival (arrivals) or at the deadline.")
-    ] = "deadline",
-    dataset: Annotated[str, typer.Option(help="Data set of ten classes.")] = "digits",
-    folder: Folder = Path("data"),
-    model: Annotated[str, typer.Option(help="Model.")] = "mlp",
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
-    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
-    seeds: Seeds = 3,
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: Out = Path("runs/selectors-on-radio"),
+    runs: Runs,
+    selectors: Policies = SELECTORS,
+    trace: Annotated[str, Option(help="FILE, synthetic or always.")] = "sample-week",
+    devices: Devices = 200,
+    tmax: Annotated[float, Option(min=0.1, help="Deadline in seconds.")] = 30.0,
+    close: Annotated[str, Option(help="Rounds end at the last arrival (arrivals) or at the deadline.")] = "deadline",
+    dataset: Annotated[str, Option(help="Data set of ten classes.")] = "digits",
+    model: Model = "mlp",
+    rounds: Rounds = 60,
+    target: Target = 0.75,
 ) -> None:
     """Compare selectors of both worlds on one cell."""
     base = {
@@ -45,12 +34,11 @@ def main(
         "devices": {"count": devices, "profile": "sample-phones"},
         "availability": availability(trace, "given"),
         "round": {"tmax_s": tmax, "close": close, "computes": "selected", "payload_bits": 357_500_000.0},
-        "data": {"dataset": dataset, "folder": str(folder), "samples_per_device": 60},
-        "learning": {"model": model},
+        "data": {"dataset": dataset, "partition": "fedteddi", "samples_per_device": 60},
+        "learning": {"model": model, "pretrain": True},
     }
-    runs = edgesim.grid(base, {"selection.policy": names(selectors)}, range(seeds), set_)
-    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
-    conclude(out)
+    runs.add(base, {"selection.policy": names(selectors)})
+    runs.compare(target=target)
 
 
 if __name__ == "__main__":

@@ -7,53 +7,35 @@ Draws any recordings side by side; without any, a generated week beside the stat
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from edgesim.scenario import (
-    Jobs,
-    Set,
-    figures,
-    plain_errors,
-    quick_option,
-    recordings,
-    short_names,
-    start,
-    tables,
-    work,
-)
-
-QUICK = quick_option(devices=200, jobs=1, out="runs/trace-anatomy-quick")
+from edgesim.scenario import Runs, TracesFolder, figures, recordings, scenario, short_names, start, tables, work
 
 
-@plain_errors
+@scenario("runs/trace-anatomy", seeds=1, quick={"devices": 200, "jobs": 1})
 def main(
+    runs: Runs,
     files: Annotated[
-        list[str] | None, typer.Argument(help="Recordings, or names of files under traces/; sample-week with --quick.")
+        list[str] | None, Argument(help="Recordings, or names of files under traces/; sample-week with --quick.")
     ] = None,
-    devices: Annotated[int, typer.Option(min=1, help="Devices of the generated week.")] = 5000,
-    published: Annotated[bool, typer.Option(help="Mark what FedDance reports of 136,000 phones.")] = True,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of generated weeks, each with a seed of its own.")] = 1,
-    folder: Annotated[Path, typer.Option(help="Where recordings lie that are given by name.")] = Path("traces"),
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Work out again what is there and current.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder of the table and the figure.")] = Path("runs/trace-anatomy"),
+    devices: Annotated[int, Option(min=1, help="Devices of the generated week.")] = 5000,
+    published: Annotated[bool, Option(help="Mark what FedDance reports of 136,000 phones.")] = True,
+    folder: TracesFolder = Path("traces"),
 ) -> None:
-    """Print and draw the anatomy of traces."""
-    given = files or (["sample-week"] if quick else [])
+    """Print and draw the anatomy of traces; of generated weeks one for each of --seeds."""
+    given = files or (["sample-week"] if runs.quick else [])
     paths = [recordings.path_of(name, folder) for name in given]
-    weeks = [] if files else [(devices, seed, set_) for seed in range(seeds)]
+    weeks = [] if files else [(devices, seed, runs.set_) for seed in range(runs.seeds)]
     labels = short_names(given) + [f"generated ({devices:,} devices)"] * bool(weeks)
     labels += [f"generated, seed {seed}" for seed in range(1, len(weeks))]
-    kept = work.Kept(out, paths, labels, weeks, published)
-    table = out / "trace_anatomy.csv"
+    kept = work.Kept(runs.out, paths, labels, weeks, published)
+    table = runs.out / "trace_anatomy.csv"
     made = [table, table.with_suffix(".png"), table.with_suffix(".svg")]
-    if fresh or not kept.is_current:
-        found = work.in_processes(recordings.anatomy_of, [(path,) for path in paths], jobs)
-        found += work.in_processes(recordings.anatomy_of_generated, weeks, jobs)
+    if runs.fresh or not kept.is_current:
+        found = work.in_processes(recordings.anatomy_of, [(path,) for path in paths], runs.jobs)
+        found += work.in_processes(recordings.anatomy_of_generated, weeks, runs.jobs)
         traces = dict(zip(labels, found, strict=True))
-        figures.save(figures.draw_anatomy(traces, published), out / "trace_anatomy")
+        figures.save(figures.draw_anatomy(traces, published), runs.out / "trace_anatomy")
         tables.save(tables.anatomies(traces), table)
         kept.keep(made)
     tables.show_anatomies(table)

@@ -6,46 +6,21 @@ once more on seeds that chose nothing.
 """
 
 import itertools
-from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
-import typer
+from typer import Option
 
 import edgesim
-from edgesim.scenario import (
-    Folder,
-    Fresh,
-    Jobs,
-    Out,
-    Set,
-    conclude,
-    numbers,
-    plain_errors,
-    quick_option,
-    start,
-    stop_if_failed,
-    tables,
-)
+from edgesim.scenario import Runs, Target, conclude, numbers, scenario, start, stop_if_failed, tables
 
 PAPER_CNN_BITS = 17_881_664.0
-
-
 MEASURES = {"seconds_to_target": "s", "joules_to_target": "J"}
 RUNNERS_UP = 2
 """Cells beside the best one that are judged on fresh seeds."""
 
 Cell = tuple[float, float]
 """A deadline in s and a band in Hz."""
-QUICK = quick_option(
-    tmax="0.6,1.2", band_mhz="20,40", simulated_s=4, target=0.6, trials=3, seeds=2, out="runs/tune-tmax-quick"
-)
-
-
-def cells(base: dict[str, Any], chosen: list[Cell], seeds: range, set_: Set) -> list[edgesim.PlannedRun]:
-    """Runs of some cells."""
-    axes = [{"round.tmax_s": [deadline_s], "radio.bandwidth_hz": [band_hz]} for deadline_s, band_hz in chosen]
-    return [run for axis in axes for run in edgesim.grid(base, axis, seeds, set_)]
 
 
 def deadlines(text: str) -> tuple[float, float] | list[float]:
@@ -102,46 +77,45 @@ def name(cell: Cell) -> str:
     return f"Tmax {cell[0]:g} s on {cell[1] / 1e6:g} MHz"
 
 
-@plain_errors
+@scenario(
+    "runs/tune-tmax",
+    quick={"tmax": "0.6,1.2", "band_mhz": "20,40", "simulated_s": 4, "target": 0.6, "trials": 3, "seeds": 2},
+)
 def main(
-    policy: Annotated[str, typer.Option(help="Scheduling policy.")] = "fedteddi",
-    tmax: Annotated[str, typer.Option(help="Deadlines in seconds: a list, or a range such as 0.2:1.4.")] = (
+    runs: Runs,
+    policy: Annotated[str, Option(help="Scheduling policy.")] = "fedteddi",
+    tmax: Annotated[str, Option(help="Deadlines in seconds: a list, or a range such as 0.2:1.4.")] = (
         "0.2,0.25,0.3,0.4,0.5,0.6,0.75,0.9,1.1,1.4"
     ),
-    band_mhz: Annotated[str, typer.Option(help="Bands in MHz, a list.")] = "10,20,40,80,160",
-    simulated_s: Annotated[float, typer.Option(min=1, help="Simulated seconds of every run.")] = 45.0,
-    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
-    trials: Annotated[int, typer.Option(min=1, help="Cells to try.")] = 17,
-    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 5,
-    folder: Folder = Path("data"),
-    set_: Set = None,
-    quick: Annotated[bool, QUICK] = False,
-    jobs: Jobs = None,
-    fresh: Fresh = False,
-    out: Out = Path("runs/tune-tmax"),
+    band_mhz: Annotated[str, Option(help="Bands in MHz, a list.")] = "10,20,40,80,160",
+    simulated_s: Annotated[float, Option(min=1, help="Simulated seconds of every run.")] = 45.0,
+    target: Target = 0.75,
+    trials: Annotated[int, Option(min=1, help="Cells to try.")] = 17,
+    seeds: Annotated[int, Option(min=2, help="Number of seeds.")] = 5,
 ) -> None:
     """Find the deadline and the band that reach a target accuracy soonest, and judge them on fresh seeds."""
     base = {
         "stop_at_s": simulated_s,
         "selection": {"policy": policy},
         "round": {"payload_bits": PAPER_CNN_BITS},
-        "data": {"folder": str(folder)},
+        "data": {"partition": "fedteddi", "folder": str(runs.folder)},
+        "learning": {"pretrain": True},
     }
     knobs = {"round.tmax_s": deadlines(tmax), "radio.bandwidth_hz": [1e6 * mhz for mhz in numbers(band_mhz)]}
     names = [measure.replace("_", "-") for measure in MEASURES]
     # Runners-up are told too, so none is given up.
-    how: dict[str, Any] = {"target": target, "seeds": seeds, "jobs": jobs, "prune": False, "judge": 0, "fresh": fresh}
-    tuned = edgesim.tune(base, knobs, names, trials, out, set=set_, **how)
+    how: dict[str, Any] = {"target": target, "seeds": seeds, "prune": False, "judge": 0, "set": runs.set_}
+    tuned = edgesim.tune(base, knobs, names, trials, runs.out, jobs=runs.jobs, fresh=runs.fresh, **how)
     # With --fresh the study may have cells of trials that were forgotten.
     asked = tuned.trials.loc[tuned.trials["status"] == "complete", ["tmax_s", "bandwidth_hz"]]
-    found = edgesim.StudyResult(out).table().merge(asked.astype(float))
-    chosen = {cell for measure in MEASURES for cell in best(found, measure, 1 + RUNNERS_UP)}
-    judged_out = out.with_name(f"{out.name}-fresh")
-    again = cells(base, sorted(chosen), range(seeds, 2 * seeds), set_)
-    anew = edgesim.study(again, out=judged_out, target=target, jobs=jobs, fresh=fresh).table()
+    found = edgesim.StudyResult(runs.out).table().merge(asked.astype(float))
+    for deadline_s, band_hz in sorted({cell for measure in MEASURES for cell in best(found, measure, 1 + RUNNERS_UP)}):
+        axes = {"round.tmax_s": [deadline_s], "radio.bandwidth_hz": [band_hz]}
+        runs.add(base, axes, seeds=range(seeds, 2 * seeds))
+    anew = runs.study(runs.out.with_name(f"{runs.out.name}-fresh"), target=target)
     searched = set(itertools.product(*knobs.values()))
-    conclude(out, answers=[answer(found, anew, measure, searched) for measure in MEASURES])
-    stop_if_failed(judged_out)
+    conclude(runs.out, answers=[answer(found, anew.table(), measure, searched) for measure in MEASURES])
+    stop_if_failed(anew.folder)
 
 
 if __name__ == "__main__":

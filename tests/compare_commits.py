@@ -150,11 +150,9 @@ def run_tree(tree: Path, out: Path, jobs: int, only: Sequence[str]) -> list[str]
 
     def run_script(script: Path) -> None:
         # The pool of a study is one process, so that `jobs` says how many there are.
-        one = ["--jobs", "1"] if " jobs: " in script.read_text() else []
         folder = out / script.name
-        status = start(
-            ["-c", RUN_SCRIPT, script, "--quick", *one, "--out", "out"], folder, script.name, folder / "log.txt"
-        )
+        typed = ["--quick", "--jobs", "1", "--out", "out"]
+        status = start(["-c", RUN_SCRIPT, script, *typed], folder, script.name, folder / "log.txt")
         (folder / "status").write_text(str(status))
 
     def run_files(names: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ def shorter(program: str) -> str:
     """A few rounds, seeds and trials, and for the trials a target that they can reach."""
     for written, few in (
         (r'"rounds": \d+', '"rounds": 6'),
+        (r": Rounds = \d+", ": Rounds = 6"),
         (r"seeds=\d+", "seeds=2"),
         (r"seeds=range\(\d+\)", "seeds=range(2)"),
         (r"trials=\d+", "trials=3"),
@@ -41,7 +42,11 @@ def shorter(program: str) -> str:
 
 def run(example: Example) -> None:
     source = "\n" * (example.line + example.parsed.line_offset) + shorter(example.parsed)
-    exec(compile(source, example.path, "exec"), sys.modules["__main__"].__dict__)
+    try:
+        exec(compile(source, example.path, "exec"), sys.modules["__main__"].__dict__)
+    except SystemExit as end:  # as a scenario ends
+        if end.code:
+            raise
 
 
 def check(example: Example) -> None:
@@ -115,6 +120,7 @@ def test_every_program_shown_runs(page, here, monkeypatch):
     # Classes look for their module by name, and programs ask whether they are the one that was started.
     main = types.ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.setattr(sys, "argv", ["script.py"])
     main.__dict__["present"] = np.random.default_rng(0).random((120, 20)) < 0.4
     for example in found:
         if "class LeastBand" in example.parsed:

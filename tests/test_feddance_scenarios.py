@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from edgesim.folder.records import read_table
+from edgesim.scenario import Runs
 from edgesim.simulation import composition as simulation
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -26,8 +27,9 @@ def planned():
 
     def plan(policy):
         base = scenario["phones"]("digits", "digits", "sample-week", "same", 60, 5, 5)
-        (run,) = scenario["compared"](base, [policy], 1, {}, None)
-        return run.config
+        runs = Runs()
+        scenario["add"](runs, base, [policy], {})
+        return runs.planned[0].config
 
     return plan
 

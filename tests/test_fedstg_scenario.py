@@ -18,7 +18,7 @@ METHODS = list(SCENARIO["METHODS"])
 
 
 def config(method, mode="paper", dataset="digits", pool="shared"):
-    setting = SCENARIO["Setting"](mode, dataset, Path("data"), 100, 20, None)
+    setting = SCENARIO["Setting"](mode, dataset, 100, 20, None)
     return simulation.complete(parse(setting.config(method, pool), "scenario"))
 
 

@@ -8,9 +8,17 @@ import pytest
 
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_table
+from edgesim.scenario import Runs
 from edgesim.simulation import composition as simulation
 
 SCENARIO = runpy.run_path(str(Path(__file__).parents[1] / "scenarios/radio_cost.py"))
+
+
+def compared(seconds, algorithm, band_mhz, seeds=1):
+    """What the scenario would run of an algorithm at a bandwidth."""
+    runs = Runs(seeds=seeds)
+    SCENARIO["add"](runs, seconds, [algorithm], [band_mhz])
+    return runs.planned
 
 
 @pytest.fixture
@@ -18,7 +26,7 @@ def rounds(tmp_path):
     """The table of rounds of a timing-only run of 30 s, of an algorithm at a bandwidth."""
 
     def play(algorithm, band_mhz):
-        (planned,) = SCENARIO["compared"](30.0, [algorithm], [band_mhz], 1, None)
+        (planned,) = compared(30.0, algorithm, band_mhz)
         config = planned.config.model_dump(exclude_none=True)
         config["learning"]["training"] = "none"
         simulation.run(parse(config, algorithm), tmp_path / planned.folder)
@@ -64,7 +72,7 @@ def test_every_algorithm_compared_has_options_that_are_among_those_tried_and_no_
         assert rate in SCENARIO["RATES"]
         assert options.keys() == tried.keys()
         assert all(value in tried[key] for key, value in options.items())
-    runs = SCENARIO["compared"](90.0, algorithms, [0.18], 100, None)
+    runs = [run for name in algorithms for run in compared(90.0, name, 0.18, seeds=100)]
     assert not {run.seed for run in runs} & set(SCENARIO["TUNING_SEEDS"])
 
 

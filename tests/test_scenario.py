@@ -22,8 +22,9 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run
 from edgesim.plots.style import save
-from edgesim.scenario import plain_errors, quick_option, start, work
-from edgesim.scenario.options import _OPTIONS
+from edgesim.scenario import Runs, start, work
+from edgesim.scenario import scenario as framed
+from edgesim.scenario.options import OPTIONS
 from edgesim.simulation import composition as simulation
 from edgesim.traces.models.table import Table
 
@@ -236,51 +237,49 @@ def app(command) -> typer.Typer:
 def test_quick_gives_other_defaults_and_an_option_beside_it_counts():
     said = []
 
-    @plain_errors
+    @framed("runs/mine", seeds=4, quick={"band_mhz": "5", "seeds": 1, "learn": True})
     def main(
+        runs: Runs,
         band_mhz: Annotated[str, typer.Option()] = "5,10",
-        seeds: Annotated[int | None, typer.Option(min=1)] = None,
         rounds: Annotated[int, typer.Option(min=1)] = 60,
         learn: Annotated[bool, typer.Option("--learn")] = False,
-        quick: Annotated[bool, quick_option(band_mhz="5", seeds=1, learn=True)] = False,
     ) -> None:
-        said.append((band_mhz, seeds, rounds, learn, quick))
+        said.append((band_mhz, runs.seeds, rounds, learn, runs.quick, str(runs.out)))
 
     for arguments, expected in (
-        ([], ("5,10", None, 60, False, False)),
-        (["--quick"], ("5", 1, 60, True, True)),
-        (["--seeds", "3", "--quick", "--rounds", "2"], ("5", 3, 2, True, True)),
+        ([], ("5,10", 4, 60, False, False, "runs/mine")),
+        (["--quick"], ("5", 1, 60, True, True, "runs/mine-quick")),
+        (["--seeds", "3", "--quick", "--rounds", "2", "--out", "o"], ("5", 3, 2, True, True, "o")),
     ):
         assert CliRunner().invoke(app(main), arguments).exit_code == 0
         assert said.pop() == expected
     told = CliRunner().invoke(app(main), ["--help"], env={"COLUMNS": "200"}).stdout
-    assert "as by --band-mhz 5 --seeds 1 --learn." in told
+    assert "as by --band-mhz 5 --seeds 1 --learn --out runs/mine-quick." in told
 
 
-def said(capsys, message, *fields):
+def said(message, *fields):
     """What a scenario with the parameters match, devices and band_mhz prints of an error that names fields."""
 
-    @plain_errors
-    def main(match=None, devices=1, band_mhz=20.0):
+    @framed("runs/mine", quick={})
+    def main(runs: Runs, match: str | None = None, devices: int = 1, band_mhz: float = 20.0) -> None:
         raise EdgesimError(message, *fields)
 
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    return capsys.readouterr().err
+    done = CliRunner().invoke(app(main), [])
+    assert done.exit_code == 2
+    return done.stderr
 
 
-def test_an_error_that_names_fields_says_which_options_set_them(capsys):
-    assert said(capsys, 'row k for device k: devices.match = "position"', "devices.match") == (
+def test_an_error_that_names_fields_says_which_options_set_them():
+    assert said('row k for device k: devices.match = "position"', "devices.match") == (
         'error: row k for device k: devices.match = "position" (here devices.match is --match)\n'
     )
-    too_few = said(capsys, "too few hertz; lower devices.count", "radio.bandwidth_hz", "devices.count")
+    too_few = said("too few hertz; lower devices.count", "radio.bandwidth_hz", "devices.count")
     assert too_few.endswith("devices.count (here devices.count is --devices, radio.bandwidth_hz is --band-mhz)\n")
 
 
-def test_fields_without_an_option_and_errors_without_fields_stay_as_they_are(capsys):
-    assert said(capsys, "round.count = 9: more than there are", "round.count").endswith("than there are\n")
-    assert said(capsys, "--match: devices.match") == "error: --match: devices.match\n"
+def test_fields_without_an_option_and_errors_without_fields_stay_as_they_are():
+    assert said("round.count = 9: more than there are", "round.count").endswith("than there are\n")
+    assert said("--match: devices.match") == "error: --match: devices.match\n"
 
 
 TIMING = {"data": {"dataset": "none"}, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}}
@@ -325,9 +324,9 @@ def test_replay_names_its_own_option_where_the_files_are_of_other_phones(tmp_pat
 def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_there_is():
     scripts = [ast.parse(path.read_text()) for path in SCENARIOS.glob("*.py")]
     mains = [node for script in scripts for node in script.body if isinstance(node, ast.FunctionDef)]
-    options = {argument.arg for main in mains if main.name == "main" for argument in main.args.args}
+    options = {"folder"} | {argument.arg for main in mains if main.name == "main" for argument in main.args.args}
     config = RunConfig().model_dump()
-    for field, name in _OPTIONS:
+    for field, name in OPTIONS:
         section, key = field.split(".")
         assert key in config[section] | Table.model_fields
         assert name in options
@@ -351,17 +350,37 @@ def test_every_scenario_has_the_options_that_all_have(scenario, name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_scenario_uses_the_one_door(name):
-    """What is common goes to every study and grid; no scenario reaches below for running or reading runs."""
+def test_every_scenario_uses_the_one_frame(name):
+    """What is common goes to every study by `Runs`; no scenario reaches around it for running or reading runs."""
     text = (SCENARIOS / f"{name}.py").read_text()
     tree = ast.parse(text)
-    studies, grids = calls(tree, "edgesim.study"), calls(tree, "edgesim.grid")
-    assert bool(studies) == (name not in WITHOUT_RUNS)
-    for call in studies:
-        assert {"out", "jobs", "fresh"} <= {keyword.arg for keyword in call.keywords}
-    for call in grids:
-        assert ast.unparse(call.args[3]) == "set_"
+    (main,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
+    assert [ast.unparse(made.func) for made in main.decorator_list] == ["scenario"]
+    assert bool([*calls(tree, "runs.study"), *calls(tree, "runs.compare")]) == (name not in WITHOUT_RUNS)
+    assert not calls(tree, "edgesim.study") + calls(tree, "edgesim.grid")
     assert "read_study" not in text
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in WITHOUT_RUNS])
+def test_every_scenario_names_its_partition_and_whether_it_pre_trains(scenario, monkeypatch, name):
+    """So that a scenario stays what it is when a default changes; a law of drift deals the samples itself."""
+    bases = []
+    plan = edgesim.scenario.frame.grid
+
+    def note(base, *rest):
+        bases.append(base)
+        return plan(base, *rest)
+
+    def stop(*_, **__):
+        raise EdgesimError("planned")
+
+    monkeypatch.setattr("edgesim.scenario.frame.grid", note)
+    monkeypatch.setattr("edgesim.studies.running.run_study", stop)
+    assert name == "tune_tmax" or "planned" in scenario(f"{name}.py", "--quick").output
+    assert bases or name == "tune_tmax"
+    for base in bases:
+        assert name == "partitions" or "partition" in base["data"] or "law" in base["drift"]
+        assert "pretrain" in base["learning"]
 
 
 def imports(tree):
@@ -398,7 +417,7 @@ def test_scenarios_import_the_door_and_what_they_share_and_nothing_beside():
 def test_the_page_of_the_interface_has_all_that_scenarios_share():
     page = (Path(__file__).parents[1] / "docs/api.md").read_text()
     assert "::: edgesim.scenario\n" in page
-    for module in PUBLIC - {"options", "closing"}:
+    for module in PUBLIC - {"options", "closing", "frame"}:
         assert f"::: edgesim.scenario.{module}\n" in page
 
 

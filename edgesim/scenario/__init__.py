@@ -1,42 +1,44 @@
 """What scenario scripts use beside `edgesim` itself: common options, closing tables and figures.
 
-Its modules, which scripts import from here (``from edgesim.scenario import tables``): `tables` beside those of
-`conclude`, `figures` beside a study's own, `known` facts about data sets, layouts and algorithms by which a study is
-planned, `recordings` of devices, and `forecasts`, what predictors of availability are judged by.
+`scenario` makes a command of a function, which plans its runs by `Runs`. The modules, which scripts import from here
+(``from edgesim.scenario import tables``): `tables` beside those of `conclude`, `published` numbers of papers beside
+ours, `figures` beside a study's own, `known` facts about data sets, layouts and algorithms by which a study is planned,
+`recordings` of devices, and `forecasts`, what predictors of availability are judged by.
 """
 
 from edgesim.scenario.closing import conclude, stop_if_failed
+from edgesim.scenario.frame import Runs, scenario
 from edgesim.scenario.options import (
-    Folder,
-    Fresh,
-    Jobs,
-    Out,
-    OutOrNone,
-    Seeds,
-    Set,
+    Devices,
+    Model,
+    Policies,
+    Rounds,
+    Target,
+    TracesFolder,
     counts,
     names,
     numbers,
-    plain_errors,
-    quick_option,
+    refuse_unknown,
     short_names,
-    start,
 )
+from edgesim.screen.command_line import start
+from edgesim.screen.plain import plain_errors
 
 __all__ = [
-    "Folder",
-    "Fresh",
-    "Jobs",
-    "Out",
-    "OutOrNone",
-    "Seeds",
-    "Set",
+    "Devices",
+    "Model",
+    "Policies",
+    "Rounds",
+    "Runs",
+    "Target",
+    "TracesFolder",
     "conclude",
     "counts",
     "names",
     "numbers",
     "plain_errors",
-    "quick_option",
+    "refuse_unknown",
+    "scenario",
     "short_names",
     "start",
     "stop_if_failed",

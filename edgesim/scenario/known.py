@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from edgesim.analysis.dpfl import LAWS as DPFL_LAWS
 from edgesim.config import DataConfig
 from edgesim.devices.topology import load_topology
 from edgesim.learning.algorithms import ALGORITHMS
@@ -11,7 +10,6 @@ from edgesim.learning.datasets import load_dataset
 from edgesim.selection.afl import share_of
 
 __all__ = [
-    "DPFL_LAWS",
     "class_count",
     "has_local_half",
     "kpfl_of_the_paper",

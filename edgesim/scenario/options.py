@@ -1,32 +1,22 @@
-"""The command line of a scenario: common options, lists of values, plain errors."""
+"""Options that many scenarios have, the fields that options set, and lists of values."""
 
-import functools
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated
 
 import typer
 
 from edgesim.base.errors import EdgesimError
-from edgesim.screen import plain
-from edgesim.screen.command_line import start as start
-from edgesim.studies.executor_options import with_executor
 
-Set = Annotated[list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")]
-Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Run finished runs again.")]
-Out = Annotated[Path, typer.Option(help="Study folder.")]
-OutOrNone = Annotated[Path | None, typer.Option(help="Study folder; named by what is compared when absent.")]
-Folder = Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")]
-"""Options that scenarios have in common: for ``overrides`` and ``seeds`` of `edgesim.grid`, for ``jobs``, ``fresh`` and
-``out`` of `edgesim.study`, and for ``data.folder`` of those that take a ``--dataset``."""
+Devices = Annotated[int, typer.Option(min=1, help="Number of devices.")]
+Model = Annotated[str, typer.Option(help="Model.")]
+Policies = Annotated[str, typer.Option(help="Policies to compare.")]
+Rounds = Annotated[int, typer.Option(min=1, help="Rounds of each run.")]
+TracesFolder = Annotated[Path, typer.Option(help="Where recordings lie that are given by name.")]
+Target = Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")]
+"""Options that several scenarios have."""
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_OPTIONS = (
+OPTIONS = (
     ("algorithm.name", "algorithms"),
     ("availability.file", "matrix"),
     ("availability.interruption", "interruption"),
@@ -57,49 +47,12 @@ _OPTIONS = (
 """Fields of a config, and the names of the scenarios' options that set them."""
 
 
-def quick_option(**values: Any) -> Any:
-    """The option ``--quick`` of a scenario, which gives the named parameters these ``values`` as defaults.
-
-    The values should make the whole comparison take some seconds, on data that comes with edgesim. Options given
-    together with ``--quick`` override them.
-    """
-    typed = " ".join(
-        f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in values.items()
-    )
-
-    def use(context: typer.Context, wanted: bool) -> bool:
-        if wanted:
-            context.default_map = values
-        return wanted
-
-    return typer.Option("--quick", is_eager=True, callback=use, help=f"A small, quick comparison, as by {typed}.")
-
-
-def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """As `edgesim.screen.plain.plain_errors`; an error that names a field also names the scenario's option for it.
-
-    A scenario that takes ``jobs`` also takes the options of `edgesim.studies.executor_options`.
-    """
-    own = inspect.signature(command).parameters
-    if "jobs" in own:
-        command = with_executor(command)
-
-    @plain.plain_errors
-    @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return command(*args, **kwargs)
-        except EdgesimError as error:
-            options = [
-                f"{field} is --{name.replace('_', '-')}"
-                for field, name in _OPTIONS
-                if name in own and any(f"{named}.".startswith(f"{field}.") for named in error.fields)
-            ]
-            if options:
-                error.args = (f"{error} (here {', '.join(options)})",)
-            raise
-
-    return wrapped
+def refuse_unknown(option: str, given: Iterable[str], among: Iterable[str]) -> None:
+    """Raise `EdgesimError` for the first of the values ``given`` to an option that is not ``among`` those known."""
+    known = list(among)
+    for name in given:
+        if name not in known:
+            raise EdgesimError(f"{option}: unknown {name!r}; known: {', '.join(known)}")
 
 
 def names(text: str) -> list[str]:

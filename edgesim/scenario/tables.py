@@ -7,12 +7,8 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from edgesim.analysis.afl import beside_afl as _beside_afl
 from edgesim.analysis.convergence import growth_table
 from edgesim.analysis.crossed import cross
-from edgesim.analysis.dpfl import beside_dpfl as _beside_dpfl
-from edgesim.analysis.feddance import beside_the_paper
-from edgesim.analysis.fedstg import beside_fedstg as _beside_fedstg
 from edgesim.analysis.participation import course, instability, windowed
 from edgesim.analysis.recommendation import compare, recommend, stand
 from edgesim.analysis.runs import read_study
@@ -20,11 +16,7 @@ from edgesim.analysis.spending import accuracy_within, scores, spending
 from edgesim.base.paths import own_file
 from edgesim.screen.console import PlainConsole
 from edgesim.tables.show import mean_text, print_frame, print_skews
-from edgesim.tables.show_afl import print_beside_afl
 from edgesim.tables.show_crossed import print_crossed
-from edgesim.tables.show_dpfl import print_beside_dpfl
-from edgesim.tables.show_feddance import print_beside_feddance
-from edgesim.tables.show_fedstg import print_beside_fedstg
 from edgesim.tables.show_recommendation import print_recommendation
 from edgesim.tables.table_text import print_whole
 from edgesim.tables.trace_tables import anatomy_table
@@ -34,10 +26,6 @@ from edgesim.tuning.ranking import ranked
 __all__ = [
     "accuracy_within",
     "anatomies",
-    "beside_afl",
-    "beside_dpfl",
-    "beside_feddance",
-    "beside_fedstg",
     "course",
     "crossed",
     "growth",
@@ -73,35 +61,6 @@ def skews(folder: Path) -> None:
 def growth(folder: Path) -> None:
     """Write ``growth.csv``: how the time of a round grows with the number of devices."""
     save(growth_table(read_study(folder).finished), folder / "growth.csv")
-
-
-def beside_afl(folder: Path, reference: str) -> None:
-    """Print and write a study of AFL's ``method`` beside its paper, and the differences from the ``reference`` one."""
-    beside = _beside_afl(folder, reference)
-    save(beside.means, folder / "beside-the-paper.csv")
-    save(beside.differences, folder / "beside-the-paper-differences.csv")
-    print_beside_afl(beside, reference)
-
-
-def beside_dpfl(folder: Path) -> None:
-    """Print and write a study of the DPFL benchmark beside the tables of its paper."""
-    beside = _beside_dpfl(folder)
-    save(beside, folder / "beside-the-paper.csv")
-    print_beside_dpfl(beside)
-
-
-def beside_feddance(folder: Path) -> None:
-    """Print and write a study of FedDance's comparison beside the tables of its paper."""
-    beside = beside_the_paper(folder)
-    save(beside, folder / "beside-the-paper.csv")
-    print_beside_feddance(beside)
-
-
-def beside_fedstg(folder: Path) -> None:
-    """Print and write a study of FedStg's comparison beside the tables of its paper."""
-    beside = _beside_fedstg(folder)
-    save(beside, folder / "beside-the-paper.csv")
-    print_beside_fedstg(beside)
 
 
 def crossed(folder: Path, first: tuple[str, str], second: tuple[str, str], measure: str) -> None:

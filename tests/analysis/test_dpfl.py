@@ -1,10 +1,13 @@
 """A study of dynamic participation beside the tables of DPFL's paper: the numbers typed, and made-up runs."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from edgesim.analysis.dpfl import LAWS, PUBLISHED, beside_dpfl
-from edgesim.tables.show_dpfl import print_beside_dpfl
+SCENARIO = runpy.run_path(str(Path(__file__).parents[2] / "scenarios/dpfl.py"))
+LAWS, PUBLISHED, beside = (SCENARIO[name] for name in ("PAPERS_LAWS", "PUBLISHED", "beside_the_papers"))
 
 AVERAGES = {
     "we_percent": {"own": (62.42, 47.23, 50.43), "kpfl": (64.55, 59.69, 57.07)},
@@ -17,7 +20,7 @@ AVERAGES = {
 @pytest.mark.parametrize("server", ["own", "kpfl"])
 @pytest.mark.parametrize("measure", AVERAGES)
 def test_the_numbers_of_table_1_have_the_averages_that_the_paper_prints(measure, server):
-    columns = [getattr(of, measure) for (_, by, clients), of in PUBLISHED.items() if (by, clients) == (server, 10)]
+    columns = [of[measure] for (_, by, clients), of in PUBLISHED.items() if (by, clients) == (server, 10)]
     assert len(columns) == 9
     assert np.mean(columns, axis=0) == pytest.approx(AVERAGES[measure][server], abs=0.005001, nan_ok=True)
 
@@ -39,7 +42,7 @@ def study(tmp_path, study_writer):
 
 
 def test_we_idp_and_id_stand_beside_the_papers_where_it_has_the_algorithm(study):
-    table = beside_dpfl(study).set_index(["participation", "algorithm"])
+    table = beside(study).set_index(["participation", "algorithm"])
     assert len(table) == 4
     random = table.loc[("random", "fedavg")]
     assert random[["we_percent", "idp_points", "id_points"]].tolist() == pytest.approx([87, 3, 0], abs=1e-9)
@@ -56,14 +59,14 @@ def test_we_idp_and_id_stand_beside_the_papers_where_it_has_the_algorithm(study)
 )
 def test_a_setting_that_the_paper_does_not_have_stands_alone(tmp_path, study_writer, capsys, skew, clients, law):
     knobs = {"algorithm": "fedavg", "participation": law, "skew": skew, "clients": clients}
-    table = beside_dpfl(study_writer(tmp_path / "study", [(knobs, 0, "finished", [0.5] * 6)], target=None))
-    assert table[[f"{measure}_paper" for measure in AVERAGES]].isna().all(axis=None)
-    print_beside_dpfl(table)
+    study = study_writer(tmp_path / "study", [(knobs, 0, "finished", [0.5] * 6)], target=None)
+    assert beside(study)[[f"{measure}_paper" for measure in AVERAGES]].isna().all(axis=None)
+    SCENARIO["report_beside"](study)
     assert "paper" not in capsys.readouterr().out
 
 
 def test_the_printed_table_has_a_section_for_each_law(study, capsys):
-    print_beside_dpfl(beside_dpfl(study))
+    SCENARIO["report_beside"](study)
     told = capsys.readouterr().out
     assert "Under dynamic participation (skew heavy, clients 10)" in told
     (line,) = [line for line in told.splitlines() if line.split()[:2] == ["random", "fedavg"]]
@@ -87,5 +90,5 @@ def test_the_printed_table_has_a_section_for_each_law(study, capsys):
 def test_a_study_of_several_servers_has_the_papers_numbers_of_each(tmp_path, study_writer):
     known = {"algorithm": "moon", "participation": "markov", "skew": "heavy", "clients": 10}
     runs = [({**known, "server": server}, 0, "finished", [0.5] * 6) for server in ("own", "mifa", "kpfl-first", "kpfl")]
-    table = beside_dpfl(study_writer(tmp_path / "study", runs, target=None)).set_index("server")
+    table = beside(study_writer(tmp_path / "study", runs, target=None)).set_index("server")
     assert table["we_percent_paper"].to_dict() == {"own": 52.44, "mifa": 59.71, "kpfl-first": 57.55, "kpfl": 60.5}

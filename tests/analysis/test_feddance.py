@@ -1,13 +1,15 @@
 """The table beside the paper's, on made-up runs."""
 
 import json
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from edgesim.analysis.feddance import beside_the_paper
 from edgesim.folder.records import RunWriter
 
+SCENARIO = runpy.run_path(str(Path(__file__).parents[2] / "scenarios/feddance.py"))
 ACCURACY = {"random": [0.2, 0.4, 0.6, 0.8], "feddance": [0.4, 0.9, 0.9, 0.9], "fedcs": [0.2, 0.3, 0.3, 0.3]}
 
 
@@ -41,7 +43,7 @@ def study(tmp_path):
 
 
 def test_speed_ups_points_and_fairness_stand_beside_the_papers(study):
-    table = beside_the_paper(study).set_index("policy")
+    table = SCENARIO["beside_the_paper"](study).set_index("policy")
     assert table["rounds"].tolist() == pytest.approx([3, 2, np.nan], nan_ok=True)
     assert table["rounds_bound"].tolist() == pytest.approx([np.nan, np.nan, 4], nan_ok=True)
     assert table["never"].to_dict() == {"random": 0, "feddance": 0, "fedcs": 2}

@@ -1,11 +1,14 @@
 """A study of FedStg beside its paper: made-up runs, and the numbers typed."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.analysis.fedstg import CIFAR_10, CIFAR_100, beside_fedstg
-from edgesim.tables.show_fedstg import print_beside_fedstg
+SCENARIO = runpy.run_path(str(Path(__file__).parents[2] / "scenarios/fedstg.py"))
+CIFAR_10, CIFAR_100, beside = (SCENARIO[name] for name in ("CIFAR_10", "CIFAR_100", "beside_the_paper"))
 
 
 @pytest.fixture
@@ -22,7 +25,7 @@ def study(tmp_path, study_writer):
 
 
 def test_accuracies_and_costs_are_means_with_intervals_beside_the_papers(study):
-    table = beside_fedstg(study).set_index("method")
+    table = beside(study).set_index("method")
     assert list(table.index) == ["fedstg", "fedavg"]
     found = table.loc["fedstg"]
     assert found["seeds"] == 3
@@ -45,26 +48,24 @@ def test_bits_sent_to_and_by_devices_whose_work_the_end_cut_count(study):
     activities = pd.read_parquet(run / "activities.parquet")
     cut = activities.tail(1).assign(round=np.int32(5), outcome="cancelled", bits=1e9)
     pd.concat([activities, cut]).to_parquet(run / "activities.parquet", index=False)
-    found = beside_fedstg(study).set_index("method").loc["fedavg"]
+    found = beside(study).set_index("method").loc["fedavg"]
     assert found[["gbit_up", "gbit_down"]].tolist() == pytest.approx([1 + 4 * 3.5e6 / 1e9, 2])
 
 
 def test_runs_on_cifar_100_stand_beside_its_table(tmp_path, study_writer):
     knobs = {"mode": "paper", "dataset": "cifar100", "pool": "shared", "method": "feddyn"}
-    (row,) = beside_fedstg(study_writer(tmp_path / "study", [(knobs, 0, "finished", [0.5])], target=None)).to_dict(
-        "records"
-    )
+    (row,) = beside(study_writer(tmp_path / "study", [(knobs, 0, "finished", [0.5])], target=None)).to_dict("records")
     assert (row["final_percent_paper"], row["peak_round_paper"]) == (54.86, 44)
 
 
 def test_the_papers_differences_are_those_of_its_text():
     """4.93 points above FedAvg on CIFAR-10, and .30 on CIFAR-100."""
     for table, points in ((CIFAR_10, 4.93), (CIFAR_100, 0.30)):
-        assert table["fedstg"].final_percent - table["fedavg"].final_percent == pytest.approx(points, abs=1e-9)
+        assert table["fedstg"]["final_percent"] - table["fedavg"]["final_percent"] == pytest.approx(points, abs=1e-9)
 
 
 def test_the_printed_tables_have_a_row_for_each_method(study, capsys):
-    print_beside_fedstg(beside_fedstg(study))
+    SCENARIO["show_beside"](beside(study))
     told = capsys.readouterr().out
     assert "Accuracy beside the paper's (mode paper, dataset digits, pool shared)" in " ".join(told.split())
     accuracy, cost = [line.split() for line in told.splitlines() if line.startswith("fedstg ")]
