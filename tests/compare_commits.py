@@ -72,7 +72,7 @@ sys.exit(failed)
 """One process for all files, since loading the libraries takes longer than most of the runs."""
 
 RESTARTED = {"fedprox-synchronous.toml": 3, "fedprox-buffered.toml": 6, "fedprox-asynchronous.toml": 15}
-"""Files of which a run is killed and resumed and another is forked, one of each protocol; the fork's last common round."""
+"""A file of each protocol, of which a run is killed and resumed and another is forked, and the round of the fork."""
 
 RESTART = """
 import subprocess, sys, time
