@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import RENAMED
 from edgesim.base.text_file import parse_toml, read_toml
-from edgesim.base.validation import MIGRATE, first_error
+from edgesim.base.validation import first_error
 from edgesim.config import RunConfig
 
 
@@ -31,19 +30,17 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
     try:
         return RunConfig.model_validate(given)
     except ValidationError as error:
-        key, words, fields = first_error(RunConfig, error, RENAMED)
+        key, words, fields = first_error(RunConfig, error)
     if overrides:
         try:
             RunConfig.model_validate(values(()))
             alone = None
         except ValidationError as error:
-            alone = first_error(RunConfig, error, RENAMED)
+            alone = first_error(RunConfig, error)
         if alone != (key, words, fields):
             keys = {override: override.partition("=")[0].strip() for override in overrides}
             guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]
             where = " ".join(f"--set {override}" for override in guilty or overrides)
-            # What was typed lies in no file.
-            words = words.removesuffix(MIGRATE)
     raise EdgesimError(f"{where}: {words}", *fields)
 
 

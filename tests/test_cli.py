@@ -198,7 +198,7 @@ def test_the_version_is_that_of_the_package(config):
     assert edgesim("--version") == (0, f"edgesim {metadata.version('edgesim')}\n")
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["show"], ["plot"], ["migrate"], ["list"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["show"], ["plot"], ["list"]])
 def test_help_is_everywhere(command):
     status, output = edgesim(*command, "--help")
     assert status == 0

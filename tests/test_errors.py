@@ -50,7 +50,6 @@ def _played(values: dict[str, object]) -> None:
     [
         (["run", "folder.toml"], "error: folder.toml: is a folder; expected a file"),
         (["run", "."], "error: .: is a folder; expected a file"),
-        (["migrate", "folder.toml"], "error: folder.toml: is a folder; expected a file"),
         (
             ["trace", "show", "folder.csv"],
             "error: traces: 'folder.csv' is a folder, not a file; give a path or one of: ",

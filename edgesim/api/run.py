@@ -10,7 +10,6 @@ from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
 from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
 from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import migrated
 from edgesim.base.plain_text import printable
 from edgesim.base.registry import did_you_mean
 from edgesim.config import RunConfig
@@ -187,10 +186,6 @@ def resume(
     if analysed.is_study(folder):
         raise EdgesimError(f"{folder}: is a study; `edgesim study run` goes on with it")
     values, path = read_config(folder), folder / "config.toml"
-    if migrated(values) != values:
-        raise EdgesimError(
-            f"{folder}: holds a run of edgesim 0.2 or before, which cannot go on; run it again elsewhere"
-        )
     settings = parse(values, str(path))
     tell_user_code(settings, str(path), not user_code, tell)
     reason = simulation.why_run(folder, simulation.complete(settings))
@@ -267,8 +262,7 @@ def result_of(result: simulation.Result, console: PlainConsole) -> Run:
         kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
         raise EdgesimError(f"{folder}: {result.reason}{kept}")
     if result.reused:
-        old = "" if simulation.notes_code(folder) else f"; {simulation.OLDER}"
-        console.print(f"{folder}: finished before, reused{old}", highlight=False)
+        console.print(f"{folder}: finished before, reused", highlight=False)
     if result.restarted:
         console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
     return of_folder(folder)

@@ -378,9 +378,8 @@ def write_whole(path: Path, text: str, on_disk: bool = False) -> None:
 def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     """One table of a run folder, also of a run that is going on or was killed, with the columns of `SCHEMAS`.
 
-    Columns that a table of an older schema lacks are null; columns that are not in `SCHEMAS` are left out. Raises
-    `EdgesimError` that names the file where it is not what the run wrote, and the column if one is missing, has another
-    type or lacks a value.
+    Columns that are not in `SCHEMAS` are left out. Raises `EdgesimError` that names the file where it is not what the
+    run wrote, and the column if one is missing, has another type or lacks a value.
     """
     folder = Path(folder)
     if table not in SCHEMAS:
@@ -450,18 +449,16 @@ def read_run(folder: Path | str) -> dict[str, Any]:
     folder = Path(folder)
     path = folder / "run.json"
     run = read_json(path, missing=_no_run(folder, "run.json"))
-    needed = ["status", *(["back_end"] if "device_kind" in run else [])]
-    for key in needed:
+    with_it = {"back_end": "device_kind" in run, "unobserved_as": bool(run.get("unobserved_share"))}
+    for key in ("schema_version", "status", *(key for key, needed in with_it.items() if needed)):
         if key not in run:
             raise EdgesimError(f"{path}: {key} is missing; expected {_KIND_NAMES[_RUN_FACTS[key][0]]}")
     for key, kinds in _RUN_FACTS.items():
         if key in run and not _is_one_of(run[key], kinds):
             raise EdgesimError(f"{path}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {run[key]!r})")
-    if run.get("schema_version", 1) > SCHEMA_VERSION:
-        raise EdgesimError(
-            f"{path}: schema_version is {run['schema_version']:g}, made by a newer edgesim; this one reads up to "
-            f"{SCHEMA_VERSION}"
-        )
+    if (version := run["schema_version"]) != SCHEMA_VERSION:
+        made = "a newer" if version > SCHEMA_VERSION else "an older"
+        raise EdgesimError(f"{path}: schema_version is {version:g}, made by {made} edgesim; expected {SCHEMA_VERSION}")
     return run
 
 

@@ -21,7 +21,6 @@ from edgesim.base import processes
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.base.lease import Lease, Taken, is_of_lease, leased
-from edgesim.base.migration import migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.cluster.connection import check_reachable
@@ -45,7 +44,7 @@ from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.selection import make_selector, resolve_options
 from edgesim.selection.view import Selector
 from edgesim.simulation import feasibility, named_code, resumption
-from edgesim.simulation.inputs import VERSION, input_digests
+from edgesim.simulation.inputs import input_digests
 from edgesim.simulation.notes import Notes, end_notes, start_notes
 from edgesim.simulation.past import go_on_longer, is_longer
 from edgesim.streams import Streams
@@ -470,8 +469,6 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
     there = records.read_config(folder)
-    if migrated(there) != there:
-        raise EdgesimError(f"{folder}: holds a run of edgesim 0.2 or before; choose another --out or remove it")
     key = resumption.other_setting(there, as_toml(config))
     if key is not None and not is_longer(there, as_toml(config)):
         raise EdgesimError(
@@ -491,22 +488,12 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     files += [] if config.learning.training == "none" else [MODEL_FILE]
     if lacking := [name for name in files if not (folder / name).is_file()]:
         return f"lacked {lacking[0]}"
-    # Older runs have the version as a fact of its own and not among the hashes.
-    then = {VERSION: run.get("edgesim")} | run.get("inputs", {})
-    # A key without a hash then or now is not a change: its file is missing now, or older runs did not hash it.
-    changed = [key for key, digest in input_digests(config).items() if then.get(key, digest) != digest]
+    # A key without a hash now is not a change: its file is missing.
+    then = run.get("inputs", {})
+    changed = [key for key, digest in input_digests(config).items() if then.get(key) != digest]
     code = named_code.modules(config)
     told = [f"the code of {key}" if key in code else key for key in changed]
     return f"{', '.join(told)} changed since it was finished" if told else None
-
-
-OLDER = "from before code was hashed, so later changes of the code are not noticed (--fresh runs it again)"
-"""Note about a reused run that has no hashes of the code that it ran."""
-
-
-def notes_code(folder: Path) -> bool:
-    """Whether a finished run has hashes of the code that it ran; runs of older versions of edgesim do not."""
-    return "selection.policy" in records.read_run(folder).get("inputs", {})
 
 
 def _facts(learner: Learner) -> dict[str, Any]:

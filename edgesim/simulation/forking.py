@@ -12,7 +12,6 @@ import tomli_w
 
 from edgesim.analysis.runs import flat_settings
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.processes import Stopped
 from edgesim.base.saved import pack
@@ -96,12 +95,7 @@ def prepare(
 
 def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunConfig]:
     """The complete configs of a run and of its fork."""
-    values = read_config(run)
-    if migrated(values) != values:
-        raise EdgesimError(
-            f"{run}: holds a run of edgesim 0.2 or before, which cannot be forked; run it again elsewhere"
-        )
-    old = simulation.complete(parse(values, str(run / "config.toml")))
+    old = simulation.complete(parse(read_config(run), str(run / "config.toml")))
     nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
     given = [(text.partition("=")[0] if made is None else made[0]).strip() for text, made in changes.items()]
     for key in given:

@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from edgesim.analysis.runs import OLDER_PLAN, PLAN, is_study, read_study
+from edgesim.analysis.runs import PLAN, is_study, read_study
 from edgesim.analysis.runs import PlannedRun as Entry
 from edgesim.analysis.runs import Study as Plan
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, is_of_lease, leased
-from edgesim.base.migration import migrated
 from edgesim.config_file import parse
-from edgesim.folder.records import read_config, write_whole
+from edgesim.folder.records import write_whole
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.past import is_longer
 from edgesim.simulation.resumption import other_setting
@@ -28,7 +27,7 @@ def grow(study: Study, out: Path) -> None:
     with leased(out, "a study's folder", _PATIENCE_S):
         _refuse_others(study, out)
         before = _read(out).planned if is_study(out) else ()
-        planned = {entry.run.folder.name: _kept(entry, config) for entry in before if (config := _config(entry))}
+        planned = {entry.run.folder.name: _kept(entry) for entry in before}
         for run in study.runs:
             config = json.loads(json.dumps(simulation.as_toml(run.config)))
             known = planned.setdefault(run.folder, {})
@@ -42,7 +41,6 @@ def grow(study: Study, out: Path) -> None:
         text = json.dumps(plan | {"runs": list(planned.values())}, indent=1) + "\n"
         if not (out / PLAN).is_file() or (out / PLAN).read_text(encoding="utf-8") != text:
             write_whole(out / PLAN, text, on_disk=True)
-        (out / OLDER_PLAN).unlink(missing_ok=True)
 
 
 def read_plan(folder: Path) -> Study:
@@ -51,13 +49,7 @@ def read_plan(folder: Path) -> Study:
     runs = []
     for entry in known.planned:
         name = entry.run.folder.name
-        if (values := _config(entry)) is None:
-            raise EdgesimError(
-                f"{folder}: an older edgesim kept no config of run {name}; start the study's script again"
-            )
-        if migrated(dict(values)) != values:
-            raise EdgesimError(f"{folder}: run {name} is of edgesim 0.2 or before, which cannot go on")
-        config = simulation.complete(parse(values, f"{folder}: run {name}"))
+        config = simulation.complete(parse(entry.config, f"{folder}: run {name}"))
         runs.append(PlannedRun(name, entry.run.knobs, entry.run.seed, config))
     return Study(known.name, runs, known.target, known.reference)
 
@@ -66,16 +58,9 @@ def _read(folder: Path) -> Plan:
     return read_study(folder, status=lambda *_: "")
 
 
-def _config(entry: Entry) -> dict[str, Any] | None:
-    """The config of a planned run; of the older layout that in its folder, None if it has none."""
-    if entry.config is not None:
-        return dict(entry.config)
-    return read_config(entry.run.folder) if (entry.run.folder / "config.toml").is_file() else None
-
-
-def _kept(entry: Entry, config: dict[str, Any]) -> dict[str, Any]:
+def _kept(entry: Entry) -> dict[str, Any]:
     folder = entry.run.folder.name
-    return {"folder": folder, "knobs": dict(entry.run.knobs), "seed": entry.run.seed, "config": config}
+    return {"folder": folder, "knobs": dict(entry.run.knobs), "seed": entry.run.seed, "config": dict(entry.config)}
 
 
 def _refuse_others(study: Study, out: Path) -> None:
@@ -87,10 +72,8 @@ def _refuse_others(study: Study, out: Path) -> None:
             over = ", ".join(sorted(theirs)) or "no knobs"
             raise EdgesimError(f"{out}: holds another study, over {over}; choose another --out or remove it")
         return
-    # A study that an older edgesim was killed in before it wrote its plan has left run folders only.
-    # One that was killed while it wrote it has left the beginning of its plan.
-    others = [path for path in out.iterdir() if not is_of_lease(path.name) and path.name != f"{PLAN}.part"]
-    if not all((path / "config.toml").is_file() for path in others):
+    # A study that was killed while it wrote its plan has left the beginning of it.
+    if not all(is_of_lease(path.name) or path.name == f"{PLAN}.part" for path in out.iterdir()):
         raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another --out")
 
 

@@ -170,9 +170,7 @@ def _tell_reused(out: Path, endings: Mapping[str, Ending], console: Console) -> 
     reused = [folder for folder, ending in endings.items() if ending.reused]
     if not reused:
         return
-    old = sum(not simulation.notes_code(out / folder) for folder in reused)
-    note = f"; {old} {simulation.OLDER}" if old else ""
-    console.print(f"{len(reused)} of {len(endings)} runs reused{note}", highlight=False, soft_wrap=True)
+    console.print(f"{len(reused)} of {len(endings)} runs reused", highlight=False, soft_wrap=True)
 
 
 def _began(study: Study, out: Path) -> bool:

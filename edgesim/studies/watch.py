@@ -7,7 +7,6 @@ from typing import Any
 
 from edgesim.analysis.runs import is_study, read_study
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import migrated
 from edgesim.config_file import parse
 from edgesim.engine.server import Progress
 from edgesim.folder.records import read_config, read_run, read_table
@@ -77,7 +76,7 @@ class Watch:
             values = read_config(folder) if planned is None else planned
             known = self._configs.get(name)
             if known is None or known[0] != values:
-                known = self._configs[name] = (values, parse(migrated(values), name))
+                known = self._configs[name] = (values, parse(values, name))
             config = known[1]
             got = self._last_round(folder)
         except EdgesimError:

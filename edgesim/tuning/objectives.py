@@ -82,7 +82,7 @@ def find_objectives(names: Sequence[str], target: float | None) -> list[Objectiv
         raise EdgesimError(f"no objective to tune for; known: {', '.join(OBJECTIVES)}")
     for name in names:
         if name not in OBJECTIVES:
-            hint = did_you_mean(name, OBJECTIVES, 0.6) or ";"
+            hint = did_you_mean(name, OBJECTIVES) or ";"
             raise EdgesimError(f"--objective {name}: unknown{hint} known: {', '.join(OBJECTIVES)}")
         if names.count(name) > 1:
             raise EdgesimError(f"--objective {name}: is given twice")

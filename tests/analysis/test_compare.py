@@ -107,11 +107,11 @@ def test_seeds_that_are_missing_are_named(tmp_path, study_writer):
     lacking = study_of(tmp_path / "lacking", study_writer, {"random": [10, 11, 12, 13], "fedteddi": [4, 6]})
     told = refused([lacking], ["rounds_to_target"], "policy")
     assert told == "policy = fedteddi lacks seeds 2, 3, which policy = random has; run what is missing"
-    plan = json.loads((lacking / "study.json").read_text())
+    plan = json.loads((lacking / "plan.json").read_text())
     plan["runs"] = [
         run for run in plan["runs"] if (run["knobs"]["policy"], run["seed"]) in {("random", 2), ("fedteddi", 1)}
     ]
-    (lacking / "study.json").write_text(json.dumps(plan))
+    (lacking / "plan.json").write_text(json.dumps(plan))
     assert "have no seed in common (1 against 2)" in refused([lacking], ["rounds_to_target"], "policy")
 
 

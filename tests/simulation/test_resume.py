@@ -472,7 +472,7 @@ def test_the_command_refuses_what_is_no_stopped_run(tmp_path):
     assert "not a run folder: config.toml is missing" in error(tmp_path)
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "config.toml").write_text('[learning]\nweights = "equal"\n')
-    assert "of edgesim 0.2 or before" in error(tmp_path / "old")
+    assert "unknown key 'learning.weights'; known: back_end," in error(tmp_path / "old")
 
 
 def test_two_processes_do_not_go_on_with_one_run(stopped):

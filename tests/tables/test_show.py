@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from edited_runs import forget_digests
+from edited_runs import forget_digests, write_plan
 from rich.console import Console
 
 from edgesim.base.errors import EdgesimError
@@ -110,8 +110,7 @@ def test_a_wide_table_is_cut_off_on_no_terminal(tmp_path):
         simulation.run(parse(config, "test"), tmp_path / partition)
         knobs = {"partition": partition, "alpha": 0.5}
         plan.append({"folder": partition, "knobs": knobs, "seed": 4, "status": "finished"})
-    study = {"name": "partitions", "target": None, "reference": "random", "runs": plan}
-    (tmp_path / "study.json").write_text(json.dumps(study))
+    write_plan(tmp_path, "partitions", plan)
     wide, narrow = (shown(print_skews, tmp_path, width).splitlines() for width in (200, 40))
     assert [line.rstrip() for line in narrow[:5]] == [line.rstrip() for line in wide[:5]]
     assert "…" not in "".join(narrow)
@@ -144,8 +143,7 @@ def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
         planned = {**CONFIG, "round": {**CONFIG["round"], "plan_quantile": quantile}}
         simulation.run(parse(planned, "test"), tmp_path / f"q{quantile}")
         plan.append({"folder": f"q{quantile}", "knobs": knobs, "seed": 4, "status": "finished"})
-    study = {"name": "quantiles", "target": None, "reference": "random", "runs": plan}
-    (tmp_path / "study.json").write_text(json.dumps(study))
+    write_plan(tmp_path, "quantiles", plan)
     text = shown(print_study, tmp_path, 80)
     (header,) = [line for line in text.splitlines() if line.startswith("plan_quantile")]
     assert header.split()[-2:] == ["joules", "waste"]
@@ -158,7 +156,7 @@ def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
 def test_a_study_whose_run_was_removed_names_it(tmp_path):
     run = {"folder": "gone", "knobs": {"policy": "random"}, "seed": 4, "status": "finished"}
     study = {"name": "gone", "target": None, "reference": "random", "runs": [run]}
-    (tmp_path / "study.json").write_text(json.dumps(study))
+    (tmp_path / "plan.json").write_text(json.dumps(study))
     with pytest.raises(EdgesimError, match="gone: is not there; run the study again"):
         shown(print_study, tmp_path)
 
