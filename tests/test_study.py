@@ -299,7 +299,7 @@ def test_a_study_without_runs_is_refused(tmp_path):
 
 
 def test_an_override_that_is_no_good_is_blamed_itself():
-    with pytest.raises(EdgesimError, match=r"^overrides learning.lr=-1: learning.lr: input should be greater than 0"):
+    with pytest.raises(EdgesimError, match=r"^set learning.lr=-1: learning.lr: input should be greater than 0"):
         grid(TIMING, {"round.tmax_s": [0.8]}, [0], ["devices.count=5", "learning.lr=-1"])
 
 
@@ -419,7 +419,7 @@ def test_a_script_without_a_main_guard_ends_with_a_hint(tmp_path):
 def test_a_study_is_refused_a_file_as_its_folder_and_an_unknown_reference(tmp_path):
     runs = grid(TIMING, {"round.tmax_s": [0.8]}, [0])
     (tmp_path / "file").write_text("")
-    with pytest.raises(EdgesimError, match=r"choose another out$"):
+    with pytest.raises(EdgesimError, match=r"choose another folder$"):
         run_study(Study("s", runs), tmp_path / "file/study", console=quiet())
     with pytest.raises(EdgesimError, match="did you mean 'random'"):
         run_study(Study("s", runs, reference="randm"), tmp_path / "study", console=quiet())

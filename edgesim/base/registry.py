@@ -139,7 +139,7 @@ def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.65, above:
 
 
 def look_up(entries: Mapping[str, Entry], name: str, field: str, *others: str) -> Entry:
-    """The entry of a name given in ``field``, such as ``selection.policy`` or ``--format``; raises `EdgesimError`.
+    """The entry of a name given in ``field``, such as ``selection.policy`` or ``format``; raises `EdgesimError`.
 
     Its message also says which ``others`` the field may hold.
     """
@@ -151,5 +151,5 @@ def look_up(entries: Mapping[str, Entry], name: str, field: str, *others: str) -
 
 def kind_of(field: str) -> str:
     """The kind that a field names: ``policy`` for ``selection.policy``, ``algorithm`` for ``algorithm.name``."""
-    section, _, key = field.removeprefix("--").rpartition(".")
+    section, _, key = field.rpartition(".")
     return section if key == "name" else key

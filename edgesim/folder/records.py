@@ -84,7 +84,7 @@ class RunWriter:
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
         self._lease = Lease(folder) if lease is None else lease
         try:
-            with system_errors(f"{folder}: cannot be made a run folder", "; choose another --out"):
+            with system_errors(f"{folder}: cannot be made a run folder", "; choose another folder"):
                 self._begin(config, go_on_from)
         except BaseException:
             self._lease.release()

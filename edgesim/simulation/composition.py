@@ -459,20 +459,20 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     The reason is empty if the folder is empty or does not exist. With ``fresh`` a finished run is run again too. Raises
     `EdgesimError` for a folder that holds anything else.
     """
-    with system_errors(f"{folder}: cannot be a run folder", "; choose another --out"):
+    with system_errors(f"{folder}: cannot be a run folder", "; choose another folder"):
         if folder.exists() and not folder.is_dir():
-            raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
+            raise EdgesimError(f"{folder}: is a file, not a folder; choose another folder")
         # The first file that a run writes may be all that one has left that was killed then.
         left = {"config.toml.part"}
         if not folder.exists() or all(is_of_lease(path.name) or path.name in left for path in folder.iterdir()):
             return ""
     if not (folder / "config.toml").is_file():
-        raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
+        raise EdgesimError(f"{folder}: not empty and not a run folder; choose another folder")
     there = records.read_config(folder)
     key = resumption.other_setting(there, as_toml(config))
     if key is not None and not is_longer(there, as_toml(config)):
         raise EdgesimError(
-            f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
+            f"{folder}: holds a run of another config ({key} differs); choose another folder or remove it"
         )
     # A run that was killed between writing the two files has a config.toml but no run.json.
     run = records.read_run(folder) if (folder / "run.json").is_file() else {}

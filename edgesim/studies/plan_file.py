@@ -34,7 +34,7 @@ def grow(study: Study, out: Path) -> None:
             key = other_setting(known["config"], config) if known else None
             if key is not None and not is_longer(known["config"], config):
                 what = f"plans run {run.folder} with another config ({key} differs)"
-                raise EdgesimError(f"{out}: {what}; choose another --out or remove it")
+                raise EdgesimError(f"{out}: {what}; choose another folder or remove it")
             known |= {"folder": run.folder, "knobs": dict(run.knobs), "seed": run.seed, "config": config}
         _refuse_twice(out, planned)
         plan = {"name": study.name, "target": study.target, "reference": study.reference}
@@ -70,11 +70,11 @@ def _refuse_others(study: Study, out: Path) -> None:
         theirs = {*planned[0].run.knobs} if planned else {*study.runs[0].knobs}
         if theirs != {*study.runs[0].knobs}:
             over = ", ".join(sorted(theirs)) or "no knobs"
-            raise EdgesimError(f"{out}: holds another study, over {over}; choose another --out or remove it")
+            raise EdgesimError(f"{out}: holds another study, over {over}; choose another folder or remove it")
         return
     # A study that was killed while it wrote its plan has left the beginning of it.
     if not all(is_of_lease(path.name) or path.name == f"{PLAN}.part" for path in out.iterdir()):
-        raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another --out")
+        raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another folder")
 
 
 def _refuse_twice(out: Path, planned: dict[str, dict[str, Any]]) -> None:
@@ -82,4 +82,4 @@ def _refuse_twice(out: Path, planned: dict[str, dict[str, Any]]) -> None:
     for name, entry in planned.items():
         same = seen.setdefault(json.dumps([entry["knobs"], entry["seed"]], sort_keys=True), name)
         if same != name:
-            raise EdgesimError(f"{out}: runs {same} and {name} have the same knobs and seed; choose another --out")
+            raise EdgesimError(f"{out}: runs {same} and {name} have the same knobs and seed; choose another folder")

@@ -14,10 +14,9 @@ from rich.console import Console
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import PLAN, check_name, is_study
 from edgesim.analysis.summary import write_summary
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError, NoRunFinished
 from edgesim.base.paths import refuse_link, system_errors
-from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted
+from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted, why_stopped_printed
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.progress import Display
@@ -52,7 +51,7 @@ def executor_in_use() -> Executor | None:
     return _IN_USE.get()
 
 
-@names_arguments
+@why_stopped_printed()
 def run_study(
     study: Study,
     out: str | Path,
@@ -77,7 +76,7 @@ def run_study(
     """
     out, console, executor = Path(out), console or PlainConsole(), executor or executor_in_use() or Pool()
     _check(study, jobs)
-    with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
+    with system_errors(f"{out}: cannot be a study's folder", "; choose another folder"):
         is_new = not out.exists() or not is_study(out)
     for run in study.runs:
         refuse_link(out / run.folder)

@@ -76,6 +76,6 @@ def test_what_a_summary_refuses_no_comparison_has_and_it_says_why(tmp_path, stud
     run = Run(folder, {}, 0)
     for name in ("rounds_to_own_peak", "seconds_to_own_peak", "loss_roughness", "best_round", "id_points"):
         assert name not in measure(run, 0.75)
-        with pytest.raises(EdgesimError, match=f"--metric {name}: no run has it .*its .* are of 2 frames"):
+        with pytest.raises(EdgesimError, match=f"metric {name}: no run has it .*its .* are of 2 frames"):
             outcomes([run], [name], None)
     assert outcomes([run], ["best_accuracy"], None) == {folder: {"best_accuracy": 0.8}}

@@ -205,7 +205,5 @@ def test_bad_input_is_one_line(run, tmp_path):
 
 
 def test_a_package_that_is_missing_is_named_with_the_extra_to_install():
-    with pytest.raises(
-        EdgesimError, match=r"--perfetto: .*No module named 'nowhere'.*pip install 'edgesim\[perfetto\]'"
-    ):
+    with pytest.raises(EdgesimError, match=r"perfetto: .*No module named 'nowhere'.*pip install 'edgesim\[perfetto\]'"):
         optional.needed("nowhere", "perfetto")

@@ -59,7 +59,7 @@ def test_tables_have_the_same_bytes_however_often_rows_were_flushed(tmp_path, mo
 def test_a_folder_in_which_no_file_can_be_written_is_refused_and_free_for_the_next(tmp_path, name):
     """A folder stands where the file should."""
     (tmp_path / name).mkdir()
-    with pytest.raises(EdgesimError, match=r"cannot be made a run folder: .*(d|D)irectory.*; choose another --out"):
+    with pytest.raises(EdgesimError, match=r"cannot be made a run folder: .*(d|D)irectory.*; choose another folder"):
         records.RunWriter(tmp_path, {}, {})
     (tmp_path / name).rmdir()
     records.RunWriter(tmp_path, {}, {}).close("finished")
