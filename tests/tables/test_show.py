@@ -10,6 +10,8 @@ import pytest
 from edited_runs import forget_digests, write_plan
 from rich.console import Console
 
+from edgesim.analysis.made import digest_of
+from edgesim.analysis.runs import Run
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import RunWriter, read_table
@@ -153,12 +155,12 @@ def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
         assert numbers(text, f"{quantile}")[-1] == pytest.approx(1 - useful_j / acts["energy_j"].sum(), abs=5e-4)
 
 
-def test_a_study_whose_run_was_removed_names_it(tmp_path):
-    run = {"folder": "gone", "knobs": {"policy": "random"}, "seed": 4, "status": "finished"}
-    study = {"name": "gone", "target": None, "reference": "random", "runs": [run]}
-    (tmp_path / "plan.json").write_text(json.dumps(study))
-    with pytest.raises(EdgesimError, match="gone: is not there; run the study again"):
+def test_a_run_that_was_removed_counts_as_planned_and_has_no_digest(tmp_path):
+    write_plan(tmp_path, "gone", [{"folder": "gone", "knobs": {"policy": "random"}, "seed": 4, "status": "finished"}])
+    with pytest.raises(EdgesimError, match="no run of the study is finished; run it again"):
         shown(print_study, tmp_path)
+    with pytest.raises(EdgesimError, match="gone: is not there; run the study again"):
+        digest_of([Run(tmp_path / "gone", {}, 4)])
 
 
 def test_a_run_says_on_what_it_trained_and_how_long_that_took(tmp_path):
