@@ -100,15 +100,6 @@ def test_a_fresh_run_replaces_a_finished_one(config, tmp_path):
     assert (tmp_path / "runs/run/rounds.parquet").stat().st_mtime_ns > before
 
 
-def test_a_reused_run_that_noted_no_code_says_so(config, tmp_path):
-    edgesim("run", "run.toml")
-    path = tmp_path / "runs/run/run.json"
-    facts = json.loads(path.read_text())
-    del facts["inputs"]
-    path.write_text(json.dumps(facts))
-    assert "reused; from before code was hashed" in " ".join(edgesim("run", "run.toml")[1].split())
-
-
 @pytest.mark.parametrize(
     ("option", "said"),
     [

@@ -173,6 +173,9 @@ def test_bytes_that_changed_within_a_table_are_refused_or_read_but_never_an_erro
     [
         ({"status": None}, "status: expected a text (got None)"),
         ({"status": ...}, "status is missing; expected a text"),
+        ({"schema_version": ...}, "schema_version is missing; expected a number"),
+        ({"schema_version": 1}, "schema_version is 1, made by an older edgesim; expected 2"),
+        ({"unobserved_share": 0.1, "unobserved_as": ...}, "unobserved_as is missing; expected a text"),
         ({"reason": 5}, "reason: expected a text (got 5)"),
         ({"wall_s": "long"}, "wall_s: expected a number (got 'long')"),
         ({"wall_s": float("nan")}, "wall_s: expected a number (got nan)"),
