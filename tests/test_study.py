@@ -165,8 +165,7 @@ def said(study, out, **options) -> str:
 
 def test_a_study_says_how_many_runs_were_reused_and_runs_again_those_wanted_fresh(tmp_path, studies_here):
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
-    for run in study.runs:
-        simulation.run(run.config, tmp_path / run.folder)
+    run_study(study, tmp_path, jobs=1, console=quiet())
     tables = [tmp_path / run.folder / "rounds.parquet" for run in study.runs]
 
     def times():

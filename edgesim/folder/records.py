@@ -451,11 +451,11 @@ def read_run(folder: Path | str) -> dict[str, Any]:
     folder = Path(folder)
     path = folder / "run.json"
     run = read_json(path, missing=_no_run(folder, "run.json"))
-    with_it = {"back_end": "device_kind" in run, "unobserved_as": bool(run.get("unobserved_share"))}
-    for key in ("schema_version", "status", *(key for key, needed in with_it.items() if needed)):
-        if key not in run:
-            raise EdgesimError(f"{path}: {key} is missing; expected {_KIND_NAMES[_RUN_FACTS[key][0]]}")
+    needed = {"schema_version": True, "status": True}
+    needed |= {"back_end": "device_kind" in run, "unobserved_as": bool(run.get("unobserved_share"))}
     for key, kinds in _RUN_FACTS.items():
+        if key not in run and needed.get(key):
+            raise EdgesimError(f"{path}: {key} is missing; expected {_KIND_NAMES[kinds[0]]}")
         if key in run and not _is_one_of(run[key], kinds):
             raise EdgesimError(f"{path}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {run[key]!r})")
     if (version := run["schema_version"]) != SCHEMA_VERSION:
