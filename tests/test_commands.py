@@ -101,7 +101,7 @@ def test_a_dry_run_refuses_user_code_on_demand():
         app, ["run", "run.toml", "--dry-run", "--no-user-code", "--set", "selection.policy=no.Such"]
     )
     assert done.exit_code == 2
-    assert "--no-user-code refuses it" in done.stderr
+    assert "which is refused here" in done.stderr
 
 
 @pytest.mark.slow

@@ -234,7 +234,7 @@ def test_a_table_of_a_study_replaces_a_link(victim: Path, studies_here: None) ->
 def test_a_run_of_a_study_is_not_written_into_a_folder_elsewhere(studies_here: None) -> None:
     Path("elsewhere").mkdir()
     Path("study").mkdir()
-    Path("study/study.json").write_text('{"runs": [{"knobs": {}}]}')
+    Path("study/plan.json").write_text('{"runs": [{"knobs": {}}]}')
     Path("study/s1").symlink_to(Path("elsewhere").absolute())
     with pytest.raises(EdgesimError, match=r"study/s1: expected a folder \(got a link to"):
         run_study(Study("s", grid(SETTINGS, {}, [1])), Path("study"))

@@ -460,7 +460,7 @@ def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(cap
         (
             "dpfl.py",
             ["--set", "algorithm.name=fedavg", "--algorithms", "fedavg,scaffold"],
-            "--set algorithm.name=fedavg: algorithm.name is what tells apart algorithm fedavg, scaffold; leave one of",
+            "set algorithm.name=fedavg: algorithm.name is what tells apart algorithm fedavg, scaffold; leave one of",
         ),
         (
             "feddance_ablation.py",
@@ -524,8 +524,8 @@ def test_generated_weeks_follow_what_is_set_and_their_seeds(tmp_path, scenario):
     assert ((online > 40) & (online < 80)).all()
     assert online.nunique() == 2
     for given, said in (
-        ("rounds=3", "--set rounds=3: no run is made here; expected a key of [availability]"),
-        ("availability.model=markov", "--set availability.model: expected 'renewal' here (got 'markov')"),
+        ("rounds=3", "set rounds=3: no run is made here; expected a key of [availability]"),
+        ("availability.model=markov", "set availability.model: expected 'renewal' here (got 'markov')"),
         ("availability.online_shar=0.6", "online_shar"),
     ):
         refused = scenario(*typed, given, "--out", "other")

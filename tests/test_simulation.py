@@ -344,7 +344,7 @@ def test_fedteddi_needs_two_samples_in_a_batch(tmp_path):
 def test_an_output_path_that_cannot_be_a_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file/run"):
-        with pytest.raises(EdgesimError, match="choose another --out"):
+        with pytest.raises(EdgesimError, match="choose another folder"):
             simulation.run(config(training="none"), out)
 
 

@@ -76,7 +76,7 @@ def compare(
     value = None if reference is None else _reference(runs, by, reference)
     paired = pairings(runs, by, value)
     if not paired:
-        raise EdgesimError(f"--by {by}: no two runs differ in it alone; {_differing_by(runs, by, within)}")
+        raise EdgesimError(f"by {by}: no two runs differ in it alone; {_differing_by(runs, by, within)}")
     for pairing in paired:
         _check_seeds(pairing, by)
     of = outcomes(runs, metrics, studied_target)
@@ -116,7 +116,7 @@ def _share_or_number(detect: float | str) -> Callable[[Comparison], float]:
     except ValueError:
         value = math.nan
     if not (value > 0 and math.isfinite(value)):
-        raise EdgesimError(f"--detect {detect}: expected a positive difference such as 0.02, or a share such as 5%")
+        raise EdgesimError(f"detect {detect}: expected a positive difference such as 0.02, or a share such as 5%")
     return lambda one: value * (abs(float(one.sides.times[1].mean())) if is_share else 1.0)
 
 
@@ -135,7 +135,7 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], flo
     targets = {study.target for study in studies.values()}
     if target is None and len(targets) > 1:
         told = ", ".join(f"{path}: {study.target}" for path, study in studies.items())
-        raise EdgesimError(f"the studies have different targets ({told}); choose one with --target")
+        raise EdgesimError(f"the studies have different targets ({told}); give a target")
     target = next(iter(targets), None) if target is None else target
     references = {study.reference for study in studies.values()}
     reference = references.pop() if len(references) == 1 else None
@@ -185,21 +185,23 @@ def _varying(runs: Sequence[Run]) -> list[str]:
 def _check_knobs(runs: Sequence[Run], by: str, within: Sequence[str]) -> None:
     """Refuse knobs that are unknown or have one value, and runs that differ in others."""
     varying = _varying(runs)
-    for option, name in (("--by", by), *(("--within", name) for name in within)):
+    for option, name in (("by", by), *(("within", name) for name in within)):
         if not _values(runs, name):
             hint = did_you_mean(name, varying) or f"; they differ in {', '.join(varying) or 'the seed alone'}"
             raise EdgesimError(f"{option} {name}: the runs do not differ in a knob of this name{hint}")
     if by in within:
-        raise EdgesimError(f"--within {by}: is what --by compares; leave it out")
+        raise EdgesimError(f"within {by}: the runs are compared by it already; leave it out")
     if by not in varying:
         raise EdgesimError(
-            f"--by {by}: all runs have {by} = {value_text(_values(runs, by)[0])}; expected two values or more"
+            f"by {by}: all runs have {by} = {value_text(_values(runs, by)[0])}; expected two values or more"
         )
     others = [name for name in varying if name != by and name not in within and all(name in run.knobs for run in runs)]
     if others:
         told = ", ".join(f"{name} ({_some_values(runs, name)})" for name in others)
-        options = " ".join(f"--within {name}" for name in others)
-        raise EdgesimError(f"the runs differ in more than {by}: {told}; add {options} to compare at equal values")
+        names = ", ".join(others)
+        raise EdgesimError(
+            f"the runs differ in more than {by}: {told}; add {names} to within to compare at equal values"
+        )
 
 
 def _some_values(runs: Sequence[Run], name: str) -> str:
@@ -210,7 +212,7 @@ def _some_values(runs: Sequence[Run], name: str) -> str:
 def _reference(runs: Sequence[Run], by: str, text: str) -> Knob:
     values = {value_text(value): value for value in _values(runs, by)}
     if text not in values:
-        raise EdgesimError(f"--reference {text}: no run has {by} = {text}; the values are {', '.join(values)}")
+        raise EdgesimError(f"reference {text}: no run has {by} = {text}; the values are {', '.join(values)}")
     return values[text]
 
 

@@ -31,7 +31,7 @@ def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) ->
     Raises `EdgesimError` for a measure that no run has, or that some lack, and for one to a target without a target.
     """
     if target is None and (wanting := [name for name in names if name in TO_TARGET + TO_STAY]):
-        raise EdgesimError(f"--metric {wanting[0]}: needs a target accuracy; add --target, such as --target 0.75")
+        raise EdgesimError(f"metric {wanting[0]}: needs a target accuracy; give a target, such as 0.75")
     found: dict[Path, Measures] = {run.folder: {} for run in runs}
     paired = pairs(runs)[0] if _IDP in names else []
     found |= {pair.run.folder: {_IDP: pair.idp_points} for pair in paired}
@@ -47,10 +47,10 @@ def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) ->
         if len(lacking) == len(runs):
             others = dict.fromkeys([*NAMES, *_rows(runs[0])])
             hint = "" if name in NAMES else did_you_mean(name, others) or f"; known: {', '.join(others)}"
-            raise EdgesimError(f"--metric {name}: no run has it{reason}{hint}")
+            raise EdgesimError(f"metric {name}: no run has it{reason}{hint}")
         first = ", ".join(str(run.folder) for run in lacking[:_NAMED])
         more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
-        raise EdgesimError(f"--metric {name}: null in {len(lacking)} of {len(runs)} runs{reason}: {first}{more}")
+        raise EdgesimError(f"metric {name}: null in {len(lacking)} of {len(runs)} runs{reason}: {first}{more}")
     return found
 
 

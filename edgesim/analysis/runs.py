@@ -1,4 +1,4 @@
-"""A run as analysis sees it, and the plan of a study (``plan.json``; of an older edgesim ``study.json``)."""
+"""A run as analysis sees it, and the plan of a study (``plan.json``)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ class Fork:
     """A past in common with another run."""
 
     parent: str
-    """The other run's folder where it was then; of older forks as it was given."""
+    """The other run's folder where it was then."""
     round: int
     """The last round of the common past."""
 
@@ -214,20 +214,18 @@ class PlannedRun:
     """One entry of a study's plan; only those with status ``finished`` have a folder worth reading."""
 
     run: Run
-    config: Mapping[str, Any] | None = None
-    """The complete config; None in a plan of the older layout."""
-    noted: str = ""
-    """The status in a plan of the older layout."""
+    config: Mapping[str, Any]
+    """The complete config."""
 
     @cached_property
     def status(self) -> str:
         """As `edgesim.folder.state.State` has it, read when first asked for."""
-        return self.noted or state_of(self.run.folder, self.config).status
+        return state_of(self.run.folder, self.config).status
 
     @property
     def own_metrics(self) -> list[str]:
         """As of `Run`, without reading the run's own config where the plan has it."""
-        return self.run.own_metrics if self.config is None else own_metrics_of(self.config)
+        return own_metrics_of(self.config)
 
 
 @dataclass(frozen=True)
@@ -262,13 +260,13 @@ class Study:
         return (texts[0], values[texts[0]][0]) if texts else None
 
 
-PLAN, OLDER_PLAN = "plan.json", "study.json"
-"""Names of a study's plan; the older one holds how each run ended, too, and no configs."""
+PLAN = "plan.json"
+"""Name of a study's plan."""
 
 
 def is_study(folder: Path) -> bool:
     """Whether a folder is a study's."""
-    return any((folder / name).is_file() for name in (PLAN, OLDER_PLAN))
+    return (folder / PLAN).is_file()
 
 
 def read_study(folder: Path) -> Study:
@@ -277,8 +275,6 @@ def read_study(folder: Path) -> Study:
     Raises `EdgesimError` that names the field where the plan is missing or malformed.
     """
     path = folder / PLAN
-    if not path.is_file() and (folder / OLDER_PLAN).is_file():
-        path = folder / OLDER_PLAN
     lacking = f"not a study folder: {PLAN} is missing" if folder.exists() else "no such folder"
     plan = read_json(path, missing=f"{folder}: {lacking}")
     target = plan.get("target")
@@ -353,8 +349,6 @@ def _planned_run(folder: Path, entry: Any, where: str) -> PlannedRun:
         if not isinstance(value, str | int | float):
             raise EdgesimError(f"{where}: knobs.{name}: expected a text, a number, true or false (got {value!r})")
     run = Run(folder / place, knobs, _field(entry, "seed", int, where))
-    if "config" not in entry:
-        return PlannedRun(run, noted=_field(entry, "status", str, where))
     return PlannedRun(run, _field(entry, "config", dict, where))
 
 

@@ -5,11 +5,9 @@ from pathlib import Path
 
 from edgesim.analysis.runs import runs_of
 from edgesim.api.configs import paths_of
-from edgesim.base.argument_names import names_arguments
 from edgesim.screen.console import PlainConsole
 
 
-@names_arguments
 def draw(
     folders: str | Path | Sequence[str | Path], out: str | Path | None = None, round: int | None = None
 ) -> list[Path]:

@@ -8,6 +8,6 @@ from edgesim.api.study import StudyResult
 
 
 def open(folder: str | Path) -> Run | StudyResult:
-    """The run or the study of a folder, of older versions of edgesim too; raises `EdgesimError` if it is neither."""
+    """The run or the study of a folder; raises `EdgesimError` if it is neither."""
     path = Path(folder)
     return StudyResult(path) if is_study(path) else of_folder(path)

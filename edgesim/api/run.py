@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from edgesim.analysis import runs as analysed
 from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
 from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import migrated
 from edgesim.base.plain_text import printable
+from edgesim.base.processes import why_stopped_printed
 from edgesim.base.registry import did_you_mean
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
@@ -138,7 +137,7 @@ def of_folder(folder: Path) -> Run:
     return Run(found.folder, found.knobs, found.seed)
 
 
-@names_arguments
+@why_stopped_printed()
 def run(
     config: Config,
     out: str | Path | None = None,
@@ -165,11 +164,11 @@ def run(
     tell_user_code(settings, where, not user_code, tell if isinstance(config, str | Path) else None)
     folder = Path(out) if out is not None else folder_for(out, config, "run", [simulation.complete(settings)])
     if (folder / "run.json").is_file() and "fork" in read_run(folder):
-        raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another --out or remove it")
+        raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another folder or remove it")
     return result_of(play(settings, folder, tell, log, fresh=fresh, checkpoint_s=checkpoint_s), tell)
 
 
-@names_arguments
+@why_stopped_printed()
 def resume(
     folder: str | Path,
     *,
@@ -187,10 +186,6 @@ def resume(
     if analysed.is_study(folder):
         raise EdgesimError(f"{folder}: is a study; `edgesim study run` goes on with it")
     values, path = read_config(folder), folder / "config.toml"
-    if migrated(values) != values:
-        raise EdgesimError(
-            f"{folder}: holds a run of edgesim 0.2 or before, which cannot go on; run it again elsewhere"
-        )
     settings = parse(values, str(path))
     tell_user_code(settings, str(path), not user_code, tell)
     reason = simulation.why_run(folder, simulation.complete(settings))
@@ -201,7 +196,7 @@ def resume(
     return result_of(play(settings, folder, tell, log, **how), tell)
 
 
-@names_arguments
+@why_stopped_printed()
 def fork(
     folder: str | Path,
     at_round: int,
@@ -237,7 +232,7 @@ def tell_user_code(settings: RunConfig, where: str, is_refused: bool, console: P
     """Print what a config names of code outside edgesim, before any of it is imported, or refuse it."""
     if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
         if is_refused:
-            raise EdgesimError(f"{where}: names code outside edgesim, {foreign}; --no-user-code refuses it")
+            raise EdgesimError(f"{where}: names code outside edgesim, {foreign}, which is refused here")
         if console is not None:
             console.print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
 
@@ -265,8 +260,7 @@ def result_of(result: simulation.Result, console: PlainConsole) -> Run:
         kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
         raise EdgesimError(f"{folder}: {result.reason}{kept}")
     if result.reused:
-        old = "" if simulation.notes_code(folder) else f"; {simulation.OLDER}"
-        console.print(f"{folder}: finished before, reused{old}", highlight=False)
+        console.print(f"{folder}: finished before, reused", highlight=False)
     if result.restarted:
         console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
     return of_folder(folder)

@@ -13,7 +13,6 @@ from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
 from edgesim.api.run import Run, as_html, as_line, made
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
 from edgesim.screen.console import PlainConsole
 from edgesim.studies import running
@@ -103,7 +102,6 @@ class StudyResult:
         return as_html(self._facts(), str(table))
 
 
-@names_arguments
 def compare(
     folders: str | Path | Sequence[str | Path],
     metric: str | Sequence[str],
@@ -125,7 +123,6 @@ def compare(
     return comparing.compare(paths_of(folders), metrics, by, reference, within, target, detect)
 
 
-@names_arguments
 def study(
     base: Config | Sequence[PlannedRun],
     axes: Mapping[str, Sequence[Knob | None]] | None = None,

@@ -14,6 +14,8 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any
 
+from edgesim.base.plain_text import printable
+
 
 def cores() -> int:
     """Processor cores that this process may use."""
@@ -45,6 +47,19 @@ class Stopped(KeyboardInterrupt, SystemExit):
     def __init__(self, message: str, status: int = AGAIN) -> None:
         super().__init__(message)
         self.code = self.status = status
+        self.is_printed = False
+
+
+@contextmanager
+def why_stopped_printed() -> Iterator[None]:
+    """Within it `Stopped` prints its message on stderr, once: nothing else does where a script ends by it."""
+    try:
+        yield
+    except Stopped as stopped:
+        if not stopped.is_printed:
+            print(printable(str(stopped), keep=""), file=sys.stderr)
+            stopped.is_printed = True
+        raise
 
 
 def sigterm_interrupts() -> None:

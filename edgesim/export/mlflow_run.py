@@ -41,5 +41,5 @@ def write_mlflow(run: Run, tracking_uri: str) -> str:
             client.log_batch(made, metrics=values[first : first + _AT_ONCE])
         client.set_terminated(made, end_time=int(1_000 * found.end_s))
     except mlflow.exceptions.MlflowException as error:
-        raise EdgesimError(f"--mlflow {tracking_uri}: {str(error).strip().splitlines()[0]}") from None
+        raise EdgesimError(f"mlflow {tracking_uri}: {str(error).strip().splitlines()[0]}") from None
     return str(made)

@@ -32,7 +32,7 @@ def write_perfetto(run: Run, path: Path) -> None:
     events = needed("perfetto.protos.perfetto.trace.perfetto_trace_pb2", "perfetto").TrackEvent
     rounds, activities = run.rounds.sort_values("round"), run.activities
     with (
-        system_errors(f"--perfetto {path}: cannot be written", "; choose another file"),
+        system_errors(f"perfetto {path}: cannot be written", "; choose another file"),
         in_place_of(path) as part,
         part.open("wb") as file,
     ):

@@ -21,8 +21,8 @@ def write_tensorboard(run: Run, folder: Path) -> Path:
     found = measures(run)
     refuse_link(folder)
     if folder.is_dir() and any(folder.glob("events.out.tfevents.*")):
-        raise EdgesimError(f"--tensorboard {folder}: holds a run already; choose another folder, or remove it")
-    with system_errors(f"--tensorboard {folder}: cannot be written", "; choose another folder"):
+        raise EdgesimError(f"tensorboard {folder}: holds a run already; choose another folder, or remove it")
+    with system_errors(f"tensorboard {folder}: cannot be written", "; choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)
         writer = writer_of(str(folder))
         try:

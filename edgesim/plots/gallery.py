@@ -82,7 +82,7 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     if studies and len(paths) > 1:
         raise EdgesimError(f"{studies[0]}: is a study folder; draw it alone, or give run folders only")
     if round is not None and (studies or len(paths) > 1):
-        raise EdgesimError("--round chooses the round of one run's Gantt chart; give one run folder with it")
+        raise EdgesimError("round: chooses the round of one run's Gantt chart; give one run folder with it")
     study = read_study(paths[0]) if studies else None
     runs = study.finished if study else runs_of(paths)
     if not runs:

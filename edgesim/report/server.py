@@ -56,9 +56,7 @@ def served(page: Callable[[], str], port: int) -> Iterator[str]:
     except OSError as error:
         in_use = error.errno == errno.EADDRINUSE
         why = "is in use" if in_use else f"cannot be served: {error.strerror}"
-        raise EdgesimError(
-            f"--port: port {port} of {LOOPBACK} {why}; give another one, or 0 for any free one"
-        ) from None
+        raise EdgesimError(f"port {port} of {LOOPBACK} {why}; give another one, or 0 for any free one") from None
     names = {f"{host}:{server.server_port}" for host in (LOOPBACK, "localhost")}
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()

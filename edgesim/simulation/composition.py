@@ -20,7 +20,6 @@ from edgesim.base import processes
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.base.lease import Lease, Taken, is_of_lease, leased
-from edgesim.base.migration import migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.cluster.connection import check_reachable
@@ -44,7 +43,7 @@ from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.selection import make_selector, resolve_options
 from edgesim.selection.view import Selector
 from edgesim.simulation import feasibility, named_code, resumption
-from edgesim.simulation.inputs import VERSION, input_digests, version_of
+from edgesim.simulation.inputs import input_digests, version_of
 from edgesim.simulation.notes import Notes, end_notes, start_notes
 from edgesim.simulation.past import go_on_longer, is_longer
 from edgesim.streams import Streams
@@ -459,22 +458,20 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     The reason is empty if the folder is empty or does not exist. With ``fresh`` a finished run is run again too. Raises
     `EdgesimError` for a folder that holds anything else.
     """
-    with system_errors(f"{folder}: cannot be a run folder", "; choose another --out"):
+    with system_errors(f"{folder}: cannot be a run folder", "; choose another folder"):
         if folder.exists() and not folder.is_dir():
-            raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
+            raise EdgesimError(f"{folder}: is a file, not a folder; choose another folder")
         # The first file that a run writes may be all that one has left that was killed then.
         left = {"config.toml.part"}
         if not folder.exists() or all(is_of_lease(path.name) or path.name in left for path in folder.iterdir()):
             return ""
     if not (folder / "config.toml").is_file():
-        raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
+        raise EdgesimError(f"{folder}: not empty and not a run folder; choose another folder")
     there = records.read_config(folder)
-    if migrated(there) != there:
-        raise EdgesimError(f"{folder}: holds a run of edgesim 0.2 or before; choose another --out or remove it")
     key = resumption.other_setting(there, as_toml(config))
     if key is not None and not is_longer(there, as_toml(config)):
         raise EdgesimError(
-            f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
+            f"{folder}: holds a run of another config ({key} differs); choose another folder or remove it"
         )
     # A run that was killed between writing the two files has a config.toml but no run.json.
     run = records.read_run(folder) if (folder / "run.json").is_file() else {}
@@ -490,22 +487,12 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     files += [] if config.learning.training == "none" else [MODEL_FILE]
     if lacking := [name for name in files if not (folder / name).is_file()]:
         return f"lacked {lacking[0]}"
-    # Older runs have the version as a fact of its own and not among the hashes.
-    then = {VERSION: run.get("edgesim")} | run.get("inputs", {})
-    # A key without a hash then or now is not a change: its file is missing now, or older runs did not hash it.
-    changed = [key for key, digest in input_digests(config).items() if then.get(key, digest) != digest]
+    # A key without a hash now is not a change: its file is missing.
+    then = run.get("inputs", {})
+    changed = [key for key, digest in input_digests(config).items() if then.get(key) != digest]
     code = named_code.modules(config)
     told = [f"the code of {key}" if key in code else key for key in changed]
     return f"{', '.join(told)} changed since it was finished" if told else None
-
-
-OLDER = "from before code was hashed, so later changes of the code are not noticed (--fresh runs it again)"
-"""Note about a reused run that has no hashes of the code that it ran."""
-
-
-def notes_code(folder: Path) -> bool:
-    """Whether a finished run has hashes of the code that it ran; runs of older versions of edgesim do not."""
-    return "selection.policy" in records.read_run(folder).get("inputs", {})
 
 
 def _facts(learner: Learner) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from edgesim.analysis.runs import is_study, read_study
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import migrated
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.folder.state import State, state_of
@@ -49,7 +48,7 @@ def read_any_ledger(folder: Path) -> dict[str, State]:
 def _with_rounds(folder: Path, planned: Mapping[str, Any] | None) -> State:
     state = state_of(folder, planned)
     try:
-        config = parse(migrated(read_config(folder) if planned is None else planned), folder.name)
+        config = parse(read_config(folder) if planned is None else planned, folder.name)
         last = _last_round(folder)
     except EdgesimError:
         # A folder of a planned run may not exist yet, and the state tells what is wrong with a damaged one.

@@ -62,7 +62,7 @@ class Ray:
 
         Raises `EdgesimError` where Ray is not installed, the address does not answer, or no node has what a run takes.
         """
-        with connected(self.address, "--executor ray") as ray:
+        with connected(self.address, "executor ray") as ray:
             self.share.check_room(ray, "a run")
             yield
 

@@ -14,10 +14,9 @@ from rich.console import Console
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import PLAN, check_name, is_study
 from edgesim.analysis.summary import write_summary
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError, NoRunFinished
 from edgesim.base.paths import refuse_link, system_errors
-from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted
+from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted, why_stopped_printed
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.folder.state import state_of
 from edgesim.screen.console import PlainConsole
@@ -53,7 +52,7 @@ def executor_in_use() -> Executor | None:
     return _IN_USE.get()
 
 
-@names_arguments
+@why_stopped_printed()
 def run_study(
     study: Study,
     out: str | Path,
@@ -78,7 +77,7 @@ def run_study(
     """
     out, console, executor = Path(out), console or PlainConsole(), executor or executor_in_use() or Pool()
     _check(study, jobs)
-    with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
+    with system_errors(f"{out}: cannot be a study's folder", "; choose another folder"):
         is_new = not out.exists() or not is_study(out)
     for run in study.runs:
         refuse_link(out / run.folder)
@@ -171,9 +170,7 @@ def _tell_reused(out: Path, endings: Mapping[str, Ending], console: Console) -> 
     reused = [folder for folder, ending in endings.items() if ending.reused]
     if not reused:
         return
-    old = sum(not simulation.notes_code(out / folder) for folder in reused)
-    note = f"; {old} {simulation.OLDER}" if old else ""
-    console.print(f"{len(reused)} of {len(endings)} runs reused{note}", highlight=False, soft_wrap=True)
+    console.print(f"{len(reused)} of {len(endings)} runs reused", highlight=False, soft_wrap=True)
 
 
 def _began(study: Study, out: Path) -> bool:

@@ -292,9 +292,7 @@ def forget(out: Path) -> None:
             lease = standing(worker)
             if lease is not None and lease.is_held:
                 who = "" if lease.holder is None else f" (process {lease.holder.pid} on {lease.holder.host})"
-                raise EdgesimError(
-                    f"{out}: another process works on its tuning{who}; wait for it, or leave --fresh out"
-                )
+                raise EdgesimError(f"{out}: another process works on its tuning{who}; wait for it, or leave fresh out")
         for file in folder.glob(f"{_FILE}*"):
             file.unlink()
 
@@ -318,7 +316,7 @@ def opened(
 
     folder = out / FOLDER
     path = folder / _FILE
-    with system_errors(f"{folder}: cannot be the folder of a tuning", "; choose another --out"):
+    with system_errors(f"{folder}: cannot be the folder of a tuning", "; choose another folder"):
         own_folder(folder)
     facts = json.loads(json.dumps(facts))
     with leased(folder, "the folder of a tuning", 2 * LEASE_S), _quiet():
@@ -345,7 +343,7 @@ def opened(
             changed = key.removeprefix("inputs.")
             of_inputs = key.partition(".")[0] == "inputs"
             told = "its trials ran with other files or code" if of_inputs else "holds a tuning of something else"
-            raise EdgesimError(f"{out}: {told} ({changed} differs); choose another --out, or --fresh")
+            raise EdgesimError(f"{out}: {told} ({changed} differs); choose another folder, or fresh to begin again")
     worker = f"worker-{os.getpid()}-{secrets.token_hex(4)}"
     lease = Lease(folder / worker, "the folder of a tuning")
     journal = Journal(folder, knobs, objectives, seed, study, worker)

@@ -82,12 +82,12 @@ def find_objectives(names: Sequence[str], target: float | None) -> list[Objectiv
         raise EdgesimError(f"no objective to tune for; known: {', '.join(OBJECTIVES)}")
     for name in names:
         if name not in OBJECTIVES:
-            hint = did_you_mean(name, OBJECTIVES, 0.6) or ";"
-            raise EdgesimError(f"--objective {name}: unknown{hint} known: {', '.join(OBJECTIVES)}")
+            hint = did_you_mean(name, OBJECTIVES) or ";"
+            raise EdgesimError(f"objective {name}: unknown{hint} known: {', '.join(OBJECTIVES)}")
         if names.count(name) > 1:
-            raise EdgesimError(f"--objective {name}: is given twice")
+            raise EdgesimError(f"objective {name}: is given twice")
         if OBJECTIVES[name].needs_target and target is None:
-            raise EdgesimError(f"--objective {name}: needs a target accuracy; add --target, such as --target 0.75")
+            raise EdgesimError(f"objective {name}: needs a target accuracy; give a target, such as 0.75")
     return [OBJECTIVES[name] for name in names]
 
 

@@ -106,7 +106,7 @@ def base_of(config: Config, knobs: Mapping[str, Spec], set: Overrides | None) ->
     typed = [] if set is None or isinstance(set, Mapping) else list(set)
     changed = [*set] if isinstance(set, Mapping) else [text.partition("=")[0].strip() for text in typed]
     if varied := [key for key in changed if key in knobs]:
-        raise EdgesimError(f"--set {varied[0]}: the tuning itself varies it", varied[0])
+        raise EdgesimError(f"set {varied[0]}: the tuning itself varies it", varied[0])
     base = with_set(values, set) if isinstance(set, Mapping) else copy.deepcopy(values)
     for text in typed:
         set_value(base, text)
@@ -139,9 +139,9 @@ def make_task(
 ) -> Task:
     """A checked task; raises `EdgesimError` for what is wrong with any of it."""
     if seeds < 1:
-        raise EdgesimError(f"--seeds {seeds}: expected 1 or more")
+        raise EdgesimError(f"seeds {seeds}: expected 1 or more")
     if target is not None and not 0 < target <= 1:
-        raise EdgesimError(f"--target {target}: expected an accuracy above 0 and at most 1")
+        raise EdgesimError(f"target {target}: expected an accuracy above 0 and at most 1")
     sought = find_objectives(objectives, target)
     checked = check_knobs(base, knobs)
     base, said = _with_equal_time(base, checked, sought, target)
@@ -150,7 +150,7 @@ def make_task(
     for objective in sought:
         if not trains and (objective.needs_target or objective.measure in ("final_accuracy", "best_accuracy")):
             what = 'the config trains nothing (learning.training = "none")'
-            raise EdgesimError(f"--objective {objective.name}: {what}, so that no run has it")
+            raise EdgesimError(f"objective {objective.name}: {what}, so that no run has it")
     return task
 
 
@@ -197,12 +197,12 @@ def cells_planned(task: Task, out: Path) -> list[dict[str, Value]]:
     for run in plan.runs:
         if {*run.knobs} != {*names.values()}:
             over = ", ".join(sorted(run.knobs)) or "no knobs"
-            raise EdgesimError(f"{out}: holds another study, over {over}; choose another --out")
+            raise EdgesimError(f"{out}: holds another study, over {over}; choose another folder")
         values = {key: run.knobs[name] for key, name in names.items()}
         (mine,) = task.runs(values, [run.seed])
         if key := other_setting(simulation.as_toml(mine.config), simulation.as_toml(run.config)):
             what = f"holds a study of other runs ({key} differs in {run.folder})"
-            raise EdgesimError(f"{out}: {what}; choose another --out")
+            raise EdgesimError(f"{out}: {what}; choose another folder")
         cells[json.dumps(values)] = values
     return [*cells.values()]
 

@@ -209,11 +209,11 @@ def test_without_a_run_of_the_reference_there_are_no_differences(study):
 
 
 def test_the_figure_has_a_panel_per_measure_that_differs_and_a_bar_for_every_deadline(study):
-    plan = json.loads((study / "study.json").read_text())
+    plan = json.loads((study / "plan.json").read_text())
     for run in plan["runs"]:
         if run["seed"] == 1:
             run["knobs"]["tmax_s"] = 4.0
-    (study / "study.json").write_text(json.dumps(plan))
+    (study / "plan.json").write_text(json.dumps(plan))
     found = differences(study, "delay_knowledge", "known")
     figure = draw_differences(found, "known")
     # As many devices are scheduled and as many updates arrive in all runs.
@@ -266,9 +266,8 @@ def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(study, refer
         pd.testing.assert_frame_equal(table, fresh, check_dtype=False)
     assert (study / "differences-delay_knowledge.csv").exists() == (reference == "known")
     # A run that failed since is no partner any more.
-    plan = json.loads((study / "study.json").read_text())
-    plan["runs"][0]["status"] = "failed"
-    (study / "study.json").write_text(json.dumps(plan))
+    first = study / json.loads((study / "plan.json").read_text())["runs"][0]["folder"] / "run.json"
+    first.write_text(json.dumps(json.loads(first.read_text()) | {"status": "failed"}))
     again = differences_table(study, "delay_knowledge", reference)
     assert again.empty if reference == "reported" else set(again["pairs"]) == {2}
 

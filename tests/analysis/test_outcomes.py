@@ -1,10 +1,10 @@
 """Measures of runs by name: what a summary has can be compared, and means the same."""
 
 import itertools
-import json
 
 import pandas as pd
 import pytest
+from edited_runs import write_plan
 
 from edgesim.analysis.measures import NAMES, SOURCES, measure
 from edgesim.analysis.outcomes import outcomes
@@ -42,9 +42,7 @@ def study(tmp_path_factory):
         simulation.run(parse(_config(seed, model), "a test"), folder / f"{model}{seed}")
         knobs = {"availability": model}
         plan.append({"folder": f"{model}{seed}", "knobs": knobs, "seed": seed, "status": "finished"})
-    facts = {"name": "outcomes", "target": TARGET, "reference": "random", "runs": plan}
-    (folder / "study.json").write_text(json.dumps(facts))
-    return folder
+    return write_plan(folder, "outcomes", plan, TARGET)
 
 
 def test_every_measure_of_a_summary_can_be_compared_and_is_the_same(study):
@@ -78,6 +76,6 @@ def test_what_a_summary_refuses_no_comparison_has_and_it_says_why(tmp_path, stud
     run = Run(folder, {}, 0)
     for name in ("rounds_to_own_peak", "seconds_to_own_peak", "loss_roughness", "best_round", "id_points"):
         assert name not in measure(run, 0.75)
-        with pytest.raises(EdgesimError, match=f"--metric {name}: no run has it .*its .* are of 2 frames"):
+        with pytest.raises(EdgesimError, match=f"metric {name}: no run has it .*its .* are of 2 frames"):
             outcomes([run], [name], None)
     assert outcomes([run], ["best_accuracy"], None) == {folder: {"best_accuracy": 0.8}}

@@ -196,7 +196,7 @@ def test_bad_input_is_one_line(run, tmp_path):
     (damaged / "timing.parquet").write_bytes(b"no table")
     assert "timing.parquet: is damaged" in refusal(export(Run(damaged, {}, 0), "--csv", tmp_path / "csv"))
     assert not (tmp_path / "csv").exists()
-    (tmp_path / "study.json").write_text(json.dumps({}))
+    (tmp_path / "plan.json").write_text(json.dumps({}))
     assert "is a study; export one of its run folders" in refusal(export(Run(tmp_path, {}, 0), "--csv", tmp_path / "c"))
     empty = forget_digests(Path(shutil.copytree(run.folder, tmp_path / "none")))
     read_table(empty, "rounds").iloc[:0].to_parquet(empty / "rounds.parquet")
@@ -205,7 +205,5 @@ def test_bad_input_is_one_line(run, tmp_path):
 
 
 def test_a_package_that_is_missing_is_named_with_the_extra_to_install():
-    with pytest.raises(
-        EdgesimError, match=r"--perfetto: .*No module named 'nowhere'.*pip install 'edgesim\[perfetto\]'"
-    ):
+    with pytest.raises(EdgesimError, match=r"perfetto: .*No module named 'nowhere'.*pip install 'edgesim\[perfetto\]'"):
         optional.needed("nowhere", "perfetto")
