@@ -40,7 +40,7 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
             alone = first_error(RunConfig, error, RENAMED)
         if alone != (key, words, fields):
             keys = {override: override.partition("=")[0].strip() for override in overrides}
-            guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]
+            guilty = [one for one, name in keys.items() if any(_lie_together(field, name) for field in fields)]
             where = " ".join(f"--set {override}" for override in guilty or overrides)
             # What was typed lies in no file.
             words = words.removesuffix(MIGRATE)
