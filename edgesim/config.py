@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from edgesim.base.errors import Contradiction
-from edgesim.base.needs import GIVEN, Condition, Except, Rule, refuse
+from edgesim.base.needs import GIVEN, Condition, Except, Rule, refuse, value_at
 from edgesim.base.quantities import Bits, Count, Devices, Factor, Hertz, Joules, Metres, Seconds, Watts
 
 
@@ -240,8 +240,6 @@ class RoundConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.report_by_s is not None and self.report_by_s > self.tmax_s:
-            raise ValueError(f"report_by_s ({self.report_by_s:g}) must not be above tmax_s ({self.tmax_s:g})")
         if self.download_s != "link" and self.download_s >= self.tmax_s:
             raise ValueError(f"download_s ({self.download_s:g}) must be below tmax_s ({self.tmax_s:g})")
         return self
@@ -315,6 +313,9 @@ class DataConfig(Section):
     """Control: labels permuted over the whole training set before pre-training and partition."""
 
 
+_LR_DECAY, _MOMENTUM = 0.9992, 0.5
+
+
 class LearningConfig(Section):
     """Model, local training and pre-training."""
 
@@ -328,7 +329,7 @@ class LearningConfig(Section):
     number of classes, such as ``{ rank = 8 }``. edgesim's own models take none."""
     lr: Factor = Field(0.1, gt=0)
     """Learning rate of local training in the first round."""
-    lr_decay: float = Field(0.9992, gt=0, le=1)
+    lr_decay: float = Field(_LR_DECAY, gt=0, le=1)
     """Factor per round, or per ``lr_decay_every`` rounds, counted over frames; without rounds, per model made."""
     lr_decay_every: Count = Field(1, ge=1)
     """Rounds (models made) between two applications of ``lr_decay``."""
@@ -344,7 +345,7 @@ class LearningConfig(Section):
     optimiser: Literal["sgd", "adam"] = "sgd"
     """Of local training: SGD with ``momentum``, or Adam (b1 0.9, b2 0.999), whose moments begin at zero in every job;
     it wants a far lower ``lr``, such as 0.001."""
-    momentum: float = Field(0.5, ge=0, lt=1)
+    momentum: float = Field(_MOMENTUM, ge=0, lt=1)
     """Momentum of SGD."""
     weight_decay: Factor = Field(0.0, ge=0)
     """This factor times the weights is added to each gradient of local training, as by `torch.optim.SGD` and
@@ -395,8 +396,6 @@ class LearningConfig(Section):
             drawn = getattr(self, key)
             if isinstance(drawn, list) and drawn[0] > drawn[1]:
                 raise ValueError(f"{key}: the least number comes first (got {drawn})")
-        if self.lr_min > self.lr:
-            raise ValueError(f"lr_min ({self.lr_min:g}) must not be above lr ({self.lr:g})")
         for key in ("cpus_per_actor", "gpus_per_actor"):
             share = getattr(self, key)
             if share is not None and share > 1 and share % 1:
@@ -501,123 +500,101 @@ def _defaults(section: type[BaseModel], name: str, keys: Sequence[str]) -> dict[
     return {f"{name}.{key}": section.model_fields[key].default for key in keys}
 
 
+_ROUNDS = {"round.protocol": "synchronous"}
+_FLAT = {"topology.aggregation": "flat"}
+_EDGES = {"topology.aggregation": "hierarchical"}
+_OWN_LINKS = {"radio.sharing": "own"}
+_TRAINING = {"learning.training": "real"}
+_FEDSTG_RATE = {"learning.lr_schedule": "fedstg"}
+_ADAM = {"learning.optimiser": "adam"}
+_LAW = {"drift.law": Except(["frames"])}
+_SKIPS = {"merging.rule": "stagnation"}
+_NOISY = {"privacy.mechanism": ("local", "central")}
+_CENTRAL = {"privacy.mechanism": "central"}
+_COUNT = {"round.admission": "count"}
+_LATE = {"round.late": "keep"}
 _OF_ROUNDS = (
     "allocator", "close", "computes", "delay_knowledge", "late", "leftover", "min_candidates", "moving_deadline",
     "outage", "over_commitment",
 )  # fmt: skip
-_NOISY = {"privacy.mechanism": ("local", "central")}
-_SKIPS = {"merging.rule": "stagnation"}
+_OF_DECAY = ("lr_decay", "lr_decay_every", "lr_offset", "lr_min")
 
 _GOES_WITH = (
     Rule({"devices.kappa": GIVEN}, {"devices.profile": GIVEN}, "it is for processors whose clock_hz a profile gives"),
     *_only_for({"devices.battery_j": GIVEN}, *(f"devices.{key}" for key in _BATTERY_DEFAULTS)),
-    *_only_for({"topology.aggregation": "hierarchical"}, "topology.cloud_every"),
     Rule({"topology.attach": Except(["strongest"])}, {"topology.file": GIVEN}),
-    Rule(
-        {"topology.aggregation": "hierarchical"},
-        {"topology.file": GIVEN, "topology.cloud_every": GIVEN, "round.protocol": "synchronous"},
-    ),
-    Rule({"round.admission": "count"}, {"round.count": GIVEN}, "how many devices are taken, such as round.count=10"),
-    Rule({"round.count": GIVEN}, {"round.admission": "count"}, "else as many are taken as fit into the band"),
+    *_only_for(_EDGES, "topology.cloud_every"),
+    Rule(_EDGES, {"topology.file": GIVEN, "topology.cloud_every": GIVEN, **_ROUNDS}),
+    Rule(_COUNT, {"round.count": GIVEN}, "how many devices are taken, such as round.count=10"),
+    Rule({"round.count": GIVEN}, _COUNT, "else as many are taken as fit into the band"),
     Rule({"round.leftover": Except(["idle"])}, {"round.allocator": "least"}, "another leaves nothing over"),
-    Rule({"round.outage": GIVEN, "round.admission": "count"}, {"round.allocator": "least"}, "another plans nothing"),
+    Rule({"round.outage": GIVEN, **_COUNT}, {"round.allocator": "least"}, "another plans nothing"),
     Rule({"round.delay_knowledge": "reported"}, {"round.computes": "candidates"}),
     *_only_for({"round.delay_knowledge": "reported"}, "round.report_by_s"),
     *_only_for({"round.delay_knowledge": "planned"}, "round.plan_quantile"),
-    Rule(
-        {"round.moving_deadline": GIVEN},
-        {"round.late": "keep", "round.close": "arrivals"},
-        "a deadline that only falls makes all updates late in the end",
-    ),
-    Rule({"round.over_commitment": Except([1])}, {"round.admission": "count", "round.close": "arrivals"}),
+    Rule({"round.moving_deadline": GIVEN}, {"round.close": "arrivals", **_LATE}, "in the end all updates are late"),
+    Rule({"round.over_commitment": Except([1])}, {"round.close": "arrivals", **_COUNT}),
     Rule(
         {"round.protocol": ("buffered", "asynchronous")},
-        {"round.admission": "count", **_defaults(RoundConfig, "round", _OF_ROUNDS)},
+        {**_COUNT, **_defaults(RoundConfig, "round", _OF_ROUNDS)},
         "it has no rounds, but a count of devices that are always at work",
     ),
     *_only_for({"staleness.weight": ("polynomial", "hinge")}, "staleness.a"),
     *_only_for({"staleness.weight": "hinge"}, "staleness.b"),
     *_only_for({"staleness.weight": "refl"}, "staleness.beta"),
-    Rule({"staleness.weight": Except([None, "constant"]), "round.protocol": "synchronous"}, {"round.late": "keep"}),
-    Rule({"staleness.limit": GIVEN, "round.protocol": "synchronous"}, {"round.late": "keep"}),
-    Rule({"staleness.weight": "refl"}, {"learning.training": "real"}, "it looks at updates"),
+    Rule({"staleness.weight": Except([None, "constant"]), **_ROUNDS}, _LATE, "it is for updates that come late"),
+    Rule({"staleness.limit": GIVEN, **_ROUNDS}, _LATE, "it is for updates that come late"),
+    Rule({"staleness.weight": "refl"}, _TRAINING, "it looks at updates"),
     *_only_for({"data.scale": GIVEN}, "data.offset"),
     Rule({"data.dataset": "none"}, {"learning.training": "none"}),
     *_only_for({"learning.epochs": None}, "learning.steps"),
-    Rule(
-        {"learning.lr_offset": GIVEN},
-        {"learning.lr_decay": (1, LearningConfig.model_fields["lr_decay"].default), "learning.lr_decay_every": 1},
-        "the rate falls as one over the rounds, not by a factor",
-    ),
-    Rule(
-        {"learning.lr_schedule": "fedstg"},
-        _defaults(LearningConfig, "learning", ("lr_decay", "lr_decay_every", "lr_offset", "lr_min")),
-    ),
-    *_only_for({"learning.lr_schedule": "fedstg"}, "learning.lr_rounds"),
+    Rule({"learning.lr_offset": GIVEN}, {"learning.lr_decay": (_LR_DECAY, 1), "learning.lr_decay_every": 1}),
+    Rule(_FEDSTG_RATE, _defaults(LearningConfig, "learning", _OF_DECAY)),
+    *_only_for(_FEDSTG_RATE, "learning.lr_rounds"),
     *_only_for({"learning.back_end": ("workers", "ray", "auto")}, "learning.workers"),
     *_only_for({"learning.back_end": "ray"}, "learning.cpus_per_actor", "learning.gpus_per_actor"),
-    Rule(
-        {"learning.optimiser": "adam"},
-        {
-            "learning.momentum": (LearningConfig.model_fields["momentum"].default, 0),
-            "learning.persist_momentum": False,
-        },
-        "Adam's moments have decays of their own, and begin at zero in every job",
-    ),
+    Rule(_ADAM, {"learning.momentum": (_MOMENTUM, 0)}, "Adam's moments have decays of their own"),
+    Rule(_ADAM, {"learning.persist_momentum": False}, "Adam's moments begin at zero in every job"),
     Rule({"learning.persist_momentum": True}, {"learning.momentum": Except([0])}),
     *_only_for(_SKIPS, "merging.signal", "merging.skip"),
-    *_only_for(_NOISY, "privacy.noise", "privacy.delta"),
-    *_only_for({"privacy.mechanism": Except(["none"])}, "privacy.clip"),
-    Rule(_NOISY, {"privacy.noise": GIVEN}),
-    Rule(
-        {"privacy.mechanism": "central"},
-        {"algorithm.kpfl": None, "round.protocol": ("synchronous", "buffered"), "topology.aggregation": "flat"},
-        "noise is added to one weighted mean of updates; use 'local'",
-    ),
-    *_only_for({"evaluation.every_s": None}, "evaluation.every"),
-    Rule({"stop_at_accuracy": GIVEN}, {"learning.training": "real"}, "there are no tests without training"),
-    Rule(
-        {"radio.sharing": "own", "devices.profile": None},
-        {"devices.links": GIVEN},
-        "or devices.profile, a file with the column link_bps",
-    ),
-    *_only_for({"radio.sharing": "own"}, "devices.links"),
-    Rule(
-        {"round.download_s": "link"},
-        {"radio.sharing": "own", "devices.links": None},
-        "it goes by the link_bps of devices.profile; give seconds",
-    ),
-    Rule(
-        {"radio.sharing": "own"},
-        {"round.allocator": "least", "round.leftover": "idle", "round.outage": None},
-        "there is no band to allocate, and no fading",
-    ),
-    Rule({"round.outage": GIVEN}, {"radio.fading": Except(["none"])}, "it plans for fading; use 'rayleigh'"),
-    Rule(
-        {"drift.law": Except(["frames"])},
-        {
-            "data.partition": None,
-            "data.partition_options": {},
-            "rounds": lambda rounds: not isinstance(rounds, list),
-            "data.dataset": Except(["none"]),
-        },
-        "it deals the samples of each class itself, and has no frames",
-    ),
-    Rule(
-        _SKIPS,
-        {"round.protocol": "synchronous", "round.late": "drop", "topology.aggregation": "flat"},
-        "one server skips rounds, in which no update may be on its way",
-    ),
-    Rule(_SKIPS, {"learning.training": "real"}, "it goes by accuracy"),
-    Rule(_SKIPS, {"algorithm.kpfl": None}, "the pool ages with every round"),
+    Rule(_SKIPS, {**_ROUNDS, **_FLAT}, "one server skips rounds"),
+    Rule(_SKIPS, {"round.late": "drop"}, "late updates would arrive in skipped rounds"),
+    Rule(_SKIPS, _TRAINING, "it goes by accuracy"),
+    Rule(_SKIPS, {"algorithm.kpfl": None}, "KPFL's pool ages with every round"),
     Rule(
         {**_SKIPS, "merging.signal": (None, "validation")},
         {"data.validation_per_class": GIVEN},
-        "or merging.signal = 'test'",
+        "images to validate on, or merging.signal = 'test'",
     ),
     Rule({**_SKIPS, "merging.skip": "carry"}, {"learning.persist_momentum": False}, "devices keep weights alone"),
+    *_only_for(_NOISY, "privacy.noise", "privacy.delta"),
+    *_only_for({"privacy.mechanism": ("clip", "local", "central")}, "privacy.clip"),
+    Rule(_NOISY, {"privacy.noise": GIVEN}),
+    Rule(_CENTRAL, {"algorithm.kpfl": None, **_FLAT}, "noise is added to one weighted mean; use 'local'"),
+    Rule(_CENTRAL, {"round.protocol": ("synchronous", "buffered")}, "no mean is formed of one update; use 'local'"),
+    *_only_for({"evaluation.every_s": None}, "evaluation.every"),
+    Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
+    Rule({**_OWN_LINKS, "devices.profile": None}, {"devices.links": GIVEN}, "or a devices.profile with link_bps"),
+    *_only_for(_OWN_LINKS, "devices.links"),
+    Rule({"round.download_s": "link"}, {**_OWN_LINKS, "devices.links": None}, "it is link_bps of devices.profile"),
+    Rule(_OWN_LINKS, {"round.allocator": "least", "round.leftover": "idle"}, "there is no band to allocate"),
+    Rule({"round.outage": GIVEN}, {"radio.sharing": ("reserved", "reshared")}, "it is for uploads that fade"),
+    Rule({"round.outage": GIVEN}, {"radio.fading": Except(["none"])}, "it is for uploads that fade; use 'rayleigh'"),
+    Rule(_LAW, {"data.partition": None, "data.partition_options": {}}, "the law deals the samples"),
+    Rule(_LAW, {"rounds": lambda rounds: not isinstance(rounds, list)}, "it has no frames"),
+    Rule(_LAW, {"data.dataset": Except(["none"])}, "it needs classes"),
 )
 """Which keys go with which, as far as the config alone says; what it names has needs of its own."""
+
+_AT_MOST = (
+    ("round.report_by_s", "round.tmax_s"),
+    ("learning.lr_min", "learning.lr"),
+    ("round.tmax_s", "stop_at_s"),
+    ("evaluation.every_s", "stop_at_s"),
+    ("round.min_candidates", "devices.count"),
+    ("round.count", "devices.count"),
+)
+"""Keys of which the first must not be above the second, where both are given."""
 
 
 class RunConfig(Section):
@@ -657,21 +634,10 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:
-            raise Contradiction(
-                f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})", "round.tmax_s"
-            )
-        every_s = self.evaluation.every_s
-        if self.stop_at_s is not None and every_s is not None and every_s > self.stop_at_s:
-            raise ValueError(f"evaluation.every_s ({every_s:g}) must not be above stop_at_s ({self.stop_at_s:g})")
-        if self.round.min_candidates > self.devices.count:
-            raise Contradiction("round.min_candidates must not be above devices.count", "devices.count")
-        if self.round.count is not None and self.round.count > self.devices.count:
-            raise Contradiction(
-                f"round.count ({self.round.count}) must not be above devices.count ({self.devices.count})",
-                "round.count",
-                "devices.count",
-            )
+        for key, most in _AT_MOST:
+            value, limit = value_at(self, key), value_at(self, most)
+            if value is not None and limit is not None and value > limit:
+                raise Contradiction(f"{key} ({value:g}) must not be above {most} ({limit:g})", key, most)
         return self
 
     def resolved(self) -> "RunConfig":

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import create_model
 
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Rule, refuse, value_at
 from edgesim.base.registry import Registry, look_up
 from edgesim.base.validation import options_of, validate
 from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
@@ -122,22 +123,17 @@ def check_frames(config: RunConfig, frames: int) -> None:
     """Refuse what does not go with so many frames: rounds that are skipped, and to keep the best model of a frame where
     the server's state belongs to the last. Raises `EdgesimError`.
     """
-    if frames > 1 and config.merging is not None:
-        raise EdgesimError(
-            f"merging.rule: the data have {frames} frames, and a best accuracy on one says nothing of the next; remove "
-            "[merging]",
-            "merging.rule",
-        )
-    name = config.algorithm.name if config.algorithm.server == "own" else config.algorithm.server
-    kind: type[Algorithm] = ALGORITHMS[name]
+    if frames == 1:
+        return
+    data = {"data.dataset": GIVEN}
+    refuse(config, [Rule(data, {"merging": None}, f"one of {frames} frames says nothing of the next")])
+    key = "algorithm.name" if config.algorithm.server == "own" else "algorithm.server"
+    kind: type[Algorithm] = ALGORITHMS[value_at(config, key)]
     if config.algorithm.kpfl is not None:
-        name, kind = "kpfl", kpfl.Kpfl
-    if frames > 1 and kind.keeps_state and config.learning.keep_best and config.learning.training == "real":
-        raise EdgesimError(
-            f"learning.keep_best: the data have {frames} frames, and what the server of algorithm {name!r} remembers "
-            "belongs to the last model, not to the best; set it to false",
-            "learning.keep_best",
-        )
+        key, kind = "algorithm.kpfl", kpfl.Kpfl
+    if kind.keeps_state:
+        why = f"what the server remembers belongs to the last model, not to the best, and the data have {frames} frames"
+        refuse(config, [Rule({key: GIVEN, "learning.training": "real"}, {"learning.keep_best": False}, why)])
 
 
 def halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
