@@ -89,7 +89,7 @@ def _without(key: str, when: Mapping[str, Condition], why: str) -> Rule:
 def _of(key: str, needs: Iterable[str], rules: Iterable[Rule]) -> Iterator[Rule]:
     """Needs and rules of what ``key`` names."""
     for name in sorted(needs):
-        rule = look_up(FEATURES, name, "needs")
+        rule = look_up(FEATURES, name, f"{key}.need")
         why = ", ".join((f"it needs {name}", rule.why)).removesuffix(", ")
         yield Rule({key: GIVEN, **rule.when}, rule.needs, why)
     for rule in rules:
