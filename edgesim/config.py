@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from edgesim.base.errors import Contradiction
-from edgesim.base.needs import GIVEN, Condition, Except, Rule, refuse, value_at
+from edgesim.base.needs import GIVEN, Condition, Except, Rule, refuse, refuse_above
 from edgesim.base.quantities import Bits, Count, Devices, Factor, Hertz, Joules, Metres, Seconds, Watts
 
 
@@ -17,10 +17,13 @@ class Section(BaseModel):
 
     goes_with: ClassVar[tuple[Rule, ...]] = ()
     """What values of its keys need of each other."""
+    at_most: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Pairs of its keys of which the first must not be above the second, where both are given."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         refuse(self, self.goes_with, Contradiction)
+        refuse_above(self, self.at_most, Contradiction)
         return self
 
 
@@ -594,13 +597,13 @@ _AT_MOST = (
     ("round.min_candidates", "devices.count"),
     ("round.count", "devices.count"),
 )
-"""Keys of which the first must not be above the second, where both are given."""
 
 
 class RunConfig(Section):
     """The complete config of one run, which reproduces it."""
 
     goes_with: ClassVar[tuple[Rule, ...]] = _GOES_WITH
+    at_most: ClassVar[tuple[tuple[str, str], ...]] = _AT_MOST
 
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of all random draws: same config and seed, same tables and model."""
@@ -631,14 +634,6 @@ class RunConfig(Section):
     privacy: PrivacyConfig = PrivacyConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     selection: SelectionConfig = SelectionConfig()
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        for key, most in _AT_MOST:
-            value, limit = value_at(self, key), value_at(self, most)
-            if value is not None and limit is not None and value > limit:
-                raise Contradiction(f"{key} ({value:g}) must not be above {most} ({limit:g})", key, most)
-        return self
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in."""

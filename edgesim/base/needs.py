@@ -44,6 +44,14 @@ def refuse(config: object, rules: Iterable[Rule], error: Callable[..., EdgesimEr
                     raise error(f"{who} {_needs(key, condition, value)}{why}".strip(), *rule.when, key)
 
 
+def refuse_above(config: object, pairs: Iterable[tuple[str, str]], error: Callable[..., EdgesimError]) -> None:
+    """Raise an error that names both keys where the first of a pair is above the second, and both are given."""
+    for key, most in pairs:
+        value, limit = value_at(config, key), value_at(config, most)
+        if value is not None and limit is not None and value > limit:
+            raise error(f"{key} ({value:g}) must not be above {most} ({limit:g})", key, most)
+
+
 def refuse_old(kind: type, *names: str) -> None:
     """Raise TypeError for a class that says in the attributes of older versions what it needs."""
     if old := [name for name in names if name in vars(kind)]:

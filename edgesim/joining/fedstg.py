@@ -3,10 +3,10 @@
 P_i(R) = min(cap, max(floor, base c_i performance_i decay(R))).
 """
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.needs import GIVEN, Rule
@@ -21,6 +21,7 @@ _LEAST_DECAY = 0.5
 class FedStg(Law):
     """Capable devices whose models do well join more often, all of them less often as the run goes on."""
 
+    at_most: ClassVar[tuple[tuple[str, str], ...]] = (("floor", "cap"),)
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule({"joining.classes": "profile"}, {"devices.profile": GIVEN}, "it goes by their speeds; or use 'turns'"),
         Rule(
@@ -53,12 +54,6 @@ class FedStg(Law):
     performance: Literal["measured"] | Annotated[float, Field(ge=0, le=_MOST_PERFORMANCE)] = "measured"
     """``measured``, 1 before a device has trained; or one number for all, with which all methods have the same
     participants."""
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.floor > self.cap:
-            raise ValueError(f"floor ({self.floor:g}) must not be above cap ({self.cap:g})")
-        return self
 
     @property
     def measured(self) -> Measured | None:

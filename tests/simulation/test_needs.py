@@ -62,7 +62,9 @@ def test_a_joining_law_is_refused_without_rounds(name):
         simulation.complete(config({"joining": {"law": name}}, WITHOUT["rounds"]))
 
 
-@pytest.mark.parametrize(("policy", "need"), [(name, n) for name, kind in SELECTORS.items() for n in kind.looks_at])
+@pytest.mark.parametrize(
+    ("policy", "need"), [(name, n) for name, kind in SELECTORS.items() for n in sorted(kind.looks_at)]
+)
 def test_a_policy_is_refused_without_what_it_looks_at(policy, need):
     complete = simulation.complete(config({"selection": {"policy": policy}}, WITHOUT.get(need, TIMING)))
     selector = make_selector(policy, complete.selection.options, 30, 0)
