@@ -567,7 +567,7 @@ _GOES_WITH = (
     Rule(
         {**_SKIPS, "merging.signal": (None, "validation")},
         {"data.validation_per_class": GIVEN},
-        "images to validate on, or merging.signal = 'test'",
+        "it goes by images to validate on; or set merging.signal = 'test'",
     ),
     Rule({**_SKIPS, "merging.skip": "carry"}, {"learning.persist_momentum": False}, "devices keep weights alone"),
     *_only_for(_NOISY, "privacy.noise", "privacy.delta"),
@@ -577,7 +577,11 @@ _GOES_WITH = (
     Rule(_CENTRAL, {"round.protocol": ("synchronous", "buffered")}, "no mean is formed of one update; use 'local'"),
     *_only_for({"evaluation.every_s": None}, "evaluation.every"),
     Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
-    Rule({**_OWN_LINKS, "devices.profile": None}, {"devices.links": GIVEN}, "or a devices.profile with link_bps"),
+    Rule(
+        {**_OWN_LINKS, "devices.profile": None},
+        {"devices.links": GIVEN},
+        "a devices.profile with link_bps will do, too",
+    ),
     *_only_for(_OWN_LINKS, "devices.links"),
     Rule({"round.download_s": "link"}, {**_OWN_LINKS, "devices.links": None}, "it is link_bps of devices.profile"),
     Rule(_OWN_LINKS, {"round.allocator": "least", "round.leftover": "idle"}, "there is no band to allocate"),

@@ -37,7 +37,9 @@ FEATURES: dict[str, Rule] = {
     "class_counts": Rule({}, {"data.dataset": Except(["none"])}),
     "losses": _TRAINING,
     "update_norms": _TRAINING,
-    "gradient_deviations": Rule({}, {"learning.training": "real", "learning.batch_size": _at_least_two}),
+    "gradient_deviations": Rule(
+        {}, {"learning.training": "real", "learning.batch_size": _at_least_two}, "which two samples have, or more"
+    ),
     "class_gradients": _TRAINING,
     "training_losses": _TRAINING,
     "training_accuracies": _TRAINING,

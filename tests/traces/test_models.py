@@ -144,7 +144,11 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
         ("table", {"file": "x", "after_end": "loop"}, r"after_end: .*'raise', 'wrap' or 'absent'"),
         ("markov", {}, r"availability\.slot_s: expected"),
         ("markov", {"slots": "round"}, r"slots: input should be 'rounds'"),
-        ("markov", {"slots": "rounds", "slot_s": 1.0}, r"slot_s is the length of slots in seconds, not of slots ="),
+        (
+            "markov",
+            {"slots": "rounds", "slot_s": 1.0},
+            "model 'markov': availability: slots = 'rounds' does not go with slot_s = 1",
+        ),
         (
             "solar",
             {"slots": "rounds"},

@@ -125,8 +125,8 @@ def check_frames(config: RunConfig, frames: int) -> None:
     """
     if frames == 1:
         return
-    data = {"data.dataset": GIVEN}
-    refuse(config, [Rule(data, {"merging": None}, f"one of {frames} frames says nothing of the next")])
+    why = f"the data have {frames} frames, and a best accuracy on one says nothing of the next"
+    refuse(config, [Rule({"data.dataset": GIVEN}, {"merging": None}, why)])
     key = "algorithm.name" if config.algorithm.server == "own" else "algorithm.server"
     kind: type[Algorithm] = ALGORITHMS[value_at(config, key)]
     if config.algorithm.kpfl is not None:

@@ -34,7 +34,9 @@ class Table(Repeated):
     goes_with: ClassVar[tuple[Rule, ...]] = (
         Rule({"slots": "rounds"}, {"slot_s": None}),
         Rule({"length_s": GIVEN}, {"slots": None, "slot_s": None}, "it is for a file of periods"),
-        Rule({"if_empty": GIVEN, "slots": None}, {"slot_s": GIVEN}, "or slots = 'rounds', of a matrix"),
+        Rule(
+            {"if_empty": GIVEN, "slots": None}, {"slot_s": GIVEN}, "it is for a matrix; slots = 'rounds' will do, too"
+        ),
     )
 
     file: str
