@@ -144,7 +144,7 @@ def test_an_outage_that_means_nothing_is_refused(round_, radio, said):
 @pytest.mark.parametrize("channel", ["fedteddi-macro", "recorded-capacity"])
 def test_an_environment_without_fading_refuses_it_before_anything_is_written(tmp_path, channel):
     settings = config(round_={"outage": 0.05}, channel=channel, fading=None)
-    with pytest.raises(EdgesimError, match=r"radio\.channel = 'recorded-capacity' does not go with round\.outage = "):
+    with pytest.raises(EdgesimError, match=rf"radio\.channel = '{channel}' does not go with round\.outage = "):
         simulation.run(settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

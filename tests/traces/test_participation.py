@@ -519,7 +519,7 @@ def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None
         (
             "table",
             {"file": "x", "if_empty": "force"},
-            "model 'table': availability: if_empty = 'force' needs slot_s: or slots",
+            "model 'table': availability: if_empty = 'force' needs slot_s: it is",
         ),
     ],
 )

@@ -69,7 +69,7 @@ class Arrival(Model):
         """With the time between joins and between leaves filled in."""
         if not self._in_rounds:
             return self._filled({"join_every_s": 60.0, "leave_every_s": 60.0})
-        return self._filled({"join_every_rounds": 10, "leave_every_rounds": 10})
+        return self._filled({"join_every_rounds": 10, "leave_every_rounds": 10} if has_rounds else {})
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """One available period for every device; raises `EdgesimError` for more at the start than there are."""
