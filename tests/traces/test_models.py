@@ -115,8 +115,6 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
         assert resolve_options("solar", {}, 0.8, has_rounds)["slot_s"] == 0.8
         assert resolve_options("always", {}, 0.8, has_rounds) == {}
         assert resolve_options("table", {"file": "x.csv"}, 0.8, has_rounds)["after_end"] == "raise"
-    with pytest.raises(EdgesimError, match=r"availability\.slots = 'rounds' is for round\.protocol = 'synchronous'"):
-        resolve_options("bernoulli", {"slots": "rounds"}, 0.8, False)
 
 
 @pytest.mark.parametrize(
