@@ -38,7 +38,7 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
             alone = first_error(RunConfig, error)
         if alone != (key, words, fields):
             keys = {override: override.partition("=")[0].strip() for override in overrides}
-            guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]
+            guilty = [one for one, name in keys.items() if any(_lie_together(field, name) for field in fields)]
             where = f"set {' '.join(guilty or overrides)}"
     raise EdgesimError(f"{where}: {words}", *fields)
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import typer
+from contract import fits
 from two_processes import ENVIRONMENT
 
 import edgesim
@@ -287,7 +288,7 @@ def test_the_table_of_algorithms_says_what_they_do():
         told = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in defaults}
         assert options == ", ".join(f"`{key}` {value}" for key, value in told.items())
         assert half == ("both" if len(kind.halves) == 2 else "".join(kind.halves))
-        allowed = [one for one in ("synchronous", "buffered", "asynchronous") if one in kind.protocols]
+        allowed = [one for one in ("synchronous", "buffered", "asynchronous") if fits(kind, "round.protocol", one)]
         assert protocols == ("all three" if len(allowed) == 3 else ", ".join(allowed))
         ledger = algorithm.ledger(1)
         down, up = (ask(devices, 1, ledger)[0] / 64 for ask in (algorithm.download_bits, algorithm.upload_bits))

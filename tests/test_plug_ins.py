@@ -264,7 +264,7 @@ def test_refl_asks_a_predictor_of_ones_own_where_it_goes_by_the_log(own):
     assert (run.folder / "code/own_half.py").is_file()
     assert {*run.updates["device"]} == {1, 3}
     del given["selection.forecast"]
-    with pytest.raises(EdgesimError, match=r'the oracle takes no predictor; add selection.forecast = "log"'):
+    with pytest.raises(EdgesimError, match=r"forecast = 'oracle' does not go with predictor = "):
         edgesim.run(SMALL, "other", given)
 
 

@@ -74,7 +74,9 @@ def first_error(model: type[BaseModel], error: ValidationError, section: str = "
         message = "expected a table of keys"
     message = message[0].lower() + message[1:]
     got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"
-    fields = getattr(detail.get("ctx", {}).get("error"), "fields", (path,) if path else ())
+    # A contradiction names keys of the section that it lies in.
+    fields = getattr(detail.get("ctx", {}).get("error"), "fields", ("",))
+    fields = tuple(name for field in fields if (name := f"{path}.{field}".strip(".")))
     return path, f"{path}: {message}{got}".removeprefix(": "), fields
 
 

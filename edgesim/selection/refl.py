@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.needs import Rule
 from edgesim.prediction import CheckInLog, make_predictor
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
@@ -23,6 +24,10 @@ _ALPHA = 0.25
 
 class ReflOptions(view.Options):
     """Knobs of REFL's choice."""
+
+    goes_with: ClassVar[tuple[Rule, ...]] = (
+        Rule({"forecast": "oracle"}, {"predictor": (None, ""), "predictor_options": (None, {})}),
+    )
 
     cool_down: int = Field(5, ge=0, le=100_000)
     """Rounds for which a device is not selected again."""
@@ -44,9 +49,6 @@ class ReflOptions(view.Options):
 
     @model_validator(mode="after")
     def _predicts(self) -> Self:
-        given = [key for key in ("predictor", "predictor_options") if getattr(self, key)]
-        if self.forecast == "oracle" and given:
-            raise ValueError(f'the oracle takes no {given[0]}; add selection.forecast = "log" or leave {given[0]} out')
         make_predictor(self.predictor or "poisson", self.predictor_options)
         return self
 

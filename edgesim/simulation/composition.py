@@ -42,7 +42,7 @@ from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.selection import make_selector, resolve_options
 from edgesim.selection.view import Selector
-from edgesim.simulation import feasibility, named_code, resumption
+from edgesim.simulation import feasibility, named_code, needs, resumption
 from edgesim.simulation.inputs import input_digests, version_of
 from edgesim.simulation.notes import Notes, end_notes, start_notes
 from edgesim.simulation.past import go_on_longer, is_longer
@@ -98,8 +98,9 @@ def complete(config: RunConfig) -> RunConfig:
         "algorithm": algorithms.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
     }
-    algorithms.check_fit(config)
-    return config.model_copy(update=update)
+    completed = config.model_copy(update=update)
+    needs.check(completed)
+    return completed
 
 
 def as_toml(config: RunConfig) -> dict[str, Any]:
@@ -145,7 +146,7 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
-    feasibility.check_policy(config, selector, federation.class_count)
+    needs.check_policy(config, selector)
     with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
         accounts = learner.accounts
         accounts.looked_at = selector.looks_at

@@ -33,7 +33,7 @@ class Afl(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = AflOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
+    needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
     averages: ClassVar[bool] = True
     weighs_norms: bool = True
 

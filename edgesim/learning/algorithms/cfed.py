@@ -16,8 +16,8 @@ from pydantic import Field
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import Except, Rule
 from edgesim.base.quantities import Count, Factor
-from edgesim.config import RunConfig
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -25,7 +25,6 @@ from edgesim.learning.algorithms.algorithm import (
     Device,
     Devices,
     Phase,
-    PublicImages,
     Samples,
     State,
     Step,
@@ -99,23 +98,14 @@ class Cfed(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = CfedOptions
     model_is_mean: ClassVar[bool] = True
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule({"algorithm.server_passes": Except([0])}, {"algorithm.kpfl": None}, "its server distils a pool instead"),
+    )
     equal_weights: bool = True
-    public_images: ClassVar[PublicImages] = "devices"
     settled_at_begin: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
-    skips_rounds: ClassVar[bool] = False
     teachers: ClassVar[tuple[str, ...]] = ("teacher",)
-
-    @classmethod
-    def check(cls, options: CfedOptions, config: RunConfig) -> None:
-        """Refuse two servers' steps in one."""
-        if options.server_passes and config.algorithm.kpfl is not None:
-            raise EdgesimError(
-                "algorithm.server_passes: with algorithm.kpfl the server distils a pool of models instead; set it to 0",
-                "algorithm.server_passes",
-                "algorithm.kpfl",
-            )
 
     def check_sizes(self) -> None:
         """Refuse shards without an image."""

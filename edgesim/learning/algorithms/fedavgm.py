@@ -40,7 +40,7 @@ class FedAvgM(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedAvgMOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
     averages: ClassVar[bool] = True
 

@@ -22,7 +22,6 @@ from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     AveragingOptions,
     Devices,
-    PublicImages,
     Pull,
     State,
     Workbench,
@@ -50,7 +49,7 @@ class FedCl(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedClOptions
     model_is_mean: ClassVar[bool] = True
-    public_images: ClassVar[PublicImages] = "server"
+    needs: ClassVar[frozenset[str]] = frozenset({"public images"})
 
     def check_sizes(self) -> None:
         """Refuse a public set, where there is one, of fewer than two images of a class."""

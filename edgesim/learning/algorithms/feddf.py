@@ -15,7 +15,7 @@ from pydantic import Field
 from edgesim.base.arrays import Integers
 from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, PublicImages, State, Workbench
+from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, State, Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +41,7 @@ class FedDf(Algorithm):
     """FedAvg whose server distils the devices' models into their average."""
 
     Options: ClassVar[type[algorithm.Options]] = FedDfOptions
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    public_images: ClassVar[PublicImages] = "server"
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "public images"})
 
     def refine(self, state: State, arrived: Arrivals, ledger: None, bench: Workbench) -> State:
         """Steps on the mean over batches of KL(softmax(mean logits of the devices / T), softmax(own logits / T)).

@@ -50,7 +50,7 @@ class FedDyn(Algorithm):
     """A mean of models, moved on by what all devices ever moved, those that are away included."""
 
     Options: ClassVar[type[algorithm.Options]] = FedDynOptions
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
+    needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
     keeps_state: ClassVar[bool] = True
     equal_weights: bool = True
     trainable_tables = 1

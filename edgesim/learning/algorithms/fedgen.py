@@ -78,7 +78,7 @@ class FedGen(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedGenOptions
     model_is_mean: ClassVar[bool] = True
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
     features: ClassVar[bool] = True
     draws: ClassVar[bool] = True

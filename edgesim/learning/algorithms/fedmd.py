@@ -14,8 +14,8 @@ from pydantic import Field, model_validator
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
-from edgesim.config import RunConfig
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -25,7 +25,6 @@ from edgesim.learning.algorithms.algorithm import (
     Devices,
     Phase,
     Pool,
-    PublicImages,
     Samples,
     Sent,
     Sizes,
@@ -34,7 +33,7 @@ from edgesim.learning.algorithms.algorithm import (
     Trained,
     Workbench,
 )
-from edgesim.learning.algorithms.own_models import refuse_weights
+from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.streams import Streams
 
@@ -85,40 +84,24 @@ class FedMd(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedMdOptions
     model_is_mean: ClassVar[bool] = True
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    public_images: ClassVar[PublicImages] = "devices"
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        *WITHOUT_MODELS,
+        Rule({"algorithm.average_weights": True}, {"algorithm.own_epochs": (None, 0)}, "the average takes their place"),
+        Rule(
+            {"algorithm.public_subset": "round"},
+            {"round.protocol": "synchronous", "round.late": "drop"},
+            "else logits arrive that are of another round's public images; use 'fixed'",
+        ),
+    )
     keeps_state: ClassVar[bool] = True
     settled_at_begin: ClassVar[bool] = True
-    skips_rounds: ClassVar[bool] = False
 
     def __init__(self, options: FedMdOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams, sends_models=options.average_weights)
         self._own_epochs = options.own_epochs or 0
         # Up to the rounding of a share that is not exact.
         self._count = min(sizes.public, int(options.public_share * sizes.private + 1e-9))
-
-    @classmethod
-    def check(cls, options: FedMdOptions, config: RunConfig) -> None:
-        """Refuse options without effect, and updates that arrive when another subset is the current one."""
-        if not options.average_weights:
-            refuse_weights("fedmd", options, config)
-        elif options.own_epochs:
-            raise EdgesimError(
-                "algorithm.own_epochs: with algorithm.average_weights = true the average takes the place of what a "
-                "device has trained alone, so that it has no effect; remove it",
-                "algorithm.own_epochs",
-            )
-        others = [
-            f"{key} = {value!r}"
-            for key, value in (("round.protocol", config.round.protocol), ("round.late", config.round.late))
-            if value in ("buffered", "keep")
-        ]
-        if others and options.public_subset == "round":
-            raise EdgesimError(
-                f"algorithm.public_subset = 'round': with {others[0]} logits arrive that are of another round's public "
-                "images; set it to 'fixed'",
-                "algorithm.public_subset",
-            )
 
     def check_sizes(self) -> None:
         """Refuse an empty subset."""

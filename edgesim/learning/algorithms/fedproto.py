@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.base.arrays import Floats
+from edgesim.base.needs import Rule
 from edgesim.base.quantities import Factor
-from edgesim.config import RunConfig
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Arrivals,
@@ -27,7 +27,7 @@ from edgesim.learning.algorithms.algorithm import (
     Step,
     Workbench,
 )
-from edgesim.learning.algorithms.own_models import refuse_weights
+from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
 from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.streams import Streams
@@ -55,16 +55,11 @@ class FedProto(WithPrototypes):
     Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
     model_is_mean: ClassVar[bool] = True
     keeps_state: ClassVar[bool] = True
-    skips_rounds: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = WithPrototypes.needs | {"merges in all rounds"}
+    rules: ClassVar[tuple[Rule, ...]] = WITHOUT_MODELS
 
     def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams, sends_models=options.average_weights)
-
-    @classmethod
-    def check(cls, options: FedProtoOptions, config: RunConfig) -> None:
-        """Refuse weights of updates where no models are averaged."""
-        if not options.average_weights:
-            refuse_weights("fedproto", options, config)
 
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The prototypes of all classes that have one, [n], and the model if it travels."""

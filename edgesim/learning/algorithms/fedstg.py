@@ -32,8 +32,7 @@ class FedStg(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedStgOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
-    late_updates: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates"})
     averages: ClassVar[bool] = True
     weighs_classes: bool = True
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from edgesim.base.arrays import Floats
-from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Except, Rule
 from edgesim.config import RunConfig
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
@@ -46,7 +46,7 @@ from edgesim.learning.algorithms.knowledge_pool import (
     shares_by_class,
 )
 from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, tuned_on
-from edgesim.learning.algorithms.staleness import weighs_by_age_on_request
+from edgesim.learning.algorithms.staleness import without_age
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
@@ -73,56 +73,44 @@ class Pooled(State):
     generator: Generator | None = None
 
 
+_BY_DATA_AND_AGE = "the models of all devices are weighed by their data and ages"
+
+
 class Kpfl(Algorithm):
     """The methods that KPFL answers in place of the algorithm that it is around."""
 
     Options: ClassVar[type[algorithm.Options]] = KpflOptions
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            {},
+            {
+                "algorithm.weights": (None, "samples"),
+                "algorithm.proto_weights": (None, "equal"),
+                "algorithm.stale_prototypes": (None, False),
+                "round.protocol_options.server_lr": (None, 1),
+            },
+            _BY_DATA_AND_AGE,
+        ),
+        *without_age({}, _BY_DATA_AND_AGE),
+        Rule(
+            {"algorithm.kpfl.keep": "first"},
+            {"algorithm.kpfl.validation_accept": False, "algorithm.kpfl.server_s_per_step": 0},
+            "the server trains nothing",
+        ),
+        Rule({"algorithm.kpfl.validation_accept": True}, {"data.validation_per_class": GIVEN}),
+        Rule(
+            {"algorithm.kpfl.server_s_per_step": Except([0])},
+            {"round.protocol": "synchronous"},
+            "without rounds devices go on while the server computes",
+        ),
+    )
     keeps_state: ClassVar[bool] = True
 
     def __init__(self, base: Algorithm, options: KpflOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
         self.base = copy.copy(base)
         self.base.has_model_pool = True
-
-    @classmethod
-    def check(cls, options: KpflOptions, config: RunConfig) -> None:
-        """Refuse what has no effect where all devices of the pool are weighed by their data and ages."""
-        protocol, inside = config.round.protocol_options, config.algorithm.options
-        for given, key in (
-            (inside.get("weights", "samples") != "samples", "algorithm.weights"),
-            (inside.get("proto_weights", "equal") != "equal", "algorithm.proto_weights"),
-            (inside.get("stale_prototypes", False), "algorithm.stale_prototypes"),
-            (weighs_by_age_on_request(config), "staleness.weight"),
-            (protocol.get("server_lr", 1) != 1, "round.protocol_options.server_lr"),
-        ):
-            if given:
-                raise EdgesimError(
-                    f"{key}: has no effect with algorithm.kpfl, which weighs the models of all devices by their data "
-                    "and ages; remove it",
-                    key,
-                    "algorithm.kpfl",
-                )
-        for key in ("validation_accept", "server_s_per_step"):
-            if options.keep == "first" and getattr(options, key):
-                raise EdgesimError(
-                    f"algorithm.kpfl.{key}: with keep = 'first' the server trains nothing; remove it",
-                    f"algorithm.kpfl.{key}",
-                    "algorithm.kpfl.keep",
-                )
-        if options.validation_accept and config.data.validation_per_class is None:
-            raise EdgesimError(
-                "algorithm.kpfl.validation_accept: the server has no images to judge by; set data.validation_per_class",
-                "algorithm.kpfl.validation_accept",
-                "data.validation_per_class",
-            )
-        if options.server_s_per_step and config.round.protocol != "synchronous":
-            raise EdgesimError(
-                f"algorithm.kpfl.server_s_per_step: under round.protocol = {config.round.protocol!r} devices go on "
-                "while the server computes, so that it takes no time of theirs; remove it",
-                "algorithm.kpfl.server_s_per_step",
-                "round.protocol",
-            )
 
     def around(self) -> Algorithm:
         """The algorithm inside, with the server's part of KPFL."""

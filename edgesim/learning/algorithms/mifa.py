@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from edgesim.base.arrays import Floats
-from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
+from edgesim.base.needs import Rule
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
-from edgesim.learning.algorithms.staleness import weighs_by_age_on_request
+from edgesim.learning.algorithms.staleness import without_age
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,25 +41,14 @@ class Mifa(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = MifaOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule({}, {"round.protocol_options.server_lr": (None, 1)}, "it steps by the devices' learning rate"),
+        *without_age({}, "it takes each device's last update in full, whatever its age"),
+    )
     keeps_state: ClassVar[bool] = True
     equal_weights: bool = True
     trainable_tables = 1
-
-    @classmethod
-    def check(cls, options: MifaOptions, config: RunConfig) -> None:
-        """Refuse weights of updates that its step does not take."""
-        if config.round.protocol_options.get("server_lr", 1) != 1:
-            raise EdgesimError(
-                "round.protocol_options.server_lr: algorithm 'mifa' steps by the devices' learning rate; remove it",
-                "round.protocol_options.server_lr",
-            )
-        if weighs_by_age_on_request(config):
-            raise EdgesimError(
-                "staleness.weight: algorithm 'mifa' takes each device's last update in full, whatever its age; use "
-                "'constant'",
-                "staleness.weight",
-            )
 
     def weigh(self, arrived: Arrivals) -> Floats:
         """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""

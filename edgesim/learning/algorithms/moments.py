@@ -48,7 +48,7 @@ class Adaptive(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = MomentOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
     averages: ClassVar[bool] = True
 

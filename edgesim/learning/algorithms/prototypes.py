@@ -36,7 +36,7 @@ class Senders:
 class WithPrototypes(Algorithm):
     """Devices send a prototype of each class that they hold, which a pass over their data set gives after training."""
 
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     features: ClassVar[bool] = True
     pooled_up: ClassVar[tuple[str, ...]] = ("prototypes",)
 

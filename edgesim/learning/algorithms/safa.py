@@ -81,13 +81,10 @@ class Safa(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = SafaOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
-    late_updates: ClassVar[bool] = False
-    late_reason: ClassVar[str] = "its server has a rule of its own for late updates"
+    needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates", "merges in all rounds"})
     merges_unpicked: ClassVar[bool] = True
     merges_empty_rounds: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
-    skips_rounds: ClassVar[bool] = False
     tables = 1
 
     def ledger(self, round: int) -> Versions:

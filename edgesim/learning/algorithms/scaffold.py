@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
-
-from pydantic import model_validator
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
+from edgesim.base.needs import Rule
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -36,6 +33,10 @@ if TYPE_CHECKING:
 class ScaffoldOptions(Options):
     """Options of SCAFFOLD."""
 
+    goes_with: ClassVar[tuple[Rule, ...]] = (
+        Rule({"derive_control": True}, {"option": "II"}, "the server cannot work out a gradient"),
+    )
+
     option: Literal["I", "II"] = "II"
     """What a device's new c_i is: the gradient over its whole data set at the model that it started from (I, a pass of
     its own), or the mean gradient of its steps (II). Option I needs smaller steps: under heavy label skew it can stay
@@ -46,14 +47,6 @@ class ScaffoldOptions(Options):
     derive_control: bool = False
     """Whether devices send their update alone. The change of c_i is -c - update / (K_eff lr), of which the server knows
     all but the update; so results stay the same, and only the bits that travel up are halved. For option II alone."""
-
-    @model_validator(mode="after")
-    def _refuse_a_gradient_that_nobody_sends(self) -> Self:
-        if self.derive_control and self.option == "I":
-            raise ValueError(
-                "derive_control: with option = 'I' a control is a gradient, which the server cannot work out; use 'II'"
-            )
-        return self
 
 
 @dataclass
@@ -73,35 +66,22 @@ class Scaffold(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
     model_is_mean: ClassVar[bool] = True
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            {"algorithm.option": "II"},
+            {"learning.optimiser": "sgd", "learning.persist_momentum": False},
+            "it divides updates by steps of SGD whose momentum began at zero; use 'I'",
+        ),
+        Rule(
+            {"algorithm.step_count": "literal", "algorithm.option": "II"},
+            {"learning.momentum": 0},
+            "controls would grow without bound; use 'effective', or option = 'I'",
+        ),
+    )
     keeps_state: ClassVar[bool] = True
     equal_weights: bool = True
     trainable_tables = 1
-
-    @classmethod
-    def check(cls, options: ScaffoldOptions, config: RunConfig) -> None:
-        """Refuse to divide by K where momentum makes of K steps more, and by K_eff where it begins above zero."""
-        if options.option == "II" and config.learning.optimiser != "sgd":
-            raise EdgesimError(
-                f"learning.optimiser: option 'II' of algorithm 'scaffold' divides updates by steps of SGD, which "
-                f"{config.learning.optimiser!r} does not make; use algorithm.option = 'I', or 'sgd'",
-                "learning.optimiser",
-                "algorithm.option",
-            )
-        if options.step_count == "literal" and options.option == "II" and config.learning.momentum > 0:
-            raise EdgesimError(
-                f"algorithm.step_count: with 'literal' and learning.momentum = {config.learning.momentum:g} controls "
-                "grow without bound; use 'effective', option = 'I', or learning.momentum = 0",
-                "algorithm.step_count",
-                "learning.momentum",
-            )
-        if config.learning.persist_momentum and options.option == "II":
-            raise EdgesimError(
-                "learning.persist_momentum: option 'II' of algorithm 'scaffold' divides by steps whose momentum "
-                "began at zero; use algorithm.option = 'I', or set it to false",
-                "learning.persist_momentum",
-                "algorithm.option",
-            )
 
     def download_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
         """The model and c, [n]."""

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count, Factor
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Law, Setting, When
@@ -24,6 +25,9 @@ class Rotation(Law):
     """All samples of the classes drawn, from the device's pool."""
 
     default_samples: ClassVar[int | None] = None
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule({}, {"data.samples_per_device": None}, "devices hold all samples of the classes that they draw"),
+    )
     pool: PoolKind = "shared"
     """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     classes: list[Annotated[Count, Field(ge=1)]] = Field([6, 8], min_length=2, max_length=2)
@@ -48,12 +52,6 @@ class Rotation(Law):
     def make(self, setting: Setting) -> Moving:
         """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)
-        if setting.config.data.samples_per_device is not None:
-            raise EdgesimError(
-                "data.samples_per_device: is not for drift.law = 'rotation', whose devices hold all samples of the "
-                "classes that they draw; remove it",
-                "data.samples_per_device",
-            )
         if self.classes[1] > fleet.class_count:
             raise EdgesimError(
                 f"drift.classes: {self.classes[1]} are more than the {fleet.class_count} classes; lower it",

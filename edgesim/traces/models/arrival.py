@@ -15,7 +15,7 @@ from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.forced import Forced
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
-from edgesim.traces.models.options import IfEmpty, Model, need_rounds
+from edgesim.traces.models.options import IfEmpty, Model
 
 
 class Arrival(Model):
@@ -67,11 +67,10 @@ class Arrival(Model):
         return self
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With the time between joins and between leaves filled in; raises `EdgesimError` for rounds without rounds."""
+        """With the time between joins and between leaves filled in."""
         if not self._in_rounds:
             return filled(self, {"join_every_s": 60.0, "leave_every_s": 60.0})
-        need_rounds(has_rounds, self._in_rounds[0], "join_every_s and the like, in s")
-        return filled(self, {"join_every_rounds": 10, "leave_every_rounds": 10})
+        return filled(self, {"join_every_rounds": 10, "leave_every_rounds": 10} if has_rounds else {})
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """One available period for every device; raises `EdgesimError` for more at the start than there are."""
