@@ -17,6 +17,7 @@ from edgesim.analysis.judgement import describe
 from edgesim.analysis.measures import IN_SECONDS
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
+from edgesim.analysis.payloads import stretched_payloads
 from edgesim.analysis.runs import Knob, Run, is_study, read_study, runs_of, value_text
 from edgesim.analysis.variance import analyse
 from edgesim.base.errors import EdgesimError
@@ -90,9 +91,10 @@ def compare(
     if any(past):
         named["common_past_rounds"] = past
     variances, notes, place = {}, _left_out(runs, paired) + _forks(runs), " and ".join(within)
+    # Places with other times or payloads than these are not held against them.
+    sides = [[run for pair in pairing.runs for run in pair] for pairing in paired]
+    notes += stretched_payloads([run for both in sides if stretched_payloads(both) for run in both])
     if any(name in IN_SECONDS for name in metrics):
-        # Places with other times than these are not held against them.
-        sides = [[run for pair in pairing.runs for run in pair] for pairing in paired]
         notes += unequal_time([run for both in sides if unequal_time(both) for run in both])
     for name in metrics:
         values = pd.DataFrame(

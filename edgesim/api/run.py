@@ -11,6 +11,7 @@ from edgesim.api.configs import Config, Overrides, changes_of, configured, folde
 from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
 from edgesim.base.migration import migrated
+from edgesim.base.paths import as_path
 from edgesim.base.plain_text import printable
 from edgesim.base.registry import did_you_mean
 from edgesim.config import RunConfig
@@ -163,7 +164,7 @@ def run(
     where = str(config) if isinstance(config, str | Path) else "config"
     tell = _console(quiet)
     tell_user_code(settings, where, not user_code, tell if isinstance(config, str | Path) else None)
-    folder = Path(out) if out is not None else folder_for(out, config, "run", [simulation.complete(settings)])
+    folder = folder_for(out, config, "run", map(simulation.complete, [settings]))
     if (folder / "run.json").is_file() and "fork" in read_run(folder):
         raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another --out or remove it")
     return result_of(play(settings, folder, tell, log, fresh=fresh, checkpoint_s=checkpoint_s), tell)
@@ -183,7 +184,7 @@ def resume(
 
     ``allow_other_machine`` goes on where results may differ in their last bits; for the others see `run`.
     """
-    folder, tell = Path(folder), _console(quiet)
+    folder, tell = as_path(folder, "folder"), _console(quiet)
     if analysed.is_study(folder):
         raise EdgesimError(f"{folder}: is a study; `edgesim study run` goes on with it")
     values, path = read_config(folder), folder / "config.toml"
@@ -219,7 +220,7 @@ def fork(
     `stop_at_s`. Where the run has no checkpoint of the round, its past is played again. Raises `EdgesimError`; for the
     others see `run`.
     """
-    source, out, tell = Path(folder), Path(out), _console(quiet)
+    source, out, tell = as_path(folder, "folder"), as_path(out, "out"), _console(quiet)
     tell_user_code(parse(read_config(source), str(source / "config.toml")), str(source), not user_code, tell)
 
     def note(_: str, told: str) -> None:

@@ -112,7 +112,9 @@ def run(
 def _tell_outlook(outlook: edgesim.Outlook) -> None:
     """Print a complete config and facts about its run; only raises `EdgesimError` where that would be refused."""
     if outlook.refused:
-        raise EdgesimError("would be refused: " + "; ".join(outlook.refused))
+        first, *others = outlook.refused
+        also = (f"; and for another reason: {reason}" for reason in others)
+        raise EdgesimError(f"would be refused: {first}{''.join(also)}")
     say(outlook.toml())
     for about, told in outlook.facts.items():
         say(f"{about}: {told}")

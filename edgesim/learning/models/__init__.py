@@ -96,7 +96,7 @@ def _builder(name: str) -> Builder:
 def _check_options(
     name: str, builder: Builder, image_shape: tuple[int, int, int], class_count: int, options: Mapping[str, Any]
 ) -> None:
-    """Raise `EdgesimError` for options that a callable does not take, or that it needs and does not get."""
+    """Raise `EdgesimError` for a callable that does not take a shape and a number of classes, or not these options."""
     try:
         signature = inspect.signature(builder)
     except (TypeError, ValueError):
@@ -106,12 +106,27 @@ def _check_options(
         signature.bind(image_shape, class_count, **options)
     except TypeError as error:
         known = [key for key, one in [*signature.parameters.items()][2:] if one.kind not in _NOT_NAMED]
+        if not (known or options) or not _takes_two(signature):
+            raise EdgesimError(
+                f"learning.model: {name!r} has the arguments {signature}, expected a callable (image_shape, "
+                f"class_count) that makes a torch.nn.Module: {error}",
+                "learning.model",
+            ) from None
         takes = f"its options are {', '.join(known)}" if known else "it takes no options"
         raise EdgesimError(
             f"learning.model_options: {name!r} cannot be called with them: {error}; {takes}",
             "learning.model_options",
             "learning.model",
         ) from None
+
+
+def _takes_two(signature: inspect.Signature) -> bool:
+    """Whether a callable can be called with two arguments by their place, and others by name."""
+    try:
+        signature.bind_partial(None, None)
+    except TypeError:
+        return False
+    return True
 
 
 _NOT_NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
