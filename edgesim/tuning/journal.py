@@ -99,7 +99,7 @@ class Journal:
 
     def told(self) -> list[Told]:
         """All trials but those that were closed without an answer, or wait for a process."""
-        found = []
+        found: list[Told] = []
         for trial in self.study.get_trials(deepcopy=False):
             running = trial.state.name == "RUNNING" and len(trial.params) == len(self.knobs)
             if not running and "status" not in trial.user_attrs:
