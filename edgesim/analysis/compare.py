@@ -12,12 +12,11 @@ import pandas as pd
 
 from edgesim.analysis.common_past import common_rounds
 from edgesim.analysis.differences import margin, summarise_differences
-from edgesim.analysis.equal_time import unequal_time
+from edgesim.analysis.equal_time import stretched_payloads, unequal_time
 from edgesim.analysis.judgement import describe
 from edgesim.analysis.measures import IN_SECONDS
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
-from edgesim.analysis.payloads import stretched_payloads
 from edgesim.analysis.runs import Knob, Run, is_study, read_study, runs_of, value_text
 from edgesim.analysis.variance import analyse
 from edgesim.base.errors import EdgesimError

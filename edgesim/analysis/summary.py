@@ -7,12 +7,11 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis import convergence, metrics
-from edgesim.analysis.equal_time import unequal_time
+from edgesim.analysis.equal_time import stretched_payloads, unequal_time
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
 from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_names, why_undefined
-from edgesim.analysis.payloads import stretched_payloads
 from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed

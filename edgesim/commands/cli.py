@@ -112,9 +112,7 @@ def run(
 def _tell_outlook(outlook: edgesim.Outlook) -> None:
     """Print a complete config and facts about its run; only raises `EdgesimError` where that would be refused."""
     if outlook.refused:
-        first, *others = outlook.refused
-        also = (f"; and for another reason: {reason}" for reason in others)
-        raise EdgesimError(f"would be refused: {first}{''.join(also)}")
+        raise EdgesimError("would be refused: " + "; and for another reason: ".join(outlook.refused))
     say(outlook.toml())
     for about, told in outlook.facts.items():
         say(f"{about}: {told}")

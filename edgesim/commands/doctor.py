@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -193,6 +193,9 @@ def _folders() -> Iterator[Fact]:
         yield Fact(kind, ", ".join(map(str, places)) or "missing", expected, fails=not places)
 
 
+_packages_of_modules = cache(metadata.packages_distributions)
+
+
 @cache
 def _broken(package: str) -> str:
     """``broken:`` and why an installed package cannot be loaded; empty where it can, or is missing."""
@@ -207,11 +210,6 @@ def _broken(package: str) -> str:
     except (Exception, SystemExit) as error:  # a package may do anything when it is imported
         return f"broken: {_reason(error)}"
     return ""
-
-
-@cache
-def _packages_of_modules() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()
 
 
 def _unusable(what: str, error: Exception) -> Fact:

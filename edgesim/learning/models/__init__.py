@@ -102,31 +102,23 @@ def _check_options(
     except (TypeError, ValueError):
         # Of compiled code, which says itself what it does not take.
         return
+    takes_two = False
     try:
+        signature.bind_partial(image_shape, class_count)
+        takes_two = True
         signature.bind(image_shape, class_count, **options)
     except TypeError as error:
         known = [key for key, one in [*signature.parameters.items()][2:] if one.kind not in _NOT_NAMED]
-        if not (known or options) or not _takes_two(signature):
-            raise EdgesimError(
-                f"learning.model: {name!r} has the arguments {signature}, expected a callable (image_shape, "
-                f"class_count) that makes a torch.nn.Module: {error}",
-                "learning.model",
-            ) from None
+        if not takes_two or not (known or options):
+            expected = "expected a callable (image_shape, class_count) that makes a torch.nn.Module"
+            why = f"has the arguments {signature}, {expected}: {error}"
+            raise EdgesimError(f"learning.model: {name!r} {why}", "learning.model") from None
         takes = f"its options are {', '.join(known)}" if known else "it takes no options"
         raise EdgesimError(
             f"learning.model_options: {name!r} cannot be called with them: {error}; {takes}",
             "learning.model_options",
             "learning.model",
         ) from None
-
-
-def _takes_two(signature: inspect.Signature) -> bool:
-    """Whether a callable can be called with two arguments by their place, and others by name."""
-    try:
-        signature.bind_partial(None, None)
-    except TypeError:
-        return False
-    return True
 
 
 _NOT_NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
