@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import as_path
 from edgesim.base.text_file import parse_toml, read_toml
 from edgesim.base.validation import first_error
 from edgesim.config import RunConfig
@@ -51,7 +52,7 @@ def _lie_together(one: str, other: str) -> bool:
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a TOML config, apply ``section.key=value`` overrides; raises `EdgesimError`."""
-    return parse_with(partial(_overridden, read_toml(Path(path))), overrides, str(path))
+    return parse_with(partial(_overridden, read_toml(as_path(path, "path"))), overrides, str(path))
 
 
 def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:

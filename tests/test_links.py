@@ -201,6 +201,14 @@ def test_figures_are_drawn_through_no_link(victim: Path) -> None:
     assert victim.read_text() == "precious"
 
 
+def test_figures_are_drawn_beside_a_dangling_lease_and_another_dangling_link_is_named(victim: Path) -> None:
+    assert edgesim("run", "run.toml", "--out", "run")[0] == 0
+    link_to_nothing(Path("run/lease-0009.json"))
+    assert edgesim("plot", "run")[0] == 0
+    link_to_nothing(Path("run/notes.json"))
+    assert edgesim("plot", "run") == (2, "error: run/notes.json: cannot be read: No such file or directory\n")
+
+
 def test_figures_are_not_drawn_into_a_folder_elsewhere(victim: Path) -> None:
     assert edgesim("run", "run.toml", "--out", "run")[0] == 0
     Path("elsewhere").mkdir()

@@ -12,7 +12,7 @@ import pandas as pd
 
 from edgesim.analysis.common_past import common_rounds
 from edgesim.analysis.differences import margin, summarise_differences
-from edgesim.analysis.equal_time import unequal_time
+from edgesim.analysis.equal_time import stretched_payloads, unequal_time
 from edgesim.analysis.judgement import describe
 from edgesim.analysis.measures import IN_SECONDS
 from edgesim.analysis.outcomes import outcomes
@@ -90,9 +90,10 @@ def compare(
     if any(past):
         named["common_past_rounds"] = past
     variances, notes, place = {}, _left_out(runs, paired) + _forks(runs), " and ".join(within)
+    # Places with other times or payloads than these are not held against them.
+    sides = [[run for pair in pairing.runs for run in pair] for pairing in paired]
+    notes += stretched_payloads([run for both in sides if stretched_payloads(both) for run in both])
     if any(name in IN_SECONDS for name in metrics):
-        # Places with other times than these are not held against them.
-        sides = [[run for pair in pairing.runs for run in pair] for pairing in paired]
         notes += unequal_time([run for both in sides if unequal_time(both) for run in both])
     for name in metrics:
         values = pd.DataFrame(

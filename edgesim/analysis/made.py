@@ -18,6 +18,8 @@ from typing import Any
 from edgesim.analysis.runs import Run, Study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import file_digest
+from edgesim.base.lease import is_of_lease
+from edgesim.base.paths import system_errors
 from edgesim.folder import records
 from edgesim.folder.records import write_whole
 
@@ -88,9 +90,10 @@ def _folder_digest(folder: Path) -> str:
         raise EdgesimError(f"{folder}: is not there; run the study again")
     digest = hashlib.sha256()
     for name in sorted(name for name in os.listdir(folder) if name.endswith(_READ)):
-        # Wall times differ between otherwise equal runs, and no figure or table of a study shows them.
-        if not name.startswith("timing."):
-            digest.update(f"{name} {file_digest(folder / name).hex()}\n".encode())
+        # Wall times, which differ between otherwise equal runs, and leases are in no figure or table of a study.
+        if not name.startswith("timing.") and not is_of_lease(name):
+            with system_errors(f"{folder / name}: cannot be read"):
+                digest.update(f"{name} {file_digest(folder / name).hex()}\n".encode())
     return digest.hexdigest()
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from edgesim.analysis import convergence, metrics
-from edgesim.analysis.equal_time import unequal_time
+from edgesim.analysis.equal_time import stretched_payloads, unequal_time
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
@@ -149,7 +148,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
         notes.append(f"No update arrived in any round of {_some(idle)}: the model never changed.")
-    notes += _notes_of_payloads(study) + _notes_of_metrics(study)
+    notes += stretched_payloads(study.finished) + _notes_of_metrics(study)
     notes += _notes_of_convergence(study) + _notes_of_participation(study, summary) + _notes_of_runs(study)
     replaced = [run for run in study.finished if "back_end_notice" in read_run(run.folder)]
     if replaced:
@@ -160,31 +159,6 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     if lost:
         notes.append(f"{lost} failed or unfinished {'run is' if lost == 1 else 'runs are'} left out.")
     return notes
-
-
-def _notes_of_payloads(study: Study) -> list[str]:
-    """That payloads make no difference in time, where runs of several stretch every upload to the deadline."""
-    payloads = {_payload(run) for run in study.finished if _is_stretched(run.config)}
-    if len(payloads) < 2:
-        return []
-    return [
-        "Runs of different payloads: with round.allocator = 'least' and round.leftover = 'idle' each upload gets "
-        "the least bandwidth that ends it at the deadline, so that a smaller payload ends no round earlier. "
-        "round.leftover = 'equal_finish' shares the whole band, and shows what it is worth in seconds."
-    ]
-
-
-def _payload(run: Run) -> object:
-    """Bits of an update as far as config and model tell them."""
-    bits = run.config.get("round", {}).get("payload_bits", "model")
-    return read_run(run.folder).get("parameters") if bits == "model" else bits
-
-
-def _is_stretched(config: Mapping[str, Any]) -> bool:
-    """Whether least bandwidths that are kept to the end make each upload in time end at the deadline."""
-    knobs, radio = config.get("round", {}), config.get("radio", {})
-    given = knobs.get("protocol"), knobs.get("allocator"), knobs.get("leftover"), radio.get("sharing")
-    return given == ("synchronous", "least", "idle", "reserved")
 
 
 def _notes_of_metrics(study: Study) -> list[str]:

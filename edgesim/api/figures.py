@@ -5,6 +5,7 @@ from pathlib import Path
 
 from edgesim.analysis.runs import runs_of
 from edgesim.api.configs import paths_of
+from edgesim.base.paths import as_path
 from edgesim.screen.console import PlainConsole
 
 
@@ -24,7 +25,7 @@ def draw(
         out = paths[0] / "plots" if len(paths) == 1 else paths[0].parent / "comparison"
     console = PlainConsole(stderr=True)
     with console.status("drawing the figures"):
-        files = gallery.draw(paths, Path(out or "plots"), round)
+        files = gallery.draw(paths, as_path(out or "plots", "out"), round)
     if len(paths) > 1 and (told := beyond_labels(runs_of(paths))):
         console.print(f"note: the runs also differ in {', '.join(told)}, which no label says", style="yellow")
     return files

@@ -9,6 +9,7 @@ from edgesim.analysis import runs as analysed
 from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
 from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
 from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import as_path
 from edgesim.base.plain_text import printable
 from edgesim.base.processes import why_stopped_printed
 from edgesim.base.registry import did_you_mean
@@ -162,7 +163,7 @@ def run(
     where = str(config) if isinstance(config, str | Path) else "config"
     tell = PlainConsole(quiet=quiet)
     tell_user_code(settings, where, not user_code, tell if isinstance(config, str | Path) else None)
-    folder = Path(out) if out is not None else folder_for(out, config, "run", [simulation.complete(settings)])
+    folder = folder_for(out, config, "run", map(simulation.complete, [settings]))
     if (folder / "run.json").is_file() and "fork" in read_run(folder):
         raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another folder or remove it")
     return result_of(play(settings, folder, tell, log, fresh=fresh, checkpoint_s=checkpoint_s), tell)
@@ -182,7 +183,7 @@ def resume(
 
     ``allow_other_machine`` goes on where results may differ in their last bits; for the others see `run`.
     """
-    folder, tell = Path(folder), PlainConsole(quiet=quiet)
+    folder, tell = as_path(folder, "folder"), PlainConsole(quiet=quiet)
     if analysed.is_study(folder):
         raise EdgesimError(f"{folder}: is a study; `edgesim study run` goes on with it")
     values, path = read_config(folder), folder / "config.toml"
@@ -214,7 +215,7 @@ def fork(
     `stop_at_s`. Where the run has no checkpoint of the round, its past is played again. Raises `EdgesimError`; for the
     others see `run`.
     """
-    source, out, tell = Path(folder), Path(out), PlainConsole(quiet=quiet)
+    source, out, tell = as_path(folder, "folder"), as_path(out, "out"), PlainConsole(quiet=quiet)
     tell_user_code(parse(read_config(source), str(source / "config.toml")), str(source), not user_code, tell)
 
     def note(_: str, told: str) -> None:

@@ -14,6 +14,7 @@ from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
 from edgesim.api.run import Run, as_html, as_line, made
 from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import as_path
 from edgesim.screen.console import PlainConsole
 from edgesim.studies import running
 from edgesim.studies.executor import Executor
@@ -34,7 +35,7 @@ class StudyResult:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path(folder, "folder")
         self.plan: Plan = read_study(self.folder)
         """Name, target, reference, and all runs with how they ended."""
 
@@ -165,10 +166,8 @@ def study(
             values = with_set(values, set)
         numbers = range(seeds) if isinstance(seeds, int) else seeds
         runs = grid(values, axes or {}, numbers, typed, labels)
-    if out is None:
-        source = f"{name}.toml" if name is not None else base
-        out = folder_for(None, source, "study", (run.config for run in runs))
-    folder = Path(out)
+    source = f"{name}.toml" if name is not None else base
+    folder = folder_for(out, source, "study", (run.config for run in runs))
     compared = [run.config.selection.policy for run in runs]
     chosen = reference or ("random" if "random" in compared or len({*compared}) < 2 else compared[0])
     planned = Study(name or folder.name, runs, target, chosen)

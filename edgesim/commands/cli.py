@@ -108,7 +108,7 @@ def run(
 def _tell_outlook(outlook: edgesim.Outlook) -> None:
     """Print a complete config and facts about its run; only raises `EdgesimError` where that would be refused."""
     if outlook.refused:
-        raise EdgesimError("would be refused: " + "; ".join(outlook.refused))
+        raise EdgesimError("would be refused: " + "; and for another reason: ".join(outlook.refused))
     say(outlook.toml())
     for about, told in outlook.facts.items():
         say(f"{about}: {told}")

@@ -30,7 +30,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import beginning_hash, file_digest
 from edgesim.base.lease import Lease
 from edgesim.base.on_disk import in_place_of, sync
-from edgesim.base.paths import system_errors
+from edgesim.base.paths import as_path, system_errors
 from edgesim.base.processes import uninterrupted
 from edgesim.base.text_file import read_json, read_toml
 from edgesim.folder import checkpoints, digests
@@ -381,7 +381,7 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     Columns that are not in `SCHEMAS` are left out. Raises `EdgesimError` that names the file where it is not what the
     run wrote, and the column if one is missing, has another type or lacks a value.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
     if table not in SCHEMAS:
         raise EdgesimError(f"unknown table {table!r}; the tables of a run are {', '.join(SCHEMAS)}")
     path = _file_of(folder, table)
@@ -425,7 +425,7 @@ def _no_run(folder: Path, lacking: str) -> str:
 
 def read_config(folder: Path | str) -> dict[str, Any]:
     """The resolved configuration of a run; raises `EdgesimError` if the folder has no readable one."""
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
     return read_toml(folder / "config.toml", missing=_no_run(folder, "config.toml"))
 
 
@@ -448,7 +448,7 @@ def ends(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_run(folder: Path | str) -> dict[str, Any]:
     """The facts of ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
     path = folder / "run.json"
     run = read_json(path, missing=_no_run(folder, "run.json"))
     needed = {"schema_version": True, "status": True}

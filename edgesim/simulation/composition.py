@@ -193,7 +193,8 @@ def run(
     Raises `EdgesimError` for bad input before anything is written (with ``keep_failure`` the reason is noted in the
     folder), if another process works on the run (`Taken`), and if the start model reaches the target, training fails or
     not one round ends. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is raised
-    again, as `processes.Stopped` where the process was asked to end. In all these cases the finished rounds are kept.
+    again, as `processes.Stopped` where the process was asked to end, or nothing is written yet. In all these cases the
+    finished rounds are kept.
     """
     config = complete(config)
     if why_run(folder, config, fresh) is None:
@@ -213,6 +214,13 @@ def run(
             return _simulated(config, folder, lease, begin, calls, target, cores)
         except Taken:
             raise
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, processes.Stopped) or (folder / "run.json").is_file():
+                raise
+            # The lease takes an empty folder with it.
+            raise processes.Stopped(
+                f"stopped before the first round; nothing is kept in {folder}", processes.INTERRUPTED
+            ) from None
         except Exception as error:
             if keep_failure:
                 told = str(error) if isinstance(error, EdgesimError) else blamed(error)

@@ -66,6 +66,9 @@ class Told:
     """A trial as the journal has it."""
 
     number: int
+    """Its place among all trials, from 0: Optuna also counts those that were closed without an answer."""
+    of_optuna: int
+    """Optuna's number."""
     values: Mapping[str, Value]
     """By key of the config."""
     status: str
@@ -96,7 +99,7 @@ class Journal:
 
     def told(self) -> list[Told]:
         """All trials but those that were closed without an answer, or wait for a process."""
-        found = []
+        found: list[Told] = []
         for trial in self.study.get_trials(deepcopy=False):
             running = trial.state.name == "RUNNING" and len(trial.params) == len(self.knobs)
             if not running and "status" not in trial.user_attrs:
@@ -106,7 +109,7 @@ class Journal:
             if trial.values is not None and not running:
                 seen = Seen(tuple(trial.values), trial.constraints.get("target", -math.inf))
             reason, imported = trial.user_attrs.get("reason", ""), trial.user_attrs.get("imported", False)
-            found.append(Told(trial.number, self._values(trial.params), status, seen, reason, imported))
+            found.append(Told(len(found), trial.number, self._values(trial.params), status, seen, reason, imported))
         return found
 
     def ask(self, most: int) -> tuple[int, dict[str, Value]] | None:
@@ -198,7 +201,7 @@ class Journal:
         """
         import optuna
 
-        counted = {one.number for one in self.told() if one.counts}
+        counted = {one.of_optuna for one in self.told() if one.counts}
         trials = [trial for trial in self.study.get_trials(deepcopy=False) if trial.number in counted]
         found: dict[str, dict[str, float]] = {}
         for place, objective in enumerate(self.objectives):
@@ -220,7 +223,7 @@ class Journal:
         """How many trials other processes work on; those of processes that are gone are closed first."""
         with self._locked():
             self._close_lost()
-            return sum(one.status == "running" and one.number not in self.mine for one in self.told())
+            return sum(one.status == "running" and one.of_optuna not in self.mine for one in self.told())
 
     def _close_lost(self) -> None:
         for trial in self.study.get_trials(deepcopy=False):

@@ -60,7 +60,7 @@ def search(
         for cell in cells:
             journal.tell(cell.number, outcomes[cell.number])
             told = journal.told()
-            on_trial(next(one for one in told if one.number == cell.number), told)
+            on_trial(next(one for one in told if one.of_optuna == cell.number), told)
         _refuse_hopeless(journal, trials)
 
 

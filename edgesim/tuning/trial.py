@@ -33,7 +33,7 @@ class Cell:
     """A proposal of the optimiser."""
 
     number: int
-    """Of the trial."""
+    """Of the trial, by Optuna."""
     values: Mapping[str, Value]
     """By key of the config."""
     runs: Sequence[PlannedRun]
@@ -70,12 +70,12 @@ class Trials:
     """Folders of runs that begin from the start, even if they are finished; each leaves the set when it is begun."""
 
     def __call__(self, cells: Sequence[Cell], prune: Prune | None) -> dict[int, Outcome]:
-        """What becomes of some trials, by number, whose runs are added to the plan and run at the same time.
+        """What becomes of some trials, by Optuna's number, whose runs are added to the plan and run at the same time.
 
         Raises `EdgesimError` where they are not the folder's, and KeyboardInterrupt with the runs saved.
         """
         grow(self._of([run for cell in cells for run in cell.runs]), self.out)
-        title = f"trial {', '.join(str(cell.number) for cell in cells)}"
+        title = "trial" if len(cells) == 1 else f"{len(cells)} trials"
         outcomes: dict[int, Outcome] = {}
         # A cell that has run is not given up: what it would save is spent.
         over = [cell for cell in cells if self._has_run(cell)]
