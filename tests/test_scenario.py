@@ -26,7 +26,7 @@ from edgesim.scenario import Runs, start, work
 from edgesim.scenario import scenario as framed
 from edgesim.scenario.options import OPTIONS
 from edgesim.simulation import composition as simulation
-from edgesim.traces.models.table import Table
+from edgesim.traces.models.table import TableModel
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 TEMPLATE = Path(edgesim.__file__).parent / "templates/scenario.py"
@@ -328,7 +328,7 @@ def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_t
     config = RunConfig().model_dump()
     for field, name in OPTIONS:
         section, key = field.split(".")
-        assert key in config[section] | Table.model_fields
+        assert key in config[section] | TableModel.model_fields
         assert name in options
 
 

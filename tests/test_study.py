@@ -150,7 +150,7 @@ def test_a_study_whose_runs_are_all_there_starts_no_process_and_measures_none_of
     def refuse(*_, **__):
         raise AssertionError("the second start does what was done before")
 
-    monkeypatch.setattr("edgesim.studies.pool.Pool.open", refuse)
+    monkeypatch.setattr("edgesim.studies.pool.ProcessPool.open", refuse)
     monkeypatch.setattr("edgesim.analysis.kept_measures.measure", refuse)
     endings = run_study(study, tmp_path, jobs=1, console=quiet())
     assert [ending.status for ending in endings.values()] == ["finished"] * 2

@@ -17,7 +17,7 @@ from edgesim.analysis.judgement import describe
 from edgesim.analysis.measures import IN_SECONDS
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
-from edgesim.analysis.runs import Knob, Run, is_study, read_study, runs_of, value_text
+from edgesim.analysis.runs import Knob, RunFolder, is_study, read_study, runs_of, value_text
 from edgesim.analysis.variance import analyse
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import did_you_mean
@@ -127,7 +127,7 @@ def label(knobs: Knobs, by: str) -> str:
     return ", ".join(own + [f"{name} = {value_text(value)}" for name, value in knobs.items() if name != by])
 
 
-def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], float | None, str | None]:
+def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[RunFolder], float | None, str | None]:
     """The runs, the target accuracy and the reference policy: of one study as in its plan."""
     twice = [path for path, times in Counter(path.resolve() for path in folders).items() if times > 1]
     if twice:
@@ -149,7 +149,7 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], flo
         runs = runs_of([folder for path in folders for folder in inside.get(path, [path])])
     for run in runs:
         _refuse_unfinished(run.folder)
-    seen: dict[tuple[object, ...], Run] = {}
+    seen: dict[tuple[object, ...], RunFolder] = {}
     for run in runs:
         same = seen.setdefault((*sorted(run.knobs.items()), run.seed), run)
         if same is not run:
@@ -173,17 +173,17 @@ def _refuse_unfinished(folder: Path) -> None:
     raise EdgesimError(f"{folder}: {remedies.get(state.status, failed)}, or leave it out")
 
 
-def _values(runs: Sequence[Run], name: str) -> list[Knob]:
+def _values(runs: Sequence[RunFolder], name: str) -> list[Knob]:
     return list(dict.fromkeys(run.knobs[name] for run in runs if name in run.knobs))
 
 
-def _varying(runs: Sequence[Run]) -> list[str]:
+def _varying(runs: Sequence[RunFolder]) -> list[str]:
     """Knobs in which the runs differ; one that only some runs have does."""
     names = dict.fromkeys(name for run in runs for name in run.knobs)
     return [name for name in names if len({run.knobs.get(name) for run in runs}) > 1]
 
 
-def _check_knobs(runs: Sequence[Run], by: str, within: Sequence[str]) -> None:
+def _check_knobs(runs: Sequence[RunFolder], by: str, within: Sequence[str]) -> None:
     """Refuse knobs that are unknown or have one value, and runs that differ in others."""
     varying = _varying(runs)
     for option, name in (("by", by), *(("within", name) for name in within)):
@@ -205,19 +205,19 @@ def _check_knobs(runs: Sequence[Run], by: str, within: Sequence[str]) -> None:
         )
 
 
-def _some_values(runs: Sequence[Run], name: str) -> str:
+def _some_values(runs: Sequence[RunFolder], name: str) -> str:
     values = [value_text(value) for value in _values(runs, name)]
     return ", ".join(values[:3]) + (", ..." if len(values) > 3 else "")
 
 
-def _reference(runs: Sequence[Run], by: str, text: str) -> Knob:
+def _reference(runs: Sequence[RunFolder], by: str, text: str) -> Knob:
     values = {value_text(value): value for value in _values(runs, by)}
     if text not in values:
         raise EdgesimError(f"reference {text}: no run has {by} = {text}; the values are {', '.join(values)}")
     return values[text]
 
 
-def _differing_by(runs: Sequence[Run], by: str, within: Sequence[str]) -> str:
+def _differing_by(runs: Sequence[RunFolder], by: str, within: Sequence[str]) -> str:
     """Which of the other knobs differ between the values of the compared one."""
     differing = [
         name
@@ -244,7 +244,7 @@ def _check_seeds(pairing: Pairing, by: str) -> None:
         raise EdgesimError(f"{one} and {other} have one seed in common{where} ({seed}); expected two or more")
 
 
-def _seeds(runs: Sequence[Run]) -> str:
+def _seeds(runs: Sequence[RunFolder]) -> str:
     return ", ".join(str(seed) for seed in sorted(run.seed for run in runs))
 
 
@@ -253,18 +253,18 @@ def knobs_text(knobs: Knobs) -> str:
     return ", ".join(f"{name} = {value_text(value)}" for name, value in knobs.items())
 
 
-def _place(run: Run, within: Sequence[str]) -> str:
+def _place(run: RunFolder, within: Sequence[str]) -> str:
     return knobs_text({name: run.knobs[name] for name in within if name in run.knobs})
 
 
-def _left_out(runs: Sequence[Run], paired: Sequence[Pairing]) -> list[str]:
+def _left_out(runs: Sequence[RunFolder], paired: Sequence[Pairing]) -> list[str]:
     """A note about the combinations of knobs that were compared with nothing."""
     compared = {run.folder for pairing in paired for pair in pairing.runs for run in pair}
     alone = dict.fromkeys(knobs_text(run.knobs) for run in runs if run.folder not in compared)
     return [f"Compared with nothing: {'; '.join(alone)}."] if alone else []
 
 
-def _forks(runs: Sequence[Run]) -> list[str]:
+def _forks(runs: Sequence[RunFolder]) -> list[str]:
     """Notes about the past that forks have in common with another run."""
     forks = {run.folder: run.fork for run in runs}
     told = [f"{folder} is {one.parent} until the end of round {one.round}" for folder, one in forks.items() if one]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgesim.analysis.metrics import simulated_s
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.folder.records import read_run
 
 _REMEDY = "One that ends before it reaches the target may still be the sooner; give all runs the same stop_at_s."
@@ -23,7 +23,7 @@ class _Time(NamedTuple):
         return f"stop_at_s = {self.stop_at_s:g}" if self.tmax_s is None else f"a Tmax of {self.tmax_s:g} s"
 
 
-def unequal_time(runs: Sequence[Run]) -> list[str]:
+def unequal_time(runs: Sequence[RunFolder]) -> list[str]:
     """A note where runs have different ``stop_at_s``, or ended by their rounds at different deadlines; else empty.
 
     A run with a short deadline may make its last round before it reaches a target that it would reach first, and so may
@@ -44,7 +44,7 @@ def unequal_time(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _made_all_rounds(run: Run) -> bool:
+def _made_all_rounds(run: RunFolder) -> bool:
     """Whether its rounds, not ``stop_at_s`` or an accuracy, have ended a run."""
     rounds = run.config.get("rounds")
     if rounds is None:
@@ -52,7 +52,7 @@ def _made_all_rounds(run: Run) -> bool:
     return int(run.rounds["round"].max()) >= int(np.sum(rounds))
 
 
-def stretched_payloads(runs: Sequence[Run]) -> list[str]:
+def stretched_payloads(runs: Sequence[RunFolder]) -> list[str]:
     """A note that payloads make no difference in time, where runs of several stretch every upload to the deadline."""
     payloads = {_payload(run) for run in runs if _is_stretched(run.config)}
     if len(payloads) < 2:
@@ -64,7 +64,7 @@ def stretched_payloads(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _payload(run: Run) -> object:
+def _payload(run: RunFolder) -> object:
     """Bits of an update as far as config and model tell them."""
     bits = run.config.get("round", {}).get("payload_bits", "model")
     return read_run(run.folder).get("parameters") if bits == "model" else bits

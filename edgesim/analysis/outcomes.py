@@ -8,7 +8,7 @@ import numpy as np
 from edgesim.analysis.measures import NAMES, SOURCES, TO_STAY, TO_TARGET, Measures, own_metrics, why_without
 from edgesim.analysis.metrics import FINAL_EVALUATIONS
 from edgesim.analysis.participation import BY_CLASS
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.static_pairs import pairs
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import did_you_mean
@@ -19,7 +19,7 @@ _NAMED = 3
 _IDP = "idp_points"
 
 
-def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) -> dict[Path, Measures]:
+def outcomes(runs: Sequence[RunFolder], names: Sequence[str], target: float | None) -> dict[Path, Measures]:
     """The named measures of every run, by its folder; of a run that never reached the target with ``NAME_bound``.
 
     The static runs that IDP is told against have none themselves, and lack nothing.
@@ -54,7 +54,7 @@ def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) ->
     return found
 
 
-def outcome(run: Run, names: Sequence[str], target: float | None) -> Measures:
+def outcome(run: RunFolder, names: Sequence[str], target: float | None) -> Measures:
     """Those of the named measures that a run has, named as for `outcomes`.
 
     Each group of them is worked out only if one of it is asked for. Raises `EdgesimError` for a target that is not
@@ -73,7 +73,7 @@ def outcome(run: Run, names: Sequence[str], target: float | None) -> Measures:
     return {name: value for name, value in values.items() if name in wanted | bounds and not np.isnan(value)}
 
 
-def _rows(run: Run) -> dict[str, float]:
+def _rows(run: RunFolder) -> dict[str, float]:
     """Of `_COLUMNS` and of each name in `metrics` without keys, the mean over the last rounds that have it."""
     metrics = run.metrics[(run.metrics["key"] == "") & (run.metrics["round"] > 0)].sort_values("round", kind="stable")
     series = {str(name): rows["value"] for name, rows in metrics.groupby("name")}

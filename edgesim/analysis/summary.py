@@ -12,7 +12,7 @@ from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
 from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_names, why_undefined
-from edgesim.analysis.runs import Knob, Run, Study, read_study
+from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.folder.records import read_run, write_whole
@@ -161,7 +161,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     return notes
 
 
-def _notes_of_metrics(study: Study) -> list[str]:
+def _notes_of_metrics(study: StudyFolder) -> list[str]:
     """Which runs lack a metric that their configs add, and why."""
     notes = []
     for name in sorted({name for run in study.finished for name in run.own_metrics}):
@@ -170,7 +170,7 @@ def _notes_of_metrics(study: Study) -> list[str]:
     return notes
 
 
-def _notes_of_convergence(study: Study) -> list[str]:
+def _notes_of_convergence(study: StudyFolder) -> list[str]:
     """What is measured by a run's own peak, and which runs have no ROC-AUC though it was asked for."""
     if not any(run.rounds["test_accuracy"].notna().any() for run in study.finished):
         return []
@@ -184,7 +184,7 @@ def _notes_of_convergence(study: Study) -> list[str]:
     return told + ([f"No AUC of {_some(without)}: {without[0].why_without_roc_auc}."] if without else [])
 
 
-def _notes_of_participation(study: Study, summary: pd.DataFrame) -> list[str]:
+def _notes_of_participation(study: StudyFolder, summary: pd.DataFrame) -> list[str]:
     """What WE, IDP, ID and forgetting are, and which runs lack them; nothing where devices are always available."""
     tested = [run for run in study.finished if run.rounds["test_accuracy"].notna().any()]
     if all(is_static(run) for run in tested):
@@ -205,16 +205,16 @@ def _notes_of_participation(study: Study, summary: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _notes_of_runs(study: Study) -> list[str]:
+def _notes_of_runs(study: StudyFolder) -> list[str]:
     """The notes that finished runs have in ``run.json``: each subject once, in the words of the first run with it."""
-    found: dict[str, list[tuple[Run, str]]] = {}
+    found: dict[str, list[tuple[RunFolder, str]]] = {}
     for run in study.finished:
         for about, note in read_run(run.folder).get("notes", {}).items():
             found.setdefault(about, []).append((run, note))
     return [f"{_some([run for run, _ in told])}: {told[0][1]}." for told in found.values()]
 
 
-def _some(runs: Sequence[Run]) -> str:
+def _some(runs: Sequence[RunFolder]) -> str:
     """The folder of the first run, and how many other runs there are."""
     others = len(runs) - 1
     return runs[0].folder.name + (f" and {others} other{'s'[: others > 1]}" if others else "")

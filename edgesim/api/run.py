@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from edgesim.plots.album import Pictures
 
 
-class Run(analysed.Run):
+class Run(analysed.RunFolder):
     """A run's folder and what came of the run; tables are read when asked for.
 
     ``rounds``, ``activities``, ``updates``, ``devices``, ``stations``, ``metrics`` and ``timing`` are data frames,
@@ -238,7 +238,9 @@ def tell_user_code(settings: RunConfig, where: str, is_refused: bool, console: P
             console.print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
 
 
-def play(settings: RunConfig, folder: Path, console: PlainConsole, log: bool | None, **how: Any) -> simulation.Result:
+def play(
+    settings: RunConfig, folder: Path, console: PlainConsole, log: bool | None, **how: Any
+) -> simulation.RunResult:
     """Simulate one run, ``how`` as `simulation.run` says, with progress."""
     with bar(console, transient=True, lines=log) as progress:
         task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
@@ -254,7 +256,7 @@ def play(settings: RunConfig, folder: Path, console: PlainConsole, log: bool | N
         )
 
 
-def result_of(result: simulation.Result, console: PlainConsole) -> Run:
+def result_of(result: simulation.RunResult, console: PlainConsole) -> Run:
     """The run that was simulated; prints what was special. Raises `EdgesimError` if it did not finish."""
     folder = result.folder
     if result.status != "finished":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from edgesim.analysis import compare as comparing
-from edgesim.analysis.runs import Study as Plan
+from edgesim.analysis.runs import StudyFolder as Plan
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set

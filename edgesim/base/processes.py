@@ -72,7 +72,7 @@ def sigterm_interrupts() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
-class Request:
+class StopRequest:
     """Whether this process was asked to end soon, by Ctrl-C, SIGTERM or SIGUSR1."""
 
     def __init__(self) -> None:
@@ -108,12 +108,12 @@ class Request:
 
 
 @contextmanager
-def asked_to_end() -> Iterator[Request]:
+def asked_to_end() -> Iterator[StopRequest]:
     """Within this context Ctrl-C, SIGTERM and SIGUSR1 ask, unless this process ignores them.
 
     The handlers of before get them at its end, unless an error ends it.
     """
-    request = Request()
+    request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return

@@ -2,7 +2,7 @@
 
 import os
 
-from edgesim.analysis.runs import Run, flat_settings
+from edgesim.analysis.runs import RunFolder, flat_settings
 from edgesim.base.errors import EdgesimError
 from edgesim.export.measures import measures
 from edgesim.export.optional import needed
@@ -14,7 +14,7 @@ _LONGEST = 6_000
 """Characters of a parameter, at most: a limit of MLflow."""
 
 
-def write_mlflow(run: Run, tracking_uri: str) -> str:
+def write_mlflow(run: RunFolder, tracking_uri: str) -> str:
     """Log the settings and measures of a run as a run of the experiment ``edgesim``; answers its id.
 
     Raises `EdgesimError` if MLflow is not installed, or refuses.

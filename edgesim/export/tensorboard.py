@@ -4,14 +4,14 @@ from pathlib import Path
 
 import tomli_w
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import refuse_link, system_errors
 from edgesim.export.measures import measures
 from edgesim.export.optional import needed
 
 
-def write_tensorboard(run: Run, folder: Path) -> Path:
+def write_tensorboard(run: RunFolder, folder: Path) -> Path:
     """Write the measures of a run as scalars, and its config as a text; answers the file.
 
     Raises `EdgesimError` if TensorBoard is not installed, or the folder holds such a file, which it would add to.

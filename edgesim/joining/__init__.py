@@ -8,12 +8,12 @@ from edgesim.base.validation import options_of
 from edgesim.config import JoiningConfig, RunConfig
 from edgesim.devices.population import Population
 from edgesim.joining.everyone import Everyone
-from edgesim.joining.fedstg import FedStg
+from edgesim.joining.fedstg import FedStgJoining
 from edgesim.joining.joiners import Joiners
 from edgesim.joining.law import Fleet, Law, Measured
 from edgesim.streams import Streams
 
-_OWN: dict[str, type[Law]] = {"all": Everyone, "fedstg": FedStg}
+_OWN: dict[str, type[Law]] = {"all": Everyone, "fedstg": FedStgJoining}
 LAWS = Registry("joining.law", "joining", Law, _OWN)
 
 

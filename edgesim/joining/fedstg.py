@@ -18,7 +18,7 @@ _CODE_STEP = 0.01
 _LEAST_DECAY = 0.5
 
 
-class FedStg(Law):
+class FedStgJoining(Law):
     """Capable devices whose models do well join more often, all of them less often as the run goes on."""
 
     at_most: ClassVar[tuple[tuple[str, str], ...]] = (("floor", "cap"),)

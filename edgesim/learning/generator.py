@@ -23,7 +23,7 @@ _LR, _WEIGHT_DECAY, _CLIP_NORM = 3e-4, 1e-2, 10.0
 
 
 @dataclass(frozen=True)
-class Generator:
+class TrainedGenerator:
     """A generator, and what its training has come to."""
 
     weights: Tensor
@@ -98,7 +98,7 @@ class ImageGenerator:
         of_pairs = 2 * images**2 * NOISE * self._like.itemsize
         return 12 * model.weights.nbytes + images * kept_bytes(model, noise, labels) + of_pairs
 
-    def new(self, random: np.random.Generator) -> Generator:
+    def new(self, random: np.random.Generator) -> TrainedGenerator:
         """An untrained one: weights and biases uniform within 1 / sqrt(inputs), as torch's layers have them."""
         model = self._model
         for module in model.module.modules():
@@ -110,9 +110,9 @@ class ImageGenerator:
             elif isinstance(module, nn.BatchNorm2d):
                 module.reset_parameters()
         none = torch.zeros_like(model.gradient)
-        return Generator(model.snapshot(), none, none.clone())
+        return TrainedGenerator(model.snapshot(), none, none.clone())
 
-    def images(self, generator: Generator, noise: Tensor, labels: Tensor) -> Tensor:
+    def images(self, generator: TrainedGenerator, noise: Tensor, labels: Tensor) -> Tensor:
         """Images [n, C, H, W] of noise [n, Z] and labels [n], in evaluation mode and without gradient."""
         model = self._model
         model.load(generator.weights)
@@ -123,10 +123,10 @@ class ImageGenerator:
 
     def trained(
         self,
-        generator: Generator,
+        generator: TrainedGenerator,
         batches: Iterable[tuple[Tensor, Tensor]],
         loss: Callable[[Tensor, Tensor, Tensor], Tensor],
-    ) -> Generator:
+    ) -> TrainedGenerator:
         """The generator after a step of Adam on each batch of noise [B, Z] and labels [B].
 
         ``loss`` is of images [B, C, H, W], their noise and their labels.
@@ -143,4 +143,4 @@ class ImageGenerator:
             nn.utils.clip_grad_norm_(parameters, _CLIP_NORM)
             adam.step()
             steps += 1
-        return Generator(model.snapshot(), first, second, steps)
+        return TrainedGenerator(model.snapshot(), first, second, steps)

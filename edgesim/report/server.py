@@ -45,14 +45,14 @@ def served(page: Callable[[], str], port: int) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    class Server(ThreadingHTTPServer):
+    class ReportServer(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
             """A browser that leaves before it has its page is no error."""
 
     try:
-        server = Server((LOOPBACK, port), Handler)
+        server = ReportServer((LOOPBACK, port), Handler)
     except OSError as error:
         in_use = error.errno == errno.EADDRINUSE
         why = "is in use" if in_use else f"cannot be served: {error.strerror}"

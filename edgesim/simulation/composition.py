@@ -25,13 +25,13 @@ from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.cluster.connection import check_reachable
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul, make_backhaul
-from edgesim.engine.clock import Kind, drift_s, rounding_s
+from edgesim.engine.clock import EventKind, drift_s, rounding_s
 from edgesim.engine.make_world import make_world
 from edgesim.engine.protocol import RoundNumber, stopped
 from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.run_state import go_on
-from edgesim.engine.server import ALL_DONE, Progress, Server
+from edgesim.engine.server import ALL_DONE, RunProgress, Server
 from edgesim.engine.world import World
 from edgesim.folder import digests, records
 from edgesim.folder.absence_file import forget_absences, write_absences
@@ -65,7 +65,7 @@ Status = Literal["finished", "failed", "interrupted"]
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """How a run ended."""
 
     folder: Path
@@ -162,7 +162,7 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
 def run(
     config: RunConfig,
     folder: Path,
-    on_round: Callable[[Progress], None] = lambda _: None,
+    on_round: Callable[[RunProgress], None] = lambda _: None,
     on_start: Callable[[str], None] = lambda _: None,
     target: float | None = None,
     cores: int | None = None,
@@ -174,7 +174,7 @@ def run(
     keep_failure: bool = False,
     until: int | None = None,
     on_lease: Callable[[], None] = lambda: None,
-) -> Result:
+) -> RunResult:
     """Simulate one run into a folder.
 
     A finished run of the same config on the same files and code is reused, unless ``fresh`` is true; an unfinished one
@@ -233,7 +233,7 @@ def run(
 class _Calls:
     """What is told of a run, as `run` says."""
 
-    on_round: Callable[[Progress], None]
+    on_round: Callable[[RunProgress], None]
     on_start: Callable[[str], None]
     on_note: Callable[[str, str], None]
 
@@ -260,16 +260,16 @@ def _write_absences(folder: Path, world: World, end_s: float) -> None:
                 write_absences(folder, *found)
 
 
-def _reused(folder: Path) -> Result:
+def _reused(folder: Path) -> RunResult:
     with suppress(OSError):
         # Of a process that was killed when the run had just finished.
         records.remove_streams(folder)
-    return Result(folder, "finished", "finished before", reused=True)
+    return RunResult(folder, "finished", "finished before", reused=True)
 
 
 def _simulated(
     config: RunConfig, folder: Path, lease: Lease, begin: _Begin, calls: _Calls, target: float | None, cores: int | None
-) -> Result:
+) -> RunResult:
     """`run`, of a complete config that is not finished in the folder, whose lease is held."""
     restarted, on_note = begin.restarted, calls.on_note
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
@@ -358,7 +358,7 @@ def _simulated(
             )
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
     went_on_from = 0 if found is None else found.about.round
-    return Result(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
+    return RunResult(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
 
 
 def _begin_tables(writer: records.RunWriter, world: World, backhaul: Backhaul, federation: Federation) -> None:
@@ -391,7 +391,7 @@ def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
     if isinstance(availability, IntervalTable | Slots) and ends:
         # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
         until_s = availability.known_until_s + rounding_s(config.round.tmax_s, availability.known_until_s)
-        clock.call_at(until_s, Kind.STOP, lambda _: availability.refuse_to_go_on())
+        clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_to_go_on())
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))
@@ -406,7 +406,7 @@ def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
             availability.refuse_to_go_on()
         return reason
     # A round that closes at stop_at_s counts.
-    stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), Kind.STOP)
+    stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
     clock.run(simpy.AnyOf(clock, [process, stop]))
     if process.triggered:
         return str(process.value)

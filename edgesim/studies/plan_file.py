@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.analysis.runs import PLAN, is_study, read_study
-from edgesim.analysis.runs import PlannedRun as Entry
+from edgesim.analysis.runs import StudyEntry as Entry
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, is_of_lease, leased
 from edgesim.config_file import parse

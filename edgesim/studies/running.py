@@ -30,7 +30,7 @@ from edgesim.studies.executor import Ending, Executor
 from edgesim.studies.ledger import told_of
 from edgesim.studies.plan import Study, named
 from edgesim.studies.plan_file import grow
-from edgesim.studies.pool import Pool
+from edgesim.studies.pool import ProcessPool
 
 _NAMES_FILES = {"availability", "devices", "radio", "rounds", "topology"}
 
@@ -75,7 +75,11 @@ def run_study(
     that a config names does not exist; and afterwards if no run finished. If no run could begin, nothing is left on
     disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as the process does not end by them).
     """
-    out, console, executor = as_path(out, "out"), console or PlainConsole(), executor or executor_in_use() or Pool()
+    out, console, executor = (
+        as_path(out, "out"),
+        console or PlainConsole(),
+        executor or executor_in_use() or ProcessPool(),
+    )
     _check(study, jobs)
     with system_errors(f"{out}: cannot be a study's folder", "; choose another folder"):
         is_new = not out.exists() or not is_study(out)

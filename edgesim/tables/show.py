@@ -24,7 +24,7 @@ from edgesim.analysis.participation import (
     forgetting_names,
     why_undefined,
 )
-from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.runs import RunFolder, read_study
 from edgesim.analysis.skew import holdings, skew
 from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import current_summary, notes
@@ -142,7 +142,7 @@ def print_run(folder: Path, console: Console) -> None:
         _add_battery(table, metrics)
         _add_tests(table, rounds, metrics, run.get("metric_notices", {}))
     if len(rounds):
-        _add_course(table, Run(folder, {}, seed))
+        _add_course(table, RunFolder(folder, {}, seed))
     console.print(table)
     _print_data(records.read_table(folder, "devices"), console)
     if len(rounds) or len(activities):
@@ -218,7 +218,7 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame, undefi
         )
 
 
-def _add_course(table: Table, run: Run) -> None:
+def _add_course(table: Table, run: RunFolder) -> None:
     """Add rows of how the accuracy went over the rounds of a run that is tested, or why that is undefined."""
     values = course_measures(run)
     if not values:

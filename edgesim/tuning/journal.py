@@ -27,7 +27,7 @@ from edgesim.simulation.resumption import first_difference
 from edgesim.streams import Streams
 from edgesim.studies.plan import Knob as Value
 from edgesim.tuning.knobs import Knob
-from edgesim.tuning.objectives import Objective, Seen
+from edgesim.tuning.objectives import Seen, TuningObjective
 from edgesim.tuning.trial import Outcome
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Journal:
 
     folder: Path
     knobs: Sequence[Knob]
-    objectives: Sequence[Objective]
+    objectives: Sequence[TuningObjective]
     seed: int
     study: "optuna.Study"
     worker: str
@@ -305,7 +305,7 @@ def opened(
     out: Path,
     facts: Mapping[str, Any],
     knobs: Sequence[Knob],
-    objectives: Sequence[Objective],
+    objectives: Sequence[TuningObjective],
     seed: int,
 ) -> Iterator[Journal]:
     """The journal of a study's folder, within this context with this process as one of those that work on it.
@@ -375,7 +375,7 @@ def _sampler(seed: int, number: int, knobs: int) -> "optuna.samplers.BaseSampler
     )
 
 
-def _direction(objective: Objective) -> Literal["maximize", "minimize"]:
+def _direction(objective: TuningObjective) -> Literal["maximize", "minimize"]:
     return "maximize" if objective.is_maximised else "minimize"
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Taken, leased
 from edgesim.folder.checkpoints import saved_round
@@ -21,8 +21,8 @@ from edgesim.studies.executor import Ending
 from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, Study
 from edgesim.studies.plan_file import grow
-from edgesim.studies.pool import Crew, Pool
-from edgesim.tuning.objectives import Objective, Seen, seen
+from edgesim.studies.pool import Crew, ProcessPool
+from edgesim.tuning.objectives import Seen, TuningObjective, seen
 
 RUNGS = (1 / 8, 1 / 4, 1 / 2)
 """Parts of a run after which it is judged whether its trial is given up."""
@@ -60,7 +60,7 @@ class Trials:
     out: Path
     study: Study
     """Its name, target and reference; without runs."""
-    objectives: Sequence[Objective]
+    objectives: Sequence[TuningObjective]
     jobs: int
     console: Console
     crew: Crew
@@ -121,7 +121,7 @@ class Trials:
         anew = self.anew & rounds.keys()
         self.anew.difference_update(anew)
         with Display(self.console, title, rounds, self.noted) as display:
-            dispatch = Dispatch(self._of(runs), self.out, anew, Pool(self.crew), self.jobs, display, until)
+            dispatch = Dispatch(self._of(runs), self.out, anew, ProcessPool(self.crew), self.jobs, display, until)
             for run in runs:
                 if simulation.why_run(self.out / run.folder, run.config, run.folder in anew) is None:
                     dispatch.end(run.folder, Ending("finished", "finished before", reused=True))
@@ -164,5 +164,5 @@ def _failure(cell: Cell, endings: Mapping[str, Ending]) -> Outcome | None:
     return None
 
 
-def _run_of(out: Path, run: PlannedRun) -> Run:
-    return Run(out / run.folder, run.knobs, run.seed)
+def _run_of(out: Path, run: PlannedRun) -> RunFolder:
+    return RunFolder(out / run.folder, run.knobs, run.seed)

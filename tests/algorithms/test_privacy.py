@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from edgesim.analysis.measures import measure
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.config import PrivacyConfig
 from edgesim.config_file import parse
@@ -270,7 +270,7 @@ def test_a_study_has_epsilon_and_the_noise_in_its_summary_where_there_are_any(tm
     told, _, metrics = run(tmp_path, "local", "local")
     run(tmp_path, "none", "none")
     noise = metrics[(metrics["name"] == "privacy") & (metrics["key"] == "noise_to_update")]["value"]
-    measures = [measure(Run(tmp_path / name, {}, 0), None) for name in ("local", "none")]
+    measures = [measure(RunFolder(tmp_path / name, {}, 0), None) for name in ("local", "none")]
     assert measures[0]["epsilon"] == told["epsilon"]
     assert measures[0]["noise_to_update"] == pytest.approx(noise.mean(), rel=1e-12)
     assert not {"epsilon", "noise_to_update"} & set(measures[1])

@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 from edgesim.analysis.differences import differences, differences_table, summarise_differences
 from edgesim.analysis.measures import step as step_of
 from edgesim.analysis.pairing import Pairing
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.plots.differences import against, draw_differences
 from edgesim.tables.show_differences import print_differences
 
@@ -297,6 +297,6 @@ def test_choices_are_not_equivalent_where_a_run_never_reached_the_target(tmp_pat
 def test_rounds_and_seconds_to_a_target_come_in_steps_of_the_tests(tmp_path, run_writer, every, step):
     """Tests of every fifth round of 2 s."""
     path = [0.6 if round % every == 0 else None for round in range(1, 31)]
-    run = Run(run_writer(tmp_path / "run", path), {}, 0)
+    run = RunFolder(run_writer(tmp_path / "run", path), {}, 0)
     names = ("rounds_to_target", "seconds_to_target", "joules_to_target", "final_accuracy")
     assert [step_of(name, [run]) for name in names] == [step, 2 * step, 0.0, 0.0]

@@ -9,7 +9,7 @@ from edited_runs import write_plan
 from edgesim.analysis.measures import NAMES, SOURCES, measure
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.participation import BY_CLASS
-from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.runs import RunFolder, read_study
 from edgesim.analysis.summary import summarise
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -73,7 +73,7 @@ def test_what_a_summary_refuses_no_comparison_has_and_it_says_why(tmp_path, stud
     """Tests of several frames are not alike: there is no peak among them."""
     folder = run_writer(tmp_path / "frames", [0.5, 0.6, 0.7, 0.8])
     pd.read_parquet(folder / "rounds.parquet").assign(frame=[1, 1, 2, 2]).to_parquet(folder / "rounds.parquet")
-    run = Run(folder, {}, 0)
+    run = RunFolder(folder, {}, 0)
     for name in ("rounds_to_own_peak", "seconds_to_own_peak", "loss_roughness", "best_round", "id_points"):
         assert name not in measure(run, 0.75)
         with pytest.raises(EdgesimError, match=f"metric {name}: no run has it .*its .* are of 2 frames"):

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
@@ -298,7 +298,7 @@ def test_show_tells_how_many_rounds_were_merged_and_skipped(config, tables, tmp_
 def test_a_skipped_round_can_be_drawn(config, tables, tmp_path):
     for skip in ("discard", "carry"):
         tables(config(skip), skip)
-        figure = draw_gantt(Run(tmp_path / skip, {}, 3), 5)
+        figure = draw_gantt(RunFolder(tmp_path / skip, {}, 3), 5)
         legend = [text.get_text() for text in figure.legends[0].get_texts()]
         assert ("skipped" in legend, "kept" in legend) == (skip == "discard", skip == "carry")
         assert "2 scheduled, 0 arrived" in figure.axes[0].get_title()

@@ -135,7 +135,7 @@ def test_a_run_that_another_process_tries_in_vain_is_not_tried_by_this_one_too(t
     assert endings[BAD].reason == "failed elsewhere"
     # ... or until this one has the run's lease.
     told = told_of(tmp_path / BAD)
-    order = executor.Order(STUDY.runs[0].config, tmp_path / BAD, None, False, told=told)
+    order = executor.RunOrder(STUDY.runs[0].config, tmp_path / BAD, None, False, told=told)
     fail(tmp_path / BAD)
     assert executor.run_one(order, 1, lambda _: None).reason == "failed elsewhere"
     again = executor.run_one(replace(order, told=told_of(tmp_path / BAD)), 1, lambda _: None)

@@ -11,7 +11,7 @@ from edited_runs import forget_digests, write_plan
 from rich.console import Console
 
 from edgesim.analysis.made import digest_of
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import RunWriter, read_table
@@ -160,7 +160,7 @@ def test_a_run_that_was_removed_counts_as_planned_and_has_no_digest(tmp_path):
     with pytest.raises(EdgesimError, match="no run of the study is finished; run it again"):
         shown(print_study, tmp_path)
     with pytest.raises(EdgesimError, match="gone: is not there; run the study again"):
-        digest_of([Run(tmp_path / "gone", {}, 4)])
+        digest_of([RunFolder(tmp_path / "gone", {}, 4)])
 
 
 def test_a_run_says_on_what_it_trained_and_how_long_that_took(tmp_path):

@@ -282,7 +282,7 @@ class Arrivals:
 
 
 @dataclass(frozen=True)
-class Pool:
+class UpdatePool:
     """What the server keeps of the last update of every device that was ever merged, a row each, by ascending id."""
 
     shares: Floats
@@ -584,7 +584,7 @@ class Algorithm:
         """How many numbers the tensors that are named in `pooled_up` have."""
         return 0
 
-    def pooled(self, state: State, pool: Pool, ledger: Any, bench: Workbench) -> State:
+    def pooled(self, state: State, pool: UpdatePool, ledger: Any, bench: Workbench) -> State:
         """The state after a merge and `refine` where the server keeps a pool: with what it makes of that.
 
         The model is the pool's mean already.

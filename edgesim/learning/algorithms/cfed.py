@@ -56,7 +56,7 @@ class CfedOptions(algorithm.Options):
 
 
 @dataclass
-class Tasks(State):
+class TaskState(State):
     """The model, and since when the present task lasts; ``shared`` has its teacher, if it has one."""
 
     since: int = 0
@@ -187,13 +187,13 @@ class Cfed(Algorithm):
         first, stop = self._first(np.array([number, number + 1])).tolist()
         return public[first:stop]
 
-    def start(self, weights: Tensor) -> Tasks:
+    def start(self, weights: Tensor) -> TaskState:
         """There is no teacher yet."""
-        return Tasks(weights)
+        return TaskState(weights)
 
-    def prepare(self, state: State, bench: Workbench) -> Tasks:
+    def prepare(self, state: State, bench: Workbench) -> TaskState:
         """With a task that begins, the model becomes its teacher, unless nothing was trained before."""
-        assert isinstance(state, Tasks)
+        assert isinstance(state, TaskState)
         if state.since and bench.round - state.since < self.options.task_rounds:
             return state
         return replace(state, since=bench.round, shared={"teacher": state.weights} if bench.round > 1 else {})
@@ -232,7 +232,7 @@ class Cfed(Algorithm):
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Roles) -> State:
         """FedAvg's, learners and reviewers alike."""
-        assert isinstance(state, Tasks)
+        assert isinstance(state, TaskState)
         before = state.weights if self.options.server_passes else None
         return super().merge(replace(state, before=before), arrived, alpha, ledger)
 
@@ -243,7 +243,7 @@ class Cfed(Algorithm):
         """
         import torch
 
-        assert isinstance(state, Tasks)
+        assert isinstance(state, TaskState)
         options, before = self.options, state.before
         if not options.server_passes or before is None:
             return state

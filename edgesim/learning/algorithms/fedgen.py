@@ -27,7 +27,7 @@ from edgesim.learning.algorithms.algorithm import (
     Step,
     Workbench,
 )
-from edgesim.learning.algorithms.latent_generator import Generator, LatentSizes, latents, new_generator, trained
+from edgesim.learning.algorithms.latent_generator import LatentGenerator, LatentSizes, latents, new_generator, trained
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.streams import Streams
 
@@ -61,7 +61,7 @@ class FedGenOptions(AveragingOptions):
 class Taught(State):
     """The model, and the generator that its devices' models taught."""
 
-    generator: Generator
+    generator: LatentGenerator
     seen: Tensor
     """Whether a device that holds the class was ever merged, [C]."""
 

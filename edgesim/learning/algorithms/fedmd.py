@@ -24,13 +24,13 @@ from edgesim.learning.algorithms.algorithm import (
     Device,
     Devices,
     Phase,
-    Pool,
     Samples,
     Sent,
     Sizes,
     State,
     Step,
     Trained,
+    UpdatePool,
     Workbench,
 )
 from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
@@ -227,7 +227,7 @@ class FedMd(Algorithm):
             return merged
         return replace(merged, shared={"consensus": torch.stack(list(arrived.up["logits"])).mean(0)})
 
-    def pooled(self, state: State, pool: Pool, ledger: Consensus, bench: Workbench) -> State:
+    def pooled(self, state: State, pool: UpdatePool, ledger: Consensus, bench: Workbench) -> State:
         """The consensus is the mean by shares of what all models of the pool make of the round's subset now."""
         import torch
 

@@ -21,10 +21,10 @@ from edgesim.learning.algorithms.algorithm import (
     AveragingOptions,
     Devices,
     Outputs,
-    Pool,
     Sizes,
     State,
     Step,
+    UpdatePool,
     Workbench,
 )
 from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
@@ -95,7 +95,7 @@ class FedProto(WithPrototypes):
             means = means.where(held(means)[:, None], state.shared["prototypes"])
         return replace(merged, shared={"prototypes": means})
 
-    def pooled(self, state: State, pool: Pool, ledger: Senders, bench: Workbench) -> State:
+    def pooled(self, state: State, pool: UpdatePool, ledger: Senders, bench: Workbench) -> State:
         """The means of the prototypes of all devices of the pool, by their shares."""
         import torch
 

@@ -16,7 +16,15 @@ from pydantic import Field
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import Arrivals, AveragingOptions, Devices, Pool, State, Step, Workbench
+from edgesim.learning.algorithms.algorithm import (
+    Arrivals,
+    AveragingOptions,
+    Devices,
+    State,
+    Step,
+    UpdatePool,
+    Workbench,
+)
 from edgesim.learning.algorithms.finch import finch
 from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.learning.payload import BITS_PER_PARAMETER
@@ -92,7 +100,7 @@ class Fpl(WithPrototypes):
         ledger.clusters_found = int(held(table).sum())
         return replace(merged, shared={"prototypes": table})
 
-    def pooled(self, state: State, pool: Pool, ledger: Senders, bench: Workbench) -> State:
+    def pooled(self, state: State, pool: UpdatePool, ledger: Senders, bench: Workbench) -> State:
         """The clusters of the prototypes of all devices of the pool; within one each counts by its device's share."""
         table = _clusters(pool.up["prototypes"], pool.shares)
         ledger.clusters_found = int(held(table).sum())

@@ -26,9 +26,9 @@ from edgesim.learning.algorithms.algorithm import (
     Device,
     MadeImages,
     Outputs,
-    Pool,
     Sizes,
     State,
+    UpdatePool,
     Workbench,
     has_own,
 )
@@ -52,7 +52,7 @@ from edgesim.streams import Streams
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from edgesim.learning.generator import Generator
+    from edgesim.learning.generator import TrainedGenerator
 
 
 METHODS = (
@@ -70,7 +70,7 @@ class Pooled(State):
     pool: Entries = field(default_factory=dict)
     shares: Floats = field(default_factory=lambda: np.empty(0))
     """W of the pool's devices, [S]."""
-    generator: Generator | None = None
+    generator: TrainedGenerator | None = None
 
 
 _BY_DATA_AND_AGE = "the models of all devices are weighed by their data and ages"
@@ -202,7 +202,7 @@ class Kpfl(Algorithm):
         """
         assert isinstance(state, Pooled)
         pool = state.pool
-        kept = Pool(
+        kept = UpdatePool(
             state.shares,
             [entry.model for entry in pool.values()],
             {name: [entry.up[name] for entry in pool.values()] for name in self.base.pooled_up},
@@ -211,7 +211,7 @@ class Kpfl(Algorithm):
         state = _with(state, inner)
         return self._improved(state, kept, bench) if self.options.keep == "improved" else state
 
-    def _improved(self, state: Pooled, pool: Pool, bench: Workbench) -> Pooled:
+    def _improved(self, state: Pooled, pool: UpdatePool, bench: Workbench) -> Pooled:
         """The state with a generator that has learned from the pool, and the model that has learned from both."""
         import torch
 

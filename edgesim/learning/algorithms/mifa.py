@@ -29,7 +29,7 @@ class MifaOptions(Options):
 
 
 @dataclass
-class Table(State):
+class UpdateTable(State):
     """The model, and the memory of all devices."""
 
     entries: dict[int, Tensor] = field(default_factory=dict)
@@ -54,25 +54,25 @@ class Mifa(Algorithm):
         """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
         return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
 
-    def start(self, weights: Tensor) -> Table:
+    def start(self, weights: Tensor) -> UpdateTable:
         """No device has been seen."""
-        return Table(weights)
+        return UpdateTable(weights)
 
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Table:
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> UpdateTable:
         """w - eta_t times the mean over all N devices of G_i, those of this round replaced (Algorithm 1).
 
         The weights ``alpha`` of the protocol do not count. Buffers take the plain mean of those merged.
         """
-        assert isinstance(state, Table)
+        assert isinstance(state, UpdateTable)
         trainable = self.sizes.parameters
         entries = dict(state.entries)
         for device, update, lr in zip(arrived.ids.tolist(), arrived.separate, arrived.lr.tolist(), strict=True):
             entries[device] = algorithm.whole(update[:trainable]).div_(-lr)
         if self.options.wait and len(entries) < self.sizes.devices:
-            return Table(state.weights, entries=entries)
+            return UpdateTable(state.weights, entries=entries)
         total = state.weights.new_zeros(trainable)
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
         for device in sorted(entries):
             total += entries[device]
         moved = state.weights[:trainable] - arrived.round_lr / self.sizes.devices * total
-        return Table(algorithm.with_mean_buffers(moved, arrived), entries=entries)
+        return UpdateTable(algorithm.with_mean_buffers(moved, arrived), entries=entries)

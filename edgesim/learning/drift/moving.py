@@ -27,7 +27,7 @@ class Drawn(Holdings):
 
 
 @dataclass(frozen=True, eq=False)
-class Fleet:
+class DealtClasses:
     """What a law that moves deals out, and to whom."""
 
     pools: Pools
@@ -51,12 +51,12 @@ class Fleet:
         return self.pools.streams
 
 
-def make_fleet(setting: Setting, pool: PoolKind) -> Fleet:
+def make_fleet(setting: Setting, pool: PoolKind) -> DealtClasses:
     """The devices of a run and their pools; raises `EdgesimError`."""
     config = setting.config
     size = config.data.samples_per_device or 0
     count, classes = config.devices.count, setting.dataset.class_count
-    return Fleet(make_pools(setting, pool), count, classes, size, rounds_of(config), config.round.tmax_s)
+    return DealtClasses(make_pools(setting, pool), count, classes, size, rounds_of(config), config.round.tmax_s)
 
 
 def rounds_of(config: RunConfig) -> int:
@@ -114,7 +114,7 @@ class Moving:
         return self.warning
 
 
-def by_class(fleet: Fleet, deal: Callable[[Integers], Integers], classes_seen: Integers) -> Drawn:
+def by_class(fleet: DealtClasses, deal: Callable[[Integers], Integers], classes_seen: Integers) -> Drawn:
     """Data sets of as many samples of each class as ``deal`` says of some devices, [n, C], each class in the device's
     own order.
     """

@@ -49,7 +49,7 @@ HUNDRED_CLASSES = Plan(
 )
 
 
-class FedTeddi(Partition):
+class FedTeddiPartition(Partition):
     """The paper's frames: two for 10 classes, three for 100.
 
     Thirty devices make the paper's setting. Another number repeats its thirty slots cyclically over the

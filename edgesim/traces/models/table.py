@@ -24,7 +24,7 @@ from edgesim.traces.slots import Slots
 _MORE_SLOTS = 'give more columns, fewer rounds, or availability.after_end = "wrap"'
 
 
-class Table(Repeated):
+class TableModel(Repeated):
     """Device k of the run is device k of the file; further devices of the file are left out.
 
     With ``slots`` or ``slot_s`` the file is a matrix of zeros and ones (`edgesim.traces.matrix_file`). Draws: those of
