@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from edgesim.analysis.common_past import common_rounds
 from edgesim.analysis.differences import margin, summarise_differences
@@ -40,6 +41,7 @@ class Compared:
     """`analyse` of each measure: over the compared knob and, as one factor, the combinations of those ``within``."""
     notes: list[str]
 
+    @override
     def __str__(self) -> str:
         """The comparisons below each other, and the notes."""
         return "\n".join([self.table.T.to_string(header=False), *self.notes])

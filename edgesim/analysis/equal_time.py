@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.analysis.metrics import simulated_s
 from edgesim.analysis.runs import RunFolder
@@ -19,6 +20,7 @@ class _Time(NamedTuple):
     tmax_s: float | None
     """The deadline, which sets the time of a run that its rounds have ended; None for others."""
 
+    @override
     def __str__(self) -> str:
         return f"stop_at_s = {self.stop_at_s:g}" if self.tmax_s is None else f"a Tmax of {self.tmax_s:g} s"
 

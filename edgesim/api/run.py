@@ -5,6 +5,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from edgesim.analysis import runs as analysed
 from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
 from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
@@ -102,6 +104,7 @@ class Run(analysed.RunFolder):
             facts |= {} if math.isnan(self.accuracy) else {"accuracy": f"{self.accuracy:.4f}"}
         return facts
 
+    @override
     def __repr__(self) -> str:
         return as_line("Run", self._facts())
 

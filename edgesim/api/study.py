@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
+from typing_extensions import override
 
 from edgesim.analysis import compare as comparing
 from edgesim.analysis.runs import StudyFolder as Plan
@@ -95,6 +96,7 @@ class StudyResult:
         finished, planned = len(self.plan.finished), len(self.plan.planned)
         return {"folder": str(self.folder), "runs": f"{finished} of {planned} finished"}
 
+    @override
     def __repr__(self) -> str:
         return as_line("StudyResult", self._facts())
 

@@ -14,6 +14,8 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any
 
+from typing_extensions import override
+
 from edgesim.base.plain_text import printable
 
 
@@ -313,6 +315,7 @@ class _Parcel:
         self.value = value
         self.file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
 
+    @override
     def __reduce__(self) -> tuple[Any, ...]:
         if sys.platform == "win32":
             return tuple, (self.value,)
@@ -332,6 +335,7 @@ class _Name(str):
     Reading it asks the system to kill the process when its parent ends (Linux; elsewhere `_begin` sees to that later).
     """
 
+    @override
     def __reduce__(self) -> tuple[Any, ...]:
         if sys.platform != "linux":
             return str, (str(self),)

@@ -10,6 +10,8 @@ from functools import cached_property
 from importlib import metadata
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 from edgesim.base.errors import EdgesimError
 from edgesim.base.plain_text import printable
 
@@ -61,6 +63,7 @@ class Registry(dict[str, Kind]):
         _note(found, f"{self.field} {name!r}")
         return found  # type: ignore[return-value]
 
+    @override
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (super().__contains__(name) or self.foreign(name) is not None)
 

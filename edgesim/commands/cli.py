@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typing_extensions import override
 
 import edgesim
 from edgesim.analysis.runs import is_study
@@ -69,6 +70,7 @@ def _options(
 class _RunCommand(Command):
     """A command that suggests ``--set`` for a key of the config given as an option."""
 
+    @override
     def remedy(self, option: str) -> str:
         """Advice to use ``--set`` for the keys that an unknown option may mean."""
         keys = [*keys_called(option.lstrip("-").replace("-", "_"), RunConfig)]

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.needs import GIVEN, Rule
@@ -56,12 +57,14 @@ class FedStgJoining(Law):
     participants."""
 
     @property
+    @override
     def measured(self) -> Measured | None:
         """See `Law`."""
         if self.performance != "measured":
             return None
         return "held_out" if self.form == "paper" else "training"
 
+    @override
     def chances(self, asked: Asked, fleet: Fleet) -> Floats:
         """Section 3.1."""
         own = self._capability(fleet)

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from typing_extensions import override
+
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.needs import Rule, refuse_old
 from edgesim.config import Section
@@ -44,6 +46,7 @@ class Law(Section, ABC):
     """What its options need of other keys, or rule out."""
 
     @classmethod
+    @override
     def __pydantic_init_subclass__(cls, **_: object) -> None:
         refuse_old(cls, "check")
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from typing_extensions import override
 
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.lasting_adam import lasting_adam
@@ -53,6 +54,7 @@ class Layers(nn.Module):
         self.fine_norm = nn.BatchNorm2d(_WIDTH)
         self.last = nn.Conv2d(_WIDTH, channels, 3, padding=1)
 
+    @override
     def forward(self, noise: Tensor, labels: Tensor) -> Tensor:
         """See the class."""
         one_hot = F.one_hot(labels, self.classes).to(noise)

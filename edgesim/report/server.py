@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from typing_extensions import override
+
 from edgesim.base.errors import EdgesimError
 
 LOOPBACK = "127.0.0.1"
@@ -42,12 +44,14 @@ def served(page: Callable[[], str], port: int) -> Iterator[str]:
                 self.end_headers()
                 self.wfile.write(body)
 
+        @override
         def log_message(self, *_: object) -> None:
             pass
 
     class ReportServer(ThreadingHTTPServer):
         daemon_threads = True
 
+        @override
         def handle_error(self, *_: object) -> None:
             """A browser that leaves before it has its page is no error."""
 

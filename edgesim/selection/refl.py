@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.needs import Rule
@@ -90,6 +91,7 @@ class Refl(Selector):
             last=np.full(device_count, -options.cool_down - 1, dtype=np.int64),
         )
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield the candidates that are rested, the least available first."""
         state = self.state
@@ -112,6 +114,7 @@ class Refl(Selector):
         """Those about which the oracle speaks; rows come in random order."""
         return rows[: int(len(rows) * self.options.oracle_accuracy + 1e-9)]
 
+    @override
     def hear(self, report: RoundReport) -> None:
         """Remember who was there, who was selected and how long the round was."""
         state = self.state

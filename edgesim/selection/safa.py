@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.selection import view
@@ -50,6 +51,7 @@ class SafaPolicy(Selector):
         self.options = options
         self.state = SafaState(np.zeros(device_count, dtype=bool))
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, for an admission that cannot take all of them in the order of the merge."""
         rows = np.arange(len(view.ids), dtype=np.int64)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers, Numbers, repeated
 from edgesim.base.errors import EdgesimError
@@ -445,6 +446,7 @@ class Algorithm:
     trainable_tables: int = 0
     """Vectors without a part for buffers, [trainable], that are remembered beside these."""
 
+    @override
     def __init_subclass__(cls) -> None:
         refuse_old(cls, "protocols", "late_updates", "late_reason", "skips_rounds", "public_images", "check")
 

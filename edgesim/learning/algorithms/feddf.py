@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.quantities import Count, Factor
@@ -43,6 +44,7 @@ class FedDf(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = FedDfOptions
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "public images"})
 
+    @override
     def refine(self, state: State, arrived: Arrivals, ledger: None, bench: Workbench) -> State:
         """Steps on the mean over batches of KL(softmax(mean logits of the devices / T), softmax(own logits / T)).
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.needs import Rule
@@ -61,15 +62,18 @@ class FedProto(WithPrototypes):
     def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams, sends_models=options.average_weights)
 
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The prototypes of all classes that have one, [n], and the model if it travels."""
         model = super().download_bits(devices, round, ledger)
         return model + BITS_PER_PARAMETER * self.sizes.features * np.count_nonzero(ledger.counts)
 
+    @override
     def start(self, weights: Tensor) -> State:
         """No class has a prototype: a row of NaN for each, [C, F]."""
         return State(weights, {"prototypes": weights.new_full((self.sizes.classes, self.sizes.features), np.nan)})
 
+    @override
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy plus lambda times the mean over features of (z - prototype)^2, [n] (eq. 7).
 
@@ -81,6 +85,7 @@ class FedProto(WithPrototypes):
         term: Tensor = self.options.strength * distance * held(own)
         return super().loss(step) + term
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """The means of the prototypes that arrived now (eq. 6), and FedAvg's model if models travel."""
         import torch
@@ -95,6 +100,7 @@ class FedProto(WithPrototypes):
             means = means.where(held(means)[:, None], state.shared["prototypes"])
         return replace(merged, shared={"prototypes": means})
 
+    @override
     def pooled(self, state: State, pool: UpdatePool, ledger: Senders, bench: Workbench) -> State:
         """The means of the prototypes of all devices of the pool, by their shares."""
         import torch
@@ -102,6 +108,7 @@ class FedProto(WithPrototypes):
         sent = torch.stack(list(pool.up["prototypes"]))
         return replace(state, shared={"prototypes": _means(sent, sent.new_tensor(pool.shares)[:, None])})
 
+    @override
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
         """Which classes have a prototype now."""
         if len(arrived.ids):
@@ -109,6 +116,7 @@ class FedProto(WithPrototypes):
             stale = self.options.stale_prototypes
             ledger.counts = np.where((counts == 0) & stale, ledger.counts, counts)
 
+    @override
     def scores(self, outputs: Outputs, state: State) -> Tensor:
         """Minus the squared distances to the prototypes, [n, C]; logits as long as no class has one."""
         table = state.shared["prototypes"]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.needs import GIVEN, Except, Rule
@@ -129,40 +130,48 @@ class Kpfl(Algorithm):
             )
         return whole
 
+    @override
     def start(self, weights: Tensor) -> Pooled:
         """The pool is empty."""
         inner = self.base.start(weights)
         return Pooled(inner.weights, inner.shared, inner=inner)
 
+    @override
     def in_new_frame(self, state: State) -> Pooled:
         """The algorithm inside starts anew; pool and generator go on."""
         assert isinstance(state, Pooled)
         return _with(state, self.base.in_new_frame(_inner(state)))
 
+    @override
     def prepare(self, state: State, bench: Workbench) -> Pooled:
         """As the algorithm inside does, with the model that KPFL has made."""
         assert isinstance(state, Pooled)
         return _with(state, self.base.prepare(_inner(state), bench))
 
+    @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         """As the algorithm inside does."""
         assert isinstance(state, Pooled)
         return self.base.given(_inner(state), kept, device, ledger)
 
+    @override
     def scores(self, outputs: Outputs, state: State) -> Tensor:
         """As the algorithm inside does."""
         assert isinstance(state, Pooled)
         return self.base.scores(outputs, _inner(state))
 
+    @override
     def weigh(self, arrived: Arrivals) -> Floats:
         """NaN: what updates count is known once they are in the pool (`counted`)."""
         return np.full(len(arrived.ids), np.nan)
 
+    @override
     def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
         """W of the devices whose updates arrived, [S]; those that are away have the rest."""
         assert isinstance(state, Pooled)
         return of_arrivals(arrived, dict(zip(state.pool, state.shares.tolist(), strict=True)))
 
+    @override
     def counted_untrained(
         self, record: dict[int, Member] | None, arrived: Arrivals, alpha: Floats
     ) -> tuple[dict[int, Member], Floats]:
@@ -176,6 +185,7 @@ class Kpfl(Algorithm):
             return pool, self.weigh(arrived)
         return pool, of_arrivals(arrived, dict(zip(pool, self._shares(pool).tolist(), strict=True)))
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
         """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
 
@@ -196,6 +206,7 @@ class Kpfl(Algorithm):
             mean.add_(entry.model, alpha=share)
         return _with(replace(state, pool=pool, shares=counts), replace(merged, weights=mean))
 
+    @override
     def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
         """What the algorithm inside makes of the arrivals and of the pool; then the generator is trained and Theta
         learns from the pool (eqs. 5 to 8).
@@ -242,6 +253,7 @@ class Kpfl(Algorithm):
             weights = theta
         return replace(state, weights=weights, generator=generator)
 
+    @override
     def start_note(self, config: RunConfig, rounds: float) -> str:
         """Where options come from that are the paper's, and where exponents of weights by age may reach their bound."""
         notes = [self._origin_of_settings(config), self._bound_of_exponents(rounds)]
@@ -264,6 +276,7 @@ class Kpfl(Algorithm):
             return ""
         return f"algorithm.kpfl: exponents are bounded at {MOST:g}, which is reached by {' and '.join(told)}"
 
+    @override
     def server_s(self, updates: int) -> float:
         """For the steps on generator and model, if there are any."""
         options = self.options

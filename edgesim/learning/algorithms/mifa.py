@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.needs import Rule
@@ -50,14 +51,17 @@ class Mifa(Algorithm):
     equal_weights: bool = True
     trainable_tables = 1
 
+    @override
     def weigh(self, arrived: Arrivals) -> Floats:
         """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
         return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
 
+    @override
     def start(self, weights: Tensor) -> UpdateTable:
         """No device has been seen."""
         return UpdateTable(weights)
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> UpdateTable:
         """w - eta_t times the mean over all N devices of G_i, those of this round replaced (Algorithm 1).
 

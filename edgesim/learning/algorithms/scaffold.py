@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from typing_extensions import override
+
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.needs import Rule
 from edgesim.learning.algorithms import algorithm
@@ -83,43 +85,52 @@ class Scaffold(Algorithm):
     equal_weights: bool = True
     trainable_tables = 1
 
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
         """The model and c, [n]."""
         return 2 * super().download_bits(devices, round, ledger)
 
+    @override
     def upload_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
         """The update and, unless the server works it out, the change of c_i, [n]."""
         return super().upload_bits(devices, round, ledger) * (1 if self.options.derive_control else 2)
 
+    @override
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: None) -> Floats:
         """With option I a pass over the whole data set beside the steps, [n]: 1 + 1 / epochs."""
         plain = super().compute_factor(devices, samples, round, ledger)
         return 1 + devices.sizes / samples if self.options.option == "I" else plain
 
+    @override
     def start(self, weights: Tensor) -> Controls:
         """All controls are zero."""
         import torch
 
         return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
 
+    @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
         """The model, c as ``control`` and, unless it is zero still, c_i as ``own``."""
         assert isinstance(state, Controls)
         own = {"own": state.own[device.id]} if device.id in state.own else {}
         return super().given(state, own, device, ledger)
 
+    @override
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """- c_i + c, added in every step."""
         return Pull(shift=_correction(given))
 
+    @override
     def passes_over(self, device: Device, samples: Samples) -> Integers:
         """With option I the whole data set."""
         return samples.own if self.options.option == "I" else super().passes_over(device, samples)
 
+    @override
     def sent(self, trained: Trained) -> Sent:
         """The new c_i, [trainable], unless the server works it out."""
         return Sent() if self.options.derive_control else Sent(up=self._new_control(trained))
 
+    @override
     def derived(self, trained: Trained) -> dict[str, Tensor]:
         """The new c_i, [trainable], where devices do not send it."""
         return self._new_control(trained) if self.options.derive_control else {}
@@ -131,6 +142,7 @@ class Scaffold(Algorithm):
         reach = effective_steps(trained.steps, trained.momentum) * trained.lr
         return {"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)}
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
         """x + the sum of alpha_n times update n; c + the sum of the changes of c_i / N, whatever their age.
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
@@ -26,6 +27,7 @@ class SampleArrival(Law):
     """``all``: until the pool is empty data sets grow, and then they stay; ``newest``: for each sample that arrives the
     oldest one leaves, and an empty pool begins again."""
 
+    @override
     def make(self, setting: Setting) -> Moving:
         """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)

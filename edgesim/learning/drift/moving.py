@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
+from typing_extensions import override
+
 from edgesim.base.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.learning.drift.held_out import NONE, HeldOut
@@ -21,6 +23,7 @@ class Drawn(Holdings):
     find: Callable[[int], Integers]
     """The samples of a device, ascending."""
 
+    @override
     def samples_of(self, device: int) -> Integers:
         """As `Holdings.samples_of`."""
         return self.find(device)

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.needs import GIVEN, Rule
@@ -52,6 +53,7 @@ class Bernoulli(Slotted):
         path = find_matrix(self.file)
         return read_cells(path, lambda cells: (cells >= 0) & (cells <= 1), "a probability from 0 to 1")
 
+    @override
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
         """As `Slotted`: a draw for each device and slot."""
         rates = self._rates
@@ -63,12 +65,14 @@ class Bernoulli(Slotted):
 
         return in_slot
 
+    @override
     def remedy(self) -> str:
         """Advice to raise the probability."""
         if self.file is not None:
             return "change availability.file"
         return f"raise availability.probability ({self._rates.min():g}{' and up' if len(self._rates) > 1 else ''})"
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Independent availability in every slot; raises `EdgesimError` for probabilities of too few devices."""
         if self.file is not None:

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.base.errors import EdgesimError
@@ -72,12 +73,14 @@ class Slotted(Model):
         """Advice for an error message when too few devices are ever available."""
         raise NotImplementedError
 
+    @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
         """With the kind of slots filled in."""
         if self.slots is not None or self.slot_s is not None:
             return self
         return self.model_copy(update={"slots": "rounds"} if has_rounds else {"slot_s": tmax_s})
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Availability in slots of either kind, from the same draws."""
         law = self.law(device_count, streams)
@@ -102,6 +105,7 @@ class Repeated(Model):
         """The available periods of ``device_count`` devices."""
         raise NotImplementedError
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """The table of the intervals, with devices numbered by ``order``."""
         return self.table_of(self.intervals(device_count, streams))

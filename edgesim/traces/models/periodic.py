@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.quantities import Seconds
 from edgesim.streams import Streams
@@ -21,6 +22,7 @@ class Periodic(Repeated):
     on_s: Seconds = Field(DAY_S / 3, ge=1e-6)
     """Time that a device is available in each period."""
 
+    @override
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """One period of every device; available time that passes its end continues at its start."""
         ids = np.arange(device_count, dtype=np.int64)

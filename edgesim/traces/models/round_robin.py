@@ -5,6 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.base.errors import EdgesimError
@@ -70,6 +71,7 @@ class RoundRobin(Repeated):
         """Devices in the window, and those of them that stay for the next turn."""
         return self.at_once or 3, 1 if self.overlap_devices is None else self.overlap_devices
 
+    @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
         """With all defaults filled in."""
         update: dict[str, float] = {}
@@ -81,6 +83,7 @@ class RoundRobin(Repeated):
             update["turn_s"] = _TURN_S
         return self.model_copy(update=update)
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """One cycle of turns, repeated; raises `EdgesimError` for a window of more devices than there are."""
         window, _ = self._window
@@ -102,6 +105,7 @@ class RoundRobin(Repeated):
 
         return ByRounds(device_count, in_slot, "raise availability.at_once")
 
+    @override
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """One cycle of turns; available time that passes its end continues at its start."""
         groups, turn_s = self.groups or _GROUPS, self.turn_s or _TURN_S

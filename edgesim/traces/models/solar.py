@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.needs import GIVEN, Rule
@@ -41,6 +42,7 @@ class Solar(Model):
     if_empty: IfEmpty | None = None
     """As in `Slotted`."""
 
+    @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
         """With the lengths of slot and day filled in."""
         if self.day_rounds is not None:
@@ -53,6 +55,7 @@ class Solar(Model):
         day = self.day_rounds or self.day_s or DAY_S
         return np.asarray(self.peak * np.maximum(0.0, np.cos(2 * np.pi * (t / day - phase))))
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Availability drawn in every slot with the probability at the slot's start."""
         slot_s = None if self.day_rounds is not None else slot_length_s(self.slot_s)

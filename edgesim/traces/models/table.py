@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.base.content import find
@@ -52,6 +53,7 @@ class TableModel(Repeated):
     if_empty: IfEmpty | None = None
     """As in `Slotted`, for a matrix."""
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """The file's devices, with numbers by ``order``; raises `EdgesimError` for a bad file."""
         if self.slots is None and self.slot_s is None:
@@ -85,6 +87,7 @@ class TableModel(Repeated):
             made.settled_from = end
         return made
 
+    @override
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """The periods of a file of them; raises `EdgesimError` for a bad file or one of too few devices."""
         path = find("traces", self.file, ".parquet", "availability.file", "start_s")
