@@ -87,7 +87,7 @@ run.kill()
 if run.wait() == 0:
     sys.exit(f"{file} ended before it could be killed")
 subprocess.run([*edgesim, "resume", str(killed)], check=True)
-forked = ["--at-round", at_round, "--set", "learning.lr=0.02", "--out", str(folder / "forked")]
+forked = ["--at-round", at_round, "--set", "selection.policy=best-channel", "--out", str(folder / "forked")]
 subprocess.run([*edgesim, "fork", str(folder / "out"), *forked], check=True)
 """
 

@@ -5,6 +5,7 @@ import runpy
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -56,13 +57,12 @@ def planned(monkeypatch, *arguments):
     """Seeds by deadline, and the reference, of FedTeddi's study with some arguments."""
     import typer
 
-    from edgesim import scenario
     from edgesim.studies import running
 
     studies = []
     monkeypatch.setattr(running, "run_study", lambda planned, *_, **__: studies.append(planned))
-    monkeypatch.setattr("edgesim.api.study.StudyResult", lambda folder: None)
-    monkeypatch.setattr(scenario, "conclude", lambda out: None)
+    monkeypatch.setattr("edgesim.api.study.StudyResult", lambda folder: SimpleNamespace(folder=folder))
+    monkeypatch.setattr("edgesim.scenario.frame.conclude", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["fedteddi.py", *arguments])
     main = runpy.run_path(str(SCENARIOS / "fedteddi.py"))["main"]
     app = typer.Typer()

@@ -152,9 +152,7 @@ def test_the_config_of_a_run_says_its_slots_and_reads_back(tmp_path):
     without = {"protocol": "asynchronous", "admission": "count", "count": 3, "tmax_s": 2.0}
     assert written("no rounds", half, **without)["availability"] == {**half, "slot_s": 2.0, "interruption": "abort"}
     for protocol in ("asynchronous", "buffered"):
-        with pytest.raises(
-            EdgesimError, match=r"availability\.slots = 'rounds' is for round\.protocol = 'synchronous'"
-        ):
+        with pytest.raises(EdgesimError, match=r"availability\.slots = 'rounds' needs round\.protocol = 'synchronous'"):
             run(tmp_path / "refused", 1, {**half, "slots": "rounds"}, **without | {"protocol": protocol})
         assert not (tmp_path / "refused").exists()
 

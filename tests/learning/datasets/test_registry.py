@@ -7,6 +7,7 @@ from PIL import Image
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
+from edgesim.config_file import parse
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.datasets.held_out import a_fifth, held_out
 from edgesim.learning.tensors import DeviceData
@@ -54,8 +55,8 @@ def test_an_offset_is_taken_off_pixels_before_they_are_divided():
     assert (shown.min(), shown.max()) == (-1, 1)
     assert dataset.digest != plain.digest
     assert load_dataset(DataConfig(dataset="digits", scale=8.0, offset=0.0)).digest == plain.digest
-    with pytest.raises(ValueError, match="offset is taken off before pixels are divided by scale; give scale as well"):
-        DataConfig(dataset="digits", offset=8.0)
+    with pytest.raises(EdgesimError, match=r"^test: data\.offset = 8 needs data\.scale$"):
+        parse({"data": {"dataset": "digits", "offset": 8.0}}, "test")
 
 
 @given(st.lists(st.integers(0, 5), max_size=60), st.text(min_size=1, max_size=5))
