@@ -68,8 +68,8 @@ class TorchLearner:
         config: RunConfig,
         federation: Federation,
         streams: Streams,
-        cores: int,
-        own_files: Callable[[], Mapping[str, Path]],
+        cores: int = 1,
+        own_files: Callable[[], Mapping[str, Path]] = dict,
     ) -> None:
         dataset = federation.dataset
         assert dataset is not None, "the config refuses real training without a dataset"

@@ -19,7 +19,7 @@ from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -186,7 +186,7 @@ PLAY = [
 
 def new_learner(config, federate=make_federation):
     streams = Streams(config.seed)
-    return make_learner(config, federate(config, streams), streams)
+    return TorchLearner(config, federate(config, streams), streams)
 
 
 def undisturbed(learner, number, promises):

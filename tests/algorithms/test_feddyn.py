@@ -17,7 +17,7 @@ from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.algorithms.feddyn import FedDyn
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -209,7 +209,7 @@ def test_in_a_run_alpha_is_scaled_by_the_data_of_all_devices():
     sized = config().model_copy(update={"data": DataConfig(partition="quantity", samples_per_device=12)})
     sized = simulation.complete(sized)
     federation = make_federation(sized, Streams(3))
-    learner = make_learner(sized, federation, Streams(3))
+    learner = TorchLearner(sized, federation, Streams(3))
     promises = learner.open_round(1, 1).start(np.array([4, 1, 5]))
     sizes = federation.frames[1].sizes
     assert len(set(sizes.tolist())) > 3

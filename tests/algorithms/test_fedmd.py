@@ -17,7 +17,7 @@ from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.algorithms.fedmd import FedMd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -135,7 +135,7 @@ def test_where_models_travel_all_digest_after_a_single_update_that_counts_in_par
         assert [len(job.phases) == 2 for job in found.begin(0, 1, 2)] == [digests] * 3
 
 
-@pytest.mark.parametrize("make", [make_learner, TimingOnlyLearner])
+@pytest.mark.parametrize("make", [TorchLearner, TimingOnlyLearner])
 @pytest.mark.parametrize(("server_lr", "digests"), [(0.5, True), (1.0, False)])
 def test_a_buffer_of_one_update_is_digested_where_the_server_takes_part_of_it(make, server_lr, digests):
     config = make_config(OWN, options={"average_weights": True, "digest_epochs": 1}, setting="buffered")

@@ -23,7 +23,7 @@ from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -132,7 +132,7 @@ def test_accuracies_of_a_whole_learner_are_those_of_the_models_that_devices_keep
         )
     )
     monkeypatch.setattr("edgesim.learning.learner.new_model", lambda *_: Net().double())
-    learner = make_learner(config, Federation(dataset, Framed([frame, frame])), Streams(0))
+    learner = TorchLearner(config, Federation(dataset, Framed([frame, frame])), Streams(0))
     before = learner.evaluate(1)
     assert before.further == {}
     for round, ids in ((1, (1,)), (2, (0,))):

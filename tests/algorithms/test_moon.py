@@ -19,7 +19,7 @@ from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -93,7 +93,7 @@ def test_the_learner_brings_the_worked_numbers(back_end, monkeypatch):
     given = config(lr=0.5, lr_decay=1.0, momentum=0.0, weight_decay=0.0, batch_size=4, back_end=back_end, epochs=2)
     del given["learning"]["steps"]
     given |= {"devices": {"count": 3}, "algorithm": {"name": "moon", "mu": 1.0, "T": 0.5}}
-    learner = make_learner(simulation.complete(parse(given, "test")), federation, Streams(1))
+    learner = TorchLearner(simulation.complete(parse(given, "test")), federation, Streams(1))
     assert learner.back_end.name == back_end
     sums = []
     for number, ids in enumerate(ROUNDS, start=1):

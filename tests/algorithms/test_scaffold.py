@@ -15,7 +15,7 @@ from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Algorithm, Devices, Sizes
 from edgesim.learning.algorithms.scaffold import Scaffold, effective_steps
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import TorchLearner, make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -330,7 +330,7 @@ def test_in_a_run_the_control_of_option_i_is_of_the_whole_data_set():
     given["learning"] |= {"steps": 1, "batch_size": 4, "weight_decay": 0.2, "back_end": "loop"}
     complete = simulation.complete(parse(given, "test"))
     federation = make_federation(complete, Streams(1))
-    learner = make_learner(complete, federation, Streams(1))
+    learner = TorchLearner(complete, federation, Streams(1))
     start = learner.global_weights.clone()
     results = learner.results(learner.open_round(1, 1).start(np.array([2, 5])))
     for device, result in zip((2, 5), results, strict=True):

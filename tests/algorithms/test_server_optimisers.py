@@ -13,7 +13,7 @@ from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS, make_algorithm
 from edgesim.learning.algorithms.algorithm import Sizes
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -87,7 +87,7 @@ def test_where_nothing_arrives_the_model_and_its_moments_stay(name):
     config = simulation.complete(
         parse({"algorithm": {"name": name}, "learning": {"pretrain": False, "steps": 1}, "devices": {"count": 2}}, "")
     )
-    learner = make_learner(config, make_federation(config, Streams(1)), Streams(1))
+    learner = TorchLearner(config, make_federation(config, Streams(1)), Streams(1))
     learner.open_round(1, 1)
     before = learner.states[0]
     learner.merge([], np.array([0, 1]))

@@ -22,7 +22,7 @@ from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived, Promise
-from edgesim.learning.learner import TorchLearner, make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.learning.torch_settings import reproducible
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -89,7 +89,7 @@ def in_third_round(algorithm: dict, model: str, back_end: str) -> tuple[TorchLea
         "algorithm": algorithm,
     }
     completed = simulation.complete(parse(config, "benchmark"))
-    learner = make_learner(
+    learner = TorchLearner(
         completed, Federation(dataset, Framed([frame, frame]), np.arange(devices * samples, len(labels))), Streams(3)
     )
     everyone = np.arange(devices)

@@ -10,7 +10,7 @@ from edgesim.learning.augmentation import apply, draw_changes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived, Job, Optimiser, Promise
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.streams import Streams
 
 
@@ -91,7 +91,7 @@ def test_a_run_augments_its_jobs_and_its_start_model_by_config(make_config, work
     for augment in ("none", "flip", "crop-flip", "crop-flip "):
         config = make_config(data={"augment": augment.strip()}, learning={"pretrain_max_epochs": 1, **work})
         streams = Streams(0)
-        learner = make_learner(config, make_federation(config, streams), streams)
+        learner = TorchLearner(config, make_federation(config, streams), streams)
         learner.prepare(lambda _: None)
         started = learner.global_weights.clone()
         promises = learner.open_round(1, 1).start(np.arange(3))
@@ -109,7 +109,7 @@ def test_a_job_that_begins_within_a_round_has_the_changes_of_its_own_number(make
     """Without rounds a device may begin twice at one model, with another number of draw_changes each time."""
     config = make_config(data={"augment": "crop-flip"}, learning={"pretrain": False})
     streams = Streams(0)
-    learner = make_learner(config, make_federation(config, streams), streams)
+    learner = TorchLearner(config, make_federation(config, streams), streams)
     changes = []
     for number, draw in ((1, 7), (1, 8), (2, 7)):
         training = learner.open_round(number, 1, np.full(30, draw))

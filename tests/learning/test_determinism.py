@@ -6,7 +6,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.federation import make_federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.learning.models import new_model
 from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams
@@ -66,7 +66,7 @@ def test_a_model_with_an_operation_that_is_never_deterministic_is_one_line(make_
     config = make_config(learning={"model": "putting.puts"})
     streams = Streams(0)
     with pytest.raises(EdgesimError, match=r"'putting.puts' uses put_, which on a cpu is not the same") as caught:
-        make_learner(config, make_federation(config, streams), streams)
+        TorchLearner(config, make_federation(config, streams), streams)
     assert "\n" not in str(caught.value)
 
 

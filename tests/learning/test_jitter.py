@@ -13,7 +13,7 @@ from edgesim.learning.algorithms.algorithm import Phase
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Job, Optimiser
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
 
@@ -114,13 +114,13 @@ def test_all_back_ends_train_on_the_same_changed_images():
     for back_end in ("loop", "stacked"):
         learning = {"pretrain": False, "back_end": back_end, "precision": "float64"}
         config = parse({"data": {"augment": "fedstg"}, "learning": learning}, "test").resolved()
-        learner = make_learner(config, make_federation(config, Streams(0)), Streams(0))
+        learner = TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
         assert isinstance(learner.back_end, StackedBackEnd) == (back_end == "stacked")
         promises = learner.open_round(1, 1).start(np.arange(3))
         assert all(promise.job.changes.shape[1] == 10 for promise in promises)
         updates.append(torch.stack([result.update for result in learner.results(promises)]))
         plain = parse({"learning": learning}, "test").resolved()
-        other = make_learner(plain, make_federation(plain, Streams(0)), Streams(0))
+        other = TorchLearner(plain, make_federation(plain, Streams(0)), Streams(0))
         unchanged = other.results(other.open_round(1, 1).start(np.arange(3)))
         assert not torch.equal(updates[-1], torch.stack([result.update for result in unchanged]))
     torch.testing.assert_close(updates[0], updates[1], rtol=0, atol=1e-9)
@@ -147,4 +147,4 @@ def test_pixels_below_black_are_refused(tmp_path):
     data = {"dataset": str(tmp_path / "made.npz"), "augment": "fedstg", "partition": "iid", "samples_per_device": 4}
     config = parse({"data": data, "devices": {"count": 5}, "learning": {"pretrain": False}}, "test").resolved()
     with pytest.raises(EdgesimError, match=r"data.augment: 'fedstg' is for pixels from 0 on, .* has pixels of -1"):
-        make_learner(config, make_federation(config, Streams(0)), Streams(0))
+        TorchLearner(config, make_federation(config, Streams(0)), Streams(0))

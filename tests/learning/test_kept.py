@@ -11,7 +11,7 @@ from edgesim.learning.algorithms.algorithm import Sent
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import TorchLearner, make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -35,7 +35,7 @@ def _own_algorithm(monkeypatch):
 def learner(request, make_config):
     config = make_config(learning={"pretrain": False, "back_end": request.param}, algorithm={"name": "counts"})
     streams = Streams(config.seed)
-    return make_learner(config, make_federation(config, streams), streams)
+    return TorchLearner(config, make_federation(config, streams), streams)
 
 
 def begin(learner, number, ids):
@@ -99,7 +99,7 @@ def test_momentum_that_lasts_goes_on_with_the_next_job_once_its_update_is_merged
     """Device 1 is away in round 2, in which the work of device 0 is late; device 2 has its own."""
     learning = {"pretrain": False, "momentum": 0.9, "persist_momentum": True, "back_end": "loop"}
     config, streams = make_config(learning=learning), Streams(0)
-    learner = make_learner(config, make_federation(config, streams), streams)
+    learner = TorchLearner(config, make_federation(config, streams), streams)
     first = begin(learner, 1, [0, 1, 2])
     assert all(promise.job.velocity is None for promise in first.values())
     learner.merge([Arrived(first[device]) for device in (2, 0, 1)], np.array([0, 1, 2]))

@@ -7,7 +7,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.learning.models import MODELS, make_model
 from edgesim.learning.rates import rate_in
 from edgesim.learning.tensors import DeviceData
@@ -21,7 +21,7 @@ def make(make_config):
         sections["learning"] = {"pretrain": False, **sections.get("learning", {})}
         config = make_config(**sections)
         streams = Streams(config.seed)
-        learner = make_learner(config, federation or make_federation(config, streams), streams)
+        learner = TorchLearner(config, federation or make_federation(config, streams), streams)
         learner.prepare(lambda _: None)
         return learner
 

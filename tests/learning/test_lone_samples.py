@@ -2,14 +2,14 @@ import pytest
 
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.streams import Streams
 
 
 def _learner(make_config, model, size=60, **learning):
     data = {"partition": "iid", "samples_per_device": size}
     config = make_config(data=data, learning={"model": model, **learning})
-    return make_learner(config, make_federation(config, Streams(0)), Streams(0))
+    return TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from edgesim.learning import evaluation, flat, image_loader, pretrain, tensors
 from edgesim.learning.cache import cache_folder
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.streams import Streams
 
 
 def _prepared(config, notices=None):
     streams = Streams(config.seed)
-    learner = make_learner(config, make_federation(config, streams), streams)
+    learner = TorchLearner(config, make_federation(config, streams), streams)
     learner.prepare(notices.append if notices is not None else lambda _: None)
     return learner
 

@@ -4,7 +4,7 @@ import pytest
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.learning.rates import SCHEDULES, rate_in
 from edgesim.streams import Streams
 
@@ -55,7 +55,7 @@ def test_without_a_schedule_the_rate_decays_as_ever():
 
 def test_jobs_train_at_the_rate_of_their_round(make_config):
     config = make_config(learning={"lr": 0.001, "lr_schedule": "fedstg", "pretrain": False})
-    learner = make_learner(config, make_federation(config, Streams(0)), Streams(0))
+    learner = TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
     for round in (1, 76, 91):
         (promise,) = learner.open_round(round, 1).start(np.array([0]))
         assert promise.job.optimiser.lr == pytest.approx(FEDSTG[round], abs=6e-10)

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -114,7 +114,7 @@ def play(tmp_path):
             )
         )
         federation = make_federation(config, Streams(config.seed))
-        learner = make_learner(config, federation, Streams(config.seed))
+        learner = TorchLearner(config, federation, Streams(config.seed))
         result = simulation.run(config, tmp_path / "run", cores=1)
         assert result.status == "finished", result.reason
         dataset = federation.dataset

@@ -4,7 +4,7 @@ import pytest
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.streams import Streams
 
@@ -16,7 +16,7 @@ def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(
     config, streams = make_config(**sections), Streams(0)
     federation = make_federation(config, streams)
     ids = np.array([4, 1, 17])
-    learners = TimingOnlyLearner(config, federation, streams), make_learner(config, federation, streams)
+    learners = TimingOnlyLearner(config, federation, streams), TorchLearner(config, federation, streams)
     timing, training = (learner.open_round(3, 1) for learner in learners)
     for source in ("batch", "dataset"):
         np.testing.assert_array_equal(timing.class_counts(ids, source), training.class_counts(ids, source))

@@ -33,7 +33,7 @@ from edgesim.engine.unsynchronised import Unsynchronised
 from edgesim.folder import checkpoints
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import TorchLearner, make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.selection.random_choice import RandomChoice
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import resumption
@@ -540,7 +540,7 @@ def test_every_part_of_a_run_is_saved_or_has_no_state():
 def test_what_a_learner_remembers_is_all_that_changes_of_it():
     config = simulation.complete(CONFIG)
     streams = Streams(0)
-    learner = make_learner(config, make_federation(config, streams), streams)
+    learner = TorchLearner(config, make_federation(config, streams), streams)
     learner.close()
     made_anew = {
         "config", "federation", "streams", "dataset", "cores", "torch_device", "model", "data", "accounts", "back_end",

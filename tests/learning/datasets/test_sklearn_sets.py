@@ -7,7 +7,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner
 from edgesim.streams import Streams
 
 
@@ -64,7 +64,7 @@ def test_the_mlp_learns_a_table(make_config):
         data={"dataset": "wine", "partition": "iid", "samples_per_device": 60}, learning={"pretrain_target": 1.0}
     )
     streams = Streams(0)
-    learner = make_learner(config, make_federation(config, streams), streams)
+    learner = TorchLearner(config, make_federation(config, streams), streams)
     learner.prepare(lambda _: None)
     assert learner.evaluate(1).accuracy > 0.9
 
