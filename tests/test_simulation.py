@@ -24,8 +24,9 @@ def config(policy: str = "random", rounds: int = 4, training: str = "real", **se
         "seed": 3,
         "rounds": rounds,
         "round": {"payload_bits": PAPER_CNN_BITS, "tmax_s": 0.8},
-        "learning": {"training": training},
+        "learning": {"training": training, "pretrain": True},
         "selection": {"policy": policy},
+        "data": {"partition": "fedteddi"},
     }
     for name, section in sections.items():
         values[name] = {**values.get(name, {}), **section} if isinstance(section, dict) else section
@@ -271,7 +272,13 @@ def test_more_rounds_of_one_length_than_a_recording_has_time_for_are_refused_bef
 
     def run(rounds, after_end="raise", **knobs):
         table = {"model": "table", "file": str(trace), "after_end": after_end}
-        world = {"availability": table, "devices": {"count": 2}, "data": {"dataset": "none"}, "rounds": rounds}
+        world = {
+            "availability": table,
+            "devices": {"count": 2},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "rounds": rounds,
+            "learning": {"pretrain": True},
+        }
         folder = tmp_path / f"{rounds}-{after_end}-{'-'.join(map(str, knobs.values()))}"
         return simulation.run(config(training="none", round={"payload_bits": 1e5} | knobs, **world), folder)
 

@@ -290,7 +290,7 @@ def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, trainin
     config = {
         "rounds": 1,
         "devices": {"count": 4},
-        "data": {"samples_per_device": 12, "public": "carved"},
+        "data": {"samples_per_device": 12, "public": "carved", "partition": "fedteddi"},
         "learning": {"pretrain": False, "training": training},
         "algorithm": {"name": "fedmd"},
     }

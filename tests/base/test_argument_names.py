@@ -9,7 +9,12 @@ from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
 from edgesim.screen.plain import plain_errors
 
-TIMING = {"rounds": 1, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e5}}
+TIMING = {
+    "rounds": 1,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e5},
+}
 KNOB = {"round.tmax_s": (0.5, 1.0)}
 
 

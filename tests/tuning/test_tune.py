@@ -30,14 +30,26 @@ from edgesim.studies.ledger import read_ledger
 from edgesim.tuning.findings import answers_of
 from edgesim.tuning.task import make_task
 
-TIMING = {"rounds": 16, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
-LEARNING = {"stop_at_s": 8, "learning": {"lr": 0.1}, "round": {"payload_bits": 1e7}}
+TIMING = {
+    "rounds": 16,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e7},
+}
+LEARNING = {
+    "stop_at_s": 8,
+    "learning": {"lr": 0.1, "pretrain": True},
+    "round": {"payload_bits": 1e7},
+    "data": {"partition": "fedteddi"},
+}
 TMAX = {"round.tmax_s": [0.4, 0.8, 1.6, 3.2]}
 CONFIG = """rounds = 3
 [learning]
 training = "none"
+pretrain = true
 [data]
 dataset = "none"
+partition = "fedteddi"
 [round]
 payload_bits = 1e7
 """
