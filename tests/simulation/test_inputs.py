@@ -54,8 +54,9 @@ capacity = {{ file = "{table}", after_end = "hold" }}
 """
 
 
-def digests(**sections) -> dict[str, str]:
-    base = {"learning": {"training": "none", "pretrain": True}, "data": {"dataset": "none", "partition": "fedteddi"}}
+def digests(data: dict | None = None, **sections) -> dict[str, str]:
+    base = {"learning": {"training": "none", "pretrain": True}}
+    base["data"] = {"dataset": "none", "partition": "fedteddi"} | (data or {})
     return input_digests(simulation.complete(parse(base | sections, "test")))
 
 

@@ -65,8 +65,9 @@ def test_a_later_end_in_simulated_time_too(own, tmp_path):
 
 
 def test_more_rounds_of_the_last_frame(tmp_path):
-    frames = {"dataset": str(Path(__file__).parents[1] / "compared/hundred-classes.npz"), "samples_per_device": 6}
-    short, long = (config(rounds=[3, last], data=frames) for last in (3, 6))
+    hundred = str(Path(__file__).parents[1] / "compared/hundred-classes.npz")
+    data = {"dataset": hundred, "partition": "fedteddi", "samples_per_device": 6}
+    short, long = (config(rounds=[3, last], data=data) for last in (3, 6))
     assert longer(short, long, tmp_path)[0].went_on_from == 5
 
 

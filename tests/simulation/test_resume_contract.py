@@ -77,7 +77,7 @@ def config(protocol: str, **sections: Any) -> RunConfig:
         "devices": {"count": 14},
         "radio": {"bandwidth_hz": 4e6},
         "round": {"payload_bits": 1e6, "protocol": protocol, **ROUNDS[protocol]},
-        "data": {"dataset": "none", "partition": "fedteddi"},
+        "data": {"dataset": "none"} if "drift" in sections else {"dataset": "none", "partition": "fedteddi"},
         "learning": {"training": "none", "pretrain": True},
     }
     given = {key: values.get(key, {}) | value for key, value in sections.items() if isinstance(value, dict)}
@@ -194,11 +194,7 @@ def test_a_drift_law_is_resumed(law, protocol, tmp_path):
 def test_a_joining_law_is_resumed(law, tmp_path):
     """Devices join by how they have trained, latecomers too."""
     training = {name: value for name, value in TRAINING.items() if name != "steps"} | {"epochs": 2}
-    sections = {
-        "joining": {"law": law},
-        "data": {"dataset": "digits", "samples_per_device": 20, "partition": "fedteddi"},
-        "learning": training,
-    }
+    sections = {"joining": {"law": law}, "data": {"dataset": "digits", "samples_per_device": 20}, "learning": training}
     assert_stops_change_nothing(config("synchronous", **sections), tmp_path, (3, 6, 7))
 
 
@@ -207,11 +203,7 @@ def test_a_joining_law_is_resumed(law, tmp_path):
 )
 def test_skipped_rounds_are_resumed(skip, tmp_path):
     """Every round is made due or skipped by the accuracies before; stopped in both kinds."""
-    sections = {
-        "merging": {"signal": "test", "skip": skip},
-        "data": {"dataset": "digits", "partition": "fedteddi"},
-        "learning": TRAINING,
-    }
+    sections = {"merging": {"signal": "test", "skip": skip}, "data": {"dataset": "digits"}, "learning": TRAINING}
     this = config("synchronous", **sections, round={"late": "drop", "tmax_s": 1.0})
     assert_stops_change_nothing(this, tmp_path, (5, 6, 7, 8, 9))
 

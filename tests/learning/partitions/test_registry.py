@@ -13,7 +13,7 @@ from edgesim.streams import Streams
 
 
 def complete(**data):
-    return simulation.complete(parse({"data": data}, "run.toml"))
+    return simulation.complete(parse({"data": data, "learning": {"pretrain": True}}, "run.toml"))
 
 
 def test_a_complete_config_names_the_options_of_its_partition_and_survives_its_file():
