@@ -272,13 +272,7 @@ def test_more_rounds_of_one_length_than_a_recording_has_time_for_are_refused_bef
 
     def run(rounds, after_end="raise", **knobs):
         table = {"model": "table", "file": str(trace), "after_end": after_end}
-        world = {
-            "availability": table,
-            "devices": {"count": 2},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "rounds": rounds,
-            "learning": {"pretrain": True},
-        }
+        world = {"availability": table, "devices": {"count": 2}, "data": {"dataset": "none"}, "rounds": rounds}
         folder = tmp_path / f"{rounds}-{after_end}-{'-'.join(map(str, knobs.values()))}"
         return simulation.run(config(training="none", round={"payload_bits": 1e5} | knobs, **world), folder)
 

@@ -99,7 +99,6 @@ def test_the_last_model_of_a_frame_is_tested_at_its_rows_end_and_the_best_is_kep
         "stop_at_s": None,
         "rounds": [3, 3],
         "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 30, "partition": "fedteddi"},
-        "learning": {"pretrain": True},
     }
     deadline = PROTOCOLS["synchronous"] | {"close": "deadline", "payload_bits": 1e6}
     for name, evaluation in (("all", {"every": 1}), ("often", {"every_s": 0.4}), ("seldom", {"every_s": 100.0})):
