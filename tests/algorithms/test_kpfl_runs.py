@@ -215,7 +215,8 @@ def test_ways_to_merge_that_have_no_pool_are_refused(section, values, said):
 )
 def test_distillation_is_refused_where_there_are_no_images_or_features(section, values, said):
     def config(keep):
-        own = {"learning": {"pretrain": False}, "algorithm": {"kpfl": {"keep": keep}}}
+        world = {"data": {"partition": "fedteddi"}, "learning": {"pretrain": False}}
+        own = world | {"algorithm": {"kpfl": {"keep": keep}}}
         own[section] = own.get(section, {}) | values
         return simulation.complete(parse(own, "run.toml"))
 

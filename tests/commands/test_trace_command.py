@@ -169,8 +169,9 @@ def test_several_recordings_become_links_that_a_run_sends_over(folder):
     assert "links of 3 devices" in output
     assert (folder / "runs/trace-links/links.png").stat().st_size > 10_000
     (folder / "run.toml").write_text(
-        "rounds = 2\n[devices]\ncount = 3\n[radio]\nsharing = 'own'\n[data]\ndataset = 'none'\n[learning]\n"
-        f"training = 'none'\n[round]\ntmax_s = 9.0\npayload_bits = 1e6\n{keys}"
+        "rounds = 2\n[devices]\ncount = 3\n[radio]\nsharing = 'own'\n[data]\ndataset = 'none'\n"
+        "partition = 'fedteddi'\n[learning]\ntraining = 'none'\npretrain = true\n"
+        f"[round]\ntmax_s = 9.0\npayload_bits = 1e6\n{keys}"
     )
     assert edgesim("run", "run.toml")[0] == 0
     line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
