@@ -27,7 +27,7 @@ def _run(folder: Path, cores: int = 1, rounds: int = 3, **learning) -> None:
         "seed": 3,
         "rounds": rounds,
         "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
-        "learning": {"pretrain_max_epochs": 2, **learning},
+        "learning": {"pretrain": True, "pretrain_max_epochs": 2, **learning},
         "selection": {"policy": "fedteddi"},
         "data": {"partition": "fedteddi"},
     }
@@ -122,7 +122,7 @@ def test_the_summary_of_fedteddis_study_is_the_same_stacked_as_in_the_loop(tmp_p
     base = {
         "rounds": 3,
         "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
-        "learning": {"pretrain_max_epochs": 2},
+        "learning": {"pretrain": True, "pretrain_max_epochs": 2},
         "data": {"partition": "fedteddi"},
     }
     axes = {"selection.policy": POLICIES, "learning.back_end": ["loop", "stacked"]}
