@@ -20,9 +20,10 @@ def played(tmp_path):
         sections = {key: value for key, value in SCENARIO["protocols"](4, 60.0)[protocol].items() if key != "staleness"}
         values = {
             "rounds": rounds,
+            "data": {"partition": "fedteddi"},
             "devices": {"count": 60, "a_s_per_sample": 0.02, "mu_samples_per_s": 10.0},
             "radio": {"bandwidth_hz": 5e6},
-            "learning": {"training": "none"},
+            "learning": {"training": "none", "pretrain": True},
             **sections,
             "round": {"payload_bits": 17_881_664.0, "admission": "count", "count": 4} | sections["round"],
         }

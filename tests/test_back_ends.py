@@ -27,8 +27,9 @@ def _run(folder: Path, cores: int = 1, rounds: int = 3, **learning) -> None:
         "seed": 3,
         "rounds": rounds,
         "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
-        "learning": {"pretrain_max_epochs": 2, **learning},
+        "learning": {"pretrain": True, "pretrain_max_epochs": 2, **learning},
         "selection": {"policy": "fedteddi"},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(values, "test"), folder, cores=cores)
 
@@ -64,6 +65,7 @@ def test_jobs_that_run_along_under_fedasync_change_nothing_but_how_many_were_tra
             "rounds": 25,
             "round": {"protocol": "asynchronous", "admission": "count", "count": 8, "payload_bits": 17_881_664.0},
             "learning": {"pretrain": False, "back_end": back_end},
+            "data": {"partition": "fedteddi"},
         }
         simulation.run(parse(values, "test"), tmp_path / name, cores=2)
         return tmp_path / name
@@ -100,7 +102,12 @@ OVER_ACTORS = {
 @pytest.mark.parametrize("kind", OVER_ACTORS)
 def test_a_run_over_actors_of_ray_has_every_byte_of_the_loop(kind, tmp_path, ray_actors):
     for name in ("loop", "ray"):
-        values = {"rounds": 4, "learning": {"pretrain": False, "back_end": name}, **OVER_ACTORS[kind]}
+        values = {
+            "rounds": 4,
+            "data": {"partition": "fedteddi"},
+            "learning": {"pretrain": False, "back_end": name},
+            **OVER_ACTORS[kind],
+        }
         values["round"] = {"payload_bits": 17_881_664.0, **values.get("round", {})}
         simulation.run(parse(values, "test"), tmp_path / name, cores=1)
         assert read_run(tmp_path / name)["back_end"] == name
@@ -115,7 +122,8 @@ def test_the_summary_of_fedteddis_study_is_the_same_stacked_as_in_the_loop(tmp_p
     base = {
         "rounds": 3,
         "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
-        "learning": {"pretrain_max_epochs": 2},
+        "learning": {"pretrain": True, "pretrain_max_epochs": 2},
+        "data": {"partition": "fedteddi"},
     }
     axes = {"selection.policy": POLICIES, "learning.back_end": ["loop", "stacked"]}
     run_study(Study("both", grid(base, axes, [3]), target=0.535), tmp_path / "study", jobs=1)
@@ -161,7 +169,9 @@ def test_a_model_that_cannot_be_stacked_says_so_once_and_runs_all_the_same(tmp_p
     monkeypatch.syspath_prepend(tmp_path)
     heard = []
     learning = {"model": "model_of_a_back_end_test.net", "back_end": "stacked", "pretrain": False}
-    config = parse({"rounds": 2, "round": {"payload_bits": 1e6}, "learning": learning}, "test")
+    config = parse(
+        {"rounds": 2, "round": {"payload_bits": 1e6}, "learning": learning, "data": {"partition": "fedteddi"}}, "test"
+    )
     simulation.run(config, tmp_path / "run", on_start=heard.append, cores=1)
     (notice,) = [text for text in heard if "stacked" in text]
     run = read_run(tmp_path / "run")

@@ -22,8 +22,11 @@ rounds = 3
 [round]
 payload_bits = 17881664.0
 tmax_s = 0.8
+[data]
+partition = "fedteddi"
 [learning]
 training = "none"
+pretrain = true
 """
 
 

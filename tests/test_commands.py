@@ -21,8 +21,10 @@ payload_bits = 17881664.0
 tmax_s = 0.8
 [data]
 dataset = "none"
+partition = "fedteddi"
 [learning]
 training = "none"
+pretrain = true
 """
 
 

@@ -24,7 +24,8 @@ CONFIG = {
     "rounds": 3,
     "devices": {"count": 5, "idle_power_w": 0.1, "battery_j": 5.0, "recharge_w": 0.3},
     "round": {"payload_bits": 4e6, "tmax_s": 0.8},
-    "learning": {"training": "none"},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"partition": "fedteddi"},
 }
 COLUMNS = [(table, name) for table, schema in records.SCHEMAS.items() for name in schema.names]
 

@@ -43,8 +43,8 @@ def test_a_value_of_thousands_of_letters_is_not_repeated_whole(place: str, value
 def _played(values: dict[str, object]) -> None:
     from edgesim.simulation import composition as simulation
 
-    learning = {"training": "real"} | dict(values.pop("learning", {}))  # type: ignore[call-overload]
-    data = {"dataset": "digits"} | dict(values.pop("data", {}))  # type: ignore[call-overload]
+    learning = {"training": "real", "pretrain": True} | dict(values.pop("learning", {}))  # type: ignore[call-overload]
+    data = {"dataset": "digits", "partition": "fedteddi"} | dict(values.pop("data", {}))  # type: ignore[call-overload]
     simulation.run(parse(values | {"learning": learning, "data": data}, "test"), Path("/nonexistent/run"))
 
 

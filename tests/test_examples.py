@@ -81,8 +81,8 @@ def here(tmp_path, monkeypatch, studies_here, figures_as_text):
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / "CONFIG.toml").write_text(
-        'rounds = 3\n[data]\ndataset = "digits"\n[learning]\nmodel = "mlp"\nlr = 0.1\npretrain = false\n'
-        "[round]\npayload_bits = 1e6\n"
+        'rounds = 3\n[data]\ndataset = "digits"\npartition = "fedteddi"\n[learning]\nmodel = "mlp"\nlr = 0.1\n'
+        "pretrain = false\n[round]\npayload_bits = 1e6\n"
     )
     links = {"device": np.arange(100), "t_s": np.zeros(100), "bps": np.full(100, 1e7), "end_s": np.full(100, 60.0)}
     pd.DataFrame(links).to_parquet("links.parquet")
@@ -95,11 +95,22 @@ def here(tmp_path, monkeypatch, studies_here, figures_as_text):
 def past(page: Path) -> None:
     """What was run before the reader comes to a page."""
     if page == ROOT / "plots/README.md":
-        timing = {"rounds": 3, "learning": {"training": "none"}, "round": {"payload_bits": 1e7}}
+        timing = {
+            "rounds": 3,
+            "learning": {"training": "none", "pretrain": True},
+            "round": {"payload_bits": 1e7},
+            "data": {"partition": "fedteddi"},
+        }
         axes = {"selection.policy": ["random", "best-channel"]}
         edgesim.study(timing, axes, seeds=1, out="runs/my-study", jobs=1, quiet=True)
     if page.name == "run-folder.md":
-        config = {"rounds": 2, "selection": {"policy": "fedteddi"}, "round": {"payload_bits": 1e7}}
+        config = {
+            "rounds": 2,
+            "selection": {"policy": "fedteddi"},
+            "round": {"payload_bits": 1e7},
+            "data": {"partition": "fedteddi"},
+            "learning": {"pretrain": True},
+        }
         edgesim.run(config, "runs/demo/fedteddi-tmax0.8-known-s0", quiet=True)
 
 

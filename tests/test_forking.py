@@ -34,7 +34,7 @@ VALUES = {
     "rounds": 9,
     "devices": {"count": 8},
     "round": {"payload_bits": 1e6, "tmax_s": 1.0, "admission": "count", "count": 3},
-    "data": {"samples_per_device": 8},
+    "data": {"samples_per_device": 8, "partition": "fedteddi"},
     "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
     "evaluation": {"samples": 20, "every": 2},
 }

@@ -110,7 +110,7 @@ def test_absences_that_cannot_be_written_or_not_be_put_in_place_are_not_there_in
 def test_a_model_that_does_not_fit_the_disk_is_not_there_in_part(tmp_path):
     config = BASE | {
         "rounds": 1,
-        "data": {"dataset": "digits"},
+        "data": {"dataset": "digits", "partition": "fedteddi"},
         "learning": {"model": "fedteddi-cnn", "pretrain": False, "back_end": "loop"},
     }
     model = tmp_path / "out/model.safetensors"

@@ -22,7 +22,12 @@ from edgesim.plots.gallery import draw
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.slurm import write_script
 
-SETTINGS = {"rounds": 2, "round": {"payload_bits": 17881664.0, "tmax_s": 0.8}, "learning": {"training": "none"}}
+SETTINGS = {
+    "rounds": 2,
+    "round": {"payload_bits": 17881664.0, "tmax_s": 0.8},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"partition": "fedteddi"},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +37,8 @@ def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     Path("run.toml").write_text(
-        'rounds = 2\n[round]\npayload_bits = 1e7\ntmax_s = 0.8\n[learning]\ntraining = "none"\n'
+        "rounds = 2\n[round]\npayload_bits = 1e7\ntmax_s = 0.8\n"
+        '[data]\npartition = "fedteddi"\n[learning]\ntraining = "none"\npretrain = true\n'
     )
     Path("victim").write_text("precious")
     return tmp_path / "victim"

@@ -15,8 +15,10 @@ payload_bits = 17881664.0
 tmax_s = 0.8
 [data]
 dataset = "digits"
+partition = "fedteddi"
 [learning]
 training = "none"
+pretrain = true
 """
 NAMES = {
     "empty": "", "long": "a" * 300, "deep": "a/" * 3000, "nul": "x\0y", "bytes": "\udcff", "two lines": "x\ny",

@@ -18,7 +18,8 @@ VALUES = {
     "rounds": 3,
     "devices": {"count": 5},
     "round": {"payload_bits": 4e6, "tmax_s": 0.8},
-    "learning": {"training": "none"},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"partition": "fedteddi"},
 }
 EVIL = "one\ntwo\x1b[2J\r\u2028three"
 

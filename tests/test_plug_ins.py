@@ -33,8 +33,8 @@ from edgesim.templates.policy import LongestWait
 TIMING = {
     "rounds": 3,
     "devices": {"count": 6},
-    "data": {"dataset": "none"},
-    "learning": {"training": "none"},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "learning": {"training": "none", "pretrain": True},
     "round": {"admission": "count", "count": 2, "payload_bits": 1e5},
 }
 
@@ -246,7 +246,13 @@ def with_metric(answer, **options):
     return LEARNS | {"evaluation.metrics": {"own_metric.Own": options, "worst-class": {}}, "evaluation.samples": 40}
 
 
-SMALL = {"rounds": 2, "devices": {"count": 4}, "round": {"payload_bits": 1e5, "admission": "count", "count": 2}}
+SMALL = {
+    "rounds": 2,
+    "devices": {"count": 4},
+    "round": {"payload_bits": 1e5, "admission": "count", "count": 2},
+    "data": {"partition": "fedteddi"},
+    "learning": {"pretrain": True},
+}
 
 
 def test_a_predictor_of_ones_own_is_asked_and_stays_with_the_run(own):

@@ -282,7 +282,11 @@ def test_fields_without_an_option_and_errors_without_fields_stay_as_they_are():
     assert said("--match: devices.match") == "error: --match: devices.match\n"
 
 
-TIMING = {"data": {"dataset": "none"}, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}}
+TIMING = {
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "learning": {"training": "none", "pretrain": True},
+    "round": {"payload_bits": 1e6},
+}
 
 
 @pytest.mark.parametrize(
@@ -479,7 +483,12 @@ def test_what_tells_labelled_runs_apart_cannot_be_set_for_all_of_them(tmp_path, 
 
 
 def test_labelled_runs_that_what_is_set_makes_the_same_are_refused(tmp_path):
-    base = {"rounds": 1, "learning": {"training": "none"}, "round": {"payload_bits": 1e5}}
+    base = {
+        "rounds": 1,
+        "learning": {"training": "none", "pretrain": True},
+        "round": {"payload_bits": 1e5},
+        "data": {"partition": "fedteddi"},
+    }
     own = base | {"round": {"payload_bits": 1e5, "tmax_s": 2.0}}
     runs = [
         run

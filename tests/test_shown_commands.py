@@ -44,6 +44,7 @@ rounds = 4
 count = 12
 [data]
 dataset = "digits"
+partition = "fedteddi"
 samples_per_device = 40
 [learning]
 model = "mlp"

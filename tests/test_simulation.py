@@ -24,8 +24,9 @@ def config(policy: str = "random", rounds: int = 4, training: str = "real", **se
         "seed": 3,
         "rounds": rounds,
         "round": {"payload_bits": PAPER_CNN_BITS, "tmax_s": 0.8},
-        "learning": {"training": training},
+        "learning": {"training": training, "pretrain": True},
         "selection": {"policy": policy},
+        "data": {"partition": "fedteddi"},
     }
     for name, section in sections.items():
         values[name] = {**values.get(name, {}), **section} if isinstance(section, dict) else section

@@ -25,7 +25,12 @@ from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
 from edgesim.tables.show import print_study
 
-TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+TIMING = {
+    "rounds": 3,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e7},
+}
 
 
 def quiet() -> Console:
@@ -390,7 +395,12 @@ def test_a_killed_process_fails_its_run_and_the_others_finish(tmp_path, monkeypa
     flag.touch()
     (tmp_path / "deadly.py").write_text(SUICIDE.format(flag=str(flag)))
     monkeypatch.syspath_prepend(tmp_path)
-    base = {"rounds": 2, "round": {"payload_bits": 1e7}}
+    base = {
+        "rounds": 2,
+        "round": {"payload_bits": 1e7},
+        "data": {"partition": "fedteddi"},
+        "learning": {"pretrain": True},
+    }
     study = Study("s", grid(base, {"learning.model": ["deadly.model", "mlp"]}, [0]))
     endings = run_study(study, tmp_path / "study", jobs=2, console=quiet())
     assert endings["mlp-s0"].status == "finished"
@@ -426,7 +436,12 @@ def test_a_study_is_refused_a_file_as_its_folder_and_an_unknown_reference(tmp_pa
 
 
 def test_a_target_that_the_start_model_has_reached_is_refused_in_every_run(tmp_path, studies_here):
-    base = {"rounds": 2, "round": {"payload_bits": 1e7}}
+    base = {
+        "rounds": 2,
+        "round": {"payload_bits": 1e7},
+        "data": {"partition": "fedteddi"},
+        "learning": {"pretrain": True},
+    }
     study = Study("s", grid(base, {"selection.policy": ["random"]}, [0]), target=0.2)
     with pytest.raises(EdgesimError, match=r"target 0.2 must lie above the start accuracy 0\.[45]"):
         run_study(study, tmp_path, jobs=1, console=quiet())

@@ -80,7 +80,9 @@ def test_progress_shows_a_name_as_text(name, capsys):
 @pytest.mark.parametrize("name", EVIL, ids=ascii)
 def test_an_error_is_one_line_without_escapes(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("run.toml").write_text('[data]\ndataset = "none"\n[learning]\ntraining = "none"\n')
+    Path("run.toml").write_text(
+        '[data]\ndataset = "none"\npartition = "fedteddi"\n[learning]\ntraining = "none"\npretrain = true\n'
+    )
     for key in ("selection.policy", "availability.model", "bogus", "algorithm.name", "learning.model"):
         result = CliRunner().invoke(app, ["run", "run.toml", "--set", f"{key}={json.dumps(name)}"])
         if result.exit_code != 0:
@@ -101,8 +103,8 @@ def whole(tmp_path_factory) -> Path:
         "devices": {"count": 30},
         "topology": {"file": "three-cells"},
         "round": {"payload_bits": 4e6, "tmax_s": 0.8},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
     }
     simulation.run(parse(config, "test"), folder)
     return folder

@@ -9,8 +9,8 @@ def main(runs: Runs, policies: Policies = "random,best-channel", rounds: Rounds 
     base = {
         "rounds": rounds,
         "radio": {"bandwidth_hz": 2e6},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
         "round": {"payload_bits": 1e6},
     }
     runs.add(base, {"selection.policy": names(policies)})

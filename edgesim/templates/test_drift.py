@@ -13,6 +13,7 @@ CONFIG = {
     "rounds": 40,
     "devices": {"count": 4},
     "data": {"samples_per_device": 30},
+    "learning": {"pretrain": True},
     "drift": {"law": f"{Seasons.__module__}.{Seasons.__name__}", "every": 10},
 }
 

@@ -11,8 +11,8 @@ from edgesim.templates.joining import SlowOnesRest
 CONFIG = {
     "rounds": 40,
     "devices": {"count": 10, "profile": "sample-phones"},
-    "data": {"dataset": "none"},
-    "learning": {"training": "none"},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "learning": {"training": "none", "pretrain": True},
     "round": {"payload_bits": 1e5, "tmax_s": 60.0},
     "joining": {"law": f"{SlowOnesRest.__module__}.{SlowOnesRest.__name__}", "least": 0.0},
 }

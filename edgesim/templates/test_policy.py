@@ -9,8 +9,8 @@ from edgesim.templates.policy import LongestWait, LongestWaitOptions, Memory
 CONFIG = {
     "rounds": 3,
     "devices": {"count": 6},
-    "data": {"dataset": "none"},
-    "learning": {"training": "none"},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "learning": {"training": "none", "pretrain": True},
     "round": {"admission": "count", "count": 2, "payload_bits": 1e5},
     "selection": {"policy": f"{LongestWait.__module__}.{LongestWait.__name__}"},
 }

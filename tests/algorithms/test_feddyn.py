@@ -170,6 +170,7 @@ def config(**round_):
             "learning": {"pretrain": False, "steps": 3},
             "round": {"admission": "count", "count": 3} | round_,
             "algorithm": {"name": "feddyn"},
+            "data": {"partition": "fedteddi"},
         },
         "test",
     )

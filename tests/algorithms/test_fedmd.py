@@ -290,7 +290,7 @@ def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, trainin
     config = {
         "rounds": 1,
         "devices": {"count": 4},
-        "data": {"samples_per_device": 12, "public": "carved"},
+        "data": {"samples_per_device": 12, "public": "carved", "partition": "fedteddi"},
         "learning": {"pretrain": False, "training": training},
         "algorithm": {"name": "fedmd"},
     }
@@ -303,7 +303,8 @@ def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, trainin
 
 @pytest.mark.parametrize(("average", "epochs"), [(False, 25), (True, None)])
 def test_a_completed_config_is_complete_with_averaged_weights_too(average, epochs):
-    config = {"data": {"public": "carved"}, "algorithm": {"name": "fedmd", "average_weights": average}}
+    world = {"data": {"partition": "fedteddi", "public": "carved"}, "learning": {"pretrain": True}}
+    config = world | {"algorithm": {"name": "fedmd", "average_weights": average}}
     once = simulation.complete(parse(config, "run.toml"))
     again = simulation.complete(parse(simulation.as_toml(once), "run.toml"))
     assert again == once

@@ -124,6 +124,7 @@ def test_accuracies_of_a_whole_learner_are_those_of_the_models_that_devices_keep
         parse(
             {
                 "devices": {"count": 3},
+                "data": {"partition": "fedteddi"},
                 "learning": {"pretrain": False, "lr": 0.5, "momentum": 0.0, "steps": 2, "precision": "float64"},
                 "round": {"admission": "count", "count": 3},
                 "algorithm": options,
@@ -171,8 +172,8 @@ def test_a_run_shows_the_weights_of_updates_where_models_are_averaged_alone(aver
     config = {
         "rounds": 1,
         "devices": {"count": 3},
-        "data": {"dataset": "digits"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "digits", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
         "round": {"admission": "count", "count": 3},
         "algorithm": {"name": "fedproto", "average_weights": average},
     }

@@ -84,8 +84,8 @@ def test_without_a_data_set_what_updates_count_is_unknown(tmp_path):
             "rounds": 2,
             "devices": {"count": 3},
             "round": {"payload_bits": 1e5, "protocol": "buffered", "admission": "count", "count": 2},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
             "algorithm": {"kpfl": {"keep": "first"}},
         },
         "run.toml",
@@ -229,7 +229,8 @@ def test_ways_to_merge_that_have_no_pool_are_refused(section, values, said):
 )
 def test_distillation_is_refused_where_there_are_no_images_or_features(section, values, said):
     def config(keep):
-        own = {"learning": {"pretrain": False}, "algorithm": {"kpfl": {"keep": keep}}}
+        world = {"data": {"partition": "fedteddi"}, "learning": {"pretrain": False}}
+        own = world | {"algorithm": {"kpfl": {"keep": keep}}}
         own[section] = own.get(section, {}) | values
         return simulation.complete(parse(own, "run.toml"))
 

@@ -167,6 +167,7 @@ def config(**sections):
         "learning": {"pretrain": False, "steps": 3},
         "round": {"admission": "count", "count": 3},
         "algorithm": {"name": "mifa"},
+        "data": {"partition": "fedteddi"},
     } | sections
 
 

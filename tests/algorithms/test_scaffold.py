@@ -230,6 +230,7 @@ def config(protocol="synchronous", **algorithm):
         "round": {"protocol": protocol, "admission": "count", "count": 3}
         | ({"protocol_options": {"buffer": 2}} if protocol == "buffered" else {}),
         "algorithm": {"name": "scaffold"} | algorithm,
+        "data": {"partition": "fedteddi"},
     }
 
 

@@ -84,9 +84,8 @@ def test_buffers_are_the_plain_mean_of_what_devices_ended_with(name):
 
 @each
 def test_where_nothing_arrives_the_model_and_its_moments_stay(name):
-    config = simulation.complete(
-        parse({"algorithm": {"name": name}, "learning": {"pretrain": False, "steps": 1}, "devices": {"count": 2}}, "")
-    )
+    values = {"devices": {"count": 2}, "data": {"partition": "fedteddi"}, "learning": {"pretrain": False, "steps": 1}}
+    config = simulation.complete(parse(values | {"algorithm": {"name": name}}, ""))
     learner = TorchLearner(config, make_federation(config, Streams(1)), Streams(1))
     learner.open_round(1, 1)
     before = learner.states[0]

@@ -32,7 +32,12 @@ def test_savings_of_the_published_rounds_and_bytes():
 def test_bytes_are_those_of_both_directions(tmp_path):
     """T9: 1 MB, 5 devices, 10 rounds: 100 MB."""
     settings = {"admission": "count", "count": 5, "payload_bits": 8e6, "allocator": "equal_share", "tmax_s": 600.0}
-    config = {"rounds": 10, "round": settings | {"computes": "selected"}, "learning": {"training": "none"}}
+    config = {
+        "rounds": 10,
+        "round": settings | {"computes": "selected"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
+    }
     simulation.run(parse(config, "T9"), tmp_path / "run")
     found = measure(RunFolder(tmp_path / "run", {}, 0), None)
     assert (found["bits_up"], found["bits_down"]) == (400e6, 400e6)

@@ -27,7 +27,8 @@ VALUES = {
     "devices": {"count": 5},
     "availability": {"model": "bernoulli", "probability": 0.9},
     "round": {"payload_bits": 4e6, "tmax_s": 0.8},
-    "learning": {"training": "none"},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"partition": "fedteddi"},
 }
 CONFIG = parse(VALUES, "test")
 
@@ -60,7 +61,9 @@ def checked(folder: Path) -> tuple[int, list[str]]:
 def test_run_json_has_the_digest_of_every_table_and_of_the_model(whole, tmp_path):
     assert read_run(whole)["digests"].keys() == {f"{name}.parquet" for name in (*SCHEMAS, "absences")}
     learning = {"pretrain": False, "steps": 1, "back_end": "loop"}
-    small = parse(VALUES | {"rounds": 1, "learning": learning, "data": {"samples_per_device": 8}}, "test")
+    small = parse(
+        VALUES | {"rounds": 1, "learning": learning, "data": {"samples_per_device": 8, "partition": "fedteddi"}}, "test"
+    )
     simulation.run(small, tmp_path)
     for run in (whole, tmp_path):
         for name, digest in read_run(run)["digests"].items():

@@ -183,7 +183,12 @@ def test_measures_of_tables_and_of_a_runs_own_scale_are_found(study):
 
 
 def test_a_measure_of_tests_says_that_nothing_was_tested(tmp_path):
-    base = {"rounds": 1, "learning": {"training": "none"}, "round": {"payload_bits": 1e5}, "data": {"dataset": "none"}}
+    base = {
+        "rounds": 1,
+        "learning": {"training": "none", "pretrain": True},
+        "round": {"payload_bits": 1e5},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+    }
     paths = [
         edgesim.run(base, tmp_path / f"{policy}{seed}", {"seed": seed, "selection.policy": policy}, quiet=True).folder
         for policy in ("random", "best-channel")

@@ -163,7 +163,8 @@ def null_runs(tmp_path_factory):
                 "seed": seed,
                 "rounds": 4,
                 "round": {"tmax_s": 0.8, "payload_bits": 17_881_664.0, "delay_knowledge": "planned"},
-                "learning": {"training": "none"},
+                "learning": {"training": "none", "pretrain": True},
+                "data": {"partition": "fedteddi"},
             },
             "a run of the pool",
         )

@@ -5,8 +5,8 @@ import pytest
 TIMING = {
     "rounds": 3,
     "devices": {"count": 6},
-    "data": {"dataset": "none"},
-    "learning": {"training": "none"},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "learning": {"training": "none", "pretrain": True},
     "round": {"payload_bits": 1e6},
 }
 LEARNING = {

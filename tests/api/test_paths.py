@@ -14,8 +14,8 @@ CONFIG = {
     "rounds": 2,
     "devices": {"count": 4},
     "round": {"payload_bits": 1e6},
-    "data": {"dataset": "none"},
-    "learning": {"training": "none"},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "learning": {"training": "none", "pretrain": True},
 }
 
 

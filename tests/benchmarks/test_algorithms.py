@@ -84,7 +84,7 @@ def in_third_round(algorithm: dict, model: str, back_end: str) -> tuple[TorchLea
     config = {
         "rounds": 3,
         "devices": {"count": devices},
-        "data": {"samples_per_device": samples, "public": "carved"},
+        "data": {"samples_per_device": samples, "public": "carved", "partition": "fedteddi"},
         "learning": {"pretrain": False, "epochs": EPOCHS, "batch_size": BATCH, "model": model, "back_end": back_end},
         "algorithm": algorithm,
     }

@@ -31,7 +31,8 @@ def folders(tmp_path_factory):
         "seed": 12345,
         "rounds": ROUNDS,
         "round": {"payload_bits": 17_881_664.0},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(config, "benchmark"), out / "one")
     forget_digests(out / "one")

@@ -33,7 +33,9 @@ def test_the_mix_of_a_million_devices(benchmark, name):
         counts = benchmark.pedantic(lambda: streams.exponential("x", devices, next(numbers), CLASSES), rounds=5)
         assert counts.shape == (DEVICES, CLASSES)
         return
-    config = parse({"rounds": 1_000, "devices": {"count": DEVICES}, "drift": LAWS[name]}, "test").resolved()
+    config = parse(
+        {"rounds": 1_000, "devices": {"count": DEVICES}, "drift": LAWS[name], "learning": {"pretrain": True}}, "test"
+    ).resolved()
     config = config.model_copy(update={"data": resolve_data(config)})
     labels = np.tile(np.arange(CLASSES), 6_000)
     dataset = Dataset("labels", labels, labels, CLASSES, (1, 1, 1), lambda: (labels, labels))

@@ -79,8 +79,8 @@ def test_events_of_whole_runs_beside_a_bare_simpy_loop(benchmark, tmp_path, monk
             "devices": {"count": DEVICES},
             "radio": {"sharing": band},
             "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, **knobs},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
         },
         "benchmark",
     )

@@ -26,8 +26,8 @@ def test_finished_tasks_per_second_of_fedbuff(benchmark, tmp_path, buffer):
                 "payload_bits": 1e6,
                 "tmax_s": 10.0,
             },
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
         },
         "benchmark",
     )

@@ -16,14 +16,15 @@ pytest.importorskip("ray", reason="Ray is not installed")
 
 SHORT = {
     "rounds": size(100, 2),
-    "learning": {"training": "none"},
-    "data": {"dataset": "none"},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
     "round": {"payload_bits": 1e7},
 }
 LONG = {
     "rounds": size(250, 1),
     "round": {"payload_bits": 1e7},
     "learning": {"model": "mlp", "pretrain": False, "back_end": "loop", "steps": 20},
+    "data": {"partition": "fedteddi"},
 }
 
 

@@ -29,7 +29,8 @@ CONFIG = {
         "count": 100,
     },
     "radio": {"bandwidth_hz": 100e6},
-    "learning": {"training": "none"},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"partition": "fedteddi"},
 }
 
 

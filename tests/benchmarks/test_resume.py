@@ -24,8 +24,8 @@ CNN = {
 TIMING = {
     "rounds": size(60, 2),
     "devices": {"count": size(10_000, 100)},
-    "data": {"dataset": "none"},
-    "learning": {"training": "none"},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "learning": {"training": "none", "pretrain": True},
     "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, "admission": "count", "count": 30, "computes": "selected"},
 }
 

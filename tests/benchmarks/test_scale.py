@@ -32,8 +32,8 @@ def config(devices: int, rounds: int, policy: str = "random", admission: str = "
         {
             "rounds": rounds,
             "devices": {"count": devices},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
             "selection": {"policy": policy},
             "round": {
                 "tmax_s": 6.0,
@@ -198,8 +198,8 @@ def test_a_round_of_uploads_that_share_the_band_anew(benchmark, tmp_path, upload
         {
             "rounds": 3,
             "devices": {"count": uploads},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
             "radio": {"sharing": "reshared"},
             "round": {
                 "tmax_s": 600.0,
@@ -223,8 +223,8 @@ def test_activities_per_second_of_a_whole_run(benchmark, tmp_path: Path):
     settings = parse(
         {
             "rounds": rounds,
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
             "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0},
         },
         "benchmark",

@@ -16,8 +16,8 @@ from edgesim.studies.ledger import read_ledger
 RUNS = size(400, 4)
 BASE = {
     "rounds": size(100, 2),
-    "learning": {"training": "none"},
-    "data": {"dataset": "none"},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
     "round": {"payload_bits": 1e7},
 }
 

@@ -203,8 +203,10 @@ count = {PHONES}
 {model}
 [data]
 dataset = "none"
+partition = "fedteddi"
 [learning]
 training = "none"
+pretrain = true
 [round]
 tmax_s = 100.0
 close = "deadline"

@@ -234,7 +234,8 @@ def overhead(benchmark, folder, rounds: int, **sections) -> None:
 def test_what_a_round_of_thirty_devices_costs_beyond_training(benchmark, tmp_path):
     """Aim: far under 5 ms a round for engine, selection and tables. FedTeddi's round without training or evaluation."""
     world = {"round": {"payload_bits": 17_881_664.0, "tmax_s": 1.0}, "selection": {"policy": "random"}}
-    overhead(benchmark, tmp_path, size(200, 2), learning={"training": "none"}, **world)
+    world |= {"data": {"partition": "fedteddi"}, "learning": {"training": "none", "pretrain": True}}
+    overhead(benchmark, tmp_path, size(200, 2), **world)
 
 
 def test_what_a_round_of_ten_digits_clients_costs_beyond_training(benchmark, tmp_path):
@@ -262,6 +263,7 @@ def test_what_a_training_round_of_thirty_devices_under_fedteddi_costs_beyond_tra
         rounds,
         round={"payload_bits": 17_881_664.0, "tmax_s": 1.0},
         selection={"policy": "fedteddi"},
+        data={"partition": "fedteddi"},
         learning={"pretrain": False},
         evaluation={"every": rounds},
     )

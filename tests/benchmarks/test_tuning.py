@@ -16,7 +16,12 @@ from edgesim.tuning.objectives import OBJECTIVES, seen
 from edgesim.tuning.search import search
 from edgesim.tuning.trial import Outcome
 
-BASE = {"stop_at_s": 14, "learning": {"lr": 0.1}, "round": {"payload_bits": 1e7}}
+BASE = {
+    "stop_at_s": 14,
+    "learning": {"lr": 0.1, "pretrain": True},
+    "round": {"payload_bits": 1e7},
+    "data": {"partition": "fedteddi"},
+}
 TMAX = size([0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.6], [0.8, 1.6])
 BAND_HZ = size([5e6, 10e6, 20e6, 40e6, 80e6], [20e6, 80e6])
 TARGET = 0.6

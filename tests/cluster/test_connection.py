@@ -136,7 +136,12 @@ def test_a_run_over_actors_asks_a_dead_address_before_it_reads_its_data(tmp_path
     assert not (tmp_path / "out").exists()
 
 
-TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e6}}
+TIMING = {
+    "rounds": 2,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e6},
+}
 
 
 @pytest.mark.slow

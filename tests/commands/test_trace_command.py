@@ -65,8 +65,9 @@ def test_availability_is_converted_shown_and_run(folder):
     assert re.search(r"online of those recorded: least, mean, most\W+0 of 3, 2\.2 of 3\.0, 3 of 3", output)
     assert (folder / "figures/anatomy.png").stat().st_size > 10_000
     (folder / "run.toml").write_text(
-        "rounds = 3\n[devices]\ncount = 3\n[data]\ndataset = 'none'\n[learning]\ntraining = 'none'\n[round]\n"
-        "payload_bits = 1e5\n[availability]\nmodel = 'table'\nfile = 'phones.parquet'\n"
+        "rounds = 3\n[devices]\ncount = 3\n[data]\ndataset = 'none'\npartition = 'fedteddi'\n[learning]\n"
+        "training = 'none'\npretrain = true\n[round]\npayload_bits = 1e5\n"
+        "[availability]\nmodel = 'table'\nfile = 'phones.parquet'\n"
     )
     status, output = edgesim("run", "run.toml")
     assert status == 0
@@ -131,8 +132,9 @@ def test_speeds_are_converted_shown_and_run(folder):
     assert status == 0
     assert (folder / "runs/trace-speed/profile.svg").exists()
     (folder / "run.toml").write_text(
-        "rounds = 2\n[devices]\ncount = 3\nprofile = 'speed.parquet'\n[data]\ndataset = 'none'\n[learning]\n"
-        "training = 'none'\n[round]\ntmax_s = 9.0\npayload_bits = 1e5\n"
+        "rounds = 2\n[devices]\ncount = 3\nprofile = 'speed.parquet'\n[data]\ndataset = 'none'\n"
+        "partition = 'fedteddi'\n[learning]\ntraining = 'none'\npretrain = true\n"
+        "[round]\ntmax_s = 9.0\npayload_bits = 1e5\n"
     )
     assert edgesim("run", "run.toml")[0] == 0
     line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
@@ -167,8 +169,9 @@ def test_several_recordings_become_links_that_a_run_sends_over(folder):
     assert "links of 3 devices" in output
     assert (folder / "runs/trace-links/links.png").stat().st_size > 10_000
     (folder / "run.toml").write_text(
-        "rounds = 2\n[devices]\ncount = 3\n[radio]\nsharing = 'own'\n[data]\ndataset = 'none'\n[learning]\n"
-        f"training = 'none'\n[round]\ntmax_s = 9.0\npayload_bits = 1e6\n{keys}"
+        "rounds = 2\n[devices]\ncount = 3\n[radio]\nsharing = 'own'\n[data]\ndataset = 'none'\n"
+        "partition = 'fedteddi'\n[learning]\ntraining = 'none'\npretrain = true\n"
+        f"[round]\ntmax_s = 9.0\npayload_bits = 1e6\n{keys}"
     )
     assert edgesim("run", "run.toml")[0] == 0
     line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")

@@ -34,8 +34,8 @@ def test_a_recorded_speed_is_the_whole_compute_time_of_every_round(tmp_path: Pat
         {
             "rounds": 5,
             "devices": {"count": 3, "profile": str(path)},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none", "steps": 2, "batch_size": 10},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "steps": 2, "batch_size": 10, "pretrain": True},
             "round": {"payload_bits": 1e5, "delay_knowledge": "planned"},
         },
         "test",

@@ -106,7 +106,8 @@ def config(devices: dict, training: str = "none", rounds: int = 25, **sections: 
         "rounds": rounds,
         "devices": devices,
         "round": {"payload_bits": PAPER_CNN_BITS, "tmax_s": 0.8},
-        "learning": {"training": training},
+        "learning": {"training": training, "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     for name, section in sections.items():
         values[name] = {**values.get(name, {}), **section}

@@ -66,8 +66,8 @@ def play(tmp_path):
             "rounds": 4,
             "devices": {"count": 6},
             "radio": {"bandwidth_hz": 40e6},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
             "algorithm": {"name": name},
         }
         merged = values | {key: values.get(key, {}) | given for key, given in sections.items()}

@@ -23,8 +23,8 @@ def run(folder, rounds=60, availability=None, devices=None, interruption="abort"
         "devices": {"count": DEVICES, **(devices or {})},
         "availability": {**(availability or half), "interruption": interruption},
         "round": {"payload_bits": 17_881_664.0, **knobs},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
         "selection": {"policy": policy},
     }
     result = simulation.run(parse(values, "test"), folder)

@@ -41,8 +41,8 @@ def run(folder, rounds, availability, devices=None, **knobs):
         "radio": {"channel": "free-space"},
         "availability": availability,
         "round": {"payload_bits": 1e6, **knobs},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
     }
     result = simulation.run(parse(values, "test"), folder)
     return result, read_table(folder, "rounds"), read_table(folder, "activities")

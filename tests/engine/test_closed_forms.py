@@ -21,8 +21,8 @@ def test_without_an_uplink_a_round_lasts_as_long_as_the_longest_of_its_compute_d
         "seed": 2,
         "rounds": count,
         "devices": {"count": devices, "a_s_per_sample": 0.001, "mu_samples_per_s": 800.0},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 5, "batch_size": 32},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 5, "batch_size": 32, "pretrain": True},
         "round": {"payload_bits": 1.0, "tmax_s": 10.0, "admission": "count", "count": devices},
     }
     values["round"] |= {"allocator": "equal_share"}
@@ -66,7 +66,8 @@ def test_energy_is_power_times_time_and_adds_up_over_activities_devices_rounds_a
     values = {
         "seed": 7,
         "rounds": 25,
-        "learning": {"training": "none"},
+        "data": {"partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
         **sections,
         "round": {"payload_bits": PAPER_CNN_BITS, "tmax_s": 0.8, **sections.get("round", {})},
     }

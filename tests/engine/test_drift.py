@@ -242,7 +242,9 @@ def test_a_finished_run_is_found_again_by_its_own_config(play, tmp_path):
 
 @pytest.mark.parametrize("law", ["rotation", "gradual"])
 def test_data_are_dealt_to_those_devices_that_are_asked_about(law):
-    config = parse({"rounds": 10, "devices": {"count": 40}, "drift": LAWS[law]}, "test").resolved()
+    config = parse(
+        {"rounds": 10, "devices": {"count": 40}, "drift": LAWS[law], "learning": {"pretrain": True}}, "test"
+    ).resolved()
     every, few, when = np.arange(40), np.array([31, 4]), When(3, 1, 2.5)
     drift = make_federation(config, Streams(1)).drift
     whole = np.asarray(drift.at(when).class_counts)

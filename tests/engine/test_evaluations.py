@@ -23,7 +23,14 @@ PROTOCOLS = {
 
 
 def run(folder, evaluation, round_=PROTOCOLS["synchronous"], **others):
-    values = {"seed": 3, "stop_at_s": 3.0, "round": round_, "learning": {"pretrain": False}, "evaluation": evaluation}
+    values = {
+        "seed": 3,
+        "stop_at_s": 3.0,
+        "round": round_,
+        "learning": {"pretrain": False},
+        "evaluation": evaluation,
+        "data": {"partition": "fedteddi"},
+    }
     result = simulation.run(parse({**values, **others}, "test"), folder)
     assert result.status == "finished"
     return read_table(folder, "rounds")
@@ -91,7 +98,7 @@ def test_the_last_model_of_a_frame_is_tested_at_its_rows_end_and_the_best_is_kep
     others = {
         "stop_at_s": None,
         "rounds": [3, 3],
-        "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 30},
+        "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 30, "partition": "fedteddi"},
     }
     deadline = PROTOCOLS["synchronous"] | {"close": "deadline", "payload_bits": 1e6}
     for name, evaluation in (("all", {"every": 1}), ("often", {"every_s": 0.4}), ("seldom", {"every_s": 100.0})):
@@ -110,7 +117,12 @@ def test_an_interrupted_run_keeps_the_rows_whose_models_were_not_tested_yet(tmp_
         if progress.round == 3:
             raise KeyboardInterrupt
 
-    values = {"rounds": 9, "learning": {"pretrain": False}, "evaluation": {"every_s": 1000.0}}
+    values = {
+        "rounds": 9,
+        "learning": {"pretrain": False},
+        "evaluation": {"every_s": 1000.0},
+        "data": {"partition": "fedteddi"},
+    }
     with pytest.raises(KeyboardInterrupt):
         simulation.run(parse(values, "test"), tmp_path, stop)
     assert read_run(tmp_path)["status"] == "interrupted"
@@ -131,7 +143,13 @@ def test_a_model_that_diverged_is_named_by_the_round_that_made_it(tmp_path, monk
 
     monkeypatch.setattr(module, "evaluate", broken)
     deadline = PROTOCOLS["synchronous"] | {"close": "deadline"}
-    values = {"rounds": 5, "round": deadline, "learning": {"pretrain": False}, "evaluation": {"every_s": 1.7}}
+    values = {
+        "rounds": 5,
+        "round": deadline,
+        "learning": {"pretrain": False},
+        "evaluation": {"every_s": 1.7},
+        "data": {"partition": "fedteddi"},
+    }
     result = simulation.run(parse(values, "test"), tmp_path)
     assert (result.status, result.reason.partition(":")[0]) == ("failed", "round 2")
     assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2]

@@ -109,8 +109,8 @@ def play_rounds(
                 "availability": {"interruption": interruption},
                 "round": {"tmax_s": 1.0, "payload_bits": 1e6, **knobs},
                 "staleness": staleness or {},
-                "data": {"dataset": "none"},
-                "learning": {"training": "none"},
+                "data": {"dataset": "none", "partition": "fedteddi"},
+                "learning": {"training": "none", "pretrain": True},
             },
             "golden",
         )

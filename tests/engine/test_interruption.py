@@ -136,7 +136,8 @@ def test_over_commitment_closes_at_the_wanted_number_of_arrivals(tmp_path):
             "over_commitment": 1.3,
             "allocator": "equal_share",
         },
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(values, "test"), tmp_path)
     rounds, acts = (read_table(tmp_path, name) for name in ("rounds", "activities"))
@@ -154,7 +155,8 @@ def test_over_commitment_is_rounded_up(count, factor, invited, tmp_path):
     values = {
         "rounds": 2,
         "round": {"payload_bits": 1e6, "tmax_s": 5.0, **band},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(values, "test"), tmp_path)
     rounds = read_table(tmp_path, "rounds")
@@ -188,8 +190,8 @@ def test_the_deadline_moves_by_refls_rule(tmp_path, rows, ends_s, late):
         "radio": {"sharing": "own"},
         "round": {"payload_bits": 1e6, "tmax_s": 1000.0, "admission": "count", "count": 1}
         | {"moving_deadline": 0.25, "late": "keep"},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     rounds = read_table(tmp_path / "run", "rounds")
@@ -219,7 +221,8 @@ def test_paused_latecomers_keep_their_reservation_and_the_band_is_never_overdraw
         "rounds": 25,
         "availability": {"model": "bernoulli", "probability": 0.7, "slot_s": 0.35, "interruption": "pause"},
         "round": {"payload_bits": 17_881_664.0, "late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(values, "test"), folder)
     uploads = read_table(folder, "activities").query("activity == 'upload'")
@@ -256,8 +259,8 @@ def table_config(folder, rounds, **sections):
                 "model": "table", "file": str(folder / "trace.csv"), **sections.pop("availability", {}),
             },
             "round": {"payload_bits": 1e6, **sections.pop("round", {})},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
         },
         "test",
     )  # fmt: skip
@@ -295,8 +298,8 @@ def test_an_absence_thousands_of_slots_ahead_ends_the_work_of_that_device(tmp_pa
         "round": {
             "protocol": protocol, "payload_bits": 1e3, "tmax_s": 3600.0, "admission": "count", "count": 8,
         },
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
     }  # fmt: skip
     config = simulation.complete(parse(values, "test"))
     simulation.run(config, tmp_path / "run")

@@ -45,6 +45,8 @@ def values(**sections):
     found = dict(BASE)
     for name, section in sections.items():
         found[name] = found.get(name, {}) | section if isinstance(section, dict) else section
+    if found.get("drift", {}).get("law", "frames") == "frames":
+        found["data"] = {"partition": "fedteddi"} | found["data"]
     return {name: of for name, of in found.items() if of is not None}
 
 

@@ -71,8 +71,9 @@ def test_nobody_is_taken_while_latecomers_hold_the_whole_band(tmp_path, way):
     config = parse(
         {
             "rounds": 12,
-            "learning": {"training": "none"},
+            "learning": {"training": "none", "pretrain": True},
             "round": {"payload_bits": 17_881_664.0, **knobs},
+            "data": {"partition": "fedteddi"},
         },
         "test",
     )
@@ -92,6 +93,8 @@ def test_kept_latecomers_are_merged_once_and_learn(tmp_path, sharing):
             "radio": {"fading": "rayleigh", "sharing": sharing},
             "round": {"payload_bits": 17_881_664.0, "late": "keep"},
             "selection": {"policy": "fed-cbs"},
+            "data": {"partition": "fedteddi"},
+            "learning": {"pretrain": True},
         },
         "test",
     )
@@ -118,8 +121,8 @@ def test_counts_of_a_round_are_those_at_its_close_though_latecomers_arrive_while
             "rounds": 40,
             "topology": {"file": "one-cell", "aggregation": "hierarchical", "cloud_every": 1},
             "round": {"payload_bits": 3e6, "late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
         },
         "test",
     )
@@ -149,8 +152,8 @@ def test_a_latecomer_that_is_done_is_a_candidate_of_the_next_round(tmp_path):
         "radio": {"sharing": "own"},
         "availability": {"model": "table", "file": str(tmp_path / "there.csv"), "interruption": "ignore"},
         "round": {"late": "keep", "tmax_s": 2.0, "payload_bits": 2e6, "admission": "count", "count": 1},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     rounds, updates = (read_table(tmp_path / "run", name) for name in ("rounds", "updates"))
@@ -171,8 +174,8 @@ def test_latecomers_on_links_of_their_own_hold_no_band_from_others(tmp_path):
         "devices": {"count": 12, "profile": str(tmp_path / "phones.csv")},
         "radio": {"sharing": "own"},
         "round": {"late": "keep", "tmax_s": 2.0, "payload_bits": 3e6, "admission": "count", "count": 1},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     rounds, acts = (read_table(tmp_path / "run", name) for name in ("rounds", "activities"))
@@ -232,8 +235,8 @@ def busy_wire(folder: Path) -> RunConfig:
         "topology": {"file": str(folder / "wire.toml")},
         "algorithm": {"name": "unsent"},
         "round": {"late": "keep", "close": "deadline", "tmax_s": 1.0, "payload_bits": 1e6, **ONE},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
     }
     return parse(values, "test")
 

@@ -65,8 +65,8 @@ def test_an_offer_that_is_no_id_and_no_array_of_ids_is_refused(offer, words):
 CONFIG = {
     "rounds": 2,
     "devices": {"count": 6},
-    "learning": {"training": "none"},
-    "data": {"dataset": "none"},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
     "selection": {"policy": "mine"},
 }
 BY_COUNT = {"payload_bits": 1e5, "admission": "count", "count": 3}

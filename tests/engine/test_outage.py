@@ -30,8 +30,8 @@ def config(seed: int = 0, round_: dict | None = None, devices: dict | None = Non
             "devices": {"count": 60, **(devices or {})},
             "radio": {"fading": "rayleigh", **radio},
             "round": {"payload_bits": 1e6, **(round_ or {})},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none"},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True},
         },
         "test",
     )

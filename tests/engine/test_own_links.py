@@ -17,8 +17,8 @@ def values(profile, **round_):
         "devices": {"count": 4, "profile": str(profile)},
         "radio": {"sharing": "own"},
         "round": {"tmax_s": 3.0, "payload_bits": 1e6, "close": "deadline", **round_},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
     }
 
 

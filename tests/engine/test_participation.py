@@ -25,8 +25,8 @@ def run(folder, availability, rounds=40, devices=DEVICES, algorithm=None, policy
         "devices": {"count": devices},
         "availability": availability,
         "round": {"payload_bits": 1e5, **everyone, **knobs},
-        "data": {"dataset": data, "public": "none" if data == "none" else "carved"},
-        "learning": {"training": "none"},
+        "data": {"dataset": data, "public": "none" if data == "none" else "carved", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
         "algorithm": algorithm or {},
         "selection": {"policy": policy},
     }
@@ -107,7 +107,8 @@ def test_every_policy_meets_the_same_candidates(tmp_path, policy):
         values = {
             "seed": SEED, "rounds": 30, "devices": {"count": DEVICES}, "availability": LAWS[2],
             "round": {"payload_bits": 1e5, "admission": "count", "count": 3, "min_candidates": 3},
-            "data": {"dataset": "digits"}, "learning": {"training": "none"}, "selection": {"policy": policy},
+            "data": {"dataset": "digits", "partition": "fedteddi"},
+            "learning": {"training": "none", "pretrain": True}, "selection": {"policy": policy},
         }  # fmt: skip
         simulation.run(parse(values, "test"), tmp_path / policy)
         return read_table(tmp_path / policy, "rounds")["candidates"].tolist()
@@ -175,7 +176,9 @@ def test_a_programme_is_followed_and_one_of_too_few_rounds_is_refused_before_any
         run(tmp_path / "short", law, 3, devices=5)
     assert not (tmp_path / "short").exists()
     # A changed cell is another input: the run is not reused.
-    config = simulation.complete(parse({"seed": 1, "rounds": 2, "availability": law, "devices": {"count": 4}}, "test"))
+    values = {"seed": 1, "rounds": 2, "availability": law, "devices": {"count": 4}}
+    world = {"data": {"partition": "fedteddi"}, "learning": {"pretrain": True}}
+    config = simulation.complete(parse(values | world, "test"))
     before = simulation.input_digests(config)["availability.file"]
     file.write_text(file.read_text().replace("1", "0", 1))
     assert simulation.input_digests(config)["availability.file"] != before
@@ -218,9 +221,14 @@ def test_a_programme_with_an_empty_column_too_many_is_refused_before_anything_is
 
 
 def stopped_run(folder, availability, limits):
-    values = {"availability": availability, "devices": {"count": 3}, "data": {"dataset": "none"}, **limits}
-    knobs = {"payload_bits": 1e5, "tmax_s": TMAX_S, **CLOSE}
-    simulation.run(parse({**values, "learning": {"training": "none"}, "round": knobs}, "test"), folder)
+    values = {
+        "availability": availability,
+        "devices": {"count": 3},
+        "round": {"payload_bits": 1e5, "tmax_s": TMAX_S, **CLOSE},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
+    }
+    simulation.run(parse(values | limits, "test"), folder)
     return read_run(folder)
 
 

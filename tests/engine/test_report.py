@@ -18,9 +18,10 @@ def play(folder, policy="random", training="none", availability=None, **round_kn
         "seed": 5,
         "rounds": 12,
         "round": {"payload_bits": PAPER_CNN_BITS, "tmax_s": 0.8, **round_knobs},
-        "learning": {"training": training},
+        "learning": {"training": training, "pretrain": True},
         "selection": {"policy": policy},
         "availability": availability or {},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(values, "test"), folder)
     return {name: read_table(folder, name) for name in ("rounds", "activities", "updates", "metrics")}

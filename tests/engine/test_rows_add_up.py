@@ -123,8 +123,8 @@ def draw(number: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
         "topology": draw_topology(random, knobs.get("protocol", "synchronous")),
         "availability": availability,
         "round": knobs,
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 8},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 8, "pretrain": True},
     }
     values |= {"rounds": rounds} if random.random() < 0.5 else {"stop_at_s": float(random.uniform(1, rounds)) * tmax_s}
     synchronous = "protocol" not in knobs

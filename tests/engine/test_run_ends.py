@@ -35,8 +35,8 @@ def play(folder, stays, rates_bps=(1e6,) * 9, **sections):
         "radio": {"sharing": "own"},
         "availability": availability | sections.pop("availability", {}),
         "round": {"admission": "count", "count": 2, "payload_bits": 3e6, "tmax_s": 10.0} | sections.pop("round", {}),
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
         **sections,
     }
     result = simulation.run(parse(values, "test"), folder / "run")

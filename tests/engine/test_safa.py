@@ -233,7 +233,7 @@ def test_any_policy_works_with_the_cache_and_a_new_frame_begins_with_everybody_u
         "rounds": [4, 4],
         "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
         "availability": {"model": "bernoulli", "probability": 0.5},
-        "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 12},
+        "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 12, "partition": "fedteddi"},
         "algorithm": {"name": "safa"},
         "learning": {"pretrain": False, "steps": 1},
         "selection": {"policy": "random"},

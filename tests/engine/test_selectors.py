@@ -25,6 +25,7 @@ def config(policy, knobs, training="real", rounds=8, **options):
             "learning": {"training": training, "pretrain": False, "steps": 2},
             "evaluation": {"every": 8},
             "selection": {"policy": policy, **options},
+            "data": {"partition": "fedteddi"},
         },
         "test",
     )
@@ -108,9 +109,9 @@ def test_the_feedback_of_a_round_is_of_all_updates_merged_in_it_late_ones_too(wi
 )
 def test_the_horizon_of_a_frame_is_its_rounds_or_those_that_fit_into_the_time(ends, horizon, witness, tmp_path):
     """K_l of FedTeddi: floor(stop_at_s / tmax_s), here of 0.8 s, although rounds may end sooner and be more."""
-    values = {"round": {"tmax_s": 0.8, "payload_bits": 1e6, "close": "arrivals"}, "learning": {"steps": 1}}
-    data = {"data": {"dataset": "digits", "partition": "iid"}, "devices": {"count": 4}}
-    simulation.run(parse({**values, **data, **ends}, "test"), tmp_path)
+    values = {"round": {"tmax_s": 0.8, "payload_bits": 1e6, "close": "arrivals"}, "devices": {"count": 4}}
+    world = {"data": {"dataset": "digits", "partition": "iid"}, "learning": {"pretrain": True, "steps": 1}}
+    simulation.run(parse({**values, **world, **ends}, "test"), tmp_path)
     assert len(witness.views) >= horizon
     assert {view.rounds_in_frame for view in witness.views} == {horizon}
     assert [view.round_in_frame for view in witness.views] == list(range(1, len(witness.views) + 1))

@@ -52,8 +52,8 @@ def play(folder, file, **sections):
         "devices": {"count": 40},
         "round": {"payload_bits": BITS, **sections.pop("round", {})},
         "topology": {"file": file, **sections.pop("topology", {})},
-        "data": {"samples_per_device": 20},
-        "learning": {"training": "none", **sections.pop("learning", {})},
+        "data": {"samples_per_device": 20, "partition": "fedteddi"},
+        "learning": {"pretrain": True, "training": "none", **sections.pop("learning", {})},
         **sections,
     }
     simulation.run(parse(values, "test"), folder)
@@ -132,7 +132,7 @@ def test_an_average_in_the_cloud_prolongs_its_round_by_the_longest_way(tmp_path,
 def test_an_average_in_every_round_equals_flat_averaging(weights, tmp_path, layout):
     """Edge means weighted by what was merged, then their mean: the mean over all, whoever took part."""
     real = {
-        "learning": {"training": "real"},
+        "learning": {"training": "real", "pretrain": True},
         "algorithm": {"weights": weights},
         "data": {"partition": "quantity", "samples_per_device": 20},
     }
@@ -147,7 +147,10 @@ def test_an_average_in_every_round_equals_flat_averaging(weights, tmp_path, layo
 
 
 def test_between_averages_the_edge_servers_models_go_their_own_ways(tmp_path, layout):
-    real = {"learning": {"training": "real"}, "data": {"samples_per_device": 20}}
+    real = {
+        "learning": {"training": "real", "pretrain": True},
+        "data": {"samples_per_device": 20, "partition": "fedteddi"},
+    }
     file = layout()
     every = [
         play(tmp_path / str(k), file, topology={"aggregation": "hierarchical", "cloud_every": k}, **real)[0]
@@ -158,15 +161,15 @@ def test_between_averages_the_edge_servers_models_go_their_own_ways(tmp_path, la
 
 
 def test_links_to_different_stations_are_drawn_apart(layout):
-    values = {"devices": {"count": 3000}, "topology": {"file": layout(), "attach": "nearest"}}
-    config = simulation.complete(parse(values, "test"))
+    values = {"devices": {"count": 3000}, "data": {"partition": "fedteddi"}, "learning": {"pretrain": True}}
+    config = simulation.complete(parse(values | {"topology": {"file": layout(), "attach": "nearest"}}, "test"))
     world = simulation.make_world(config, Streams(0))
     assert (world.population.station == (world.population.x_m > 0)).all()
     ids = np.arange(3000)
     # The shadowing alone, in dB: what the law does not explain.
     law_db = world.environment.path_loss.loss_db(world.population.distance_m)
     shadow_db = -10 * np.log10(world.gain(ids, 1)) - law_db
-    single = simulation.make_world(simulation.complete(parse({"devices": {"count": 3000}}, "test")), Streams(0))
+    single = simulation.make_world(simulation.complete(parse(values, "test")), Streams(0))
     of_first_db = -10 * np.log10(single.gain(ids, 1)) - single.environment.path_loss.loss_db(
         single.population.distance_m
     )
@@ -181,6 +184,8 @@ def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_
         "devices": {"count": 2000},
         "radio": {"channel": "umi-street-canyon"},
         "topology": {"file": layout()},
+        "data": {"partition": "fedteddi"},
+        "learning": {"pretrain": True},
     }
     config = simulation.complete(parse(values, "test"))
     streams, ids = Streams(3), np.arange(2000)
@@ -202,7 +207,8 @@ def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_
         "rounds": 4,
         "radio": {"channel": "recorded-capacity"},
         "round": {"payload_bits": 2e6, "tmax_s": 1.5},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     config = parse(values, "test")
     simulation.run(config, tmp_path / "run")
@@ -229,7 +235,8 @@ def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, way)
         "rounds": 3,
         "radio": {"channel": "recorded-capacity", "sharing": sharing},
         "round": {"payload_bits": 1e6, "tmax_s": 2.0, **way},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     rounds, acts = (read_table(tmp_path / "run", name) for name in ("rounds", "activities"))
@@ -251,7 +258,8 @@ def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, leftover):
         "rounds": 2,
         "radio": {"channel": str(tmp_path / "dry.toml")},
         "round": {"payload_bits": 4e6, "admission": "count", "count": 10, "leftover": leftover},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     rounds = read_table(tmp_path / "run", "rounds")

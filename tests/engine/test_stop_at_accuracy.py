@@ -60,7 +60,7 @@ def test_a_good_test_counts_though_a_later_one_of_the_same_round_is_worse(tmp_pa
     images = np.random.default_rng(0).integers(0, 256, (len(labels), 4, 4), dtype=np.uint8)
     arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
     np.savez(tmp_path / "hundred.npz", **arrays)
-    data = {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 30}
+    data = {"dataset": str(tmp_path / "hundred.npz"), "partition": "fedteddi", "samples_per_device": 30}
     plain, scripted = TorchLearner.evaluate, iter([0.1, 0.1, 0.9] + 10 * [0.1])
     monkeypatch.setattr(TorchLearner, "evaluate", lambda *of: replace(plain(*of), accuracy=next(scripted)))
     ends = {"stop_at_accuracy": 0.8, "evaluation": {"every_s": 0.05}, "data": data}

@@ -243,8 +243,8 @@ def test_without_rounds_work_pauses_while_its_device_is_away_or_is_lost(
         "radio": {"sharing": "own"},
         "availability": {"model": "table", "file": str(tmp_path / "there.csv"), "interruption": interruption},
         "round": {"admission": "count", "count": 1, "payload_bits": 3e6, "tmax_s": 20.0, **round_},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     acts, rounds = (records.read_table(tmp_path / "run", name) for name in ("activities", "rounds"))
@@ -272,8 +272,8 @@ def test_two_tasks_of_one_device_in_one_buffer_are_told_apart(tmp_path):
             "payload_bits": 3e6,
         }
         | {"tmax_s": 20.0},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     acts, updates, metrics = (
@@ -325,8 +325,8 @@ def test_an_algorithm_hears_of_the_model_that_is_made_though_no_device_has_begun
         "radio": {"sharing": "own"},
         "availability": {"model": "table", "file": str(tmp_path / "there.csv")},
         "round": {"protocol": "asynchronous", "admission": "count", "count": 2, "payload_bits": 3e6, "tmax_s": 20.0},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10, "lr": 0.8, "lr_decay": 0.5},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "lr": 0.8, "lr_decay": 0.5, "pretrain": True},
         "algorithm": {"name": "notes"},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")

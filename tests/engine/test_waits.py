@@ -29,8 +29,8 @@ def run(folder: Path, availability: dict, rounds=4, devices=2, stop_at_s=None, o
         "devices": {"count": devices},
         "availability": availability,
         "round": {"payload_bits": 1e6, "tmax_s": 1.0, **knobs},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
     }
     return simulation.run(parse(values, "test"), folder, on_round)
 
@@ -127,8 +127,8 @@ def test_the_slots_of_a_wait_that_are_too_many_to_look_at_are_not_counted(tmp_pa
     some = {"model": "bernoulli", "probability": 0.5, "slot_s": slot_s}
     values = {
         "seed": 3, "rounds": 2, "devices": {"count": 2, "battery_j": 1000.0, "battery_start": 0.1, "recharge_w": 1.0},
-        "availability": some, "round": {"payload_bits": 1e5, "tmax_s": 10.0}, "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "availability": some, "round": {"payload_bits": 1e5, "tmax_s": 10.0},
+        "data": {"dataset": "none", "partition": "fedteddi"}, "learning": {"training": "none", "pretrain": True},
     }  # fmt: skip
     monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", 10_000)
     simulation.run(parse(values, "test"), tmp_path / "run")
@@ -207,7 +207,7 @@ def test_a_long_search_is_a_line_of_progress_without_a_terminal(tmp_path, monkey
         'availability = { model = "bernoulli", probability = 1e-4, slot_s = 1.0 }\n'
         "[devices]\ncount = 1\n"
         "[round]\npayload_bits = 1e6\ntmax_s = 1.0\n"
-        '[data]\ndataset = "none"\n[learning]\ntraining = "none"\n'
+        '[data]\ndataset = "none"\npartition = "fedteddi"\n[learning]\ntraining = "none"\npretrain = true\n'
     )
     stderr = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
@@ -226,8 +226,8 @@ def test_no_round_is_so_short_that_the_clock_stands_still(tmp_path, tmax_s):
         "availability": {"model": "table", "file": str(tmp_path / "trace.csv")},
         "radio": {"bandwidth_hz": 1e12},
         "round": {"payload_bits": 1.0, "tmax_s": tmax_s},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     rounds, acts = (pd.read_parquet(tmp_path / f"run/{name}.parquet") for name in ("rounds", "activities"))

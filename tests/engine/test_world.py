@@ -15,7 +15,8 @@ EVERYONE = np.arange(2000)
 
 
 def world(seed: int = 0, **radio: object) -> World:
-    return make_world(parse({"devices": {"count": 2000}, "radio": radio}, "test").resolved(), Streams(seed))
+    data = {"data": {"partition": "fedteddi"}, "learning": {"pretrain": True}}
+    return make_world(parse({"devices": {"count": 2000}, "radio": radio} | data, "test").resolved(), Streams(seed))
 
 
 def test_without_fading_an_upload_lives_with_the_average() -> None:
@@ -69,8 +70,8 @@ def test_uploads_meet_the_noise_density_and_figure_of_the_channel_file(
         "devices": {"count": 5},
         "radio": {"channel": str(path), "sharing": sharing},
         "round": {"payload_bits": 1e6, "admission": "count", "count": 1, "leftover": "equal_finish"},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
     }
     config = simulation.complete(parse(values, "test"))
     simulation.run(config, tmp_path / "run")

@@ -30,8 +30,8 @@ CONFIG = {
     "seed": 3,
     "rounds": 4,
     "devices": {"count": 8},
-    "data": {"samples_per_device": 30},
-    "learning": {"model": "mlp", "lr": 0.1},
+    "data": {"samples_per_device": 30, "partition": "fedteddi"},
+    "learning": {"model": "mlp", "lr": 0.1, "pretrain": True},
     "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8, "delay_knowledge": "planned", "plan_quantile": 0.5},
 }
 

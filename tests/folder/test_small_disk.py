@@ -20,7 +20,7 @@ VALUES = {
     "rounds": 8,
     "devices": {"count": 6},
     "round": {"payload_bits": 1e6, "tmax_s": 1.0},
-    "data": {"samples_per_device": 8},
+    "data": {"samples_per_device": 8, "partition": "fedteddi"},
     "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
     "evaluation": {"samples": 20, "every": 2},
 }

@@ -38,8 +38,8 @@ BASE: dict[str, Any] = {
     "rounds": 3,
     "devices": {"count": 6},
     "round": {"payload_bits": 2e6, "tmax_s": 1.0},
-    "data": {"dataset": "none"},
-    "learning": {"training": "none"},
+    "data": {"dataset": "none"},  # no partition: drift laws that are drawn are refused beside one
+    "learning": {"training": "none", "pretrain": True},
 }
 TEXTS = [
     "", " ", "x", "nan", "-1", "é", "日本", "\x1b[31mred", "[bold]x[/]", "$\\frac{$", "a" * 300, "../../x", "/", "~",

@@ -28,7 +28,13 @@ def own_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def make_config() -> Callable[..., RunConfig]:
     def make(**sections: Any) -> RunConfig:
-        return parse(sections, "test").resolved()
+        frames = sections.get("drift", {}).get("law", "frames") == "frames"
+        data = {"partition": "fedteddi"} if frames else {}
+        world = {
+            "data": data | sections.get("data", {}),
+            "learning": {"pretrain": True} | sections.get("learning", {}),
+        }
+        return parse(sections | world, "test").resolved()
 
     return make
 

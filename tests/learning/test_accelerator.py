@@ -61,7 +61,8 @@ MODELS = {
 def config(sections: dict, **learning: str) -> dict:
     values = {"seed": 3, "rounds": 3, **sections}
     values["round"] = {"payload_bits": 17_881_664.0, "tmax_s": 0.8, **sections.get("round", {})}
-    values["learning"] = {"pretrain_max_epochs": 1, **sections.get("learning", {}), **learning}
+    values["data"] = {"partition": "fedteddi", **sections.get("data", {})}
+    values["learning"] = {"pretrain": True, "pretrain_max_epochs": 1, **sections.get("learning", {}), **learning}
     return values
 
 

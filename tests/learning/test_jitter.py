@@ -113,13 +113,14 @@ def test_all_back_ends_train_on_the_same_changed_images():
     updates = []
     for back_end in ("loop", "stacked"):
         learning = {"pretrain": False, "back_end": back_end, "precision": "float64"}
-        config = parse({"data": {"augment": "fedstg"}, "learning": learning}, "test").resolved()
+        data = {"partition": "fedteddi"}
+        config = parse({"data": data | {"augment": "fedstg"}, "learning": learning}, "test").resolved()
         learner = TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
         assert isinstance(learner.back_end, StackedBackEnd) == (back_end == "stacked")
         promises = learner.open_round(1, 1).start(np.arange(3))
         assert all(promise.job.changes.shape[1] == 10 for promise in promises)
         updates.append(torch.stack([result.update for result in learner.results(promises)]))
-        plain = parse({"learning": learning}, "test").resolved()
+        plain = parse({"data": data, "learning": learning}, "test").resolved()
         other = TorchLearner(plain, make_federation(plain, Streams(0)), Streams(0))
         unchanged = other.results(other.open_round(1, 1).start(np.arange(3)))
         assert not torch.equal(updates[-1], torch.stack([result.update for result in unchanged]))

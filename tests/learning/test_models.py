@@ -148,8 +148,15 @@ def test_options_of_a_model_are_an_axis_of_a_study_and_part_of_its_runs(own_modu
         "rounds": 1,
         "devices": {"count": 3},
         "round": {"tmax_s": 30.0},
-        "learning": {"model": f"{own_module}.ranked", "steps": 1, "back_end": "loop", "pretrain_max_epochs": 1},
+        "learning": {
+            "model": f"{own_module}.ranked",
+            "steps": 1,
+            "back_end": "loop",
+            "pretrain": True,
+            "pretrain_max_epochs": 1,
+        },
         "evaluation": {"samples": 20},
+        "data": {"partition": "fedteddi"},
     }
     axis = {"learning.model_options.rank": [2, 3]}
     found = edgesim.study(base, axis, seeds=1, jobs=1, out=tmp_path / "study", quiet=True)

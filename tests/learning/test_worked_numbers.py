@@ -212,6 +212,7 @@ def test_float64_starts_from_the_weights_of_float32_and_stays_near_it(tmp_path: 
             "round": {"payload_bits": 1e5},
             "learning": {"model": model, "precision": precision, "pretrain": False},
             "selection": {"policy": policy},
+            "data": {"partition": "fedteddi"},
         }
         result = simulation.run(parse(values, "test"), tmp_path / precision)
         assert result.status == "finished"

@@ -11,7 +11,13 @@ from edgesim.simulation import composition as simulation
 
 def simulated(folder, **sections) -> RunFolder:
     base = {"payload_bits": 17_881_664.0}
-    values = {"rounds": 14, "learning": {"training": "none"}, "round": base | sections.pop("round", {}), **sections}
+    values = {
+        "rounds": 14,
+        "data": {"partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
+        "round": base | sections.pop("round", {}),
+        **sections,
+    }
     simulation.run(parse(values, "test"), folder)
     return runs_of([folder])[0]
 

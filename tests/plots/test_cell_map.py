@@ -25,7 +25,8 @@ def test_every_device_is_drawn_once_where_it_stands(tmp_path):
         "devices": {"count": 40},
         "round": {"payload_bits": 1.8e7},
         "topology": {"file": "three-cells"},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(values, "test"), tmp_path)
     run = RunFolder(tmp_path, {}, 0)

@@ -38,7 +38,7 @@ def run(tmp_path):
             "protocol": "buffered", "admission": "count", "count": 5, "protocol_options": {"buffer": 3},
             "payload_bits": 1e9, "tmax_s": 600.0,
         },
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True}, "data": {"partition": "fedteddi"},
     }  # fmt: skip
     simulation.run(parse(values, "test"), tmp_path / "run")
     return RunFolder(tmp_path / "run", {"policy": "random", "protocol": "buffered"}, 0)

@@ -203,8 +203,8 @@ def tables(folder: Path, channel: str, **round_) -> dict[str, bytes]:
         "devices": {"count": 20},
         "radio": {"channel": channel},
         "round": {"payload_bits": 17_881_664.0, **round_},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
     }
     simulation.run(parse(values, "test"), folder)
     return {name: (folder / f"{name}.parquet").read_bytes() for name in SCHEMAS if name != "timing"}
@@ -224,8 +224,8 @@ def test_no_upload_of_a_run_exceeds_the_cap_and_those_near_the_station_reach_it(
         "devices": {"count": 40},
         "radio": {"channel": "uma", "sharing": sharing},
         "round": {"payload_bits": 4e6},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")

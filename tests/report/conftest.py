@@ -16,12 +16,13 @@ from edgesim.config_file import parse
 from edgesim.report.report import report_html
 from edgesim.simulation import composition as simulation
 
-TIMING = {"training": "none"}
+TIMING = {"training": "none", "pretrain": True}
 CONFIGS: dict[str, dict[str, Any]] = {
     "synchronous": {
         "rounds": 6,
         "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8, "delay_knowledge": "planned", "plan_quantile": 0.5},
         "learning": TIMING,
+        "data": {"partition": "fedteddi"},
     },
     "paused": {
         "stop_at_s": 40.0,
@@ -36,6 +37,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "payload_bits": 9e6,
         },
         "learning": TIMING,
+        "data": {"partition": "fedteddi"},
     },
 }
 

@@ -203,9 +203,10 @@ def test_policies_are_switched_off_and_on(tmp_path, open_page):
         config = {
             "rounds": 3,
             "devices": {"count": 6},
-            "data": {"samples_per_device": 30},
+            "data": {"samples_per_device": 30, "partition": "fedteddi"},
             "selection": {"policy": policy},
             "round": {"admission": "count", "count": 2},
+            "learning": {"pretrain": True},
         }
         simulation.run(parse(config, "test"), tmp_path / "study" / policy)
         plan.append({"folder": policy, "knobs": {"policy": policy}, "seed": 0, "status": "finished"})

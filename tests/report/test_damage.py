@@ -19,7 +19,8 @@ CONFIG = {
     "rounds": 3,
     "devices": {"count": 5, "battery_j": 5.0, "recharge_w": 0.3},
     "round": {"payload_bits": 4e6, "tmax_s": 0.8},
-    "learning": {"training": "none"},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"partition": "fedteddi"},
 }
 STRANGE = {
     "whole": [None, 2**31 - 2],

@@ -33,8 +33,8 @@ from edgesim.simulation import composition as simulation
 LEARNING = {
     "rounds": 4,
     "devices": {"count": 6},
-    "data": {"dataset": "digits", "samples_per_device": 30},
-    "learning": {"model": "mlp", "lr": 0.1},
+    "data": {"dataset": "digits", "samples_per_device": 30, "partition": "fedteddi"},
+    "learning": {"model": "mlp", "lr": 0.1, "pretrain": True},
     "round": {"payload_bits": 4e6, "tmax_s": 0.8},
 }
 
@@ -274,7 +274,12 @@ def test_bad_input_is_one_line(any_run, study, tmp_path):
 
 def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path, studies_here):
     """Its folder is as `edgesim.study` leaves it, not one that a test wrote."""
-    base = {"rounds": 3, "devices": {"count": 4}, "data": {"dataset": "none"}, "learning": {"training": "none"}}
+    base = {
+        "rounds": 3,
+        "devices": {"count": 4},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
+    }
     base["round"] = {"payload_bits": 1e6}
     axes = {"selection.policy": ["random", "best-channel"]}
     edgesim.study(base, axes, seeds=2, out=tmp_path / "study", jobs=1, quiet=True)
@@ -307,7 +312,8 @@ def test_the_timeline_has_when_devices_that_come_and_go_were_absent(tmp_path, pa
         "devices": {"count": 8},
         "availability": {"model": "round_robin", "turn_s": 2.0, "groups": 2},
         "round": {"admission": "count", "count": 2, "payload_bits": 1e6},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(config, "test"), tmp_path / "run")
     page = page_of(report_html(tmp_path / "run"))

@@ -43,7 +43,7 @@ def make_config(kind: str) -> RunConfig:
         "devices": {"count": 12, "battery_j": 40.0, "recharge_w": 1.0},
         "availability": {"model": "bernoulli", "probability": 0.8, "slot_s": 0.3, "interruption": "pause"},
         "radio": {"bandwidth_hz": 4e6, "sharing": "reshared"},
-        "data": {"samples_per_device": 12},
+        "data": {"samples_per_device": 12, "partition": "fedteddi"},
         "learning": {"pretrain": False, "steps": 3, "batch_size": 8, "back_end": "loop", "persist_momentum": True},
         "evaluation": {"samples": 50, "every": 3},
         **own,

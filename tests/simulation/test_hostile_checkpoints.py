@@ -24,7 +24,7 @@ ROUNDS: dict[str, dict[str, Any]] = {
 }
 TRAINED: dict[str, Any] = {
     "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
-    "data": {"samples_per_device": 8},
+    "data": {"samples_per_device": 8, "partition": "fedteddi"},
     "evaluation": {"samples": 20},
     "algorithm": {"name": "scaffold"},
     "rounds": 5,
@@ -40,8 +40,8 @@ def values(protocol: str, **sections: Any) -> dict[str, Any]:
         "radio": {"bandwidth_hz": 4e6, "sharing": "reshared"},
         "selection": {"policy": "oort"} if protocol == "synchronous" and sections else {},
         "round": {"payload_bits": 1e6, "protocol": protocol, **ROUNDS[protocol]},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
         **sections,
     }
 

@@ -28,7 +28,12 @@ from edgesim.simulation import composition as simulation
 from edgesim.simulation import packages
 from edgesim.simulation.inputs import input_digests
 
-TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e5}}
+TIMING = {
+    "rounds": 2,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e5},
+}
 
 CHANNEL = """
 name = "mine"
@@ -49,8 +54,9 @@ capacity = {{ file = "{table}", after_end = "hold" }}
 """
 
 
-def digests(**sections) -> dict[str, str]:
-    base = {"learning": {"training": "none"}, "data": {"dataset": "none"}}
+def digests(data: dict | None = None, **sections) -> dict[str, str]:
+    base = {"learning": {"training": "none", "pretrain": True}}
+    base["data"] = {"dataset": "none", "partition": "fedteddi"} | (data or {})
     return input_digests(simulation.complete(parse(base | sections, "test")))
 
 
@@ -92,8 +98,8 @@ def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monke
             "links": {"file": str(files["devices.links.file"]), "after_end": "hold"},
         },
         "availability": {"model": "table", "file": str(files["availability.file"])},
-        "data": {"dataset": str(files["data.dataset"])},
-        "learning": {"model": "my_own_model.make"},
+        "data": {"dataset": str(files["data.dataset"]), "partition": "fedteddi"},
+        "learning": {"model": "my_own_model.make", "pretrain": True},
     }
     before = digests(**config)
     assert set(before) == set(files) | CODE

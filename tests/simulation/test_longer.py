@@ -22,7 +22,7 @@ VALUES = {
     "rounds": 6,
     "devices": {"count": 6},
     "round": {"payload_bits": 1e6, "tmax_s": 1.0},
-    "data": {"samples_per_device": 8},
+    "data": {"samples_per_device": 8, "partition": "fedteddi"},
     "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
     "evaluation": {"samples": 20, "every": 4},
 }
@@ -65,8 +65,9 @@ def test_a_later_end_in_simulated_time_too(own, tmp_path):
 
 
 def test_more_rounds_of_the_last_frame(tmp_path):
-    frames = {"dataset": str(Path(__file__).parents[1] / "compared/hundred-classes.npz"), "samples_per_device": 6}
-    short, long = (config(rounds=[3, last], data=frames) for last in (3, 6))
+    hundred = str(Path(__file__).parents[1] / "compared/hundred-classes.npz")
+    data = {"dataset": hundred, "partition": "fedteddi", "samples_per_device": 6}
+    short, long = (config(rounds=[3, last], data=data) for last in (3, 6))
     assert longer(short, long, tmp_path)[0].went_on_from == 5
 
 
@@ -137,7 +138,7 @@ def test_what_counts_as_longer(then, now, told):
 
 
 def test_a_study_with_more_rounds_goes_on_with_its_runs(tmp_path, studies_here):
-    timing = {"learning": {"training": "none"}, "data": {"dataset": "none"}}
+    timing = {"learning": {"training": "none", "pretrain": True}, "data": {"dataset": "none", "partition": "fedteddi"}}
     studies = [Study("s", grid(VALUES | timing | {"rounds": rounds}, {}, [0, 1])) for rounds in (4, 7)]
     run_study(studies[0], tmp_path / "out")
     grow(studies[1], tmp_path / "out")

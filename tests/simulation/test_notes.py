@@ -27,8 +27,8 @@ def values(policy: str = "random", rounds: int = 3, devices: dict | None = None,
         "devices": devices or {},
         "radio": radio or {},
         "round": {"payload_bits": PAPER_CNN_BITS, "tmax_s": 0.8, **round_},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
         "selection": {"policy": policy},
     }
 

@@ -45,12 +45,15 @@ VALUES = {
     "rounds": 8,
     "devices": {"count": 6},
     "round": {"payload_bits": 1e6, "tmax_s": 1.0},
-    "data": {"samples_per_device": 8},
+    "data": {"samples_per_device": 8, "partition": "fedteddi"},
     "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
     "evaluation": {"samples": 20, "every": 2},
 }
 CONFIG = parse(VALUES, "test")
-TIMING = parse(VALUES | {"learning": {"training": "none"}, "data": {"dataset": "none"}}, "test")
+TIMING = parse(
+    VALUES | {"learning": {"training": "none", "pretrain": True}, "data": {"dataset": "none", "partition": "fedteddi"}},
+    "test",
+)
 OTHER = simulation.as_toml(simulation.complete(parse(VALUES | {"round": {"payload_bits": 1e6, "tmax_s": 1.1}}, "test")))
 
 
@@ -296,7 +299,15 @@ def test_a_checkpoint_is_due_after_so_much_wall_time_and_takes_a_fiftieth_of_it_
 
     monkeypatch.setattr(resumption, "time", Time)
     monkeypatch.setattr("edgesim.folder.records.RunWriter.save", save)
-    config = parse(VALUES | {"rounds": 14, "learning": {"training": "none"}, "data": {"dataset": "none"}}, "test")
+    config = parse(
+        VALUES
+        | {
+            "rounds": 14,
+            "learning": {"training": "none", "pretrain": True},
+            "data": {"dataset": "none", "partition": "fedteddi"},
+        },
+        "test",
+    )
     simulation.run(config, tmp_path, on_round)
     # Due at 10 s, first met at the end of round 3; saving took 0.5 s, so that 25 s pass before the next.
     assert saved == [(3, 12.0), (10, 40.5)]

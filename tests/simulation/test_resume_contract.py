@@ -52,6 +52,7 @@ def test_a_policy_is_resumed(policy, tmp_path):
             "learning": {"pretrain": False, "steps": 2, "back_end": "loop"},
             "evaluation": {"every": 3, "samples": 20},
             "selection": {"policy": policy},
+            "data": {"partition": "fedteddi"},
         },
         "test",
     )
@@ -76,8 +77,8 @@ def config(protocol: str, **sections: Any) -> RunConfig:
         "devices": {"count": 14},
         "radio": {"bandwidth_hz": 4e6},
         "round": {"payload_bits": 1e6, "protocol": protocol, **ROUNDS[protocol]},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none"} if "drift" in sections else {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
     }
     given = {key: values.get(key, {}) | value for key, value in sections.items() if isinstance(value, dict)}
     return parse(values | sections | given, "test")

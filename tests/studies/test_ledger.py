@@ -28,7 +28,12 @@ from edgesim.studies import dispatch, executor, running
 from edgesim.studies.ledger import read_ledger, told_of
 from edgesim.studies.plan_file import grow, read_plan
 
-TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+TIMING = {
+    "rounds": 3,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e7},
+}
 # Of these tmax_s nobody meets the first.
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 0.8, 1.0, 1.2]}, [0]))
 BAD, SOME, OTHER, LAST = (run.folder for run in STUDY.runs)

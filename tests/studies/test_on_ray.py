@@ -30,7 +30,12 @@ from edgesim.studies.plan_file import grow
 from edgesim.studies.running import carried_out_by
 from edgesim.studies.sent_back import Left
 
-TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+TIMING = {
+    "rounds": 2,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e7},
+}
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
 ROOT = Path(__file__).parents[2]
 

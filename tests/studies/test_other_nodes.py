@@ -27,7 +27,11 @@ from edgesim.studies.sent_back import PIECE_BYTES, Left, fetch
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs mount namespaces")]
 
-BASE = {"learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+BASE = {
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e7},
+}
 NODE = """
 mount -t tmpfs -o size={size} tmpfs {folder} && mkdir {folder}/tmp && exec {ray} start --address {address} \\
     --num-cpus 2 --object-store-memory 83886080 --block

@@ -20,7 +20,12 @@ from edgesim.studies import slurm
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow
 
-TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+TIMING = {
+    "rounds": 2,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e7},
+}
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0, 1]))
 
 # What sbatch, scontrol and a node do: a task begins as a process in the folder of --chdir, its output is appended to

@@ -34,7 +34,12 @@ from edgesim.studies.plan_file import grow
 from edgesim.tables.show_ledger import headline, ledger_table
 from edgesim.tables.table_text import print_whole
 
-TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+TIMING = {
+    "rounds": 3,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e7},
+}
 # Of these tmax_s nobody meets the first.
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 0.8, 1.0, 1.2]}, [0]))
 BAD, SOME, OTHER, LAST = (run.folder for run in STUDY.runs)

@@ -28,7 +28,8 @@ CONFIG = {
         "plan_quantile": 0.5,
         "download_s": 0.02,
     },
-    "learning": {"training": "none"},
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"partition": "fedteddi"},
 }
 
 
@@ -164,7 +165,7 @@ def test_a_run_that_was_removed_counts_as_planned_and_has_no_digest(tmp_path):
 
 
 def test_a_run_says_on_what_it_trained_and_how_long_that_took(tmp_path):
-    values = {"rounds": 2, "round": CONFIG["round"] | {"plan_quantile": 0.9}}
+    values = {"rounds": 2, "round": CONFIG["round"] | {"plan_quantile": 0.9}, "data": {"partition": "fedteddi"}}
     asked = {"learning": {"back_end": "stacked", "model": "own_noise.Noise", "pretrain": False}}
     own = tmp_path / "own_noise.py"
     own.write_text(
@@ -188,7 +189,12 @@ def test_a_run_says_on_what_it_trained_and_how_long_that_took(tmp_path):
 def test_a_run_in_which_nothing_arrived_says_so(tmp_path):
     """Five at once share a band that would do for one."""
     crowd = {"admission": "count", "count": 5, "allocator": "equal_share", "tmax_s": 0.8, "payload_bits": 6e7}
-    values = {"rounds": 2, "round": crowd, "learning": {"training": "none"}}
+    values = {
+        "rounds": 2,
+        "round": crowd,
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
+    }
     simulation.run(parse(values, "test"), tmp_path / "run")
     assert read_table(tmp_path / "run", "rounds")["arrived"].sum() == 0
     assert "no update arrived in 2 rounds" in shown(print_run, tmp_path / "run")
@@ -199,8 +205,8 @@ def test_a_run_without_a_round_says_that_no_model_was_made_and_what_became_of_it
         "stop_at_s": 1.0,
         "availability": {"model": "bernoulli", "probability": 0.1, "slot_s": 0.05},
         "round": {"protocol": "buffered", "admission": "count", "count": 3, "payload_bits": 1e6},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
     }
     with pytest.raises(EdgesimError, match="no model was made"):
         simulation.run(parse(values, "test"), tmp_path / "run")
@@ -257,7 +263,12 @@ def test_a_run_whose_rounds_are_not_all_tested_says_why_it_has_no_measures_of_it
     ],
 )
 def test_a_run_shows_its_algorithm_and_protocol(tmp_path, settings, shown):
-    values = {"rounds": 2, "devices": {"count": 3}, "data": {"dataset": "none"}, "learning": {"training": "none"}}
+    values = {
+        "rounds": 2,
+        "devices": {"count": 3},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
+    }
     simulation.run(parse(values | {"round": {"payload_bits": 1e5}} | settings, "test"), tmp_path / "run")
     console = Console(record=True, width=400)
     print_run(tmp_path / "run", console)

@@ -66,7 +66,8 @@ def test_a_device_whose_recording_has_no_later_period_is_absent_until_the_run_en
         "devices": {"count": 2},
         "availability": {"model": "table", "file": str(tmp_path / "periods.csv"), "after_end": "raise"},
         "round": {"payload_bits": 1e6, "close": "deadline"},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(config, "test"), tmp_path / "run")
     found = read_absences(tmp_path / "run")

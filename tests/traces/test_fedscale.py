@@ -68,8 +68,8 @@ def test_a_phone_of_50_ms_per_inference_trains_24_images_in_3_6_seconds(tmp_path
         "devices": {"count": 1, "profile": str(tmp_path / "phone.parquet")},
         "radio": {"sharing": "own"},
         "round": {"tmax_s": 100.0, "payload_bits": 1e6, "computes": "selected", "admission": "count", "count": 1},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 24},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 24, "pretrain": True},
     }
     simulation.run(parse(config, "test"), tmp_path / "run")
     rows = read_table(tmp_path / "run", "activities").set_index("activity")

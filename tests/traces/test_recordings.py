@@ -183,8 +183,8 @@ def test_availability_speed_and_link_of_a_phone_stay_together_in_a_run(
             "tmax_s": 3600.0, "payload_bits": 1e8, "computes": "selected",
             "admission": "count", "count": 100, "close": "deadline",
         },
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 10, "batch_size": 20},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 10, "batch_size": 20, "pretrain": True},
     }  # fmt: skip
     simulation.run(parse(config, "test"), tmp_path / "run")
     done = read_table(tmp_path / "run", "activities")

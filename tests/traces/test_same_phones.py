@@ -60,8 +60,8 @@ def run(folder: Path, files: dict[str, str], order: str = "given", **devices: An
             "tmax_s": 100.0, "payload_bits": 1e6, "computes": "selected", "admission": "count", "count": 3,
             "close": "deadline",
         },
-        "data": {"dataset": "none"},
-        "learning": {"training": "none", "steps": 2, "batch_size": 10},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "steps": 2, "batch_size": 10, "pretrain": True},
     }  # fmt: skip
     simulation.run(parse(config, "test"), folder)
     return read_table(folder, "activities")

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from edgesim.base.errors import EdgesimError
 from edgesim.tuning.knobs import Knob, check_knobs, parse_knobs
 
-BASE = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}}
+BASE = {
+    "rounds": 3,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+}
 
 
 def checked(*texts):

@@ -15,7 +15,13 @@ def runs(tmp_path_factory):
     """Two seeds of a timing-only run."""
     folders = [tmp_path_factory.mktemp("runs") / str(seed) for seed in (0, 1)]
     for seed, folder in enumerate(folders):
-        config = {"seed": seed, "rounds": 2, "round": {"payload_bits": 1e6}, "learning": {"training": "none"}}
+        config = {
+            "seed": seed,
+            "rounds": 2,
+            "round": {"payload_bits": 1e6},
+            "learning": {"training": "none", "pretrain": True},
+            "data": {"partition": "fedteddi"},
+        }
         simulation.run(parse(config, "test"), folder)
     return runs_of(folders)
 

@@ -30,14 +30,26 @@ from edgesim.studies.ledger import read_ledger
 from edgesim.tuning.findings import answers_of
 from edgesim.tuning.task import make_task
 
-TIMING = {"rounds": 16, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
-LEARNING = {"stop_at_s": 8, "learning": {"lr": 0.1}, "round": {"payload_bits": 1e7}}
+TIMING = {
+    "rounds": 16,
+    "learning": {"training": "none", "pretrain": True},
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "round": {"payload_bits": 1e7},
+}
+LEARNING = {
+    "stop_at_s": 8,
+    "learning": {"lr": 0.1, "pretrain": True},
+    "round": {"payload_bits": 1e7},
+    "data": {"partition": "fedteddi"},
+}
 TMAX = {"round.tmax_s": [0.4, 0.8, 1.6, 3.2]}
 CONFIG = """rounds = 3
 [learning]
 training = "none"
+pretrain = true
 [data]
 dataset = "none"
+partition = "fedteddi"
 [round]
 payload_bits = 1e7
 """
@@ -203,6 +215,7 @@ def test_a_target_that_no_trial_reaches_is_said_so_with_bounds_instead_of_times(
     assert not found.trials["counts"].any()
 
 
+FRAMES = {"rounds": [3, 3], "data": {"partition": "fedteddi"}, "learning": {"pretrain": True}}
 FIXED_ROUNDS = {
     "rounds": 6,
     "data": {"partition": "dirichlet"},
@@ -240,7 +253,7 @@ def test_an_objective_in_seconds_gives_all_cells_the_same_time_and_ends_runs_at_
         (FIXED_ROUNDS, ["rounds-to-target", "simulated-s"], {"rounds": 6}),
         (LEARNING, ["seconds-to-target"], {"stop_at_s": 8, "stop_at_accuracy": 0.5}),
         (LEARNING, ["seconds-to-stay"], {"stop_at_s": 8}),
-        ({"rounds": [3, 3]}, ["seconds-to-target"], {"rounds": [3, 3], "stop_at_accuracy": 0.5}),
+        (FRAMES, ["seconds-to-target"], {"rounds": [3, 3], "stop_at_accuracy": 0.5}),
     ],
 )
 def test_only_fixed_rounds_of_one_frame_are_replaced_and_only_where_seconds_to_the_target_are_sought(
@@ -266,7 +279,7 @@ def test_where_the_time_itself_is_tuned_a_line_says_that_cells_have_unequal_time
 
 def test_a_cell_that_was_cut_off_before_the_best_ones_time_is_named():
     """Frames have fixed rounds: two of three runs of 0.5 s were tested until 3 s, and the best takes 4."""
-    task = make_task({"rounds": [3, 3]}, {"round.tmax_s": [0.5, 1.0, 2.0]}, ["seconds-to-target"], 0.75, 3, 0)
+    task = make_task(FRAMES, {"round.tmax_s": [0.5, 1.0, 2.0]}, ["seconds-to-target"], 0.75, 3, 0)
     assert "have less time" in task.equal_time
     row = {"seeds": 3, "left_out": 0, "seconds_to_target_low": 3.0}
     summary = pd.DataFrame(

@@ -77,7 +77,13 @@ def test_a_run_that_loses_a_node_in_the_middle_has_every_byte_of_the_loop(tmp_pa
 
     for name in ("loop", "ray"):
         learning = {"model": "small-cnn", "steps": 40, "pretrain": False, "back_end": name}
-        values = {"rounds": 3, "round": {"payload_bits": 1e6}, "learning": learning, "algorithm": {"name": "scaffold"}}
+        values = {
+            "rounds": 3,
+            "round": {"payload_bits": 1e6},
+            "learning": learning,
+            "algorithm": {"name": "scaffold"},
+            "data": {"partition": "fedteddi"},
+        }
         config = parse(values, "test")
         simulation.run(config, tmp_path / name, on_round if name == "ray" else lambda _: None, cores=1)
     assert len(lost) == 1
@@ -112,7 +118,7 @@ def test_a_model_of_the_users_own_travels_to_nodes_that_do_not_have_it(tmp_path,
     monkeypatch.setenv("RAY_ADDRESS", ray_nodes.address)
     for name in ("loop", "ray"):
         learning = {"model": "net_that_no_node_has.net", "back_end": name, "pretrain": False}
-        values = {"rounds": 2, "round": {"payload_bits": 1e6}, "learning": learning}
+        values = {"rounds": 2, "round": {"payload_bits": 1e6}, "learning": learning, "data": {"partition": "fedteddi"}}
         simulation.run(parse(values, "test"), tmp_path / name, cores=1)
     loop, spread = (read_table(tmp_path / name, "updates") for name in ("loop", "ray"))
     assert len(loop) > 0

@@ -66,7 +66,12 @@ def test_the_servers_validation_images_are_equally_many_of_each_class_and_in_no_
 
 @pytest.mark.parametrize("pool", ["shared", "iid_partition"])
 def test_the_pools_of_a_drift_law_are_without_the_servers_validation_images(pool):
-    values = {"data": {"validation_per_class": 20}, "devices": {"count": 5}, "rounds": 9}
+    values = {
+        "data": {"validation_per_class": 20},
+        "devices": {"count": 5},
+        "rounds": 9,
+        "learning": {"pretrain": True},
+    }
     law = {"law": "rotation", "classes": [10, 10], "pool": pool}
     config = simulation.complete(parse(values | {"drift": law}, "run.toml"))
     federation = make_federation(config, Streams(3))
@@ -174,8 +179,8 @@ def test_an_algorithm_that_needs_public_images_is_refused_without_in_timing_only
 @pytest.mark.parametrize("public", ["none", "carved"])
 def test_without_a_data_set_only_algorithms_whose_devices_need_public_images_are_refused(public):
     def complete(name):
-        data = {"dataset": "none", "public": public}
-        config = {"algorithm": {"name": name}, "data": data, "learning": {"training": "none"}}
+        data = {"dataset": "none", "partition": "fedteddi", "public": public}
+        config = {"algorithm": {"name": name}, "data": data, "learning": {"training": "none", "pretrain": True}}
         return simulation.complete(parse(config, "run.toml")).algorithm.name
 
     assert [complete(name) for name in ("fedcl", "feddf")] == ["fedcl", "feddf"]

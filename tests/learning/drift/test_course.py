@@ -26,7 +26,13 @@ def test_a_gradual_drift_is_a_line_between_its_mixes_over_simulated_time():
 
 def test_a_device_has_a_course_of_its_own_beside_that_of_all():
     law = {"law": "swap", "t_s": 4.0, "before": [A, B], "after": [B, A]}
-    given = {"rounds": 8, "devices": {"count": 4}, "drift": law, "data": {"samples_per_device": 10}}
+    given = {
+        "rounds": 8,
+        "devices": {"count": 4},
+        "drift": law,
+        "data": {"samples_per_device": 10},
+        "learning": {"pretrain": True},
+    }
     both, second = course_of(**given), course_of(1, **given)
     np.testing.assert_allclose(both.shares, np.tile((np.array(A) + B) / 2, (MOST_INSTANTS, 1)))
     np.testing.assert_allclose(second.shares, np.where(second.x[:, None] < 4.0, B, A))

@@ -138,7 +138,7 @@ def test_a_run_of_fewer_devices_than_the_file_has_says_so(
         "rounds": 1,
         "devices": {"count": devices},
         "data": {"partition": "listed", "partition_options": {"file": written(tmp_path, ROWS, kind)}},
-        "learning": {"training": "none"},
+        "learning": {"training": "none", "pretrain": True},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
     note = read_run(tmp_path / "run")["notes"].get("listed")

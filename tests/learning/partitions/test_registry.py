@@ -13,7 +13,7 @@ from edgesim.streams import Streams
 
 
 def complete(**data):
-    return simulation.complete(parse({"data": data}, "run.toml"))
+    return simulation.complete(parse({"data": data, "learning": {"pretrain": True}}, "run.toml"))
 
 
 def test_a_complete_config_names_the_options_of_its_partition_and_survives_its_file():
@@ -29,7 +29,10 @@ def test_the_equal_partitions_and_no_dataset_have_60_samples_and_the_others_what
     assert complete().data.samples_per_device == 60
     assert complete(partition="iid").data.samples_per_device == 60
     assert complete(partition="quantity").data.samples_per_device is None
-    blank = parse({"data": {"dataset": "none", "partition": "shards"}, "learning": {"training": "none"}}, "run.toml")
+    blank = parse(
+        {"data": {"dataset": "none", "partition": "shards"}, "learning": {"training": "none", "pretrain": True}},
+        "run.toml",
+    )
     assert simulation.complete(blank).data.samples_per_device == 60
 
 
