@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: setup demo test test-all test-lowest test-newest lint house handbook bench gpu peers clean
 
 .venv/ready: pyproject.toml
+	$(if $(shell command -v $(PYTHON)),,$(error make setup: PYTHON = $(PYTHON) is no command, expected Python 3.11.4 or newer))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4) and "make setup: edgesim needs Python 3.11.4 or newer")'
 	@$(PYTHON) .ci/setup.py .venv
 	touch $@

@@ -1,28 +1,22 @@
 """Builds the handbook: ``python docs/build.py`` writes ``docs/knobs.md`` anew and the site into ``site/``.
 
-Figures of a quick run (``plots/gallery.toml``) are drawn into ``plots/built``, which git leaves out. The site is made
-of a copy of the README, ``docs/`` and ``plots/`` in ``build/handbook``: there they lie as in the repository, so that
-the same relative links hold in both. Nothing is fetched: pages, figures and docstrings of this checkout are all that
-is read.
+The site is made of a copy of the README, ``docs/`` and ``plots/`` in ``build/handbook``: there they lie as in the
+repository, so that the same relative links hold in both. Nothing is fetched: pages, figures and docstrings of this
+checkout are all that is read.
 """
 
 import shutil
 import subprocess
 import sys
-import tempfile
 from html.parser import HTMLParser
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import edgesim
 from edgesim.commands.explain import Key, explained, sections
 
 ROOT = Path(__file__).parents[1]
 DOCS, PLOTS = ROOT / "docs", ROOT / "plots"
-
-BUILT = ("gantt", "band_use", "delay_cdf", "partition", "energy", "battery")
-"""Figures of `draw`, those of them that the gallery shows from a single run."""
 
 _INTRODUCTION = """# Every knob
 
@@ -61,15 +55,6 @@ def _row(key: Key) -> str:
     return f"| `{key.name.rpartition('.')[2]}` | {facts} | {told} |"
 
 
-def draw(out: Path) -> None:
-    """Draw the figures `BUILT` at 150 dpi, from a run that is simulated for them."""
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        run = edgesim.run(PLOTS / "gallery.toml", Path(folder) / "gallery", quiet=True)
-        for name in BUILT:
-            run.plot(name, round=3).savefig(out / f"{name}.png", dpi=150)
-
-
 def copy_pages(folder: Path) -> None:
     """Copy the README, the handbook's pages and the gallery into a folder that holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -104,8 +89,7 @@ def dead_files(site: Path) -> list[str]:
 
 
 def main() -> None:
-    """Write the page of knobs, draw the figures and build the site; ends with 1 where a link of it is dead."""
-    draw(PLOTS / "built")
+    """Write the page of knobs and build the site; ends with 1 where a link of it is dead."""
     (DOCS / "knobs.md").write_text(knobs())
     copy_pages(ROOT / "build/handbook")
     if status := subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=ROOT).returncode:

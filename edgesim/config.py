@@ -1,11 +1,12 @@
 """Every knob of a run: units in names, bounds checked, defaults from FedTeddi unless said otherwise."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from edgesim.base.errors import Contradiction
+from edgesim.base.needs import GIVEN, Condition, Except, Rule, refuse, refuse_above
 from edgesim.base.quantities import Bits, Count, Devices, Factor, Hertz, Joules, Metres, Seconds, Watts
 
 
@@ -13,6 +14,17 @@ class Section(BaseModel):
     """A table of the config file: unknown keys are refused, numbers are finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    goes_with: ClassVar[tuple[Rule, ...]] = ()
+    """What values of its keys need of each other."""
+    at_most: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Pairs of its keys of which the first must not be above the second, where both are given."""
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        refuse(self, self.goes_with, Contradiction)
+        refuse_above(self, self.at_most, Contradiction)
+        return self
 
 
 AnySection = TypeVar("AnySection", bound=Section)
@@ -40,18 +52,14 @@ class OpenSection(BaseModel):
 class LinksConfig(Section):
     """Recorded uplinks, one for each device (``radio.sharing = "own"``)."""
 
+    goes_with: ClassVar[tuple[Rule, ...]] = (Rule({"after_end": "hold"}, {"end_s": None}, "the last row never ends"),)
+
     file: str = Field(min_length=1)
     """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, t_s, bps and perhaps end_s."""
     end_s: Seconds | None = Field(None, ge=1e-6)
     """Instant at which the last row of every link ends, for a file that does not say."""
     after_end: Literal["wrap", "hold"] | None = None
     """``wrap``: each link begins again at its end; ``hold``: its last row never ends; None: unknown after its end."""
-
-    @model_validator(mode="after")
-    def _the_last_row_has_one_end(self) -> Self:
-        if self.after_end == "hold" and self.end_s is not None:
-            raise ValueError("end_s: not for after_end = 'hold', whose last row never ends; remove one of them")
-        return self
 
 
 _BATTERY_DEFAULTS = {"battery_start": 1.0, "battery_reserve": 0.2, "recharge_w": 0.0}
@@ -105,11 +113,6 @@ class DevicesConfig(Section):
     def _consistent(self) -> Self:
         if self.min_distance_m >= self.radius_m:
             raise ValueError(f"min_distance_m ({self.min_distance_m:g}) must be below radius_m ({self.radius_m:g})")
-        if self.kappa is not None and self.profile is None:
-            raise ValueError("kappa is for processors whose clock_hz a profile gives; give profile")
-        for key in _BATTERY_DEFAULTS:
-            if self.battery_j is None and getattr(self, key) is not None:
-                raise ValueError(f"{key} is for devices with a battery; give battery_j, its capacity")
         reserve = self.battery_reserve or _BATTERY_DEFAULTS["battery_reserve"]
         if isinstance(self.battery_start, float) and self.battery_start < reserve and not self.recharge_w:
             raise ValueError(
@@ -147,16 +150,6 @@ class TopologyConfig(Section):
     """Whether updates are merged in the cloud, or in edge servers first."""
     cloud_every: Count | None = Field(None, ge=1)
     """Rounds between two averages of the edge servers' models in the cloud (``hierarchical``)."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.file is None and self.model_fields_set - {"file"} and self != TopologyConfig():
-            raise ValueError("attach, aggregation and cloud_every are for a topology file; give file")
-        if self.aggregation == "hierarchical" and self.cloud_every is None:
-            raise ValueError("aggregation = 'hierarchical' needs cloud_every, the rounds between averages in the cloud")
-        if self.aggregation != "hierarchical" and self.cloud_every is not None:
-            raise ValueError("cloud_every is for aggregation = 'hierarchical'; set that, or remove cloud_every")
-        return self
 
 
 YEAR_S = 365.25 * 86_400
@@ -250,60 +243,9 @@ class RoundConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.delay_knowledge == "reported" and self.computes != "candidates":
-            raise ValueError("delay_knowledge = 'reported' requires computes = 'candidates'")
-        if self.admission == "count" and self.count is None:
-            raise ValueError("admission = 'count' needs count, how many devices it takes, such as round.count=10")
-        if self.admission != "count" and self.count is not None:
-            raise ValueError(
-                f"count is for admission = 'count', not {self.admission!r}, which takes as many devices as fit into "
-                "the band; set round.admission=count, or remove count"
-            )
-        if self.leftover != "idle" and self.allocator != "least":
-            raise ValueError(f"allocator = {self.allocator!r} leaves nothing over; remove leftover")
-        if self.outage is not None and self.admission == "count" and self.allocator != "least":
-            raise ValueError(
-                f"outage is for uploads planned by least bandwidths; admission = 'count' with allocator = "
-                f"{self.allocator!r} plans none"
-            )
-        for key, kind in (("report_by_s", "reported"), ("plan_quantile", "planned")):
-            if getattr(self, key) is not None and self.delay_knowledge != kind:
-                raise ValueError(f"{key} is for delay_knowledge = {kind!r}, not {self.delay_knowledge!r}")
-        if self.report_by_s is not None and self.report_by_s > self.tmax_s:
-            raise ValueError(f"report_by_s ({self.report_by_s:g}) must not be above tmax_s ({self.tmax_s:g})")
         if self.download_s != "link" and self.download_s >= self.tmax_s:
             raise ValueError(f"download_s ({self.download_s:g}) must be below tmax_s ({self.tmax_s:g})")
-        if self.moving_deadline is not None and (self.late != "keep" or self.close != "arrivals"):
-            raise ValueError(
-                "moving_deadline is for late = 'keep' and close = 'arrivals': a deadline that only falls makes all "
-                "updates late in the end"
-            )
-        if self.over_commitment > 1 and (self.admission != "count" or self.close != "arrivals"):
-            raise ValueError("over_commitment is for admission = 'count' and close = 'arrivals'")
-        if self.protocol != "synchronous":
-            self._without_rounds()
         return self
-
-    def _without_rounds(self) -> None:
-        if self.admission != "count":
-            raise ValueError(f"protocol = {self.protocol!r} needs admission = 'count'; count is the devices at work")
-        defaults = {key: type(self).model_fields[key].default for key in sorted(_OF_ROUNDS)}
-        if unused := [key for key, default in defaults.items() if getattr(self, key) != default]:
-            raise ValueError(f"{unused[0]} is for protocol = 'synchronous'; remove it, or set that protocol")
-
-
-_OF_ROUNDS = {
-    "allocator",
-    "close",
-    "computes",
-    "delay_knowledge",
-    "late",
-    "leftover",
-    "min_candidates",
-    "moving_deadline",
-    "outage",
-    "over_commitment",
-}
 
 
 _STALENESS_DEFAULTS = {"polynomial": {"a": 0.5}, "hinge": {"a": 10.0, "b": 4}, "refl": {"beta": 0.35}}
@@ -323,13 +265,6 @@ class StalenessConfig(Section):
     """Share of the part of REFL's weight that depends on the update itself (``refl``, default 0.35)."""
     limit: Count | None = Field(None, ge=0)
     """Updates with a higher staleness are dropped; no update is when absent."""
-
-    @model_validator(mode="after")
-    def _of_the_weight(self) -> Self:
-        for key in ("a", "b", "beta"):
-            if getattr(self, key) is not None and key not in _STALENESS_DEFAULTS.get(str(self.weight), {}):
-                raise ValueError(f"{key} is not for weight = {self.weight!r}")
-        return self
 
     def resolved(self, protocol: str) -> "StalenessConfig":
         """The section with the papers' defaults filled in."""
@@ -380,11 +315,8 @@ class DataConfig(Section):
     permute_labels: bool = False
     """Control: labels permuted over the whole training set before pre-training and partition."""
 
-    @model_validator(mode="after")
-    def _offset_has_its_scale(self) -> Self:
-        if self.offset is not None and self.scale is None:
-            raise ValueError("offset is taken off before pixels are divided by scale; give scale as well")
-        return self
+
+_LR_DECAY, _MOMENTUM = 0.9992, 0.5
 
 
 class LearningConfig(Section):
@@ -400,7 +332,7 @@ class LearningConfig(Section):
     number of classes, such as ``{ rank = 8 }``. edgesim's own models take none."""
     lr: Factor = Field(0.1, gt=0)
     """Learning rate of local training in the first round."""
-    lr_decay: float = Field(0.9992, gt=0, le=1)
+    lr_decay: float = Field(_LR_DECAY, gt=0, le=1)
     """Factor per round, or per ``lr_decay_every`` rounds, counted over frames; without rounds, per model made."""
     lr_decay_every: Count = Field(1, ge=1)
     """Rounds (models made) between two applications of ``lr_decay``."""
@@ -416,7 +348,7 @@ class LearningConfig(Section):
     optimiser: Literal["sgd", "adam"] = "sgd"
     """Of local training: SGD with ``momentum``, or Adam (b1 0.9, b2 0.999), whose moments begin at zero in every job;
     it wants a far lower ``lr``, such as 0.001."""
-    momentum: float = Field(0.5, ge=0, lt=1)
+    momentum: float = Field(_MOMENTUM, ge=0, lt=1)
     """Momentum of SGD."""
     weight_decay: Factor = Field(0.0, ge=0)
     """This factor times the weights is added to each gradient of local training, as by `torch.optim.SGD` and
@@ -463,37 +395,14 @@ class LearningConfig(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.steps is not None and self.epochs is not None:
-            raise ValueError("give steps or epochs, not both")
         for key in ("batch_size", "epochs"):
             drawn = getattr(self, key)
             if isinstance(drawn, list) and drawn[0] > drawn[1]:
                 raise ValueError(f"{key}: the least number comes first (got {drawn})")
-        if self.lr_min > self.lr:
-            raise ValueError(f"lr_min ({self.lr_min:g}) must not be above lr ({self.lr:g})")
-        defaults = type(self).model_fields
-        for key in ("lr_decay", "lr_decay_every"):
-            if self.lr_offset is not None and getattr(self, key) not in (1, defaults[key].default):
-                raise ValueError(f"{key} is for a rate that falls by a factor, lr_offset for one over the rounds")
-        for key in ("lr_decay", "lr_decay_every", "lr_offset", "lr_min"):
-            if self.lr_schedule == "fedstg" and getattr(self, key) != defaults[key].default:
-                raise ValueError(f"{key} is for lr_schedule = 'decay', not 'fedstg'")
-        if self.lr_rounds is not None and self.lr_schedule != "fedstg":
-            raise ValueError("lr_rounds is for lr_schedule = 'fedstg'")
-        if self.workers is not None and self.back_end in ("loop", "stacked"):
-            raise ValueError(f"workers is for back_end 'workers', 'ray' or 'auto', not {self.back_end!r}")
         for key in ("cpus_per_actor", "gpus_per_actor"):
             share = getattr(self, key)
-            if share is not None and self.back_end != "ray":
-                raise ValueError(f"{key} is for back_end 'ray', not {self.back_end!r}")
             if share is not None and share > 1 and share % 1:
                 raise ValueError(f"{key}: expected a whole number above 1 (got {share:g})")
-        if self.optimiser == "adam" and self.momentum not in (0, defaults["momentum"].default):
-            raise ValueError("momentum is for optimiser = 'sgd'; Adam's moments have decays of their own")
-        if self.optimiser == "adam" and self.persist_momentum:
-            raise ValueError("persist_momentum is for optimiser = 'sgd'; Adam's moments begin at zero in every job")
-        if self.persist_momentum and self.momentum == 0:
-            raise ValueError("persist_momentum is for momentum above 0")
         return self
 
 
@@ -526,13 +435,6 @@ class MergingConfig(Section):
     any round, but the server drops the updates. ``discard`` when absent. Unless updates are sent, a device that has the
     server's model already is not sent it again."""
 
-    @model_validator(mode="after")
-    def _of_the_rule(self) -> Self:
-        for key in ("signal", "skip"):
-            if self.rule == "every" and getattr(self, key) is not None:
-                raise ValueError(f"{key} is for rule = 'stagnation'; remove it, or set that rule")
-        return self
-
 
 class PrivacyConfig(Section):
     """Clipping of updates and Gaussian noise (`edgesim.learning.algorithms.privacy`)."""
@@ -547,17 +449,6 @@ class PrivacyConfig(Section):
     """S: longest trainable part of an update, a longer one is scaled down to it; 1 when absent."""
     delta: float | None = Field(None, gt=0, lt=1)
     """The delta for which epsilon is told; 1e-5 when absent."""
-
-    @model_validator(mode="after")
-    def _of_the_mechanism(self) -> Self:
-        noisy = self.mechanism in ("local", "central")
-        if noisy != (self.noise is not None):
-            raise ValueError("noise is needed by, and only by, mechanism = 'local' or 'central'")
-        if self.mechanism == "none" and self.clip is not None:
-            raise ValueError("clip is not for mechanism = 'none'; use 'clip', 'local' or 'central'")
-        if not noisy and self.delta is not None:
-            raise ValueError("delta is for mechanism = 'local' or 'central'")
-        return self
 
 
 class EvaluationConfig(Section):
@@ -578,12 +469,6 @@ class EvaluationConfig(Section):
     metrics: dict[str, dict[str, Any]] | None = None
     """What else is measured at each test: names of `edgesim.learning.measures.METRICS` (``edgesim list`` prints them)
     or dotted paths, each with a table of its options. Rows ``metric`` of ``metrics``, with the name as key."""
-
-    @model_validator(mode="after")
-    def _by_rounds_or_by_time(self) -> Self:
-        if self.every is not None and self.every_s is not None:
-            raise ValueError("give every (rounds) or every_s (simulated seconds), not both")
-        return self
 
 
 class DriftConfig(OpenSection):
@@ -608,8 +493,121 @@ class SelectionConfig(OpenSection):
     """The scheduling policy (``edgesim list`` prints the names), or ``package.module.Class``."""
 
 
+def _only_for(needs: Mapping[str, Condition], *keys: str) -> list[Rule]:
+    """Rules for keys each of which, where it is given, needs the same."""
+    return [Rule({key: GIVEN}, needs) for key in keys]
+
+
+def _defaults(section: type[BaseModel], name: str, keys: Sequence[str]) -> dict[str, Condition]:
+    """The need of some keys of a section to have their defaults."""
+    return {f"{name}.{key}": section.model_fields[key].default for key in keys}
+
+
+_ROUNDS = {"round.protocol": "synchronous"}
+_FLAT = {"topology.aggregation": "flat"}
+_EDGES = {"topology.aggregation": "hierarchical"}
+_OWN_LINKS = {"radio.sharing": "own"}
+_TRAINING = {"learning.training": "real"}
+_FEDSTG_RATE = {"learning.lr_schedule": "fedstg"}
+_ADAM = {"learning.optimiser": "adam"}
+_LAW = {"drift.law": Except(["frames"])}
+_SKIPS = {"merging.rule": "stagnation"}
+_NOISY = {"privacy.mechanism": ("local", "central")}
+_CENTRAL = {"privacy.mechanism": "central"}
+_COUNT = {"round.admission": "count"}
+_LATE = {"round.late": "keep"}
+_OF_ROUNDS = (
+    "allocator", "close", "computes", "delay_knowledge", "late", "leftover", "min_candidates", "moving_deadline",
+    "outage", "over_commitment",
+)  # fmt: skip
+_OF_DECAY = ("lr_decay", "lr_decay_every", "lr_offset", "lr_min")
+
+_GOES_WITH = (
+    Rule({"devices.kappa": GIVEN}, {"devices.profile": GIVEN}, "it is for processors whose clock_hz a profile gives"),
+    *_only_for({"devices.battery_j": GIVEN}, *(f"devices.{key}" for key in _BATTERY_DEFAULTS)),
+    Rule({"topology.attach": Except(["strongest"])}, {"topology.file": GIVEN}),
+    *_only_for(_EDGES, "topology.cloud_every"),
+    Rule(_EDGES, {"topology.file": GIVEN, "topology.cloud_every": GIVEN, **_ROUNDS}),
+    Rule(_COUNT, {"round.count": GIVEN}, "how many devices are taken, such as round.count=10"),
+    Rule({"round.count": GIVEN}, _COUNT, "else as many are taken as fit into the band"),
+    Rule({"round.leftover": Except(["idle"])}, {"round.allocator": "least"}, "another leaves nothing over"),
+    Rule({"round.outage": GIVEN, **_COUNT}, {"round.allocator": "least"}, "another plans nothing"),
+    Rule({"round.delay_knowledge": "reported"}, {"round.computes": "candidates"}),
+    *_only_for({"round.delay_knowledge": "reported"}, "round.report_by_s"),
+    *_only_for({"round.delay_knowledge": "planned"}, "round.plan_quantile"),
+    Rule({"round.moving_deadline": GIVEN}, {"round.close": "arrivals", **_LATE}, "in the end all updates are late"),
+    Rule({"round.over_commitment": Except([1])}, {"round.close": "arrivals", **_COUNT}),
+    Rule(
+        {"round.protocol": ("buffered", "asynchronous")},
+        {**_COUNT, **_defaults(RoundConfig, "round", _OF_ROUNDS)},
+        "it has no rounds, but a count of devices that are always at work",
+    ),
+    *_only_for({"staleness.weight": ("polynomial", "hinge")}, "staleness.a"),
+    *_only_for({"staleness.weight": "hinge"}, "staleness.b"),
+    *_only_for({"staleness.weight": "refl"}, "staleness.beta"),
+    Rule({"staleness.weight": Except([None, "constant"]), **_ROUNDS}, _LATE, "it is for updates that come late"),
+    Rule({"staleness.limit": GIVEN, **_ROUNDS}, _LATE, "it is for updates that come late"),
+    Rule({"staleness.weight": "refl"}, _TRAINING, "it looks at updates"),
+    *_only_for({"data.scale": GIVEN}, "data.offset"),
+    Rule({"data.dataset": "none"}, {"learning.training": "none"}),
+    *_only_for({"learning.epochs": None}, "learning.steps"),
+    Rule({"learning.lr_offset": GIVEN}, {"learning.lr_decay": (_LR_DECAY, 1), "learning.lr_decay_every": 1}),
+    Rule(_FEDSTG_RATE, _defaults(LearningConfig, "learning", _OF_DECAY)),
+    *_only_for(_FEDSTG_RATE, "learning.lr_rounds"),
+    *_only_for({"learning.back_end": ("workers", "ray", "auto")}, "learning.workers"),
+    *_only_for({"learning.back_end": "ray"}, "learning.cpus_per_actor", "learning.gpus_per_actor"),
+    Rule(_ADAM, {"learning.momentum": (_MOMENTUM, 0)}, "Adam's moments have decays of their own"),
+    Rule(_ADAM, {"learning.persist_momentum": False}, "Adam's moments begin at zero in every job"),
+    Rule({"learning.persist_momentum": True}, {"learning.momentum": Except([0])}),
+    *_only_for(_SKIPS, "merging.signal", "merging.skip"),
+    Rule(_SKIPS, {**_ROUNDS, **_FLAT}, "one server skips rounds"),
+    Rule(_SKIPS, {"round.late": "drop"}, "late updates would arrive in skipped rounds"),
+    Rule(_SKIPS, _TRAINING, "it goes by accuracy"),
+    Rule(_SKIPS, {"algorithm.kpfl": None}, "KPFL's pool ages with every round"),
+    Rule(
+        {**_SKIPS, "merging.signal": (None, "validation")},
+        {"data.validation_per_class": GIVEN},
+        "it goes by images to validate on; or set merging.signal = 'test'",
+    ),
+    Rule({**_SKIPS, "merging.skip": "carry"}, {"learning.persist_momentum": False}, "devices keep weights alone"),
+    *_only_for(_NOISY, "privacy.noise", "privacy.delta"),
+    *_only_for({"privacy.mechanism": ("clip", "local", "central")}, "privacy.clip"),
+    Rule(_NOISY, {"privacy.noise": GIVEN}),
+    Rule(_CENTRAL, {"algorithm.kpfl": None, **_FLAT}, "noise is added to one weighted mean; use 'local'"),
+    Rule(_CENTRAL, {"round.protocol": ("synchronous", "buffered")}, "no mean is formed of one update; use 'local'"),
+    *_only_for({"evaluation.every_s": None}, "evaluation.every"),
+    Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
+    Rule(
+        {**_OWN_LINKS, "devices.profile": None},
+        {"devices.links": GIVEN},
+        "a devices.profile with link_bps will do, too",
+    ),
+    *_only_for(_OWN_LINKS, "devices.links"),
+    Rule({"round.download_s": "link"}, {**_OWN_LINKS, "devices.links": None}, "it is link_bps of devices.profile"),
+    Rule(_OWN_LINKS, {"round.allocator": "least", "round.leftover": "idle"}, "there is no band to allocate"),
+    Rule({"round.outage": GIVEN}, {"radio.sharing": ("reserved", "reshared")}, "it is for uploads that fade"),
+    Rule({"round.outage": GIVEN}, {"radio.fading": Except(["none"])}, "it is for uploads that fade; use 'rayleigh'"),
+    Rule(_LAW, {"data.partition": None, "data.partition_options": {}}, "the law deals the samples"),
+    Rule(_LAW, {"rounds": lambda rounds: not isinstance(rounds, list)}, "it has no frames"),
+    Rule(_LAW, {"data.dataset": Except(["none"])}, "it needs classes"),
+)
+"""Which keys go with which, as far as the config alone says; what it names has needs of its own."""
+
+_AT_MOST = (
+    ("round.report_by_s", "round.tmax_s"),
+    ("learning.lr_min", "learning.lr"),
+    ("round.tmax_s", "stop_at_s"),
+    ("evaluation.every_s", "stop_at_s"),
+    ("round.min_candidates", "devices.count"),
+    ("round.count", "devices.count"),
+)
+
+
 class RunConfig(Section):
     """The complete config of one run, which reproduces it."""
+
+    goes_with: ClassVar[tuple[Rule, ...]] = _GOES_WITH
+    at_most: ClassVar[tuple[tuple[str, str], ...]] = _AT_MOST
 
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of all random draws: same config and seed, same tables and model."""
@@ -640,123 +638,6 @@ class RunConfig(Section):
     privacy: PrivacyConfig = PrivacyConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     selection: SelectionConfig = SelectionConfig()
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.data.dataset == "none" and self.learning.training == "real":
-            raise Contradiction("data.dataset = 'none' is for learning.training = 'none'", "data.dataset")
-        if self.stop_at_accuracy is not None and self.learning.training == "none":
-            raise Contradiction(
-                "stop_at_accuracy needs tests, which learning.training = 'none' does not have", "learning.training"
-            )
-        if self.drift.law != "frames":
-            self._without_frames()
-        if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:
-            raise Contradiction(
-                f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})", "round.tmax_s"
-            )
-        every_s = self.evaluation.every_s
-        if self.stop_at_s is not None and every_s is not None and every_s > self.stop_at_s:
-            raise ValueError(f"evaluation.every_s ({every_s:g}) must not be above stop_at_s ({self.stop_at_s:g})")
-        if self.radio.sharing == "own" and self.devices.profile is None and self.devices.links is None:
-            raise Contradiction(
-                "radio.sharing = 'own' needs devices.links, or devices.profile, a file with the column link_bps",
-                "devices.links",
-                "devices.profile",
-            )
-        if self.radio.sharing != "own" and self.devices.links is not None:
-            raise Contradiction("devices.links is for radio.sharing = 'own'", "devices.links")
-        if self.round.download_s == "link" and (self.radio.sharing != "own" or self.devices.links is not None):
-            raise Contradiction(
-                "round.download_s = 'link' is for radio.sharing = 'own' with the link_bps of devices.profile; give "
-                "seconds",
-                "devices.profile",
-            )
-        if self.radio.sharing == "own" and (self.round.allocator != "least" or self.round.leftover != "idle"):
-            raise ValueError("radio.sharing = 'own' has no band to allocate; remove allocator and leftover")
-        if self.round.outage is not None and self.radio.sharing == "own":
-            raise Contradiction(
-                "round.outage is for bands whose uploads fade; radio.sharing = 'own' has neither", "round.outage"
-            )
-        if self.round.outage is not None and self.radio.fading == "none":
-            raise Contradiction(
-                "round.outage plans for fading: set radio.fading = 'rayleigh', or remove outage", "round.outage"
-            )
-        if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
-            raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")
-        stale = self.staleness.weight not in (None, "constant") or self.staleness.limit is not None
-        if stale and self.round.protocol == "synchronous" and self.round.late == "drop":
-            raise ValueError("staleness is for updates that come late; give round.late = 'keep'")
-        if self.staleness.weight == "refl" and self.learning.training == "none":
-            raise ValueError("staleness.weight = 'refl' needs updates, which learning.training = 'none' does not have")
-        if self.merging is not None and self.merging.rule != "every":
-            self._with_skipped_rounds(self.merging)
-        if self.round.min_candidates > self.devices.count:
-            raise Contradiction("round.min_candidates must not be above devices.count", "devices.count")
-        if self.round.count is not None and self.round.count > self.devices.count:
-            raise Contradiction(
-                f"round.count ({self.round.count}) must not be above devices.count ({self.devices.count})",
-                "round.count",
-                "devices.count",
-            )
-        return self
-
-    def _without_frames(self) -> None:
-        law = f"drift.law = {self.drift.law!r}"
-        if self.data.partition is not None or self.data.partition_options:
-            raise Contradiction(
-                f"data.partition deals the samples, and so does {law}; remove data.partition and its options, or the "
-                "law",
-                "data.partition",
-                "drift.law",
-            )
-        if isinstance(self.rounds, list):
-            raise Contradiction(f"rounds: several numbers are those of frames, which {law} has not; give one", "rounds")
-        if self.data.dataset == "none":
-            raise Contradiction(f"{law} needs classes, which data.dataset = 'none' does not have", "data.dataset")
-
-    def _with_skipped_rounds(self, merging: MergingConfig) -> None:
-        """Refuse what a schedule of merges cannot do without, or does not go with."""
-        validates = merging.signal in (None, "validation")
-        for wrong, told, field in (
-            (
-                self.round.protocol != "synchronous",
-                "is for rounds; set round.protocol = 'synchronous'",
-                "round.protocol",
-            ),
-            (
-                self.round.late != "drop",
-                "does not go with late updates, which would arrive in skipped rounds; set round.late = 'drop'",
-                "round.late",
-            ),
-            (
-                self.topology.aggregation != "flat",
-                "is for one server; set topology.aggregation = 'flat'",
-                "topology.aggregation",
-            ),
-            (
-                self.learning.training == "none",
-                "goes by accuracy, which learning.training = 'none' does not have; train, or remove [merging]",
-                "learning.training",
-            ),
-            (
-                validates and self.data.validation_per_class is None,
-                "needs images to validate on; give data.validation_per_class, or set merging.signal = 'test'",
-                "data.validation_per_class",
-            ),
-            (
-                self.algorithm.kpfl is not None,
-                "does not go with KPFL, whose pool ages with every round; remove algorithm.kpfl",
-                "algorithm.kpfl",
-            ),
-            (
-                merging.skip == "carry" and self.learning.persist_momentum,
-                "with skip = 'carry' keeps weights alone; set learning.persist_momentum = false",
-                "learning.persist_momentum",
-            ),
-        ):
-            if wrong:
-                raise Contradiction(f"merging.rule = {merging.rule!r} {told}", "merging.rule", field)
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in."""

@@ -1,4 +1,4 @@
-"""From TOML, mappings and ``--set`` overrides to a checked `RunConfig`."""
+"""From TOML, mappings and overrides to a checked `RunConfig`."""
 
 import copy
 import tomllib
@@ -9,11 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import RENAMED
+from edgesim.base.paths import as_path
 from edgesim.base.text_file import parse_toml, read_toml
-from edgesim.base.validation import MIGRATE, first_error
+from edgesim.base.validation import first_error
 from edgesim.config import RunConfig
 
 
@@ -31,19 +30,17 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
     try:
         return RunConfig.model_validate(given)
     except ValidationError as error:
-        key, words, fields = first_error(RunConfig, error, RENAMED)
+        key, words, fields = first_error(RunConfig, error)
     if overrides:
         try:
             RunConfig.model_validate(values(()))
             alone = None
         except ValidationError as error:
-            alone = first_error(RunConfig, error, RENAMED)
+            alone = first_error(RunConfig, error)
         if alone != (key, words, fields):
             keys = {override: override.partition("=")[0].strip() for override in overrides}
-            guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]
-            where = " ".join(f"--set {override}" for override in guilty or overrides)
-            # What was typed lies in no file.
-            words = words.removesuffix(MIGRATE)
+            guilty = [one for one, name in keys.items() if any(_lie_together(field, name) for field in fields)]
+            where = f"set {' '.join(guilty or overrides)}"
     raise EdgesimError(f"{where}: {words}", *fields)
 
 
@@ -53,10 +50,9 @@ def _lie_together(one: str, other: str) -> bool:
     return one == other or longer.startswith((f"{shorter}.", f"{shorter}["))
 
 
-@names_arguments
 def load(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a TOML config, apply ``section.key=value`` overrides; raises `EdgesimError`."""
-    return parse_with(partial(_overridden, read_toml(Path(path))), overrides, str(path))
+    return parse_with(partial(_overridden, read_toml(as_path(path, "path"))), overrides, str(path))
 
 
 def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -78,26 +74,26 @@ def change(values: dict[str, Any], text: str, made: Change) -> None:
     try:
         set_key(values, *made)
     except EdgesimError as error:
-        raise EdgesimError(f"--set {text}: {error}") from None
+        raise EdgesimError(f"set {text}: {error}") from None
 
 
 def set_value(values: dict[str, Any], override: str) -> None:
     """Apply one ``section.key=value`` to a nested mapping; the value is TOML, or else a bare string."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
-        raise EdgesimError(f"--set {override}: expected section.key=value")
+        raise EdgesimError(f"set {override}: expected section.key=value")
     try:
         parsed = parse_toml(f"value = {text}")
     except tomllib.TOMLDecodeError:
         parsed = {"value": text}
     except ValueError as error:
-        raise EdgesimError(f"--set {key}: {error}") from None
+        raise EdgesimError(f"set {key}: {error}") from None
     if len(parsed) > 1:
-        raise EdgesimError(f"--set {key}: expected one value on one line (got {text!r}); give a --set for each key")
+        raise EdgesimError(f"set {key}: expected one value on one line (got {text!r}); give one set for each key")
     try:
         set_key(values, key, parsed["value"])
     except EdgesimError as error:
-        raise EdgesimError(f"--set {override}: {error}") from None
+        raise EdgesimError(f"set {override}: {error}") from None
 
 
 def set_key(values: dict[str, Any], key: str, value: object) -> None:

@@ -119,7 +119,7 @@ def studies_here(monkeypatch):
         def close(self):
             pass
 
-    monkeypatch.setattr("edgesim.studies.pool.Pool.open", lambda *_: Here())
+    monkeypatch.setattr("edgesim.studies.pool.ProcessPool.open", lambda *_: Here())
 
 
 @pytest.fixture(scope="session")

@@ -73,6 +73,14 @@ def test_a_dry_run_of_what_would_be_refused_says_why_and_nothing_else(setting, s
     assert not Path("runs").exists()
 
 
+def test_a_dry_run_keeps_two_refusals_apart():
+    edgesim.run("run.toml")
+    done = CliRunner().invoke(app, ["run", "run.toml", "--dry-run", "--set", "round.tmax_s=0.001"])
+    first, second = done.stderr.removeprefix("error: would be refused: ").split("; and for another reason: ")
+    assert "holds a run of another config (round.tmax_s differs)" in first
+    assert "no device can compute and upload" in second
+
+
 def test_a_dry_run_says_that_the_earlier_of_two_ends_counts():
     told = CliRunner().invoke(app, ["run", "run.toml", "--dry-run", "--set", "stop_at_s=1"]).stdout
     assert "stop_at_s = 1 are both given: whichever comes first ends the run" in told
@@ -101,7 +109,7 @@ def test_a_dry_run_refuses_user_code_on_demand():
         app, ["run", "run.toml", "--dry-run", "--no-user-code", "--set", "selection.policy=no.Such"]
     )
     assert done.exit_code == 2
-    assert "--no-user-code refuses it" in done.stderr
+    assert "which is refused here" in done.stderr
 
 
 @pytest.mark.slow

@@ -1,10 +1,13 @@
 """What a message repeats of the input, and the files and folders that it takes for each other."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tomli_w
 from typer.testing import CliRunner
 
+import edgesim
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError, shortened
 from edgesim.commands.cli import app
@@ -50,7 +53,6 @@ def _played(values: dict[str, object]) -> None:
     [
         (["run", "folder.toml"], "error: folder.toml: is a folder; expected a file"),
         (["run", "."], "error: .: is a folder; expected a file"),
-        (["migrate", "folder.toml"], "error: folder.toml: is a folder; expected a file"),
         (
             ["trace", "show", "folder.csv"],
             "error: traces: 'folder.csv' is a folder, not a file; give a path or one of: ",
@@ -75,3 +77,46 @@ def test_a_folder_for_a_file_and_a_file_for_a_folder_are_named_as_such(
 def test_content_that_is_a_folder_is_named_as_such(kind: str, tmp_path: Path) -> None:
     with pytest.raises(EdgesimError, match=f"^{kind}: '.*' is a folder, not a file;"):
         find(kind, str(tmp_path), ".toml")
+
+
+TIMING = {"rounds": 1, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e5}}
+KNOB = {"round.tmax_s": (0.5, 1.0)}
+
+
+@pytest.mark.parametrize(
+    ("call", "words", "said"),
+    [
+        (
+            lambda out: edgesim.run("run.toml", out, {"round.tmx": 1}),
+            ["run", "run.toml", "--set", "round.tmx=1"],
+            "set round.tmx=1: unknown key 'round.tmx', did you mean 'round.tmax_s'?",
+        ),
+        (
+            lambda out: edgesim.tune("run.toml", KNOB, "energy-j", 0, out),
+            ["tune", "run.toml", "--knob", "round.tmax_s=0.5:1.0", "--objective", "energy-j", "--trials", "0"],
+            "trials 0: expected 1 or more",
+        ),
+        (
+            lambda out: edgesim.tune("run.toml", {"round.x": (1, 2)}, "energy-j", 1, out),
+            ["tune", "run.toml", "--knob", "round.x=1:2", "--objective", "energy-j"],
+            "knob round.x: unknown key 'round.x'",
+        ),
+        (
+            lambda _: edgesim.run("run.toml", "run.toml"),
+            ["run", "run.toml", "--out", "run.toml"],
+            "run.toml: is a file, not a folder; choose another folder",
+        ),
+    ],
+)
+def test_a_call_from_python_and_a_command_are_refused_in_the_same_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Path], object], words: list[str], said: str
+) -> None:
+    pytest.importorskip("optuna")
+    monkeypatch.chdir(tmp_path)
+    Path("run.toml").write_text(tomli_w.dumps(TIMING))
+    with pytest.raises(EdgesimError) as refused:
+        call(tmp_path / "out")
+    assert str(refused.value).startswith(said)
+    assert "--" not in str(refused.value)
+    typed = CliRunner().invoke(app, words)
+    assert (typed.exit_code, typed.stderr) == (2, f"error: {refused.value}\n")

@@ -250,24 +250,24 @@ def test_a_fork_that_lost_its_past_does_not_begin_with_another(run, tmp_path):
     (tmp_path / "config.toml").write_bytes((tmp_path / "fork/config.toml").read_bytes())
     assert edgesim("run", tmp_path / "config.toml", "--out", tmp_path / "fork") == (
         2,
-        f"error: {tmp_path / 'fork'}: holds a fork, whose past is another run's; choose another --out or remove it",
+        f"error: {tmp_path / 'fork'}: holds a fork, whose past is another run's; choose another folder or remove it",
     )
 
 
 @pytest.mark.parametrize(
     ("overrides", "at", "said"),
     [
-        (["seed=7"], 5, "--set seed: a fork has the past of its run, so only selection, round"),
-        (["devices.count=9"], 5, "--set devices.count: a fork has the past"),
-        (["learning.lr=0.5"], 5, "--set learning.lr: a fork has the past"),
-        (["algorithm.name=scaffold"], 5, "--set algorithm.name: a fork has the past"),
-        (["round.protocol=buffered"], 5, "--set round.protocol: a fork has the past"),
-        (["evaluation.every_s=0.5", "evaluation.every=0"], 5, "--set evaluation.every"),
+        (["seed=7"], 5, "set seed: a fork has the past of its run, so only selection, round"),
+        (["devices.count=9"], 5, "set devices.count: a fork has the past"),
+        (["learning.lr=0.5"], 5, "set learning.lr: a fork has the past"),
+        (["algorithm.name=scaffold"], 5, "set algorithm.name: a fork has the past"),
+        (["round.protocol=buffered"], 5, "set round.protocol: a fork has the past"),
+        (["evaluation.every_s=0.5", "evaluation.every=0"], 5, "set evaluation.every"),
         (["evaluation.every_s=0.5"], 5, "the model of round 5, whose row is written without a test; fork behind"),
-        (["round.tmax_s=-1"], 5, "--set round.tmax_s=-1: round.tmax_s"),
+        (["round.tmax_s=-1"], 5, "set round.tmax_s=-1: round.tmax_s"),
         (["round.tmax_s=1.0"], 5, "nothing differs from the run"),
-        (["round.tmax_s=0.8"], 0, "--at-round 0: expected a round from 1 on, before the last one of"),
-        (["round.tmax_s=0.8"], 9, "--at-round 9: expected a round from 1 on, before the last one of"),
+        (["round.tmax_s=0.8"], 0, "at_round 0: expected a round from 1 on, before the last one of"),
+        (["round.tmax_s=0.8"], 9, "at_round 9: expected a round from 1 on, before the last one of"),
     ],
 )
 def test_what_a_fork_cannot_be_is_refused_by_name_and_nothing_is_left(overrides, at, said, run, tmp_path):
@@ -283,7 +283,7 @@ def test_more_rounds_for_a_fork_and_none_where_the_past_depends_on_them(run, tmp
     simulation.run(config(rounds=12), tmp_path / "whole")
     assert_same(tmp_path / "longer", tmp_path / "whole")
     simulation.run(config(selection={"policy": "fedteddi"}, checkpoint_at=[5]), tmp_path / "ahead")
-    with pytest.raises(EdgesimError, match=r"--set rounds; it cannot go on, since its rounds depend on how many"):
+    with pytest.raises(EdgesimError, match=r"set rounds; it cannot go on, since its rounds depend on how many"):
         forked(tmp_path / "ahead", tmp_path / "no", "rounds=12")
 
 

@@ -147,7 +147,6 @@ def test_figures_traces_and_configs_that_do_not_fit_the_disk_are_refused_in_a_li
     for words, place in [
         (("plot", tmp_path / "out"), "out/plots/"),
         (("trace", "convert", tmp_path / "week.csv", tmp_path / "o.parquet"), "o.parquet"),
-        (("migrate", run_toml, "--out", tmp_path / "o.toml"), "o.toml"),
     ]:
         with room(40):
             status, error = typed(*words)
@@ -187,7 +186,6 @@ def test_folders_that_are_read_only_are_refused_in_a_line(tmp_path, run_toml, re
         ("run", run_toml, "--out", tmp_path / "out", "--fresh"),
         ("plot", tmp_path / "out"),
         ("trace", "convert", tmp_path / "week.csv", empty / "o.parquet"),
-        ("migrate", run_toml, "--out", empty / "o.toml"),
     ]:
         status, error = typed(*words)
         assert status == 2
@@ -208,7 +206,6 @@ def test_a_file_where_a_folder_should_be_is_refused_in_a_line(tmp_path, run_toml
         ("run", run_toml, "--out", run_toml / "inner"),
         ("plot", tmp_path / "out", "--out", run_toml),
         ("trace", "convert", tmp_path / "week.csv", run_toml / "o.parquet"),
-        ("migrate", run_toml, "--out", run_toml / "o.toml"),
     ]:
         status, error = typed(*words)
         assert status == 2

@@ -201,6 +201,14 @@ def test_figures_are_drawn_through_no_link(victim: Path) -> None:
     assert victim.read_text() == "precious"
 
 
+def test_figures_are_drawn_beside_a_dangling_lease_and_another_dangling_link_is_named(victim: Path) -> None:
+    assert edgesim("run", "run.toml", "--out", "run")[0] == 0
+    link_to_nothing(Path("run/lease-0009.json"))
+    assert edgesim("plot", "run")[0] == 0
+    link_to_nothing(Path("run/notes.json"))
+    assert edgesim("plot", "run") == (2, "error: run/notes.json: cannot be read: No such file or directory\n")
+
+
 def test_figures_are_not_drawn_into_a_folder_elsewhere(victim: Path) -> None:
     assert edgesim("run", "run.toml", "--out", "run")[0] == 0
     Path("elsewhere").mkdir()
@@ -234,7 +242,7 @@ def test_a_table_of_a_study_replaces_a_link(victim: Path, studies_here: None) ->
 def test_a_run_of_a_study_is_not_written_into_a_folder_elsewhere(studies_here: None) -> None:
     Path("elsewhere").mkdir()
     Path("study").mkdir()
-    Path("study/study.json").write_text('{"runs": [{"knobs": {}}]}')
+    Path("study/plan.json").write_text('{"runs": [{"knobs": {}}]}')
     Path("study/s1").symlink_to(Path("elsewhere").absolute())
     with pytest.raises(EdgesimError, match=r"study/s1: expected a folder \(got a link to"):
         run_study(Study("s", grid(SETTINGS, {}, [1])), Path("study"))

@@ -192,7 +192,7 @@ def test_the_command_names_code_outside_edgesim_and_refuses_it_on_demand(own):
     refused = CliRunner().invoke(app, ["run", "mine.toml", "--no-user-code"])
     assert refused.exit_code == 2
     named = "selection.policy = 'own_plug_in.Backwards'"
-    assert refused.stderr == f"error: mine.toml: names code outside edgesim, {named}; --no-user-code refuses it\n"
+    assert refused.stderr == f"error: mine.toml: names code outside edgesim, {named}, which is refused here\n"
     assert "own_plug_in" not in sys.modules
     done = CliRunner().invoke(app, ["run", "mine.toml"])
     assert done.exit_code == 0
@@ -264,7 +264,7 @@ def test_refl_asks_a_predictor_of_ones_own_where_it_goes_by_the_log(own):
     assert (run.folder / "code/own_half.py").is_file()
     assert {*run.updates["device"]} == {1, 3}
     del given["selection.forecast"]
-    with pytest.raises(EdgesimError, match=r'the oracle takes no predictor; add selection.forecast = "log"'):
+    with pytest.raises(EdgesimError, match=r"forecast = 'oracle' does not go with predictor = "):
         edgesim.run(SMALL, "other", given)
 
 

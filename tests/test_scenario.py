@@ -26,7 +26,7 @@ from edgesim.scenario import Runs, start, work
 from edgesim.scenario import scenario as framed
 from edgesim.scenario.options import OPTIONS
 from edgesim.simulation import composition as simulation
-from edgesim.traces.models.table import Table
+from edgesim.traces.models.table import TableModel
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 TEMPLATE = Path(edgesim.__file__).parent / "templates/scenario.py"
@@ -328,7 +328,7 @@ def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_t
     config = RunConfig().model_dump()
     for field, name in OPTIONS:
         section, key = field.split(".")
-        assert key in config[section] | Table.model_fields
+        assert key in config[section] | TableModel.model_fields
         assert name in options
 
 
@@ -460,7 +460,7 @@ def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(cap
         (
             "dpfl.py",
             ["--set", "algorithm.name=fedavg", "--algorithms", "fedavg,scaffold"],
-            "--set algorithm.name=fedavg: algorithm.name is what tells apart algorithm fedavg, scaffold; leave one of",
+            "set algorithm.name=fedavg: algorithm.name is what tells apart algorithm fedavg, scaffold; leave one of",
         ),
         (
             "feddance_ablation.py",
@@ -524,8 +524,8 @@ def test_generated_weeks_follow_what_is_set_and_their_seeds(tmp_path, scenario):
     assert ((online > 40) & (online < 80)).all()
     assert online.nunique() == 2
     for given, said in (
-        ("rounds=3", "--set rounds=3: no run is made here; expected a key of [availability]"),
-        ("availability.model=markov", "--set availability.model: expected 'renewal' here (got 'markov')"),
+        ("rounds=3", "set rounds=3: no run is made here; expected a key of [availability]"),
+        ("availability.model=markov", "set availability.model: expected 'renewal' here (got 'markov')"),
         ("availability.online_shar=0.6", "online_shar"),
     ):
         refused = scenario(*typed, given, "--out", "other")

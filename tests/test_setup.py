@@ -114,3 +114,12 @@ def test_the_makefile_asks_for_the_python_that_the_project_needs():
     assert asked
     assert bound == f">={asked[1].replace(', ', '.')}"
     assert f"Python {bound[2:]} or newer" in (ROOT / "README.md").read_text()
+
+
+def test_a_python_that_is_no_command_is_one_line(clone):
+    folder, environment = clone
+    command = ["make", "setup", "PYTHON=nope"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "make setup: PYTHON = nope is no command, expected Python 3.11.4 or newer" in line

@@ -17,7 +17,7 @@ from matplotlib.text import Text
 from rich.progress import Progress
 from typer.testing import CliRunner
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.plain_text import figure_text, printable
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
@@ -127,7 +127,7 @@ def test_a_run_of_a_stranger_is_shown_and_drawn_with_its_names_as_text(name, who
     assert shown.exit_code == 0, shown.output
     assert all(one.isprintable() or one == "\n" for one in shown.output)
     assert shown.output.count(printable(name)) >= 4
-    figure = draw_cell_map(Run(folder, {}, 0))
+    figure = draw_cell_map(RunFolder(folder, {}, 0))
     assert {f"{figure_text(name)} {k}" for k in range(3)} <= {text.get_text() for text in figure.findobj(Text)}
     drawn = CliRunner().invoke(app, ["plot", str(folder)])
     assert drawn.exit_code == 0, repr(drawn.exception)
@@ -154,7 +154,7 @@ def test_a_figure_shows_the_very_letters_of_a_name(name):
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_titles_labels_legends_and_ticks_are_drawn_whatever_the_name(name, tmp_path):
     places = itertools.product([name, "b"], [1.0, 2.0])
-    runs = [Run(Path(name), {"policy": policy, "k": name, name: value}, 0) for policy, value in places]
+    runs = [RunFolder(Path(name), {"policy": policy, "k": name, name: value}, 0) for policy, value in places]
     (panel,) = panels_of(runs)
     labels = [series.label for series in panel.series]
     labels += [knob_text("x", name), knob_text(name, True), quantity(name).axis]

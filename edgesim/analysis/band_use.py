@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 
 
-class Steps(NamedTuple):
+class StepSeries(NamedTuple):
     """A share that changes in steps: ``share[i]`` holds from ``t_s[i]`` until ``t_s[i + 1]``; 0 before and after."""
 
     t_s: Floats
@@ -22,7 +22,7 @@ class Steps(NamedTuple):
         return float(np.diff(edges_s) @ self.share) / (t_end_s - t_start_s)
 
 
-def use_by_station(run: Run) -> Iterator[tuple[Any, Steps]]:
+def use_by_station(run: RunFolder) -> Iterator[tuple[Any, StepSeries]]:
     """Each row of ``stations`` with the use of its band; devices are where they are at the end of the run."""
     activities, devices = run.activities, run.devices
     where = devices.loc[devices["frame"] == devices["frame"].max(), ["device", "station"]]
@@ -32,18 +32,18 @@ def use_by_station(run: Run) -> Iterator[tuple[Any, Steps]]:
         yield station, band_use(own, float(station.bandwidth_hz), reshared=run.sharing == "reshared")
 
 
-def band_use(uploads: pd.DataFrame, bandwidth_hz: float, *, reshared: bool) -> Steps:
+def band_use(uploads: pd.DataFrame, bandwidth_hz: float, *, reshared: bool) -> StepSeries:
     """Share of one station's band that its uploads (rows of ``activities``) occupy.
 
     Reservations add up. With ``reshared`` the whole band is in use while at least one device uploads; the column
     ``bandwidth_hz``, which then holds each upload's mean, is not read.
     """
     if uploads.empty:
-        return Steps(np.zeros(1), np.zeros(1))
+        return StepSeries(np.zeros(1), np.zeros(1))
     width = np.ones(len(uploads)) if reshared else uploads["bandwidth_hz"].to_numpy() / bandwidth_hz
     changes_s = np.concatenate([uploads["t_start_s"], uploads["t_end_s"]])
     t_s, place = np.unique(changes_s, return_inverse=True)
     share = np.asarray(np.cumsum(np.bincount(place, np.concatenate([width, -width]))), dtype=np.float64)
     # Adding and subtracting the same shares leaves rounding errors where the sum should be 0.
     share[np.abs(share) < 1e-9] = 0.0
-    return Steps(t_s, np.minimum(share, 1.0) if reshared else share)
+    return StepSeries(t_s, np.minimum(share, 1.0) if reshared else share)

@@ -3,10 +3,10 @@
 import math
 from pathlib import Path
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 
 
-def common_rounds(one: Run, other: Run) -> int:
+def common_rounds(one: RunFolder, other: RunFolder) -> int:
     """Rounds from the first on that two runs have in common, since one is a fork of the other, or both of a third.
 
     0 where neither is. The folders of what they were forked from are looked for where they were then.
@@ -17,11 +17,11 @@ def common_rounds(one: Run, other: Run) -> int:
     return int(found) if math.isfinite(found) else 0
 
 
-def _line(run: Run) -> dict[Path, float]:
+def _line(run: RunFolder) -> dict[Path, float]:
     """A run and what it was forked from, each with the last round in common with it."""
     line, last = {run.folder.resolve(): math.inf}, math.inf
     while (fork := run.fork) is not None:
-        run, last = Run(Path(fork.parent), {}, run.seed), min(last, fork.round)
+        run, last = RunFolder(Path(fork.parent), {}, run.seed), min(last, fork.round)
         if run.folder.resolve() in line:
             break
         line[run.folder.resolve()] = last

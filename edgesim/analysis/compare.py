@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from edgesim.analysis.common_past import common_rounds
 from edgesim.analysis.differences import margin, summarise_differences
-from edgesim.analysis.equal_time import unequal_time
+from edgesim.analysis.equal_time import stretched_payloads, unequal_time
 from edgesim.analysis.judgement import describe
 from edgesim.analysis.measures import IN_SECONDS
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
-from edgesim.analysis.runs import Knob, Run, is_study, read_study, runs_of, value_text
+from edgesim.analysis.runs import Knob, RunFolder, is_study, read_study, runs_of, value_text
 from edgesim.analysis.variance import analyse
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import did_you_mean
@@ -40,6 +41,7 @@ class Compared:
     """`analyse` of each measure: over the compared knob and, as one factor, the combinations of those ``within``."""
     notes: list[str]
 
+    @override
     def __str__(self) -> str:
         """The comparisons below each other, and the notes."""
         return "\n".join([self.table.T.to_string(header=False), *self.notes])
@@ -76,7 +78,7 @@ def compare(
     value = None if reference is None else _reference(runs, by, reference)
     paired = pairings(runs, by, value)
     if not paired:
-        raise EdgesimError(f"--by {by}: no two runs differ in it alone; {_differing_by(runs, by, within)}")
+        raise EdgesimError(f"by {by}: no two runs differ in it alone; {_differing_by(runs, by, within)}")
     for pairing in paired:
         _check_seeds(pairing, by)
     of = outcomes(runs, metrics, studied_target)
@@ -90,9 +92,10 @@ def compare(
     if any(past):
         named["common_past_rounds"] = past
     variances, notes, place = {}, _left_out(runs, paired) + _forks(runs), " and ".join(within)
+    # Places with other times or payloads than these are not held against them.
+    sides = [[run for pair in pairing.runs for run in pair] for pairing in paired]
+    notes += stretched_payloads([run for both in sides if stretched_payloads(both) for run in both])
     if any(name in IN_SECONDS for name in metrics):
-        # Places with other times than these are not held against them.
-        sides = [[run for pair in pairing.runs for run in pair] for pairing in paired]
         notes += unequal_time([run for both in sides if unequal_time(both) for run in both])
     for name in metrics:
         values = pd.DataFrame(
@@ -116,7 +119,7 @@ def _share_or_number(detect: float | str) -> Callable[[Comparison], float]:
     except ValueError:
         value = math.nan
     if not (value > 0 and math.isfinite(value)):
-        raise EdgesimError(f"--detect {detect}: expected a positive difference such as 0.02, or a share such as 5%")
+        raise EdgesimError(f"detect {detect}: expected a positive difference such as 0.02, or a share such as 5%")
     return lambda one: value * (abs(float(one.sides.times[1].mean())) if is_share else 1.0)
 
 
@@ -126,7 +129,7 @@ def label(knobs: Knobs, by: str) -> str:
     return ", ".join(own + [f"{name} = {value_text(value)}" for name, value in knobs.items() if name != by])
 
 
-def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], float | None, str | None]:
+def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[RunFolder], float | None, str | None]:
     """The runs, the target accuracy and the reference policy: of one study as in its plan."""
     twice = [path for path, times in Counter(path.resolve() for path in folders).items() if times > 1]
     if twice:
@@ -135,7 +138,7 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], flo
     targets = {study.target for study in studies.values()}
     if target is None and len(targets) > 1:
         told = ", ".join(f"{path}: {study.target}" for path, study in studies.items())
-        raise EdgesimError(f"the studies have different targets ({told}); choose one with --target")
+        raise EdgesimError(f"the studies have different targets ({told}); give a target")
     target = next(iter(targets), None) if target is None else target
     references = {study.reference for study in studies.values()}
     reference = references.pop() if len(references) == 1 else None
@@ -148,7 +151,7 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], flo
         runs = runs_of([folder for path in folders for folder in inside.get(path, [path])])
     for run in runs:
         _refuse_unfinished(run.folder)
-    seen: dict[tuple[object, ...], Run] = {}
+    seen: dict[tuple[object, ...], RunFolder] = {}
     for run in runs:
         same = seen.setdefault((*sorted(run.knobs.items()), run.seed), run)
         if same is not run:
@@ -172,49 +175,51 @@ def _refuse_unfinished(folder: Path) -> None:
     raise EdgesimError(f"{folder}: {remedies.get(state.status, failed)}, or leave it out")
 
 
-def _values(runs: Sequence[Run], name: str) -> list[Knob]:
+def _values(runs: Sequence[RunFolder], name: str) -> list[Knob]:
     return list(dict.fromkeys(run.knobs[name] for run in runs if name in run.knobs))
 
 
-def _varying(runs: Sequence[Run]) -> list[str]:
+def _varying(runs: Sequence[RunFolder]) -> list[str]:
     """Knobs in which the runs differ; one that only some runs have does."""
     names = dict.fromkeys(name for run in runs for name in run.knobs)
     return [name for name in names if len({run.knobs.get(name) for run in runs}) > 1]
 
 
-def _check_knobs(runs: Sequence[Run], by: str, within: Sequence[str]) -> None:
+def _check_knobs(runs: Sequence[RunFolder], by: str, within: Sequence[str]) -> None:
     """Refuse knobs that are unknown or have one value, and runs that differ in others."""
     varying = _varying(runs)
-    for option, name in (("--by", by), *(("--within", name) for name in within)):
+    for option, name in (("by", by), *(("within", name) for name in within)):
         if not _values(runs, name):
             hint = did_you_mean(name, varying) or f"; they differ in {', '.join(varying) or 'the seed alone'}"
             raise EdgesimError(f"{option} {name}: the runs do not differ in a knob of this name{hint}")
     if by in within:
-        raise EdgesimError(f"--within {by}: is what --by compares; leave it out")
+        raise EdgesimError(f"within {by}: the runs are compared by it already; leave it out")
     if by not in varying:
         raise EdgesimError(
-            f"--by {by}: all runs have {by} = {value_text(_values(runs, by)[0])}; expected two values or more"
+            f"by {by}: all runs have {by} = {value_text(_values(runs, by)[0])}; expected two values or more"
         )
     others = [name for name in varying if name != by and name not in within and all(name in run.knobs for run in runs)]
     if others:
         told = ", ".join(f"{name} ({_some_values(runs, name)})" for name in others)
-        options = " ".join(f"--within {name}" for name in others)
-        raise EdgesimError(f"the runs differ in more than {by}: {told}; add {options} to compare at equal values")
+        names = ", ".join(others)
+        raise EdgesimError(
+            f"the runs differ in more than {by}: {told}; add {names} to within to compare at equal values"
+        )
 
 
-def _some_values(runs: Sequence[Run], name: str) -> str:
+def _some_values(runs: Sequence[RunFolder], name: str) -> str:
     values = [value_text(value) for value in _values(runs, name)]
     return ", ".join(values[:3]) + (", ..." if len(values) > 3 else "")
 
 
-def _reference(runs: Sequence[Run], by: str, text: str) -> Knob:
+def _reference(runs: Sequence[RunFolder], by: str, text: str) -> Knob:
     values = {value_text(value): value for value in _values(runs, by)}
     if text not in values:
-        raise EdgesimError(f"--reference {text}: no run has {by} = {text}; the values are {', '.join(values)}")
+        raise EdgesimError(f"reference {text}: no run has {by} = {text}; the values are {', '.join(values)}")
     return values[text]
 
 
-def _differing_by(runs: Sequence[Run], by: str, within: Sequence[str]) -> str:
+def _differing_by(runs: Sequence[RunFolder], by: str, within: Sequence[str]) -> str:
     """Which of the other knobs differ between the values of the compared one."""
     differing = [
         name
@@ -241,7 +246,7 @@ def _check_seeds(pairing: Pairing, by: str) -> None:
         raise EdgesimError(f"{one} and {other} have one seed in common{where} ({seed}); expected two or more")
 
 
-def _seeds(runs: Sequence[Run]) -> str:
+def _seeds(runs: Sequence[RunFolder]) -> str:
     return ", ".join(str(seed) for seed in sorted(run.seed for run in runs))
 
 
@@ -250,18 +255,18 @@ def knobs_text(knobs: Knobs) -> str:
     return ", ".join(f"{name} = {value_text(value)}" for name, value in knobs.items())
 
 
-def _place(run: Run, within: Sequence[str]) -> str:
+def _place(run: RunFolder, within: Sequence[str]) -> str:
     return knobs_text({name: run.knobs[name] for name in within if name in run.knobs})
 
 
-def _left_out(runs: Sequence[Run], paired: Sequence[Pairing]) -> list[str]:
+def _left_out(runs: Sequence[RunFolder], paired: Sequence[Pairing]) -> list[str]:
     """A note about the combinations of knobs that were compared with nothing."""
     compared = {run.folder for pairing in paired for pair in pairing.runs for run in pair}
     alone = dict.fromkeys(knobs_text(run.knobs) for run in runs if run.folder not in compared)
     return [f"Compared with nothing: {'; '.join(alone)}."] if alone else []
 
 
-def _forks(runs: Sequence[Run]) -> list[str]:
+def _forks(runs: Sequence[RunFolder]) -> list[str]:
     """Notes about the past that forks have in common with another run."""
     forks = {run.folder: run.fork for run in runs}
     told = [f"{folder} is {one.parent} until the end of round {one.round}" for folder, one in forks.items() if one]

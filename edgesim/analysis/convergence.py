@@ -8,7 +8,7 @@ import pandas as pd
 import scipy
 
 from edgesim.analysis.metrics import FINAL_EVALUATIONS, Reached, bits_down, evaluations, like_the_last
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 
@@ -60,13 +60,13 @@ def growth(devices: Floats, seconds: Floats) -> Growth:
     return Growth(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach)
 
 
-def why_without_peak(run: Run) -> str:
+def why_without_peak(run: RunFolder) -> str:
     """Why a run that was tested has none of `OF_ONE_FRAME`; empty if it has them."""
     frames = evaluations(run.rounds)["frame"].nunique()
     return f"its tests are of {frames} frames, and not alike" if frames > 1 else ""
 
 
-def convergence_measures(run: Run) -> dict[str, float]:
+def convergence_measures(run: RunFolder) -> dict[str, float]:
     """Those of `MEASURES` that a run has.
 
     Macro F1 and ROC-AUC (share) are means of the last five tests, as the final accuracy; ``best_round`` is the first
@@ -91,20 +91,20 @@ def convergence_measures(run: Run) -> dict[str, float]:
     return {name: value for name, value in values.items() if not np.isnan(value)}
 
 
-def _simulated_s(run: Run) -> float:
+def _simulated_s(run: RunFolder) -> float:
     return float((run.rounds["t_end_s"] - run.rounds["t_start_s"]).mean())
 
 
-def _wall_s(run: Run) -> float:
+def _wall_s(run: RunFolder) -> float:
     timing = run.timing
     return float(timing.loc[timing["part"] == "round", "wall_s"].median())
 
 
-CLOCKS: dict[str, Callable[[Run], float]] = {"simulated": _simulated_s, "wall": _wall_s}
+CLOCKS: dict[str, Callable[[RunFolder], float]] = {"simulated": _simulated_s, "wall": _wall_s}
 """The time of a run's round in seconds: the mean simulated and the median wall time."""
 
 
-def growth_table(runs: Sequence[Run]) -> pd.DataFrame:
+def growth_table(runs: Sequence[RunFolder]) -> pd.DataFrame:
     """How the time of a round grows with the number of devices: a row per combination of all other knobs.
 
     Columns: those knobs; ``runs``; ``fewest`` and ``most`` devices; the exponents ``simulated``, of the mean simulated
@@ -112,7 +112,7 @@ def growth_table(runs: Sequence[Run]) -> pd.DataFrame:
     round takes no time). Wall time means little where runs shared their cores. Empty unless runs that agree in all
     other knobs, but for the seed, differ in their number of devices (`_DEVICE_KNOBS`).
     """
-    groups: dict[tuple[object, ...], list[Run]] = {}
+    groups: dict[tuple[object, ...], list[RunFolder]] = {}
     names = [name for name in dict.fromkeys(name for run in runs for name in run.knobs) if name not in _DEVICE_KNOBS]
     for run in runs:
         groups.setdefault(tuple(run.knobs.get(name) for name in names), []).append(run)

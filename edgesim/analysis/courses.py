@@ -6,13 +6,13 @@ from typing import Literal
 import numpy as np
 
 from edgesim.analysis.metrics import start_accuracy
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 
 Over = Literal["rounds", "seconds"]
 
 
-def accuracy_course(runs: Sequence[Run], over: Over) -> tuple[Floats, Floats]:
+def accuracy_course(runs: Sequence[RunFolder], over: Over) -> tuple[Floats, Floats]:
     """Places [p], rounds or simulated seconds, and the accuracy of every run there [runs, p], its start accuracy at 0.
 
     Rounds are those that every run tested. Seconds are those of all tests, as far as every run got; at each a run has
@@ -30,7 +30,7 @@ def accuracy_course(runs: Sequence[Run], over: Over) -> tuple[Floats, Floats]:
     return places, np.stack([values[np.searchsorted(at, places, side="right") - 1] for at, values in paths])
 
 
-def _path(run: Run, over: Over) -> tuple[Floats, Floats]:
+def _path(run: RunFolder, over: Over) -> tuple[Floats, Floats]:
     tests = run.tests.drop_duplicates("round") if over == "rounds" else run.tests
     at = tests["round" if over == "rounds" else "t_s"].to_numpy(dtype=np.float64)
     values = tests["accuracy"].to_numpy(dtype=np.float64)

@@ -9,7 +9,7 @@ from edgesim.analysis.differences import summarise_differences
 from edgesim.analysis.judgement import Sides, judge
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import comparisons, pairings
-from edgesim.analysis.runs import Study
+from edgesim.analysis.runs import StudyFolder
 from edgesim.analysis.variance import analyse
 from edgesim.base.arrays import Floats
 
@@ -30,7 +30,7 @@ class Crossed(NamedTuple):
     """A row of `judge`: the first knob's spread less the second's, seed by seed."""
 
 
-def cross(study: Study, first: tuple[str, str], second: tuple[str, str], name: str) -> Crossed:
+def cross(study: StudyFolder, first: tuple[str, str], second: tuple[str, str], name: str) -> Crossed:
     """Compare the finished runs of a study by two knobs, each given with its reference, in the measure ``name``.
 
     Seeds of which a combination of the two is missing have no spread; every run must have the measure, as `outcomes`

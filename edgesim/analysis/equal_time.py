@@ -1,12 +1,14 @@
-"""Whether runs that are compared by seconds had equal time."""
+"""Whether runs that are compared by seconds had equal time, and can differ in it."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.analysis.metrics import simulated_s
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
+from edgesim.folder.records import read_run
 
 _REMEDY = "One that ends before it reaches the target may still be the sooner; give all runs the same stop_at_s."
 
@@ -18,11 +20,12 @@ class _Time(NamedTuple):
     tmax_s: float | None
     """The deadline, which sets the time of a run that its rounds have ended; None for others."""
 
+    @override
     def __str__(self) -> str:
         return f"stop_at_s = {self.stop_at_s:g}" if self.tmax_s is None else f"a Tmax of {self.tmax_s:g} s"
 
 
-def unequal_time(runs: Sequence[Run]) -> list[str]:
+def unequal_time(runs: Sequence[RunFolder]) -> list[str]:
     """A note where runs have different ``stop_at_s``, or ended by their rounds at different deadlines; else empty.
 
     A run with a short deadline may make its last round before it reaches a target that it would reach first, and so may
@@ -43,9 +46,34 @@ def unequal_time(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _made_all_rounds(run: Run) -> bool:
+def _made_all_rounds(run: RunFolder) -> bool:
     """Whether its rounds, not ``stop_at_s`` or an accuracy, have ended a run."""
     rounds = run.config.get("rounds")
     if rounds is None:
         return "stop_at_s" not in run.config
     return int(run.rounds["round"].max()) >= int(np.sum(rounds))
+
+
+def stretched_payloads(runs: Sequence[RunFolder]) -> list[str]:
+    """A note that payloads make no difference in time, where runs of several stretch every upload to the deadline."""
+    payloads = {_payload(run) for run in runs if _is_stretched(run.config)}
+    if len(payloads) < 2:
+        return []
+    return [
+        "Runs of different payloads: with round.allocator = 'least' and round.leftover = 'idle' each upload gets "
+        "the least bandwidth that ends it at the deadline, so that a smaller payload ends no round earlier. "
+        "round.leftover = 'equal_finish' shares the whole band, and shows what it is worth in seconds."
+    ]
+
+
+def _payload(run: RunFolder) -> object:
+    """Bits of an update as far as config and model tell them."""
+    bits = run.config.get("round", {}).get("payload_bits", "model")
+    return read_run(run.folder).get("parameters") if bits == "model" else bits
+
+
+def _is_stretched(config: Mapping[str, Any]) -> bool:
+    """Whether least bandwidths that are kept to the end make each upload in time end at the deadline."""
+    knobs, radio = config.get("round", {}), config.get("radio", {})
+    given = knobs.get("protocol"), knobs.get("allocator"), knobs.get("leftover"), radio.get("sharing")
+    return given == ("synchronous", "least", "idle", "reserved")

@@ -12,7 +12,7 @@ from typing import Any
 
 from edgesim.analysis.made import digest_of_files
 from edgesim.analysis.measures import Measures, measure
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import write_whole
 
@@ -30,7 +30,7 @@ class KeptMeasures:
                 self._known = known
         self._is_new = False
 
-    def of(self, run: Run) -> Measures:
+    def of(self, run: RunFolder) -> Measures:
         """As `edgesim.analysis.measures.measure`, and raises as that does."""
         sources, known = digest_of_files(run.folder, self._target), self._known.get(run.folder.name)
         known = known if isinstance(known, dict) else {}
@@ -48,7 +48,7 @@ class KeptMeasures:
         Other runs go on meanwhile: a file that cannot be read at this moment does not end them.
         """
         with suppress(EdgesimError, OSError):
-            self.of(Run(folder, {}, 0))
+            self.of(RunFolder(folder, {}, 0))
 
     def keep(self) -> None:
         """Write what was worked out; a folder that cannot be written to stays as it is."""

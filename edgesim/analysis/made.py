@@ -15,9 +15,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from edgesim.analysis.runs import Run, Study
+from edgesim.analysis.runs import RunFolder, StudyFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import file_digest
+from edgesim.base.lease import is_of_lease
+from edgesim.base.paths import system_errors
 from edgesim.folder import records
 from edgesim.folder.records import write_whole
 
@@ -61,7 +63,7 @@ class Made:
             write_whole(self._path, json.dumps(self._notes, indent=1) + "\n")
 
 
-def digest_of(runs: Iterable[Run], *facts: object) -> str:
+def digest_of(runs: Iterable[RunFolder], *facts: object) -> str:
     """Digest of runs in their order (knobs, seeds, files), of further facts, and of the code that analyses them."""
     digest = hashlib.sha256(_code_digest().encode())
     digest.update(repr(facts).encode())
@@ -71,7 +73,7 @@ def digest_of(runs: Iterable[Run], *facts: object) -> str:
     return digest.hexdigest()
 
 
-def digest_of_study(study: Study, *facts: object) -> str:
+def digest_of_study(study: StudyFolder, *facts: object) -> str:
     """Digest of all that a study's analysis reads: its finished runs, and the plan of all its runs."""
     plan = [(entry.run.folder.name, sorted(entry.run.knobs.items()), entry.run.seed, entry.status)
             for entry in study.planned]  # fmt: skip
@@ -88,9 +90,10 @@ def _folder_digest(folder: Path) -> str:
         raise EdgesimError(f"{folder}: is not there; run the study again")
     digest = hashlib.sha256()
     for name in sorted(name for name in os.listdir(folder) if name.endswith(_READ)):
-        # Wall times differ between otherwise equal runs, and no figure or table of a study shows them.
-        if not name.startswith("timing."):
-            digest.update(f"{name} {file_digest(folder / name).hex()}\n".encode())
+        # Wall times, which differ between otherwise equal runs, and leases are in no figure or table of a study.
+        if not name.startswith("timing.") and not is_of_lease(name):
+            with system_errors(f"{folder / name}: cannot be read"):
+                digest.update(f"{name} {file_digest(folder / name).hex()}\n".encode())
     return digest.hexdigest()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from edgesim.analysis import convergence, metrics
 from edgesim.analysis.energy_use import energy_j
 from edgesim.analysis.participation import course_measures, why_undefined
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.waste import wasted_share_j
 from edgesim.base.errors import EdgesimError
 
@@ -20,7 +20,7 @@ _OF_ACTIVITIES = ("spectral_efficiency_bps_per_hz", "simulated_s", "bits_up", "e
 _OF_COURSE = ("best_accuracy", "we_percent", "we_variance", "idp_points", "id_points", "forgetting_points")
 
 
-def to_target(run: Run, target: float | None) -> Measures:
+def to_target(run: RunFolder, target: float | None) -> Measures:
     """`TO_TARGET` and `TO_STAY`; none without a target or tests.
 
     ``reached`` (the target accuracy) and ``stayed`` (there until the end) are 1 or 0. Where one is 0, the rounds,
@@ -46,7 +46,7 @@ def to_target(run: Run, target: float | None) -> Measures:
     return values
 
 
-def _of_rounds(run: Run, target: float | None) -> Measures:
+def _of_rounds(run: RunFolder, target: float | None) -> Measures:
     rounds = run.rounds
     return {
         "final_accuracy": metrics.final_accuracy(rounds),
@@ -56,7 +56,7 @@ def _of_rounds(run: Run, target: float | None) -> Measures:
     }
 
 
-def _of_activities(run: Run, target: float | None) -> Measures:
+def _of_activities(run: RunFolder, target: float | None) -> Measures:
     rounds, activities = run.rounds, run.activities
     return {
         "spectral_efficiency_bps_per_hz": metrics.spectral_efficiency_bps_per_hz(rounds, activities, run.bandwidth_hz),
@@ -67,7 +67,7 @@ def _of_activities(run: Run, target: float | None) -> Measures:
     }
 
 
-SOURCES: Mapping[tuple[str, ...], Callable[[Run, float | None], Measures]] = {
+SOURCES: Mapping[tuple[str, ...], Callable[[RunFolder, float | None], Measures]] = {
     TO_TARGET + TO_STAY: to_target,
     _OF_ROUNDS: _of_rounds,
     _OF_ACTIVITIES: _of_activities,
@@ -91,7 +91,7 @@ NAMES = tuple(name for names in SOURCES for name in names)
 """Names of all measures, but for the forgetting of single classes, in the order of a summary's columns."""
 
 
-def own_metrics(run: Run) -> Measures:
+def own_metrics(run: RunFolder) -> Measures:
     """Of each metric that the run's config adds to its tests, the mean of the last five that have a value, by name."""
     is_own = (run.metrics["name"] == "metric").to_numpy()
     # Most runs have none, and no config has to be read to know it.
@@ -102,7 +102,7 @@ def own_metrics(run: Run) -> Measures:
     return {name: float(found[name]) for name in run.own_metrics if name in found}
 
 
-def step(name: str, runs: Sequence[Run]) -> float:
+def step(name: str, runs: Sequence[RunFolder]) -> float:
     """Step in which a measure of one choice's runs is known; 0 for measures that take any value.
 
     A run reaches its target between two tests, and counts from the later one: the median interval between tests, in
@@ -118,7 +118,7 @@ def step(name: str, runs: Sequence[Run]) -> float:
     return 1 / (max(images) * tests) if tests and all(images) else 0.0
 
 
-def measure(run: Run, target: float | None) -> Measures:
+def measure(run: RunFolder, target: float | None) -> Measures:
     """All measures of one run by name, as `SOURCES` and `own_metrics` have them; absent where it has none.
 
     Raises as `to_target`.
@@ -129,7 +129,7 @@ def measure(run: Run, target: float | None) -> Measures:
     return _defined(values | own_metrics(run))
 
 
-def measure_rounds(run: Run, target: float | None) -> Measures:
+def measure_rounds(run: RunFolder, target: float | None) -> Measures:
     """Those of the measures that need no large table; raises as `to_target`."""
     return _defined(_of_rounds(run, target) | to_target(run, target))
 
@@ -138,7 +138,7 @@ def _defined(values: Measures) -> Measures:
     return {name: value for name, value in values.items() if not np.isnan(value)}
 
 
-def why_without(run: Run, name: str) -> str:
+def why_without(run: RunFolder, name: str) -> str:
     """Why a run has no measure of this name, as far as it is known; empty otherwise."""
     if name in _OF_TESTS and run.tests.empty:
         return "no model was tested"

@@ -8,7 +8,7 @@ import numpy as np
 from edgesim.analysis.measures import NAMES, SOURCES, TO_STAY, TO_TARGET, Measures, own_metrics, why_without
 from edgesim.analysis.metrics import FINAL_EVALUATIONS
 from edgesim.analysis.participation import BY_CLASS
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.static_pairs import pairs
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import did_you_mean
@@ -19,7 +19,7 @@ _NAMED = 3
 _IDP = "idp_points"
 
 
-def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) -> dict[Path, Measures]:
+def outcomes(runs: Sequence[RunFolder], names: Sequence[str], target: float | None) -> dict[Path, Measures]:
     """The named measures of every run, by its folder; of a run that never reached the target with ``NAME_bound``.
 
     The static runs that IDP is told against have none themselves, and lack nothing.
@@ -31,7 +31,7 @@ def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) ->
     Raises `EdgesimError` for a measure that no run has, or that some lack, and for one to a target without a target.
     """
     if target is None and (wanting := [name for name in names if name in TO_TARGET + TO_STAY]):
-        raise EdgesimError(f"--metric {wanting[0]}: needs a target accuracy; add --target, such as --target 0.75")
+        raise EdgesimError(f"metric {wanting[0]}: needs a target accuracy; give a target, such as 0.75")
     found: dict[Path, Measures] = {run.folder: {} for run in runs}
     paired = pairs(runs)[0] if _IDP in names else []
     found |= {pair.run.folder: {_IDP: pair.idp_points} for pair in paired}
@@ -47,14 +47,14 @@ def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) ->
         if len(lacking) == len(runs):
             others = dict.fromkeys([*NAMES, *_rows(runs[0])])
             hint = "" if name in NAMES else did_you_mean(name, others) or f"; known: {', '.join(others)}"
-            raise EdgesimError(f"--metric {name}: no run has it{reason}{hint}")
+            raise EdgesimError(f"metric {name}: no run has it{reason}{hint}")
         first = ", ".join(str(run.folder) for run in lacking[:_NAMED])
         more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
-        raise EdgesimError(f"--metric {name}: null in {len(lacking)} of {len(runs)} runs{reason}: {first}{more}")
+        raise EdgesimError(f"metric {name}: null in {len(lacking)} of {len(runs)} runs{reason}: {first}{more}")
     return found
 
 
-def outcome(run: Run, names: Sequence[str], target: float | None) -> Measures:
+def outcome(run: RunFolder, names: Sequence[str], target: float | None) -> Measures:
     """Those of the named measures that a run has, named as for `outcomes`.
 
     Each group of them is worked out only if one of it is asked for. Raises `EdgesimError` for a target that is not
@@ -73,7 +73,7 @@ def outcome(run: Run, names: Sequence[str], target: float | None) -> Measures:
     return {name: value for name, value in values.items() if name in wanted | bounds and not np.isnan(value)}
 
 
-def _rows(run: Run) -> dict[str, float]:
+def _rows(run: RunFolder) -> dict[str, float]:
     """Of `_COLUMNS` and of each name in `metrics` without keys, the mean over the last rounds that have it."""
     metrics = run.metrics[(run.metrics["key"] == "") & (run.metrics["round"] > 0)].sort_values("round", kind="stable")
     series = {str(name): rows["value"] for name, rows in metrics.groupby("name")}

@@ -8,7 +8,7 @@ import numpy as np
 from edgesim.analysis.censored import Outcomes
 from edgesim.analysis.judgement import Sides
 from edgesim.analysis.measures import step
-from edgesim.analysis.runs import Knob, Run
+from edgesim.analysis.runs import Knob, RunFolder
 
 Knobs = Mapping[str, Knob]
 Measures = Mapping[str, float]
@@ -24,9 +24,9 @@ class Pairing:
     """The compared knob of the first, and the knobs that it alone has (such as the quantile of one way to plan)."""
     other: Knobs
     """The same of the second, the reference if there is one."""
-    runs: tuple[tuple[Run, Run], ...]
+    runs: tuple[tuple[RunFolder, RunFolder], ...]
     """The runs of each seed that both have."""
-    lone: tuple[tuple[Run, ...], tuple[Run, ...]]
+    lone: tuple[tuple[RunFolder, ...], tuple[RunFolder, ...]]
     """Runs of the first whose seed the second lacks, and the other way round."""
 
 
@@ -36,18 +36,18 @@ class Comparison:
 
     pairing: Pairing
     measure: str
-    runs: tuple[Run, ...]
+    runs: tuple[RunFolder, ...]
     """The first's runs that have the measure."""
     sides: Sides
 
 
-def pairings(runs: Sequence[Run], knob: str, reference: Knob | None = None) -> list[Pairing]:
+def pairings(runs: Sequence[RunFolder], knob: str, reference: Knob | None = None) -> list[Pairing]:
     """All pairings of ``runs``, in their order: with the ``reference`` as the second, or without one of every two.
 
     A combination is paired with one that agrees with it in all other knobs that the second has. The second of every two
     is the one that came first among the runs. Raises nothing: runs that nothing is paired with are absent.
     """
-    groups: dict[frozenset[tuple[str, Knob]], dict[int, Run]] = {}
+    groups: dict[frozenset[tuple[str, Knob]], dict[int, RunFolder]] = {}
     for run in runs:
         groups.setdefault(frozenset(run.knobs.items()), {})[run.seed] = run
     cells = list(groups.values())
@@ -69,7 +69,7 @@ def _agree(mine: Knobs, theirs: Knobs, knob: str) -> bool:
     return all(mine.get(name) == value for name, value in theirs.items() if name != knob)
 
 
-def _pairing(mine: Mapping[int, Run], theirs: Mapping[int, Run], knob: str) -> Pairing:
+def _pairing(mine: Mapping[int, RunFolder], theirs: Mapping[int, RunFolder], knob: str) -> Pairing:
     one, other = (next(iter(cell.values())).knobs for cell in (mine, theirs))
     place = {name: value for name, value in one.items() if name != knob and name in other}
     own, of_other = ({name: value for name, value in of.items() if name not in place} for of in (one, other))
@@ -78,11 +78,13 @@ def _pairing(mine: Mapping[int, Run], theirs: Mapping[int, Run], knob: str) -> P
     return Pairing(place, own, of_other, shared, lone)
 
 
-def _without(cell: Mapping[int, Run], other: Mapping[int, Run]) -> tuple[Run, ...]:
+def _without(cell: Mapping[int, RunFolder], other: Mapping[int, RunFolder]) -> tuple[RunFolder, ...]:
     return tuple(run for seed, run in cell.items() if seed not in other)
 
 
-def comparisons(paired: Sequence[Pairing], measures: Sequence[str], of: Callable[[Run], Measures]) -> list[Comparison]:
+def comparisons(
+    paired: Sequence[Pairing], measures: Sequence[str], of: Callable[[RunFolder], Measures]
+) -> list[Comparison]:
     """Every pairing in every measure that both runs of some pair have, by measure and then in the pairings' order.
 
     ``of`` gives a run's measures by name. A measure X of a run that never reached its target is absent, and then

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from edgesim.analysis.metrics import evaluations, like_the_last
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 
@@ -91,7 +91,7 @@ def forgetting(by_class: ArrayLike) -> Floats:
     return np.asarray(psi[:-1].max(axis=0) - psi[-1])
 
 
-def why_undefined(run: Run) -> str:
+def why_undefined(run: RunFolder) -> str:
     """Why a run has none of the measures of this file; empty if it has them."""
     tested, frames = run.rounds["test_accuracy"].notna(), run.rounds["frame"].nunique()
     if not tested.all():
@@ -99,14 +99,14 @@ def why_undefined(run: Run) -> str:
     return f"its rounds are of {frames} frames, whose tests differ" if frames > 1 else ""
 
 
-def course(run: Run) -> Floats:
+def course(run: RunFolder) -> Floats:
     """Accuracies [T] of a run after each round, in %; raises `EdgesimError` where `why_undefined` says so."""
     if reason := why_undefined(run):
         raise EdgesimError(f"{run.folder}: WE, IDP, ID and forgetting are undefined: {reason}")
     return np.asarray(100 * run.rounds.sort_values("round")["test_accuracy"].to_numpy(np.float64))
 
 
-def class_course(run: Run) -> pd.DataFrame:
+def class_course(run: RunFolder) -> pd.DataFrame:
     """Accuracies of a run in %, a row for each round and a column for each class tested; raises as `course`."""
     rounds = len(course(run))
     rows = run.metrics[(run.metrics["name"] == "class_accuracy") & run.metrics["round"].isin(run.rounds["round"])]
@@ -116,7 +116,7 @@ def class_course(run: Run) -> pd.DataFrame:
     return 100 * table.astype(np.float64)
 
 
-def course_measures(run: Run) -> dict[str, float]:
+def course_measures(run: RunFolder) -> dict[str, float]:
     """Measures of one run by name, of its last round T; those that it does not have are absent.
 
     ``we_percent`` and ``we_variance`` (squared points); ``id_points`` with ``id_first`` and ``id_last``, the rounds of

@@ -1,4 +1,4 @@
-"""A run as analysis sees it, and the plan of a study (``plan.json``; of an older edgesim ``study.json``)."""
+"""A run as analysis sees it, and the plan of a study (``plan.json``)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -65,13 +65,13 @@ class Fork:
     """A past in common with another run."""
 
     parent: str
-    """The other run's folder where it was then; of older forks as it was given."""
+    """The other run's folder where it was then."""
     round: int
     """The last round of the common past."""
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RunFolder:
     """One run folder with the knobs that tell it apart from other runs; tables are read when first asked for.
 
     Every property raises `EdgesimError` when the folder lacks what it reads.
@@ -210,28 +210,26 @@ def own_metrics_of(config: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class PlannedRun:
+class StudyEntry:
     """One entry of a study's plan; only those with status ``finished`` have a folder worth reading."""
 
-    run: Run
-    config: Mapping[str, Any] | None = None
-    """The complete config; None in a plan of the older layout."""
-    noted: str = ""
-    """The status in a plan of the older layout."""
+    run: RunFolder
+    config: Mapping[str, Any]
+    """The complete config."""
 
     @cached_property
     def status(self) -> str:
-        """As `edgesim.folder.state.State` has it, read when first asked for."""
-        return self.noted or state_of(self.run.folder, self.config).status
+        """As `edgesim.folder.state.RunState` has it, read when first asked for."""
+        return state_of(self.run.folder, self.config).status
 
     @property
     def own_metrics(self) -> list[str]:
-        """As of `Run`, without reading the run's own config where the plan has it."""
-        return self.run.own_metrics if self.config is None else own_metrics_of(self.config)
+        """As of `RunFolder`, without reading the run's own config where the plan has it."""
+        return own_metrics_of(self.config)
 
 
 @dataclass(frozen=True)
-class Study:
+class StudyFolder:
     """A grid of runs: seeds x policies x knobs."""
 
     folder: Path
@@ -240,10 +238,10 @@ class Study:
     """Accuracy to be reached; None for a study without a target (such as a timing-only one)."""
     reference: str
     """The policy that the others are compared with."""
-    planned: tuple[PlannedRun, ...]
+    planned: tuple[StudyEntry, ...]
 
     @property
-    def finished(self) -> list[Run]:
+    def finished(self) -> list[RunFolder]:
         """Runs whose results count, in the plan's order."""
         return [entry.run for entry in self.planned if entry.status == "finished"]
 
@@ -262,23 +260,21 @@ class Study:
         return (texts[0], values[texts[0]][0]) if texts else None
 
 
-PLAN, OLDER_PLAN = "plan.json", "study.json"
-"""Names of a study's plan; the older one holds how each run ended, too, and no configs."""
+PLAN = "plan.json"
+"""Name of a study's plan."""
 
 
 def is_study(folder: Path) -> bool:
     """Whether a folder is a study's."""
-    return any((folder / name).is_file() for name in (PLAN, OLDER_PLAN))
+    return (folder / PLAN).is_file()
 
 
-def read_study(folder: Path) -> Study:
+def read_study(folder: Path) -> StudyFolder:
     """Read a study's plan; how far its runs are is read when it is asked for.
 
     Raises `EdgesimError` that names the field where the plan is missing or malformed.
     """
     path = folder / PLAN
-    if not path.is_file() and (folder / OLDER_PLAN).is_file():
-        path = folder / OLDER_PLAN
     lacking = f"not a study folder: {PLAN} is missing" if folder.exists() else "no such folder"
     plan = read_json(path, missing=f"{folder}: {lacking}")
     target = plan.get("target")
@@ -292,7 +288,7 @@ def read_study(folder: Path) -> Study:
         if identity in seen:
             raise EdgesimError(f"{path}: runs[{i}]: these knobs and seed are in the plan already; expected them once")
         seen.add(identity)
-    return Study(
+    return StudyFolder(
         folder,
         _field(plan, "name", str, str(path)),
         None if target is None else float(target),
@@ -301,7 +297,7 @@ def read_study(folder: Path) -> Study:
     )
 
 
-def runs_of(folders: Sequence[Path]) -> list[Run]:
+def runs_of(folders: Sequence[Path]) -> list[RunFolder]:
     """Runs given by their folders alone; their knobs are the policy, the deadline and every setting that differs.
 
     Options of an algorithm, of a model of availability, of a partition or of a protocol are knobs only where they
@@ -318,7 +314,7 @@ def runs_of(folders: Sequence[Path]) -> list[Run]:
     runs = []
     for folder, settings in zip(folders, flat, strict=True):
         knobs = {name: settings[key] for key, name in names.items() if key in settings}
-        runs.append(Run(folder, knobs, setting(folder, settings, "seed", int) if "seed" in settings else 0))
+        runs.append(RunFolder(folder, knobs, setting(folder, settings, "seed", int) if "seed" in settings else 0))
     return runs
 
 
@@ -344,7 +340,7 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Kn
     return flat
 
 
-def _planned_run(folder: Path, entry: Any, where: str) -> PlannedRun:
+def _planned_run(folder: Path, entry: Any, where: str) -> StudyEntry:
     if not isinstance(entry, dict):
         raise EdgesimError(f"{where}: expected an object with folder, knobs, seed and config")
     knobs, place = _field(entry, "knobs", dict, where), _field(entry, "folder", str, where)
@@ -352,10 +348,8 @@ def _planned_run(folder: Path, entry: Any, where: str) -> PlannedRun:
     for name, value in knobs.items():
         if not isinstance(value, str | int | float):
             raise EdgesimError(f"{where}: knobs.{name}: expected a text, a number, true or false (got {value!r})")
-    run = Run(folder / place, knobs, _field(entry, "seed", int, where))
-    if "config" not in entry:
-        return PlannedRun(run, noted=_field(entry, "status", str, where))
-    return PlannedRun(run, _field(entry, "config", dict, where))
+    run = RunFolder(folder / place, knobs, _field(entry, "seed", int, where))
+    return StudyEntry(run, _field(entry, "config", dict, where))
 
 
 def check_name(name: str, where: str) -> None:

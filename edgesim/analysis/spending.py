@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.metrics import start_accuracy
-from edgesim.analysis.runs import Run, Study
+from edgesim.analysis.runs import RunFolder, StudyFolder
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import setting
@@ -19,7 +19,7 @@ LAST_SHARE = 0.1
 """Share of a budget, its end, over which accuracy is averaged: one test alone is noisy."""
 
 
-def spending(run: Run) -> pd.DataFrame:
+def spending(run: RunFolder) -> pd.DataFrame:
     """The accuracies of a run in order of time, the start model's first: columns of `COSTS` and ``accuracy``.
 
     ``seconds`` is the instant of the test; ``bits`` (up) and ``joules`` are those of all devices until the end of the
@@ -58,7 +58,7 @@ def accuracy_within(spent: pd.DataFrame, cost: Cost, budget: float) -> float:
     return float(lasts @ spent["accuracy"].to_numpy() / (to - from_))
 
 
-def scores(study: Study, places: Sequence[str], choice: str) -> pd.DataFrame:
+def scores(study: StudyFolder, places: Sequence[str], choice: str) -> pd.DataFrame:
     """Accuracy of every finished run at equal costs: columns ``places``, ``cost``, ``choice``, ``seed``, ``value``.
 
     Runs that agree in the knobs ``places`` have the same three budgets: the seconds at which all of them stop

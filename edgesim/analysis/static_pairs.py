@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from edgesim.analysis.participation import course, impact
-from edgesim.analysis.runs import Knob, Run, flat_settings
+from edgesim.analysis.runs import Knob, RunFolder, flat_settings
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import read_run
 
@@ -17,8 +17,8 @@ _MOST_NAMED = 3
 class Pair(NamedTuple):
     """A run under dynamic participation and its static run."""
 
-    run: Run
-    static: Run
+    run: RunFolder
+    static: RunFolder
     idp_points: float
     """Accuracy that the run lacks against the static one, in percentage points, mean over rounds."""
 
@@ -26,11 +26,11 @@ class Pair(NamedTuple):
 class Refused(NamedTuple):
     """A run under dynamic participation without a pair, and why, in one line."""
 
-    run: Run
+    run: RunFolder
     reason: str
 
 
-def is_static(run: Run) -> bool:
+def is_static(run: RunFolder) -> bool:
     """Whether a run has the model ``always``, which the static run of a pair must have.
 
     Other models may come to the same, such as ``bernoulli`` with probability 1 or a matrix of ones: a run with one
@@ -39,7 +39,7 @@ def is_static(run: Run) -> bool:
     return bool(run.config.get("availability", {}).get("model", "always") == "always")
 
 
-def pair(run: Run, static: Run) -> Pair:
+def pair(run: RunFolder, static: RunFolder) -> Pair:
     """The pair of a run and a static run; raises `EdgesimError` that names what but participation differs."""
     made = _paired(run, static)
     if isinstance(made, Refused):
@@ -47,7 +47,7 @@ def pair(run: Run, static: Run) -> Pair:
     return made
 
 
-def _paired(run: Run, static: Run) -> Pair | Refused:
+def _paired(run: RunFolder, static: RunFolder) -> Pair | Refused:
     if not is_static(static):
         return Refused(run, f"{static.folder.name} is no static run, which has availability.model = 'always'")
     if told := _differences(_all_else(run), _all_else(static)):
@@ -59,7 +59,7 @@ def _paired(run: Run, static: Run) -> Pair | Refused:
         return Refused(run, f"with the static run {static.folder.name}: {error}")
 
 
-def pairs(runs: Sequence[Run]) -> tuple[list[Pair], list[Refused]]:
+def pairs(runs: Sequence[RunFolder]) -> tuple[list[Pair], list[Refused]]:
     """Each tested run under dynamic participation with the static run that is like it in all else, in their order.
 
     Without such a run, the reason names what the static run of its seed that is most like it differs in. Both lists
@@ -81,7 +81,7 @@ def pairs(runs: Sequence[Run]) -> tuple[list[Pair], list[Refused]]:
     return found, refused
 
 
-def _all_else(run: Run) -> dict[str, Knob]:
+def _all_else(run: RunFolder) -> dict[str, Knob]:
     """The settings of a run but for its participation, and the hashes of the files and the code that it read."""
     settings = flat_settings(run.config)
     kept = {key: of for key, of in settings.items() if key not in _NEUTRAL and not key.startswith("availability.")}

@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from edgesim.analysis import convergence, metrics
-from edgesim.analysis.equal_time import unequal_time
+from edgesim.analysis.equal_time import stretched_payloads, unequal_time
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
 from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_names, why_undefined
-from edgesim.analysis.runs import Knob, Run, Study, read_study
+from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.folder.records import read_run, write_whole
@@ -149,7 +148,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
         notes.append(f"No update arrived in any round of {_some(idle)}: the model never changed.")
-    notes += _notes_of_payloads(study) + _notes_of_metrics(study)
+    notes += stretched_payloads(study.finished) + _notes_of_metrics(study)
     notes += _notes_of_convergence(study) + _notes_of_participation(study, summary) + _notes_of_runs(study)
     replaced = [run for run in study.finished if "back_end_notice" in read_run(run.folder)]
     if replaced:
@@ -162,32 +161,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     return notes
 
 
-def _notes_of_payloads(study: Study) -> list[str]:
-    """That payloads make no difference in time, where runs of several stretch every upload to the deadline."""
-    payloads = {_payload(run) for run in study.finished if _is_stretched(run.config)}
-    if len(payloads) < 2:
-        return []
-    return [
-        "Runs of different payloads: with round.allocator = 'least' and round.leftover = 'idle' each upload gets "
-        "the least bandwidth that ends it at the deadline, so that a smaller payload ends no round earlier. "
-        "round.leftover = 'equal_finish' shares the whole band, and shows what it is worth in seconds."
-    ]
-
-
-def _payload(run: Run) -> object:
-    """Bits of an update as far as config and model tell them."""
-    bits = run.config.get("round", {}).get("payload_bits", "model")
-    return read_run(run.folder).get("parameters") if bits == "model" else bits
-
-
-def _is_stretched(config: Mapping[str, Any]) -> bool:
-    """Whether least bandwidths that are kept to the end make each upload in time end at the deadline."""
-    knobs, radio = config.get("round", {}), config.get("radio", {})
-    given = knobs.get("protocol"), knobs.get("allocator"), knobs.get("leftover"), radio.get("sharing")
-    return given == ("synchronous", "least", "idle", "reserved")
-
-
-def _notes_of_metrics(study: Study) -> list[str]:
+def _notes_of_metrics(study: StudyFolder) -> list[str]:
     """Which runs lack a metric that their configs add, and why."""
     notes = []
     for name in sorted({name for run in study.finished for name in run.own_metrics}):
@@ -196,7 +170,7 @@ def _notes_of_metrics(study: Study) -> list[str]:
     return notes
 
 
-def _notes_of_convergence(study: Study) -> list[str]:
+def _notes_of_convergence(study: StudyFolder) -> list[str]:
     """What is measured by a run's own peak, and which runs have no ROC-AUC though it was asked for."""
     if not any(run.rounds["test_accuracy"].notna().any() for run in study.finished):
         return []
@@ -210,7 +184,7 @@ def _notes_of_convergence(study: Study) -> list[str]:
     return told + ([f"No AUC of {_some(without)}: {without[0].why_without_roc_auc}."] if without else [])
 
 
-def _notes_of_participation(study: Study, summary: pd.DataFrame) -> list[str]:
+def _notes_of_participation(study: StudyFolder, summary: pd.DataFrame) -> list[str]:
     """What WE, IDP, ID and forgetting are, and which runs lack them; nothing where devices are always available."""
     tested = [run for run in study.finished if run.rounds["test_accuracy"].notna().any()]
     if all(is_static(run) for run in tested):
@@ -231,16 +205,16 @@ def _notes_of_participation(study: Study, summary: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _notes_of_runs(study: Study) -> list[str]:
+def _notes_of_runs(study: StudyFolder) -> list[str]:
     """The notes that finished runs have in ``run.json``: each subject once, in the words of the first run with it."""
-    found: dict[str, list[tuple[Run, str]]] = {}
+    found: dict[str, list[tuple[RunFolder, str]]] = {}
     for run in study.finished:
         for about, note in read_run(run.folder).get("notes", {}).items():
             found.setdefault(about, []).append((run, note))
     return [f"{_some([run for run, _ in told])}: {told[0][1]}." for told in found.values()]
 
 
-def _some(runs: Sequence[Run]) -> str:
+def _some(runs: Sequence[RunFolder]) -> str:
     """The folder of the first run, and how many other runs there are."""
     others = len(runs) - 1
     return runs[0].folder.name + (f" and {others} other{'s'[: others > 1]}" if others else "")

@@ -15,11 +15,7 @@ AMOUNTS = ("seconds", "bits", "joules")
 
 
 def kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.Categorical:
-    """What came of each row of ``activities``, one of `KINDS` per row, [rows].
-
-    Tables of schema 1 have no task numbers: there, what a device did in one round counts as one task, and the server
-    used it if one of the device's updates spans the round (from ``round - staleness`` to ``round``).
-    """
+    """What came of each row of ``activities``, one of `KINDS` per row, [rows]."""
     return pd.Categorical.from_codes(_kinds(activities, updates), list(KINDS))
 
 
@@ -27,9 +23,8 @@ def _kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> Integers:
     """As `kinds`: positions in `KINDS`, [rows]."""
     if activities.empty:
         return np.zeros(0, dtype=np.int64)
-    numbered = all("task" in rows and bool(rows["task"].notna().all()) for rows in (activities, updates))
-    rows = _keys(activities["task" if numbered else "round"], activities["device"])
-    merged = _keys(updates["task"], updates["device"]) if numbered else _used_over_rounds(updates)
+    rows = _keys(activities["task"], activities["device"])
+    merged = _keys(updates["task"], updates["device"])
     # By hashes, several times as fast as by sorting.
     number, keys = pd.factorize(np.concatenate((rows, merged)))
     task, used = number[: len(rows)], np.zeros(len(keys), dtype=bool)
@@ -93,14 +88,6 @@ def _used_later(kept: pd.DataFrame, updates: pd.DataFrame, keys: Integers) -> Bo
     following = np.append(merges, np.iinfo(np.int32).max)[place]
     later = np.isin(_keys(following, kept["device"]), _keys(updates["round"], updates["device"]))
     return np.isin(keys, _keys(kept["task"], kept["device"])[later])
-
-
-def _used_over_rounds(updates: pd.DataFrame) -> Integers:
-    """Keys of every round and device that an update spans (schema 1)."""
-    staleness = updates["staleness"].to_numpy(dtype=np.int64)
-    each = np.repeat(np.arange(len(updates)), staleness + 1)
-    back = np.arange(len(each)) - np.repeat(np.cumsum(staleness + 1) - (staleness + 1), staleness + 1)
-    return _keys(updates["round"].to_numpy(dtype=np.int64)[each] - back, updates["device"].to_numpy()[each])
 
 
 def _keys(number: pd.Series | Integers, device: pd.Series | Integers) -> Integers:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import as_path
 from edgesim.base.text_file import read_toml
 from edgesim.config import RunConfig
 from edgesim.config_file import Change, change, parse_with
@@ -26,7 +27,7 @@ def values_of(config: Config) -> tuple[dict[str, Any], str]:
     if isinstance(config, RunConfig):
         return config.model_dump(exclude_none=True, by_alias=True), "config"
     if isinstance(config, str | Path):
-        return read_toml(Path(config)), str(config)
+        return read_toml(as_path(config, "config")), str(config)
     if isinstance(config, Mapping):
         return _plain(config), "config"
     raise EdgesimError(
@@ -91,13 +92,14 @@ def folder_for(out: str | Path | None, config: object, kind: str, complete: Iter
     same config finds its folder again, and another one never does.
     """
     if out is not None:
-        return Path(out)
+        return as_path(out, "out")
     if isinstance(config, str | Path):
-        return Path("runs") / Path(config).stem
+        return as_path(Path("runs") / Path(config).stem, kind)
     told = "\n".join(each.model_dump_json(by_alias=True) for each in complete)
     return Path("runs") / f"{kind}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
 
 def paths_of(folders: str | Path | Sequence[str | Path]) -> list[Path]:
     """Paths of one folder or of several."""
-    return [Path(folder) for folder in ([folders] if isinstance(folders, str | Path) else folders)]
+    many = folders if isinstance(folders, Iterable) and not isinstance(folders, str) else [folders]
+    return [as_path(folder, "folders") for folder in many]

@@ -9,7 +9,6 @@ import tomli_w
 
 from edgesim.api.configs import Config, Overrides, configured, folder_for
 from edgesim.api.run import tell_user_code
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import plug_ins_named
 from edgesim.config import RunConfig
@@ -43,7 +42,6 @@ class Outlook:
         return text
 
 
-@names_arguments
 def dry_run(
     config: Config, out: str | Path | None = None, set: Overrides | None = None, *, user_code: bool = True
 ) -> Outlook:

@@ -5,11 +5,10 @@ from pathlib import Path
 
 from edgesim.analysis.runs import runs_of
 from edgesim.api.configs import paths_of
-from edgesim.base.argument_names import names_arguments
+from edgesim.base.paths import as_path
 from edgesim.screen.console import PlainConsole
 
 
-@names_arguments
 def draw(
     folders: str | Path | Sequence[str | Path], out: str | Path | None = None, round: int | None = None
 ) -> list[Path]:
@@ -26,7 +25,7 @@ def draw(
         out = paths[0] / "plots" if len(paths) == 1 else paths[0].parent / "comparison"
     console = PlainConsole(stderr=True)
     with console.status("drawing the figures"):
-        files = gallery.draw(paths, Path(out or "plots"), round)
+        files = gallery.draw(paths, as_path(out or "plots", "out"), round)
     if len(paths) > 1 and (told := beyond_labels(runs_of(paths))):
         console.print(f"note: the runs also differ in {', '.join(told)}, which no label says", style="yellow")
     return files

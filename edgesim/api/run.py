@@ -5,13 +5,15 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from edgesim.analysis import runs as analysed
 from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
 from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import migrated
+from edgesim.base.paths import as_path
 from edgesim.base.plain_text import printable
+from edgesim.base.processes import why_stopped_printed
 from edgesim.base.registry import did_you_mean
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from edgesim.plots.album import Pictures
 
 
-class Run(analysed.Run):
+class Run(analysed.RunFolder):
     """A run's folder and what came of the run; tables are read when asked for.
 
     ``rounds``, ``activities``, ``updates``, ``devices``, ``stations``, ``metrics`` and ``timing`` are data frames,
@@ -102,6 +104,7 @@ class Run(analysed.Run):
             facts |= {} if math.isnan(self.accuracy) else {"accuracy": f"{self.accuracy:.4f}"}
         return facts
 
+    @override
     def __repr__(self) -> str:
         return as_line("Run", self._facts())
 
@@ -138,7 +141,7 @@ def of_folder(folder: Path) -> Run:
     return Run(found.folder, found.knobs, found.seed)
 
 
-@names_arguments
+@why_stopped_printed()
 def run(
     config: Config,
     out: str | Path | None = None,
@@ -163,13 +166,13 @@ def run(
     where = str(config) if isinstance(config, str | Path) else "config"
     tell = PlainConsole(quiet=quiet)
     tell_user_code(settings, where, not user_code, tell if isinstance(config, str | Path) else None)
-    folder = Path(out) if out is not None else folder_for(out, config, "run", [simulation.complete(settings)])
+    folder = folder_for(out, config, "run", map(simulation.complete, [settings]))
     if (folder / "run.json").is_file() and "fork" in read_run(folder):
-        raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another --out or remove it")
+        raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another folder or remove it")
     return result_of(play(settings, folder, tell, log, fresh=fresh, checkpoint_s=checkpoint_s), tell)
 
 
-@names_arguments
+@why_stopped_printed()
 def resume(
     folder: str | Path,
     *,
@@ -183,14 +186,10 @@ def resume(
 
     ``allow_other_machine`` goes on where results may differ in their last bits; for the others see `run`.
     """
-    folder, tell = Path(folder), PlainConsole(quiet=quiet)
+    folder, tell = as_path(folder, "folder"), PlainConsole(quiet=quiet)
     if analysed.is_study(folder):
         raise EdgesimError(f"{folder}: is a study; `edgesim study run` goes on with it")
     values, path = read_config(folder), folder / "config.toml"
-    if migrated(values) != values:
-        raise EdgesimError(
-            f"{folder}: holds a run of edgesim 0.2 or before, which cannot go on; run it again elsewhere"
-        )
     settings = parse(values, str(path))
     tell_user_code(settings, str(path), not user_code, tell)
     reason = simulation.why_run(folder, simulation.complete(settings))
@@ -201,7 +200,7 @@ def resume(
     return result_of(play(settings, folder, tell, log, **how), tell)
 
 
-@names_arguments
+@why_stopped_printed()
 def fork(
     folder: str | Path,
     at_round: int,
@@ -219,7 +218,7 @@ def fork(
     `stop_at_s`. Where the run has no checkpoint of the round, its past is played again. Raises `EdgesimError`; for the
     others see `run`.
     """
-    source, out, tell = Path(folder), Path(out), PlainConsole(quiet=quiet)
+    source, out, tell = as_path(folder, "folder"), as_path(out, "out"), PlainConsole(quiet=quiet)
     tell_user_code(parse(read_config(source), str(source / "config.toml")), str(source), not user_code, tell)
 
     def note(_: str, told: str) -> None:
@@ -237,12 +236,14 @@ def tell_user_code(settings: RunConfig, where: str, is_refused: bool, console: P
     """Print what a config names of code outside edgesim, before any of it is imported, or refuse it."""
     if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
         if is_refused:
-            raise EdgesimError(f"{where}: names code outside edgesim, {foreign}; --no-user-code refuses it")
+            raise EdgesimError(f"{where}: names code outside edgesim, {foreign}, which is refused here")
         if console is not None:
             console.print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
 
 
-def play(settings: RunConfig, folder: Path, console: PlainConsole, log: bool | None, **how: Any) -> simulation.Result:
+def play(
+    settings: RunConfig, folder: Path, console: PlainConsole, log: bool | None, **how: Any
+) -> simulation.RunResult:
     """Simulate one run, ``how`` as `simulation.run` says, with progress."""
     with bar(console, transient=True, lines=log) as progress:
         task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
@@ -258,15 +259,14 @@ def play(settings: RunConfig, folder: Path, console: PlainConsole, log: bool | N
         )
 
 
-def result_of(result: simulation.Result, console: PlainConsole) -> Run:
+def result_of(result: simulation.RunResult, console: PlainConsole) -> Run:
     """The run that was simulated; prints what was special. Raises `EdgesimError` if it did not finish."""
     folder = result.folder
     if result.status != "finished":
         kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
         raise EdgesimError(f"{folder}: {result.reason}{kept}")
     if result.reused:
-        old = "" if simulation.notes_code(folder) else f"; {simulation.OLDER}"
-        console.print(f"{folder}: finished before, reused{old}", highlight=False)
+        console.print(f"{folder}: finished before, reused", highlight=False)
     if result.restarted:
         console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
     return of_folder(folder)

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
+from typing_extensions import override
 
 from edgesim.analysis import compare as comparing
-from edgesim.analysis.runs import Study as Plan
+from edgesim.analysis.runs import StudyFolder as Plan
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
 from edgesim.api.run import Run, as_html, as_line, made
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
+from edgesim.base.paths import as_path
 from edgesim.screen.console import PlainConsole
 from edgesim.studies import running
 from edgesim.studies.executor import Executor
@@ -35,7 +36,7 @@ class StudyResult:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path(folder, "folder")
         self.plan: Plan = read_study(self.folder)
         """Name, target, reference, and all runs with how they ended."""
 
@@ -95,6 +96,7 @@ class StudyResult:
         finished, planned = len(self.plan.finished), len(self.plan.planned)
         return {"folder": str(self.folder), "runs": f"{finished} of {planned} finished"}
 
+    @override
     def __repr__(self) -> str:
         return as_line("StudyResult", self._facts())
 
@@ -103,7 +105,6 @@ class StudyResult:
         return as_html(self._facts(), str(table))
 
 
-@names_arguments
 def compare(
     folders: str | Path | Sequence[str | Path],
     metric: str | Sequence[str],
@@ -125,7 +126,6 @@ def compare(
     return comparing.compare(paths_of(folders), metrics, by, reference, within, target, detect)
 
 
-@names_arguments
 def study(
     base: Config | Sequence[PlannedRun],
     axes: Mapping[str, Sequence[Knob | None]] | None = None,
@@ -168,10 +168,8 @@ def study(
             values = with_set(values, set)
         numbers = range(seeds) if isinstance(seeds, int) else seeds
         runs = grid(values, axes or {}, numbers, typed, labels)
-    if out is None:
-        source = f"{name}.toml" if name is not None else base
-        out = folder_for(None, source, "study", (run.config for run in runs))
-    folder = Path(out)
+    source = f"{name}.toml" if name is not None else base
+    folder = folder_for(out, source, "study", (run.config for run in runs))
     compared = [run.config.selection.policy for run in runs]
     chosen = reference or ("random" if "random" in compared or len({*compared}) < 2 else compared[0])
     planned = Study(name or folder.name, runs, target, chosen)

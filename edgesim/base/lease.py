@@ -117,7 +117,7 @@ class Lease:
         holder = Holder(socket.gethostname(), _machine(), pid, _started(pid), secrets.token_hex(8))
         self._text = json.dumps(asdict(holder))
         try:
-            with system_errors(f"{folder}: cannot be made {what}", "; choose another --out"):
+            with system_errors(f"{folder}: cannot be made {what}", "; choose another folder"):
                 folder.mkdir(parents=True, exist_ok=True)
                 refuse_foreign(folder)
                 self._path = self._created()
@@ -259,7 +259,7 @@ def _is(before: Standing) -> bool:
 
 def _taken(folder: Path, by: Standing) -> Taken:
     who = "" if by.holder is None else f" (process {by.holder.pid} on {by.holder.host})"
-    return Taken(f"{folder}: another process is writing there{who}; wait for it, or choose another --out")
+    return Taken(f"{folder}: another process is writing there{who}; wait for it, or choose another folder")
 
 
 def _now_s(folder: Path) -> float:

@@ -28,6 +28,15 @@ def check_path(path: str | Path, where: str = "") -> None:
             raise _refused(text, where, "a path that the system can have", f": {error.strerror}") from None
 
 
+def as_path(path: object, argument: str) -> Path:
+    """The path that an argument gives; raises `EdgesimError` that names it for what is none, and as `check_path`."""
+    if not isinstance(path, str | os.PathLike):
+        raise EdgesimError(f"{argument}: expected a path (got {type(path).__name__})", argument)
+    made = Path(path)
+    check_path(made, argument)
+    return made
+
+
 @contextmanager
 def system_errors(told: str, remedy: str = "") -> Iterator[None]:
     """Turn what the system refuses into an `EdgesimError`: what could not be done, why, and a remedy."""

@@ -14,6 +14,10 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any
 
+from typing_extensions import override
+
+from edgesim.base.plain_text import printable
+
 
 def cores() -> int:
     """Processor cores that this process may use."""
@@ -45,6 +49,19 @@ class Stopped(KeyboardInterrupt, SystemExit):
     def __init__(self, message: str, status: int = AGAIN) -> None:
         super().__init__(message)
         self.code = self.status = status
+        self.is_printed = False
+
+
+@contextmanager
+def why_stopped_printed() -> Iterator[None]:
+    """Within it `Stopped` prints its message on stderr, once: nothing else does where a script ends by it."""
+    try:
+        yield
+    except Stopped as stopped:
+        if not stopped.is_printed:
+            print(printable(str(stopped), keep=""), file=sys.stderr)
+            stopped.is_printed = True
+        raise
 
 
 def sigterm_interrupts() -> None:
@@ -57,7 +74,7 @@ def sigterm_interrupts() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
-class Request:
+class StopRequest:
     """Whether this process was asked to end soon, by Ctrl-C, SIGTERM or SIGUSR1."""
 
     def __init__(self) -> None:
@@ -93,12 +110,12 @@ class Request:
 
 
 @contextmanager
-def asked_to_end() -> Iterator[Request]:
+def asked_to_end() -> Iterator[StopRequest]:
     """Within this context Ctrl-C, SIGTERM and SIGUSR1 ask, unless this process ignores them.
 
     The handlers of before get them at its end, unless an error ends it.
     """
-    request = Request()
+    request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
@@ -298,6 +315,7 @@ class _Parcel:
         self.value = value
         self.file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
 
+    @override
     def __reduce__(self) -> tuple[Any, ...]:
         if sys.platform == "win32":
             return tuple, (self.value,)
@@ -317,6 +335,7 @@ class _Name(str):
     Reading it asks the system to kill the process when its parent ends (Linux; elsewhere `_begin` sees to that later).
     """
 
+    @override
     def __reduce__(self) -> tuple[Any, ...]:
         if sys.platform != "linux":
             return str, (str(self),)

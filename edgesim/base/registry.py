@@ -10,6 +10,8 @@ from functools import cached_property
 from importlib import metadata
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 from edgesim.base.errors import EdgesimError
 from edgesim.base.plain_text import printable
 
@@ -61,6 +63,7 @@ class Registry(dict[str, Kind]):
         _note(found, f"{self.field} {name!r}")
         return found  # type: ignore[return-value]
 
+    @override
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (super().__contains__(name) or self.foreign(name) is not None)
 
@@ -128,7 +131,7 @@ def plug_ins_named() -> Iterator[None]:
         raise EdgesimError(said) from error
 
 
-def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.5, above: str = "") -> str:
+def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.65, above: str = "") -> str:
     """``, did you mean 'NAME'?`` with the most similar known name, whatever its capitals; empty if none is near.
 
     Where ``above`` is the section of keys, it stands before the name.
@@ -139,17 +142,17 @@ def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.5, above: 
 
 
 def look_up(entries: Mapping[str, Entry], name: str, field: str, *others: str) -> Entry:
-    """The entry of a name given in ``field``, such as ``selection.policy`` or ``--format``; raises `EdgesimError`.
+    """The entry of a name given in ``field``, such as ``selection.policy`` or ``format``; raises `EdgesimError`.
 
     Its message also says which ``others`` the field may hold.
     """
     if name in entries:
         return entries[name]
-    hint, known = did_you_mean(name, entries, 0.6) or ";", ", ".join((*entries, *others))
+    hint, known = did_you_mean(name, entries) or ";", ", ".join((*entries, *others))
     raise EdgesimError(f"{field}: unknown {kind_of(field)} {name!r}{hint} known: {known}", field)
 
 
 def kind_of(field: str) -> str:
     """The kind that a field names: ``policy`` for ``selection.policy``, ``algorithm`` for ``algorithm.name``."""
-    section, _, key = field.removeprefix("--").rpartition(".")
+    section, _, key = field.rpartition(".")
     return section if key == "name" else key

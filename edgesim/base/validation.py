@@ -12,9 +12,6 @@ from edgesim.base.registry import did_you_mean, kind_of, look_up
 
 Model = TypeVar("Model", bound=BaseModel)
 
-MIGRATE = "; `edgesim migrate` writes a file in today's keys"
-"""Advice about an old key."""
-
 _UNION_BRANCHES = {"int", "float", "str", "constrained-int", "constrained-float"}
 
 
@@ -52,12 +49,10 @@ def options_of(
     return validate(model, options, f"{kind} {name!r}", section)
 
 
-def first_error(
-    model: type[BaseModel], error: ValidationError, renamed: Mapping[str, str] | None = None, section: str = ""
-) -> tuple[str, str, tuple[str, ...]]:
+def first_error(model: type[BaseModel], error: ValidationError, section: str = "") -> tuple[str, str, tuple[str, ...]]:
     """The first error: its key (empty if several keys contradict each other), a one-line message, and its fields.
 
-    ``renamed`` maps old keys to the place of their values today; keys of the model lie in ``section``.
+    Keys of the model lie in ``section``.
     """
     # Unknown keys first: they often cause the other errors (a misspelt required key is missing too).
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
@@ -67,8 +62,6 @@ def first_error(
     )
     path = (section + "".join(parts)).removeprefix(".")
     if detail["type"] == "extra_forbidden":
-        if renamed and path in renamed:
-            return path, f"{path} is now {renamed[path]}{MIGRATE}", (path,)
         known, above = _keys_at(model, detail["loc"][:-1]), path.rpartition(".")[0]
         name = str(detail["loc"][-1])
         if elsewhere := [*keys_called(name, model)]:
@@ -81,7 +74,9 @@ def first_error(
         message = "expected a table of keys"
     message = message[0].lower() + message[1:]
     got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"
-    fields = getattr(detail.get("ctx", {}).get("error"), "fields", (path,) if path else ())
+    # A contradiction names keys of the section that it lies in.
+    fields = getattr(detail.get("ctx", {}).get("error"), "fields", ("",))
+    fields = tuple(name for field in fields if (name := f"{path}.{field}".strip(".")))
     return path, f"{path}: {message}{got}".removeprefix(": "), fields
 
 

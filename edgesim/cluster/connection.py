@@ -85,7 +85,7 @@ def probe(address: str | None) -> None:
 
     Without one the address is $RAY_ADDRESS, if it is set.
     """
-    given = "--address" if address else "$RAY_ADDRESS"
+    given = "address" if address else "$RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
         return

@@ -16,7 +16,7 @@ Node = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Share:
+class NodeShare:
     """What one run, or one actor, takes of a node."""
 
     cpus: float = 1

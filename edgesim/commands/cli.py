@@ -8,17 +8,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
-import tomli_w
 import typer
+from typing_extensions import override
 
 import edgesim
 from edgesim.analysis.runs import is_study
 from edgesim.api.names import LISTS
 from edgesim.base import content
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import in_old_keys, migrated
 from edgesim.base.paths import system_errors
-from edgesim.base.text_file import read_toml
 from edgesim.base.validation import keys_called
 from edgesim.commands import completion, new_command, study_command, trace_command
 from edgesim.commands import explain as explaining
@@ -31,7 +29,6 @@ from edgesim.commands.study_command import NoUserCode, go_on
 from edgesim.commands.tune_command import tune_command
 from edgesim.commands.watch_command import watch_command
 from edgesim.config import RunConfig
-from edgesim.folder.records import write_whole
 from edgesim.screen.command_line import Command, Group
 from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
 from edgesim.simulation import composition as simulation
@@ -73,6 +70,7 @@ def _options(
 class _RunCommand(Command):
     """A command that suggests ``--set`` for a key of the config given as an option."""
 
+    @override
     def remedy(self, option: str) -> str:
         """Advice to use ``--set`` for the keys that an unknown option may mean."""
         keys = [*keys_called(option.lstrip("-").replace("-", "_"), RunConfig)]
@@ -112,7 +110,7 @@ def run(
 def _tell_outlook(outlook: edgesim.Outlook) -> None:
     """Print a complete config and facts about its run; only raises `EdgesimError` where that would be refused."""
     if outlook.refused:
-        raise EdgesimError("would be refused: " + "; ".join(outlook.refused))
+        raise EdgesimError("would be refused: " + "; and for another reason: ".join(outlook.refused))
     say(outlook.toml())
     for about, told in outlook.facts.items():
         say(f"{about}: {told}")
@@ -199,36 +197,10 @@ def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> No
     whose = f"all {config.devices.count} devices" if device is None else f"device {device}"
     figure = draw_drift(found.x, found.shares, found.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")
     folder = out or Path("runs") / f"{path.stem}-drift"
-    with system_errors(f"{folder}: cannot be written", "; choose another --out"):
+    with system_errors(f"{folder}: cannot be written", "; choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)
     for file in save(figure, folder / ("drift" if device is None else f"drift-device-{device}")):
         say(file)
-
-
-@app.command()
-@plain_errors
-def migrate(
-    config: Annotated[Path, typer.Argument(help="TOML file of a run in the keys of edgesim 0.2 or before.")],
-    out: Annotated[Path | None, typer.Option(help="File to write; to the terminal when absent.")] = None,
-) -> None:
-    """Write an older config in today's keys; comments are not kept."""
-    if out is not None and (os.path.lexists(out) or not out.parent.is_dir()):
-        what = "is there already" if os.path.lexists(out) else f"there is no folder {str(out.parent)!r}"
-        raise EdgesimError(f"--out {out}: {what}; choose another file to write")
-    old = read_toml(config)
-    try:
-        values = migrated(old)
-        simulation.complete(edgesim.parse(values, str(config)))
-    except EdgesimError as error:
-        told = str(error).removeprefix(f"{config}: ")
-        raise EdgesimError(f"{config}: {in_old_keys(old, error.fields)}{told}") from None
-    text = tomli_w.dumps(values)
-    if out is None:
-        print(text, end="")
-    else:
-        with system_errors(f"--out {out}: cannot be written"):
-            write_whole(out, text)
-        print(out)
 
 
 @app.command()

@@ -4,6 +4,7 @@ At the top this module loads nothing but Python's own packages: it speaks of an 
 or broken.
 """
 
+import importlib
 import os
 import platform
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -43,7 +45,7 @@ class Fact(NamedTuple):
 
 
 def facts() -> list[Fact]:
-    """All facts, in the order of the table; takes as long as torch takes to load."""
+    """All facts, in the order of the table; takes as long as all packages that edgesim needs take to load."""
     about = (_versions, _extras, _machine, _gpu, _shared_memory, _folders)
     return [fact for ask in about for fact in ask()]
 
@@ -82,8 +84,10 @@ def _versions() -> Iterator[Fact]:
     yield Fact("Python", f"{version} ({sys.executable})", bounds, fails=not taken)
     for requirement in map(Requirement, metadata.requires("edgesim") or []):
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            reason = _broken(requirement.name)
             version = _version(requirement.name) or "missing"
-            yield Fact(requirement.name, version, str(requirement.specifier), fails=not _is_there(requirement))
+            fails = bool(reason) or not _is_there(requirement)
+            yield Fact(requirement.name, reason or version, str(requirement.specifier), fails)
 
 
 def _extras() -> Iterator[Fact]:
@@ -96,7 +100,9 @@ def _extras() -> Iterator[Fact]:
     for extra in metadata.metadata("edgesim").get_all("Provides-Extra") or []:
         own = [each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})]
         missing = [each.name for each in own if not _is_there(each)]
-        value = f"missing: {', '.join(missing)}" if missing else "installed"
+        # Runs need none of the packages for development, and loading all of those takes long.
+        reasons = [f"{each.name} is {reason}" for each in own if extra != "dev" and (reason := _broken(each.name))]
+        value = f"missing: {', '.join(missing)}" if missing else ", ".join(reasons) or "installed"
         yield Fact(f"extra {extra}", value, f"pip install 'edgesim[{extra}]'" if missing else "")
 
 
@@ -141,13 +147,15 @@ def _machine() -> Iterator[Fact]:
 
 
 def _gpu() -> Iterator[Fact]:
-    """What torch can train on."""
+    """What torch can train on, where it can be loaded."""
+    if not _version("torch") or _broken("torch"):
+        return
     try:
         import torch
 
         names = [torch.cuda.get_device_name(device) for device in range(torch.cuda.device_count())]
     except Exception as error:
-        yield _broken("torch", error)
+        yield _unusable("GPU", error)
         return
     driver = _output_of("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0]
     built = f"torch is built for CUDA {torch.version.cuda}" if torch.version.cuda else "torch is built for CPUs"
@@ -177,7 +185,7 @@ def _folders() -> Iterator[Fact]:
     try:
         from edgesim.base import content
     except Exception as error:
-        yield _broken("edgesim", error)
+        yield _unusable("edgesim", error)
         return
     for kind, pattern in CONTENT.items():
         places = dict.fromkeys(folder.resolve() for folder in content.folders(kind) if any(folder.glob(pattern)))
@@ -185,12 +193,32 @@ def _folders() -> Iterator[Fact]:
         yield Fact(kind, ", ".join(map(str, places)) or "missing", expected, fails=not places)
 
 
-def _broken(package: str, error: Exception) -> Fact:
+_packages_of_modules = cache(metadata.packages_distributions)
+
+
+@cache
+def _broken(package: str) -> str:
+    """``broken:`` and why an installed package cannot be loaded; empty where it can, or is missing."""
+    from packaging.utils import canonicalize_name
+
+    modules = [module for module, packages in _packages_of_modules().items()
+               if canonicalize_name(package) in map(canonicalize_name, packages)]  # fmt: skip
+    namesake = package.replace("-", "_")
+    try:
+        for module in [namesake] if namesake in modules else modules:
+            importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # a package may do anything when it is imported
+        return f"broken: {_reason(error)}"
+    return ""
+
+
+def _unusable(what: str, error: Exception) -> Fact:
     """Whatever a broken installation leads to: libraries that are missing, or of another version."""
-    reason = " ".join(str(error).split())[:200]
-    return Fact(
-        package, f"cannot be loaded ({type(error).__name__}: {reason})", "a version that can be loaded", fails=True
-    )
+    return Fact(what, f"cannot be loaded ({_reason(error)})", "a version that can be loaded", fails=True)
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _read(path: str) -> str:

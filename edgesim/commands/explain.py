@@ -82,7 +82,7 @@ def explained(name: str) -> list[Key]:
     found = found or [key for key in keys if key.name.rpartition(".")[2] == name]
     if not found:
         known = {key.name for key in keys} | {key.name.rpartition(".")[2] for key in keys}
-        remedy = did_you_mean(name, known, 0.6) or "; `edgesim explain` lists the tables of a config"
+        remedy = did_you_mean(name, known) or "; `edgesim explain` lists the tables of a config"
         raise EdgesimError(f"no key {name!r}{remedy}")
     return found
 

@@ -30,7 +30,7 @@ def report_command(
         raise EdgesimError(f"--out {file}: is a folder; expected a file to write")
     with PlainConsole(stderr=True).status("writing the report"):
         page = report_html(folder)
-    with system_errors(f"{file}: cannot be written", "; choose another --out"):
+    with system_errors(f"{file}: cannot be written", "; choose another file"):
         write_whole(file, page)
     say(file)
     if open_:

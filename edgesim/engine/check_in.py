@@ -8,7 +8,7 @@ import simpy
 
 from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries
-from edgesim.engine.clock import Clock, Kind, rounding_s
+from edgesim.engine.clock import Clock, EventKind, rounding_s
 from edgesim.engine.idle_devices import are_there
 from edgesim.engine.interruptions import need_progress
 from edgesim.engine.report import Totals
@@ -47,7 +47,7 @@ def check_in(
     if isinstance(world.availability, ByRounds):
         return (yield from _draw(clock, world, world.availability, batteries, totals, meet_slot))
     if (change_s := change_at(world.availability, clock.now, world.config.round.tmax_s)) > clock.now:
-        yield clock.at(change_s, Kind.WAKE)
+        yield clock.at(change_s, EventKind.WAKE)
     at_least, search = world.config.round.min_candidates, world.search
     while True:
         ids = _ready(clock, world, batteries)
@@ -63,7 +63,7 @@ def check_in(
         if isinstance(slots, Slots):
             end_s = when_s if world.config.stop_at_s is None else min(when_s, world.config.stop_at_s)
             totals.add_empty_slots(slots.empty_slots(clock.now, end_s))
-        yield clock.at(when_s, Kind.WAKE)
+        yield clock.at(when_s, EventKind.WAKE)
 
 
 def change_at(availability: Availability, now_s: float, tmax_s: float) -> float:
@@ -104,7 +104,7 @@ def _draw(
             charged_s, until_s = batteries.ready_s()
             if np.count_nonzero(np.isfinite(charged_s) & (until_s >= clock.now)) < knobs.min_candidates:
                 return None
-        yield clock.at(clock.now + knobs.tmax_s, Kind.WAKE)
+        yield clock.at(clock.now + knobs.tmax_s, EventKind.WAKE)
     search.give_up(clock.now, availability.remedy)
     return None
 

@@ -21,7 +21,7 @@ def drift_s(length_s: float) -> float:
     return 1e-6 * length_s
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """Kinds of events; at one instant the lower comes first, then the lower device id."""
 
     COMPUTED = 0
@@ -33,7 +33,7 @@ class Kind(IntEnum):
     STOP = 6
 
 
-_FIRST = tuple(2 + (kind << 32) for kind in Kind)
+_FIRST = tuple(2 + (kind << 32) for kind in EventKind)
 """Priority of the device 0 in each kind; SimPy's own are 0 and 1: triggered events come before anything timed."""
 
 
@@ -56,7 +56,7 @@ class Clock(simpy.Environment):
     now: float = property(attrgetter("_now"))  # type: ignore[assignment]
     """The instant; read so often that a function of SimPy's for it takes long."""
 
-    def at(self, t_s: float, kind: Kind, device: int = 0) -> Instant:
+    def at(self, t_s: float, kind: EventKind, device: int = 0) -> Instant:
         """An event that happens at ``t_s``, which must not lie in the past.
 
         SimPy takes delays; ``now + (t_s - now)`` can miss ``t_s`` by a rounding step, and two events of one instant
@@ -66,7 +66,7 @@ class Clock(simpy.Environment):
         heappush(self._queue, (t_s, _FIRST[kind] + device, next(self._eid), event))  # type: ignore[misc]
         return event
 
-    def call_at(self, t_s: float, kind: Kind, callback: Callback, device: int = 0) -> None:
+    def call_at(self, t_s: float, kind: EventKind, callback: Callback, device: int = 0) -> None:
         """Have ``callback`` called, with the event, at ``t_s``, which must not lie in the past."""
         self.at(t_s, kind, device).callbacks.append(callback)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Rule, refuse
 from edgesim.config import DevicesConfig, RunConfig
 from edgesim.devices.attachment import attach
 from edgesim.devices.population import Population, make_population
@@ -21,18 +22,20 @@ from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.search import Search
 
+_RECORDED = Rule(
+    {"radio.channel": GIVEN},
+    {"radio.shadowing": None, "radio.fading": (None, "none"), "round.outage": None},
+    "the recorded capacity contains it",
+)
+
 
 def make_world(config: RunConfig, streams: Streams, tell: Callable[[str], None] = lambda _: None) -> World:
     """The world of a complete config, which has ``tell`` told of what takes long; raises `EdgesimError`."""
     environment = load_environment(config.radio.channel)
     if isinstance(environment, RecordedEnvironment):
-        _refuse_draws(config)
-    elif config.round.outage is not None and (config.radio.fading or environment.fading) == "none":
-        raise EdgesimError(
-            f"round.outage = {config.round.outage:g} plans for fading, which {config.radio.channel!r} does not have; "
-            "set radio.fading = 'rayleigh', or leave outage out",
-            "round.outage",
-        )
+        refuse(config, [_RECORDED])
+    elif environment.fading == "none" and config.radio.fading is None:
+        refuse(config, [Rule({"radio.channel": GIVEN}, {"round.outage": None}, "it has no fading to plan for")])
     count = config.devices.count
     end_s = np.inf if config.stop_at_s is None else config.stop_at_s + drift_s(config.round.tmax_s)
     search = Search(config.availability.searched_s, end_s, tell)
@@ -49,10 +52,7 @@ def make_world(config: RunConfig, streams: Streams, tell: Callable[[str], None] 
     if config.topology.file is not None:
         topology = load_topology(config.topology.file)
         if config.topology.aggregation == "hierarchical" and not topology.edge_servers:
-            raise EdgesimError(
-                f"{find('topologies', config.topology.file, '.toml')}: edge_servers: none, but topology.aggregation = "
-                "'hierarchical' merges there; name some, or use 'flat'"
-            )
+            refuse(config, [Rule({"topology.file": GIVEN}, {"topology.aggregation": "flat"}, "it has no edge_servers")])
         population = _attach(config, population, topology, environment, streams)
     return World(config, streams, population, environment, availability, topology, own_links, search)
 
@@ -68,20 +68,6 @@ def _own_links(config: DevicesConfig, population: Population, stop_at_s: float |
             "devices.links",
         )
     return OwnLinks(population.link_bps)
-
-
-def _refuse_draws(config: RunConfig) -> None:
-    radio = config.radio
-    for key, value in (("shadowing", radio.shadowing), ("fading", radio.fading if radio.fading != "none" else None)):
-        if value is not None:
-            raise EdgesimError(
-                f"radio.{key}: {radio.channel!r} is a recorded capacity, in which it is contained; leave the key out"
-            )
-    if config.round.outage is not None:
-        raise EdgesimError(
-            f"round.outage plans for fading, which the recorded capacity {radio.channel!r} contains; leave it out",
-            "round.outage",
-        )
 
 
 def _attach(
@@ -102,10 +88,7 @@ def _attach(
         for station, of_station_m in enumerate(distance_m):
             gain[station] = lasting_power_gain(environment, of_station_m, streams, ids, config.radio.shadowing, station)
     elif how != "nearest" and len(topology.stations) > 1:
-        raise EdgesimError(
-            f"topology.attach = {how!r} goes by path loss, which the recorded capacity {config.radio.channel!r} does "
-            "not have; use 'nearest'"
-        )
+        refuse(config, [Rule({"radio.channel": GIVEN}, {"topology.attach": "nearest"}, "it has no path loss to go by")])
     own = attach(how, gain, distance_m, topology.bandwidth_share)
     for station, found in enumerate(topology.stations):
         if not np.any(own == station):

@@ -50,7 +50,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Work:
+class WrittenRows:
     """Rows of ``activities`` that were written together."""
 
     tasks: list[Task]
@@ -90,7 +90,7 @@ class Totals:
         """Count empty slots in, None if they cannot be counted."""
         self.empty_slots = None if count is None or self.empty_slots is None else self.empty_slots + count
 
-    def add_work(self, work: Work) -> None:
+    def add_work(self, work: WrittenRows) -> None:
         """Count in what some activities took."""
         sums = self.joules
         for span, joules in zip(work.spans, work.energy_j, strict=True):
@@ -208,7 +208,7 @@ class Report:
                 },
             )
 
-    def _wasted(self, work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
+    def _wasted(self, work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
         """As `_wasted_by_kind`; kept weights count in the round whose model is made without them."""
         if "kept" not in work.outcome and not self._kept:
             return _wasted_by_kind(work, used)
@@ -221,7 +221,7 @@ class Report:
             self._kept = []
         return _wasted_by_kind(self._work(decided), used)
 
-    def _work(self, ended: list[Task]) -> Work:
+    def _work(self, ended: list[Task]) -> WrittenRows:
         """What some tasks did."""
         tasks = sorted([task for task in ended if task.spans], key=attrgetter("device"))
         energy_j = [
@@ -235,9 +235,9 @@ class Report:
             for task in tasks
             for span in task.spans
         ]
-        return Work(tasks, [span for task in tasks for span in task.spans], outcome, energy_j)
+        return WrittenRows(tasks, [span for task in tasks for span in task.spans], outcome, energy_j)
 
-    def _activities(self, number: int, ended: list[Task]) -> Work:
+    def _activities(self, number: int, ended: list[Task]) -> WrittenRows:
         """Write the rows of ``activities`` of some tasks."""
         work = self._work(ended)
         tasks, spans = work.tasks, work.spans
@@ -369,7 +369,7 @@ def _received_bits(task: Task) -> float:
     return sum([span.bits for span in task.spans if span.activity == "download"])
 
 
-def _wasted_by_kind(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
+def _wasted_by_kind(work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
     """Seconds, bits and joules that led nowhere, by (name, kind); kinds that did not occur are left out.
 
     ``used`` are the tasks, as (device, number), whose updates were merged.

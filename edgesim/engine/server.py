@@ -21,7 +21,7 @@ LAST_S = 1e10
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """What a display wants to know after each round."""
 
     round: int
@@ -35,7 +35,7 @@ class Server:
     """Runs the rounds of one run on a clock."""
 
     parts: RunParts
-    on_round: Callable[[Progress], None]
+    on_round: Callable[[RunProgress], None]
     accuracy: float | None = None
     """The last evaluated one."""
     at_end: Callable[[RoundNumber], None] = lambda _: None
@@ -71,7 +71,7 @@ class Server:
                 )
             if number.last_of_frame:
                 self.parts.learner.end_frame()
-            self.on_round(Progress(number.round, self.parts.clock.now, self.accuracy))
+            self.on_round(RunProgress(number.round, self.parts.clock.now, self.accuracy))
             if self.parts.clock.is_between_events:
                 self.at_end(number)
         return ALL_DONE

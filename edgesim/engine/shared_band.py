@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from edgesim.base.arrays import Floats
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.uplink import Over, Upload, drop_at, end_of_record
 from edgesim.radio.link import SharedLink
 
@@ -112,7 +112,9 @@ class SharedBand:
         first_s, device, row = min(ends)
         upload = self.active[row]
         # Uploads that began before now are added one by one; a plan made in between may lie in the past.
-        self.clock.call_at(max(first_s, self.clock.now), Kind.ARRIVED, lambda _: self._through(upload, plan), device)
+        self.clock.call_at(
+            max(first_s, self.clock.now), EventKind.ARRIVED, lambda _: self._through(upload, plan), device
+        )
 
     def _need_known(self, plan: int) -> None:
         if plan == self._plan:

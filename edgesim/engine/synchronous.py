@@ -13,7 +13,7 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.saved import give_back, lasting
 from edgesim.engine.at_work import Working, taken_up, written_down
 from edgesim.engine.check_in import check_in
-from edgesim.engine.clock import Kind, drift_s, rounding_s, succeed_once
+from edgesim.engine.clock import EventKind, drift_s, rounding_s, succeed_once
 from edgesim.engine.deadlines import Deadlines
 from edgesim.engine.decision import admit, exceed, make_timeline, share
 from edgesim.engine.estimates import feedback
@@ -119,7 +119,7 @@ class Synchronous:
             checked_in=checked_in,
             answers=answers,
         )
-        clock.call_at(this.deadline_s, Kind.DEADLINE, lambda _: succeed_once(this.closed))
+        clock.call_at(this.deadline_s, EventKind.DEADLINE, lambda _: succeed_once(this.closed))
         if knobs.delay_knowledge == "reported":
             yield from self._decide_on_reports(this)
         else:
@@ -175,7 +175,7 @@ class Synchronous:
         compute_s = self._start(this, ids)
         assert knobs.report_by_s is not None
         report_by_s = this.t_start_s + min(knobs.report_by_s, this.tmax_s)
-        clock.call_at(report_by_s, Kind.DECISION, lambda _: succeed_once(this.all_reported))
+        clock.call_at(report_by_s, EventKind.DECISION, lambda _: succeed_once(this.all_reported))
         yield this.all_reported
         reporters = np.isin(ids, list(this.reports))
         decision = self._decide(this, ids[reporters], compute_s[reporters], clock.now - this.t_start_s)

@@ -19,7 +19,7 @@ from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.saved import give_back, lasting
 from edgesim.engine.at_work import Working, taken_up, written_down
-from edgesim.engine.clock import Kind, succeed_once
+from edgesim.engine.clock import EventKind, succeed_once
 from edgesim.engine.decision import admit, make_timeline
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
@@ -242,7 +242,7 @@ class Unsynchronised:
             succeed_once(self._wake)
 
         self._alarms_s.append(t_s)
-        self.parts.clock.call_at(t_s, Kind.WAKE, ring)
+        self.parts.clock.call_at(t_s, EventKind.WAKE, ring)
 
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Make the next model of the buffer, which took ``length_s``, and tell the selector; also its origin."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import simpy
 
-from edgesim.engine.clock import Callback, Clock, Kind
+from edgesim.engine.clock import Callback, Clock, EventKind
 from edgesim.radio.link import Link
 
 
@@ -79,7 +79,7 @@ class ReservedBand:
             end_of_record(self.clock, known_until_s, lambda _: self._need_known(upload))
             return
         end_s = upload.planned_end_s(end_s, upload.since_s)
-        self.clock.at(end_s, Kind.ARRIVED, upload.device).callbacks.append(partial(self._through, upload))
+        self.clock.at(end_s, EventKind.ARRIVED, upload.device).callbacks.append(partial(self._through, upload))
 
     def end(self, upload: Upload) -> None:
         """Take an upload off the air, finished or not; its counts are brought up to date."""
@@ -126,10 +126,10 @@ class ReservedBand:
 
 def drop_at(clock: Clock, upload: Upload, leaves_s: float, drop: Callable[[Upload], None]) -> None:
     """Have an upload dropped when its device leaves."""
-    clock.call_at(max(leaves_s, clock.now), Kind.LEFT, lambda _: drop(upload), upload.device)
+    clock.call_at(max(leaves_s, clock.now), EventKind.LEFT, lambda _: drop(upload), upload.device)
 
 
 def end_of_record(clock: Clock, known_until_s: float, check: Callback) -> None:
     """Check uploads whose end lies beyond what is known of their link when the clock comes to the end of that."""
     if math.isfinite(known_until_s):
-        clock.call_at(max(known_until_s, clock.now), Kind.STOP, check)
+        clock.call_at(max(known_until_s, clock.now), EventKind.STOP, check)

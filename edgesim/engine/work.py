@@ -7,7 +7,7 @@ from typing import Literal
 
 import simpy
 
-from edgesim.engine.clock import Callback, Clock, Kind
+from edgesim.engine.clock import Callback, Clock, EventKind
 from edgesim.engine.uplink import Band, Upload
 
 Phase = Literal["planned", "broadcast", "download", "compute", "wait", "upload", "backhaul", "away", "ended"]
@@ -184,7 +184,7 @@ class Work:
     def _receive_broadcast(self) -> None:
         """Wait until the model is at the station."""
         task = self._task
-        there = self._clock.at(task.since_s + task.broadcast_s, Kind.COMPUTED, task.device)
+        there = self._clock.at(task.since_s + task.broadcast_s, EventKind.COMPUTED, task.device)
         self._await(there, self._begin_receiving)
 
     def _receive_or_compute(self) -> None:
@@ -192,9 +192,9 @@ class Work:
         task, clock = self._task, self._clock
         end_s = task.since_s + task.left_s
         if task.drops_s < end_s - self._signals.tolerance_s:
-            self._await(clock.at(max(task.drops_s, clock.now), Kind.LEFT, task.device), self._leave_early)
+            self._await(clock.at(max(task.drops_s, clock.now), EventKind.LEFT, task.device), self._leave_early)
             return
-        self._awaited = event = clock.at(end_s, Kind.COMPUTED, task.device)
+        self._awaited = event = clock.at(end_s, EventKind.COMPUTED, task.device)
         event.callbacks.append(self._received if task.phase == "download" else self._computed)
 
     def _wait(self) -> None:
@@ -221,12 +221,12 @@ class Work:
         # An upload that ended when it was due arrives at the deadline itself, up to rounding.
         if abs(there_s - deadline_s) <= self._signals.tolerance_s:
             there_s = max(deadline_s, task.since_s)
-        self._await(self._clock.at(there_s, Kind.ARRIVED, task.device), self._arrive)
+        self._await(self._clock.at(there_s, EventKind.ARRIVED, task.device), self._arrive)
 
     def _stay_away(self) -> None:
         """Wait until the device is back."""
         task, clock = self._task, self._clock
-        back = clock.event() if math.isinf(task.back_s) else clock.at(task.back_s, Kind.WAKE, task.device)
+        back = clock.event() if math.isinf(task.back_s) else clock.at(task.back_s, EventKind.WAKE, task.device)
         self._await(back, self._come_back)
 
     # Each of these ends a phase and begins the next one; some are told of the event that the phase waited for.

@@ -19,7 +19,7 @@ def write_csv(run: Path, folder: Path) -> list[Path]:
     tables["devices"]["class_counts"] = [None if each is None else json.dumps(list(map(int, each))) for each in counts]
     refuse_link(folder)
     paths = []
-    with system_errors(f"--csv {folder}: cannot be written", "; choose another folder"):
+    with system_errors(f"csv {folder}: cannot be written", "; choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
             paths.append(folder / f"{name}.csv")

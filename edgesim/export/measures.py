@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 
 
 class Measures(NamedTuple):
@@ -16,7 +16,7 @@ class Measures(NamedTuple):
     """Instant of the end of the last round."""
 
 
-def measures(run: Run) -> Measures:
+def measures(run: RunFolder) -> Measures:
     """The columns of ``rounds``, the simulated seconds as ``simulated_s``, and what ``metrics`` has of whole rounds.
 
     A value that a run did not measure is absent. Round 0 is the start, before any round.

@@ -2,7 +2,7 @@
 
 import os
 
-from edgesim.analysis.runs import Run, flat_settings
+from edgesim.analysis.runs import RunFolder, flat_settings
 from edgesim.base.errors import EdgesimError
 from edgesim.export.measures import measures
 from edgesim.export.optional import needed
@@ -14,7 +14,7 @@ _LONGEST = 6_000
 """Characters of a parameter, at most: a limit of MLflow."""
 
 
-def write_mlflow(run: Run, tracking_uri: str) -> str:
+def write_mlflow(run: RunFolder, tracking_uri: str) -> str:
     """Log the settings and measures of a run as a run of the experiment ``edgesim``; answers its id.
 
     Raises `EdgesimError` if MLflow is not installed, or refuses.
@@ -41,5 +41,5 @@ def write_mlflow(run: Run, tracking_uri: str) -> str:
             client.log_batch(made, metrics=values[first : first + _AT_ONCE])
         client.set_terminated(made, end_time=int(1_000 * found.end_s))
     except mlflow.exceptions.MlflowException as error:
-        raise EdgesimError(f"--mlflow {tracking_uri}: {str(error).strip().splitlines()[0]}") from None
+        raise EdgesimError(f"mlflow {tracking_uri}: {str(error).strip().splitlines()[0]}") from None
     return str(made)

@@ -12,5 +12,5 @@ def needed(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise EdgesimError(
-            f"--{extra}: a package that it needs is not installed ({error}); pip install 'edgesim[{extra}]'"
+            f"{extra}: a package that it needs is not installed ({error}); pip install 'edgesim[{extra}]'"
         ) from None

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.band_use import use_by_station
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Integers
 from edgesim.base.on_disk import in_place_of
 from edgesim.base.paths import system_errors
@@ -22,7 +22,7 @@ _LANES = 2**8
 NS_PER_S = 1e9
 
 
-def write_perfetto(run: Run, path: Path) -> None:
+def write_perfetto(run: RunFolder, path: Path) -> None:
     """Write the trace; a row of ``activities`` is a slice, named by its activity and in the category of its outcome.
 
     Work of a device that overlaps lies on a further track of the device, since slices of a track must lie in one
@@ -32,7 +32,7 @@ def write_perfetto(run: Run, path: Path) -> None:
     events = needed("perfetto.protos.perfetto.trace.perfetto_trace_pb2", "perfetto").TrackEvent
     rounds, activities = run.rounds.sort_values("round"), run.activities
     with (
-        system_errors(f"--perfetto {path}: cannot be written", "; choose another file"),
+        system_errors(f"perfetto {path}: cannot be written", "; choose another file"),
         in_place_of(path) as part,
         part.open("wb") as file,
     ):
@@ -98,7 +98,7 @@ def _write_rounds(trace: _Trace, rounds: pd.DataFrame) -> None:
         trace.slice(_ROUNDS, f"round {row['round']}", "round", span_ns, facts)
 
 
-def _write_bands(trace: _Trace, run: Run) -> None:
+def _write_bands(trace: _Trace, run: RunFolder) -> None:
     """The share of each station's band in use."""
     for station, use in use_by_station(run):
         number = _STATIONS + int(station.station)

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import tomli_w
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import refuse_link, system_errors
 from edgesim.export.measures import measures
 from edgesim.export.optional import needed
 
 
-def write_tensorboard(run: Run, folder: Path) -> Path:
+def write_tensorboard(run: RunFolder, folder: Path) -> Path:
     """Write the measures of a run as scalars, and its config as a text; answers the file.
 
     Raises `EdgesimError` if TensorBoard is not installed, or the folder holds such a file, which it would add to.
@@ -21,8 +21,8 @@ def write_tensorboard(run: Run, folder: Path) -> Path:
     found = measures(run)
     refuse_link(folder)
     if folder.is_dir() and any(folder.glob("events.out.tfevents.*")):
-        raise EdgesimError(f"--tensorboard {folder}: holds a run already; choose another folder, or remove it")
-    with system_errors(f"--tensorboard {folder}: cannot be written", "; choose another folder"):
+        raise EdgesimError(f"tensorboard {folder}: holds a run already; choose another folder, or remove it")
+    with system_errors(f"tensorboard {folder}: cannot be written", "; choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)
         writer = writer_of(str(folder))
         try:

@@ -1,6 +1,6 @@
 """Digests of the results of a run: ``run.json`` keeps one for each table and for the model, and readers check them.
 
-Older runs and runs that have not ended have no digests: whether their results are what was written is not known.
+The results of runs that go on have none: whether these are what was written cannot be said.
 """
 
 from collections.abc import Mapping

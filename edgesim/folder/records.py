@@ -30,7 +30,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import beginning_hash, file_digest
 from edgesim.base.lease import Lease
 from edgesim.base.on_disk import in_place_of, sync
-from edgesim.base.paths import system_errors
+from edgesim.base.paths import as_path, system_errors
 from edgesim.base.processes import uninterrupted
 from edgesim.base.text_file import read_json, read_toml
 from edgesim.folder import checkpoints, digests
@@ -84,7 +84,7 @@ class RunWriter:
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
         self._lease = Lease(folder) if lease is None else lease
         try:
-            with system_errors(f"{folder}: cannot be made a run folder", "; choose another --out"):
+            with system_errors(f"{folder}: cannot be made a run folder", "; choose another folder"):
                 self._begin(config, go_on_from)
         except BaseException:
             self._lease.release()
@@ -378,11 +378,10 @@ def write_whole(path: Path, text: str, on_disk: bool = False) -> None:
 def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     """One table of a run folder, also of a run that is going on or was killed, with the columns of `SCHEMAS`.
 
-    Columns that a table of an older schema lacks are null; columns that are not in `SCHEMAS` are left out. Raises
-    `EdgesimError` that names the file where it is not what the run wrote, and the column if one is missing, has another
-    type or lacks a value.
+    Columns that are not in `SCHEMAS` are left out. Raises `EdgesimError` that names the file where it is not what the
+    run wrote, and the column if one is missing, has another type or lacks a value.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
     if table not in SCHEMAS:
         raise EdgesimError(f"unknown table {table!r}; the tables of a run are {', '.join(SCHEMAS)}")
     path = _file_of(folder, table)
@@ -419,12 +418,14 @@ def _no_run(folder: Path, lacking: str) -> str:
     """What is wrong with a path that is no run folder, or one that lacks a file."""
     if not folder.exists():
         return f"{folder}: no such folder"
+    if (folder / "study.json").is_file():
+        return f"{folder}: holds study.json, the plan of a study of an older edgesim; expected plan.json"
     return f"{folder}: not a run folder: " + ("it is a file" if folder.is_file() else f"{lacking} is missing")
 
 
 def read_config(folder: Path | str) -> dict[str, Any]:
     """The resolved configuration of a run; raises `EdgesimError` if the folder has no readable one."""
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
     return read_toml(folder / "config.toml", missing=_no_run(folder, "config.toml"))
 
 
@@ -447,21 +448,19 @@ def ends(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_run(folder: Path | str) -> dict[str, Any]:
     """The facts of ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
-    folder = Path(folder)
+    folder = as_path(folder, "folder")
     path = folder / "run.json"
     run = read_json(path, missing=_no_run(folder, "run.json"))
-    needed = ["status", *(["back_end"] if "device_kind" in run else [])]
-    for key in needed:
-        if key not in run:
-            raise EdgesimError(f"{path}: {key} is missing; expected {_KIND_NAMES[_RUN_FACTS[key][0]]}")
+    needed = {"schema_version": True, "status": True}
+    needed |= {"back_end": "device_kind" in run, "unobserved_as": bool(run.get("unobserved_share"))}
     for key, kinds in _RUN_FACTS.items():
+        if key not in run and needed.get(key):
+            raise EdgesimError(f"{path}: {key} is missing; expected {_KIND_NAMES[kinds[0]]}")
         if key in run and not _is_one_of(run[key], kinds):
             raise EdgesimError(f"{path}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {run[key]!r})")
-    if run.get("schema_version", 1) > SCHEMA_VERSION:
-        raise EdgesimError(
-            f"{path}: schema_version is {run['schema_version']:g}, made by a newer edgesim; this one reads up to "
-            f"{SCHEMA_VERSION}"
-        )
+    if (version := run["schema_version"]) != SCHEMA_VERSION:
+        made = "a newer" if version > SCHEMA_VERSION else "an older"
+        raise EdgesimError(f"{path}: schema_version is {version:g}, made by {made} edgesim; expected {SCHEMA_VERSION}")
     return run
 
 

@@ -43,17 +43,10 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 
 
-_ADDED = {
-    "rounds": {"model_held"},
-    "activities": {"task", "away_s"},
-    "updates": {"task"},
-}
-"""Columns that tables of schema 1 lack."""
-
 _NEVER_NULL = {
     "rounds": {"round", "frame", "t_start_s", "t_end_s", "candidates", "selected", "arrived"},
-    "activities": {"round", "device", "activity", "t_start_s", "t_end_s", "outcome"},
-    "updates": {"round", "device", "weight", "staleness"},
+    "activities": {"round", "device", "task", "activity", "t_start_s", "t_end_s", "outcome"},
+    "updates": {"round", "device", "task", "weight", "staleness"},
     "devices": {"device", "frame"},
     "stations": {"station", "name", "x_m", "y_m", "bandwidth_hz"},
     "metrics": {"round", "name", "key", "value"},
@@ -83,7 +76,7 @@ _ONCE = {"rounds": ["round"], "devices": ["device", "frame"], "stations": ["stat
 
 
 def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
-    """The rows of a file with the columns of one of `SCHEMAS`, in its order; columns new since schema 1 may be null.
+    """The rows of a file with the columns of one of `SCHEMAS`, in its order.
 
     Raises `EdgesimError` that names the file and the column if one is missing, given twice, of another type, without a
     value in a row that must have one, or holds a negative count or an instant or position that is not finite.
@@ -119,8 +112,6 @@ def _column(
     name, kind = field.name, field.type
     where = f"{path}: column {name!r}"
     places = names.count(name)
-    if places == 0 and name in _ADDED.get(table, ()):
-        return pa.nulls(len(rows), kind)
     if places != 1:
         raise EdgesimError(f"{where} is {'given twice' if places else 'missing'}; expected {_named(kind)}")
     column = rows.column(names.index(name))

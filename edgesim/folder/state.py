@@ -15,7 +15,7 @@ STATUSES: tuple[Status, ...] = ("finished", "pruned", "running", "planned", "sto
 
 
 @dataclass(frozen=True)
-class State:
+class RunState:
     """How far a run is."""
 
     status: Status
@@ -45,7 +45,7 @@ class State:
         return self.status in ("finished", "pruned", "failed", "damaged")
 
 
-def state_of(folder: Path, config: Mapping[str, Any] | None = None, *, is_mine: bool = False) -> State:
+def state_of(folder: Path, config: Mapping[str, Any] | None = None, *, is_mine: bool = False) -> RunState:
     """How far the run of a folder is, that is to have a ``config``; the folder need not exist.
 
     Where the lease ``is_mine``, this process's own: how far the run was when it took it.
@@ -53,17 +53,17 @@ def state_of(folder: Path, config: Mapping[str, Any] | None = None, *, is_mine: 
     try:
         lease = None if is_mine else standing(folder)
         if lease is not None and lease.is_held:
-            return State("running", "", lease.holder, lease.silent_s)
+            return RunState("running", "", lease.holder, lease.silent_s)
         holder = None if lease is None else lease.holder
         if not (folder / "run.json").is_file():
-            return State("planned") if lease is None else State("lost", "", holder)
+            return RunState("planned") if lease is None else RunState("lost", "", holder)
         run = read_run(folder)
     except EdgesimError as error:
-        return State("damaged", str(error))
+        return RunState("damaged", str(error))
     reason, status = str(run.get("reason", "")).partition("\n")[0], run["status"]
     if status == "finished" and config is not None and run.get("ends", ends(config)) != ends(config):
-        return State("planned", "is to end later")
+        return RunState("planned", "is to end later")
     if status != "finished" and (status == "running" or lease is not None):
-        return State("lost", "", holder)
+        return RunState("lost", "", holder)
     known: dict[str, Status] = {"finished": "finished", "pruned": "pruned", "interrupted": "stopped"}
-    return State(known.get(status, "failed"), reason)
+    return RunState(known.get(status, "failed"), reason)

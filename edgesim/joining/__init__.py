@@ -3,18 +3,17 @@
 The law belongs to the run, not to an algorithm or a policy, which see the devices that join as the candidates.
 """
 
-from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
 from edgesim.base.validation import options_of
 from edgesim.config import JoiningConfig, RunConfig
 from edgesim.devices.population import Population
 from edgesim.joining.everyone import Everyone
-from edgesim.joining.fedstg import FedStg
+from edgesim.joining.fedstg import FedStgJoining
 from edgesim.joining.joiners import Joiners
 from edgesim.joining.law import Fleet, Law, Measured
 from edgesim.streams import Streams
 
-_OWN: dict[str, type[Law]] = {"all": Everyone, "fedstg": FedStg}
+_OWN: dict[str, type[Law]] = {"all": Everyone, "fedstg": FedStgJoining}
 LAWS = Registry("joining.law", "joining", Law, _OWN)
 
 
@@ -24,21 +23,10 @@ def make_law(joining: JoiningConfig) -> Law:
 
 
 def resolve(config: RunConfig) -> JoiningConfig | None:
-    """The section of a run with the law's defaults written out; raises `EdgesimError` as `make_law`, and for a law that
-    does not go with the rest of the run.
-    """
+    """The section of a run with the law's defaults written out; raises `EdgesimError` as `make_law`."""
     if config.joining is None:
         return None
-    law = make_law(config.joining)
-    if config.round.protocol != "synchronous":
-        raise EdgesimError(
-            f"joining.law: {config.joining.law!r} asks devices at the check-in of a round, and round.protocol = "
-            f"{config.round.protocol!r} has no rounds; remove [joining] or use 'synchronous'",
-            "joining.law",
-            "round.protocol",
-        )
-    law.check(config)
-    return config.joining.with_options(law.model_dump(exclude_none=True))
+    return config.joining.with_options(make_law(config.joining).model_dump(exclude_none=True))
 
 
 def measured(joining: JoiningConfig | None) -> Measured | None:

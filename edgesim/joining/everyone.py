@@ -1,6 +1,7 @@
 """The law without effect: every device that has checked in joins, as without ``[joining]``, and rows say so."""
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.joining.law import Asked, Fleet, Law
@@ -9,6 +10,7 @@ from edgesim.joining.law import Asked, Fleet, Law
 class Everyone(Law):
     """All join."""
 
+    @override
     def chances(self, asked: Asked, fleet: Fleet) -> Floats:
         """1 each."""
         return np.ones(len(asked.ids))

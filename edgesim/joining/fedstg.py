@@ -3,14 +3,14 @@
 P_i(R) = min(cap, max(floor, base c_i performance_i decay(R))).
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
+from edgesim.base.needs import GIVEN, Rule
 from edgesim.joining.law import Asked, Fleet, Law, Measured
 
 _MOST_PERFORMANCE = 1.5
@@ -19,8 +19,23 @@ _CODE_STEP = 0.01
 _LEAST_DECAY = 0.5
 
 
-class FedStg(Law):
+class FedStgJoining(Law):
     """Capable devices whose models do well join more often, all of them less often as the run goes on."""
+
+    at_most: ClassVar[tuple[tuple[str, str], ...]] = (("floor", "cap"),)
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule({"joining.classes": "profile"}, {"devices.profile": GIVEN}, "it goes by their speeds; or use 'turns'"),
+        Rule(
+            {"joining.performance": "measured"},
+            {"learning.training": "real", "learning.epochs": GIVEN},
+            "it goes by accuracies of local epochs; or give a number",
+        ),
+        Rule(
+            {"joining.performance": "measured", "joining.form": "paper"},
+            {"learning.pretrain": False},
+            "it goes by samples on which nothing was trained; or give a number",
+        ),
+    )
 
     form: Literal["paper", "code"] = "paper"
     """``paper``: performance is the accuracy on a tenth of the device's own samples, held out, and decay falls in a
@@ -41,51 +56,15 @@ class FedStg(Law):
     """``measured``, 1 before a device has trained; or one number for all, with which all methods have the same
     participants."""
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.floor > self.cap:
-            raise ValueError(f"floor ({self.floor:g}) must not be above cap ({self.cap:g})")
-        return self
-
     @property
+    @override
     def measured(self) -> Measured | None:
         """See `Law`."""
         if self.performance != "measured":
             return None
         return "held_out" if self.form == "paper" else "training"
 
-    def check(self, config: RunConfig) -> None:
-        """See `Law`."""
-        if self.classes == "profile" and config.devices.profile is None:
-            raise EdgesimError(
-                "joining.classes: 'profile' goes by the speeds in devices.profile, which is not given; use 'turns'",
-                "joining.classes",
-                "devices.profile",
-            )
-        if self.measured is None:
-            return
-        if config.learning.training == "none":
-            raise EdgesimError(
-                "joining.performance: 'measured' goes by accuracies, which learning.training = 'none' does not have; "
-                "give a number, such as 1",
-                "joining.performance",
-                "learning.training",
-            )
-        if config.learning.epochs is None:
-            raise EdgesimError(
-                "joining.performance: 'measured' goes by accuracies of local epochs; set learning.epochs instead of "
-                "steps, or give a number",
-                "joining.performance",
-                "learning.steps",
-            )
-        if self.measured == "held_out" and config.learning.pretrain:
-            raise EdgesimError(
-                "joining.performance: 'measured' goes by samples on which nothing was trained, and learning.pretrain "
-                "trains on all of the old classes; set it to false",
-                "joining.performance",
-                "learning.pretrain",
-            )
-
+    @override
     def chances(self, asked: Asked, fleet: Fleet) -> Floats:
         """Section 3.1."""
         own = self._capability(fleet)

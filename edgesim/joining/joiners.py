@@ -37,7 +37,7 @@ class Answers:
 
 
 @dataclass
-class Memory:
+class JoinMemory:
     """What devices remember of their own training."""
 
     accuracies: Floats
@@ -51,10 +51,10 @@ class Joiners:
     law: Law
     fleet: Fleet
     streams: Streams
-    memory: Memory = field(init=False)
+    memory: JoinMemory = field(init=False)
 
     def __post_init__(self) -> None:
-        self.memory = Memory(np.full((len(self.fleet.s_per_sample), EPOCHS), np.nan))
+        self.memory = JoinMemory(np.full((len(self.fleet.s_per_sample), EPOCHS), np.nan))
 
     def ask(self, ids: Integers, round: int) -> Answers:
         """Devices [n], ascending, that may join a round; stream ``joining``, the same whatever the law and method."""

@@ -2,10 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
+
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.config import RunConfig, Section
+from edgesim.base.needs import Rule, refuse_old
+from edgesim.config import Section
 
 Measured = Literal["held_out", "training"]
 """What a device's accuracy after an epoch is of: samples of its own that it never trains on, or those of the epoch."""
@@ -37,14 +40,20 @@ class Asked:
 class Law(Section, ABC):
     """A joining law; its fields are the options in ``[joining]``."""
 
+    needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
+    """What a run must offer, by the names of `edgesim.simulation.needs.FEATURES`: there are no check-ins otherwise."""
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    """What its options need of other keys, or rule out."""
+
+    @classmethod
+    @override
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
+        refuse_old(cls, "check")
+
     @property
     def measured(self) -> Measured | None:
         """What the accuracies are of by which it goes; None if it goes by none."""
         return None
-
-    def check(self, config: RunConfig) -> None:
-        """Raises `EdgesimError` for options that do not go with the rest of a run's config."""
-        return
 
     @abstractmethod
     def chances(self, asked: Asked, fleet: Fleet) -> Floats:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 #: Two words in [-2^31, 2^31): integers of one client, or int32 tensors that broadcast with the counter.
 Key = tuple[int, int] | tuple[Tensor, Tensor]
@@ -51,6 +52,7 @@ class MaskedDropout(nn.Module):
         self.p = p
         self._masks = masks
 
+    @override
     def forward(self, x: Tensor) -> Tensor:
         """Activations of one client, [n, ...]."""
         if not self.training or self.p == 0:

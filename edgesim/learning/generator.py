@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from typing_extensions import override
 
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.lasting_adam import lasting_adam
@@ -23,7 +24,7 @@ _LR, _WEIGHT_DECAY, _CLIP_NORM = 3e-4, 1e-2, 10.0
 
 
 @dataclass(frozen=True)
-class Generator:
+class TrainedGenerator:
     """A generator, and what its training has come to."""
 
     weights: Tensor
@@ -53,6 +54,7 @@ class Layers(nn.Module):
         self.fine_norm = nn.BatchNorm2d(_WIDTH)
         self.last = nn.Conv2d(_WIDTH, channels, 3, padding=1)
 
+    @override
     def forward(self, noise: Tensor, labels: Tensor) -> Tensor:
         """See the class."""
         one_hot = F.one_hot(labels, self.classes).to(noise)
@@ -98,7 +100,7 @@ class ImageGenerator:
         of_pairs = 2 * images**2 * NOISE * self._like.itemsize
         return 12 * model.weights.nbytes + images * kept_bytes(model, noise, labels) + of_pairs
 
-    def new(self, random: np.random.Generator) -> Generator:
+    def new(self, random: np.random.Generator) -> TrainedGenerator:
         """An untrained one: weights and biases uniform within 1 / sqrt(inputs), as torch's layers have them."""
         model = self._model
         for module in model.module.modules():
@@ -110,9 +112,9 @@ class ImageGenerator:
             elif isinstance(module, nn.BatchNorm2d):
                 module.reset_parameters()
         none = torch.zeros_like(model.gradient)
-        return Generator(model.snapshot(), none, none.clone())
+        return TrainedGenerator(model.snapshot(), none, none.clone())
 
-    def images(self, generator: Generator, noise: Tensor, labels: Tensor) -> Tensor:
+    def images(self, generator: TrainedGenerator, noise: Tensor, labels: Tensor) -> Tensor:
         """Images [n, C, H, W] of noise [n, Z] and labels [n], in evaluation mode and without gradient."""
         model = self._model
         model.load(generator.weights)
@@ -123,10 +125,10 @@ class ImageGenerator:
 
     def trained(
         self,
-        generator: Generator,
+        generator: TrainedGenerator,
         batches: Iterable[tuple[Tensor, Tensor]],
         loss: Callable[[Tensor, Tensor, Tensor], Tensor],
-    ) -> Generator:
+    ) -> TrainedGenerator:
         """The generator after a step of Adam on each batch of noise [B, Z] and labels [B].
 
         ``loss`` is of images [B, C, H, W], their noise and their labels.
@@ -143,4 +145,4 @@ class ImageGenerator:
             nn.utils.clip_grad_norm_(parameters, _CLIP_NORM)
             adam.step()
             steps += 1
-        return Generator(model.snapshot(), first, second, steps)
+        return TrainedGenerator(model.snapshot(), first, second, steps)

@@ -123,7 +123,7 @@ def _joined(parts: Sequence[tuple[int, Numbers | None]], absent: int | tuple[flo
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class JobResult:
     """What a job brought."""
 
     update: Tensor
@@ -158,7 +158,7 @@ class Promise:
     """Number of the task among the device's own, which tells its draws apart."""
     due: bool = False
     """Whether the device's simulated work is finished."""
-    result: Result | None = None
+    result: JobResult | None = None
     samples: int = 0
     """Size of the device's data set as the job began."""
     class_counts: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -219,7 +219,7 @@ class Passes(Protocol):
         """Of the model trained by ``update``, [P], with the labels, [n]."""
 
 
-def finished(algorithm: Algorithm, job: Job, trained: Result, velocity: Tensor, passes: Passes) -> Result:
+def finished(algorithm: Algorithm, job: Job, trained: JobResult, velocity: Tensor, passes: Passes) -> JobResult:
     """What a job brought, with what its device sends and keeps beside the update."""
     if job.optimiser.persist_momentum:
         trained = replace(trained, velocity=velocity.clone())
@@ -229,13 +229,13 @@ def finished(algorithm: Algorithm, job: Job, trained: Result, velocity: Tensor, 
     return replace(trained, up=_apart(sent.up, trained.update), keeps=_apart(sent.keeps, trained.update))
 
 
-def known(algorithm: Algorithm, job: Job, result: Result) -> dict[str, Tensor]:
+def known(algorithm: Algorithm, job: Job, result: JobResult) -> dict[str, Tensor]:
     """What the server has of a device beside its update: what was sent, and what it works out itself."""
     return {**result.up, **algorithm.derived(_trained(job, result, _of_the_device, _of_the_device))}
 
 
 def _trained(
-    job: Job, result: Result, gradient: Callable[[], Tensor], outputs: Callable[[], tuple[Outputs, Tensor]]
+    job: Job, result: JobResult, gradient: Callable[[], Tensor], outputs: Callable[[], tuple[Outputs, Tensor]]
 ) -> Trained:
     optimiser = job.optimiser
     return Trained(result.update, job.given, len(job.edges) - 1, optimiser.lr, optimiser.momentum, gradient, outputs)

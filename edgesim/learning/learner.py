@@ -32,7 +32,7 @@ from edgesim.learning.evaluation import evaluate, predictions, worked_out
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged, Signal
-from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
+from edgesim.learning.jobs import Arrived, JobResult, Promise, known, wanted
 from edgesim.learning.judging import Judge
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.loss_passes import loss_drops
@@ -290,7 +290,7 @@ class TorchLearner:
         )
 
     def _merge_at(
-        self, server: int, places: Integers, arrived: Arrivals, promises: list[Promise], results: list[Result]
+        self, server: int, places: Integers, arrived: Arrivals, promises: list[Promise], results: list[JobResult]
     ) -> None:
         """Merge the updates at some places among all that arrived, in the order given, into the model of a server."""
         jobs = [promises[place].job for place in places.tolist()]
@@ -323,7 +323,7 @@ class TorchLearner:
             self._counted[server] += float((accounts.algorithm.counts(rows.samples) * rows.age_weight).sum())
         self.global_weights = hierarchical.average([state.weights for state in self.states], self._counted)
 
-    def _keep(self, promise: Promise, result: Result) -> None:
+    def _keep(self, promise: Promise, result: JobResult) -> None:
         """Store what a device keeps of its job; raises `Diverged` for a model of its own that is not finite.
 
         A last step may make it so, which no loss has seen and no merge.
@@ -345,7 +345,7 @@ class TorchLearner:
         lengths = 0.0 if last is None else float(last.norm() * change.norm())
         return {("update_cosine", ""): float(last @ change) / lengths} if last is not None and lengths else {}
 
-    def _guarded(self, promises: list[Promise], results: list[Result]) -> list[Guarded]:
+    def _guarded(self, promises: list[Promise], results: list[JobResult]) -> list[Guarded]:
         """Updates on their way to the server, [S]; empty without ``privacy``."""
         guard, size = self.guard, self.model.trainable
         if guard is None:
@@ -353,14 +353,14 @@ class TorchLearner:
         pairs = zip(promises, results, strict=True)
         return [guard.guarded(of.update, norm(of.update[:size]), one.device, one.task) for one, of in pairs]
 
-    def _loss_drops(self, promises: list[Promise], results: list[Result]) -> Floats:
+    def _loss_drops(self, promises: list[Promise], results: list[JobResult]) -> Floats:
         """By how much training lowered the loss of each device on its whole data set as it is now, [S]."""
         held = self.accounts.held
         starts = [promise.origin for promise in promises if promise.origin is not None]
         own = [held.samples_of(promise.device) for promise in promises]
         return loss_drops(self.model, self.data, starts, [result.update for result in results], own, self.cores)
 
-    def _change(self, used: list[Arrived], results: list[Result]) -> Floats | None:
+    def _change(self, used: list[Arrived], results: list[JobResult]) -> Floats | None:
         """How much each update would change the mean of the fresh ones, [S], where its staleness looks at that."""
         if self.config.staleness.weight != "refl":
             return None
@@ -381,7 +381,7 @@ class TorchLearner:
             with suppress(Diverged):
                 self.results([*promises, *others])
 
-    def results(self, promises: list[Promise]) -> list[Result]:
+    def results(self, promises: list[Promise]) -> list[JobResult]:
         """Results of promises; those without one run first, which `jobs_trained` counts. Raises `Diverged`."""
         waiting = [promise for promise, _ in wanted(promises)]
         try:

@@ -17,13 +17,13 @@ from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Optimiser
-from edgesim.learning.objective import Objective
+from edgesim.learning.objective import LocalObjective
 
 _NEWEST_STEP = 0.2
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """How training went, by the steps that are measured, on their samples as they were trained on."""
 
     loss: float
@@ -45,18 +45,18 @@ def train(
     velocity: Tensor,
     seed: int,
     pull: Pull = Pull(),  # noqa: B008 - it cannot change
-    objective: Objective | None = None,
+    objective: LocalObjective | None = None,
     rows: Tensor | None = None,
     measured: Booleans | None = None,
     tests: EpochTests | None = None,
-) -> Progress:
+) -> TrainingProgress:
     """Run the steps whose samples lie between successive edges, [steps + 1]; some, [steps], or all are ``measured``.
 
     Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks. ``tests`` measure
     the epochs, where anyone asks for that.
 
     The gradient is that of an objective, with the `Step.rows` of the samples, [n], if they have any, else of
-    cross-entropy; `Progress` tells of the latter in either case.
+    cross-entropy; `TrainingProgress` tells of the latter in either case.
     The update is that of `edgesim.learning.descent.Descent`.
     """
     model.module.train()
@@ -99,7 +99,7 @@ def train(
         among = np.repeat(measured, np.diff(edges))
         single, hit = single[among], hit[torch.from_numpy(among).to(hit.device)]
         edges = np.append(0, np.cumsum(np.diff(edges)[measured]))
-    return Progress(
+    return TrainingProgress(
         loss=float(single.mean()),
         accuracy=float(hit.double().mean()),
         loss_rms=moving_rms(_step_means(single**2, edges)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
@@ -42,6 +43,7 @@ class Metric(Section, ABC):
 class BalancedAccuracy(Metric):
     """Mean over the classes tested of the share of a class's samples that are hit."""
 
+    @override
     def measure(self, tested: Tested) -> float:
         """From 0 to 1."""
         return float(np.mean(_by_class(tested)))
@@ -50,6 +52,7 @@ class BalancedAccuracy(Metric):
 class WorstClass(Metric):
     """The least share of a class's samples that are hit."""
 
+    @override
     def measure(self, tested: Tested) -> float:
         """From 0 to 1."""
         return float(np.min(_by_class(tested)))

@@ -12,7 +12,7 @@ from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Step
 from edgesim.learning.flat import FlatModel
 
 
-class Objective:
+class LocalObjective:
     """An algorithm's own loss in the steps of one job; its seed decides what the loss draws."""
 
     def __init__(self, algorithm: Algorithm, model: FlatModel, given: Mapping[str, Tensor], seed: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from edgesim.analysis.made import Made, digest_of
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.plots.style import save
 
 
@@ -16,7 +16,7 @@ class Picture:
     """A figure that has not been made yet."""
 
     make: Callable[[], Figure]
-    runs: Sequence[Run]
+    runs: Sequence[RunFolder]
     facts: tuple[object, ...]
     """What it depends on beside the runs."""
 
@@ -24,7 +24,7 @@ class Picture:
 class Pictures(dict[str, Picture]):
     """Figures by name, in the order in which they are drawn; a name that is added again stands for the last."""
 
-    def add(self, name: str, make: Callable[[], Figure], runs: Sequence[Run], *facts: object) -> None:
+    def add(self, name: str, make: Callable[[], Figure], runs: Sequence[RunFolder], *facts: object) -> None:
         """Add a figure that depends on the runs and on further ``facts``."""
         self[name] = Picture(make, runs, facts)
 
@@ -37,7 +37,7 @@ class Album:
         self._out = out
         self._made = Made(out)
 
-    def add(self, stem: str, draw: Callable[[], Figure], runs: Sequence[Run], *facts: object) -> None:
+    def add(self, stem: str, draw: Callable[[], Figure], runs: Sequence[RunFolder], *facts: object) -> None:
         """Add the figure ``stem`` as PNG and SVG; it depends on the runs and on further ``facts``."""
         digest = digest_of(runs, *facts)
         files = [self._out / f"{stem}.{kind}" for kind in ("png", "svg")]

@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from edgesim.analysis.band_use import Steps, use_by_station
-from edgesim.analysis.runs import Run
+from edgesim.analysis.band_use import StepSeries, use_by_station
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 from edgesim.plots.gantt import round_drawn
@@ -17,7 +17,7 @@ MOST_ROUNDS = 10
 MOST_STATIONS = 8
 
 
-def draw_band_use(run: Run, round: int | None = None) -> Figure:
+def draw_band_use(run: RunFolder, round: int | None = None) -> Figure:
     """Share of the band in use over simulated time, a panel per station, with the rounds' ends as dotted lines.
 
     Shows ten rounds from ``round`` on, or from the first round that scheduled a device; the dashed line is the mean
@@ -41,7 +41,7 @@ def draw_band_use(run: Run, round: int | None = None) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, use: Steps, rounds: pd.DataFrame, mean: float) -> None:
+def _draw(axes: Axes, use: StepSeries, rounds: pd.DataFrame, mean: float) -> None:
     begin_s, end_s = float(rounds["t_start_s"].iloc[0]), float(rounds["t_end_s"].iloc[-1])
     t_s, share = np.append(0.0, use.t_s), np.append(0.0, use.share)
     axes.fill_between(t_s, share, step="post", color=palette.PALETTE["sky"], alpha=0.4, linewidth=0)

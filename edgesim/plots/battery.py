@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
 
@@ -12,12 +12,12 @@ _LINES = {
 }
 
 
-def has_batteries(run: Run) -> bool:
+def has_batteries(run: RunFolder) -> bool:
     """Whether the run's devices had batteries."""
     return bool((run.metrics["name"] == "battery_j").any())
 
 
-def draw_battery(run: Run) -> Figure:
+def draw_battery(run: RunFolder) -> Figure:
     """Charge at every round's end, mean over devices and least; the reserve as a line, a full battery at the top.
 
     A dotted line stands where a fork leaves the past that it has in common with its run.

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.analysis.metrics import scheduled_share
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 
@@ -13,7 +13,7 @@ _MARKS = ("o", "s", "D", "v", "P", "X", "^")
 """Marker shapes of the devices, one per station; further stations use the same shapes again."""
 
 
-def draw_cell_map(run: Run) -> Figure:
+def draw_cell_map(run: RunFolder) -> Figure:
     """Map of one run: stations as triangles with their names, devices coloured by their share of rounds scheduled.
 
     A device was scheduled in a round in which it has an upload.

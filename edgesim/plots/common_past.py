@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from edgesim.analysis.courses import Over
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 
 COMMON_PAST = "end of the common past"
 """Text of the legend."""
@@ -16,7 +16,7 @@ LOOK: dict[str, Any] = {"color": "#555555", "linestyle": ":", "linewidth": 0.9}
 """Of the line."""
 
 
-def left_past(runs: Sequence[Run], over: Over) -> set[float]:
+def left_past(runs: Sequence[RunFolder], over: Over) -> set[float]:
     """Where the forks among runs that differ in their seed alone leave it: a round, or its mean end in seconds."""
     forks = [(run, run.fork.round) for run in runs if run.fork]
     places = {}

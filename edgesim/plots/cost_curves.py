@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.spending import COSTS, Cost, accuracy_over, spending
 from edgesim.plots import palette, style
 from edgesim.plots.groups import knob_text
@@ -30,7 +30,7 @@ _MARGIN = 0.75
 """Share of the least accuracy, and of the least error, at which the scale begins and ends."""
 
 
-def draw_cost_curves(runs: Sequence[Run], row: str, series: str, foremost: Collection[str] = ()) -> Figure:
+def draw_cost_curves(runs: Sequence[RunFolder], row: str, series: str, foremost: Collection[str] = ()) -> Figure:
     """A row of panels per value of the knob ``row``, a panel per cost, a line per value of the knob ``series``.
 
     A line is the mean over seeds, each of which keeps its last accuracy until its next test, up to the cost that every

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy import stats
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Booleans, Floats
 from edgesim.plots import palette, style
 from edgesim.plots.groups import Panel, Series, labels_of
@@ -55,7 +55,7 @@ def _curves(series: Series) -> list[tuple[Floats, Floats]]:
     return [cdf(*(np.concatenate([one[kind][part] for one in durations]) for part in (0, 1))) for kind in KINDS]
 
 
-def _durations(run: Run) -> dict[str, tuple[Floats, Floats]]:
+def _durations(run: RunFolder) -> dict[str, tuple[Floats, Floats]]:
     """Durations in seconds of one run, by kind: those that were complete, and those cut short."""
     rounds = run.rounds
     close_s = rounds[["round", "t_end_s"]].rename(columns={"t_end_s": "close_s"})

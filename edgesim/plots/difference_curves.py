@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.courses import Over, accuracy_course
 from edgesim.analysis.pairing import Pairing
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.accuracy import HOUR_S, LABELS, longest_s
@@ -68,7 +68,7 @@ def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str)
     return figure
 
 
-def _ahead(series: Series, partners: Sequence[Run], over: Over) -> tuple[Floats, Floats]:
+def _ahead(series: Series, partners: Sequence[RunFolder], over: Over) -> tuple[Floats, Floats]:
     """Positions on the x axis [p] and by how much each seed's run is ahead of its partner there [seeds, p]."""
     places, values = accuracy_course((*series.runs, *partners), over)
     mine, theirs = np.split(values, 2)

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from edgesim.analysis.energy_use import IDLE, energy_by_activity_j
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette
 from edgesim.plots.common_past import left_past
 from edgesim.plots.groups import Panel
@@ -29,17 +29,17 @@ def draw_energy(panels: Sequence[Panel]) -> Figure:
     return draw_stacks(panels, _PARTS, joules_per_round, _LABEL)
 
 
-def draw_energy_over_rounds(run: Run) -> Figure:
+def draw_energy_over_rounds(run: RunFolder) -> Figure:
     """Joules of one run by activity, round by round."""
     return draw_stacks_over_rounds(_by_round(run), _PARTS, _LABEL, share=False, past=left_past([run], "rounds"))
 
 
-def joules_per_round(run: Run) -> dict[str, float]:
+def joules_per_round(run: RunFolder) -> dict[str, float]:
     """Mean joules of a round by activity."""
     spent = _by_round(run).sum()
     return {name: float(spent[name]) / len(run.rounds) for name in _PARTS}
 
 
-def _by_round(run: Run) -> pd.DataFrame:
+def _by_round(run: RunFolder) -> pd.DataFrame:
     """Joules by round and activity, without work that the end of the run cancelled, which belongs to no round."""
     return energy_by_activity_j(run.activities, run.metrics).reindex(pd.Index(run.rounds["round"]), fill_value=0.0)

@@ -17,7 +17,7 @@ from edgesim.analysis.made import Made, digest_of, digest_of_study
 from edgesim.analysis.measures import TO_TARGET
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.pairing import pairings
-from edgesim.analysis.runs import Knob, Run, Study, is_study, read_study, runs_of
+from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, is_study, read_study, runs_of
 from edgesim.analysis.skew import holdings
 from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.summary import summarise
@@ -82,7 +82,7 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     if studies and len(paths) > 1:
         raise EdgesimError(f"{studies[0]}: is a study folder; draw it alone, or give run folders only")
     if round is not None and (studies or len(paths) > 1):
-        raise EdgesimError("--round chooses the round of one run's Gantt chart; give one run folder with it")
+        raise EdgesimError("round: chooses the round of one run's Gantt chart; give one run folder with it")
     study = read_study(paths[0]) if studies else None
     runs = study.finished if study else runs_of(paths)
     if not runs:
@@ -103,7 +103,7 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
         raise
 
 
-def _drawn(runs: list[Run], study: Study | None, out: Path, round: int | None) -> list[Path]:
+def _drawn(runs: list[RunFolder], study: StudyFolder | None, out: Path, round: int | None) -> list[Path]:
     digest = digest_of_study(study) if study else digest_of(runs, round)
     drawn = Made(out).current(_ALL, digest)
     if drawn is not None:
@@ -114,7 +114,7 @@ def _drawn(runs: list[Run], study: Study | None, out: Path, round: int | None) -
     return album.files
 
 
-def of_runs(runs: Sequence[Run], round: int | None = None) -> Pictures:
+def of_runs(runs: Sequence[RunFolder], round: int | None = None) -> Pictures:
     """The figures that one run or several support, as `draw` says; raises `EdgesimError` for runs without rounds."""
     pictures = Pictures()
     if len(runs) > 1:
@@ -129,7 +129,7 @@ def of_runs(runs: Sequence[Run], round: int | None = None) -> Pictures:
     return pictures
 
 
-def of_study(study: Study) -> Pictures:
+def of_study(study: StudyFolder) -> Pictures:
     """The figures that the finished runs of a study support, at least one."""
     pictures = Pictures()
     runs = study.finished
@@ -149,7 +149,7 @@ def of_study(study: Study) -> Pictures:
     return pictures
 
 
-def _of_one_run(run: Run, pictures: Pictures, round: int | None = None) -> None:
+def _of_one_run(run: RunFolder, pictures: Pictures, round: int | None = None) -> None:
     """Figures of one run: a round, the band use from it on and, if the run has classes, those that devices hold."""
     pictures.add("gantt", lambda: draw_gantt(run, round), [run], round)
     pictures.add("band_use", lambda: draw_band_use(run, round), [run], round)
@@ -157,7 +157,7 @@ def _of_one_run(run: Run, pictures: Pictures, round: int | None = None) -> None:
         pictures.add("partition", lambda: draw_partition(run), [run])
 
 
-def _of_series(runs: Sequence[Run], pictures: Pictures, study: Study | None = None) -> None:
+def _of_series(runs: Sequence[RunFolder], pictures: Pictures, study: StudyFolder | None = None) -> None:
     """Figures over series of runs: delays, scheduled clients, energy and, if evaluated, accuracy."""
     panels = panels_of(runs)
     if len(panels) > MOST_PANELS or len(labels_of(panels)) > MOST_SERIES:
@@ -183,7 +183,7 @@ def _of_series(runs: Sequence[Run], pictures: Pictures, study: Study | None = No
     _of_learning([run for run in runs if not evaluations(run.rounds).empty], pictures, study)
 
 
-def _of_learning(runs: Sequence[Run], pictures: Pictures, study: Study | None) -> None:
+def _of_learning(runs: Sequence[RunFolder], pictures: Pictures, study: StudyFolder | None) -> None:
     """Figures over series of evaluated runs."""
     if not runs:
         return
@@ -201,14 +201,14 @@ def _of_learning(runs: Sequence[Run], pictures: Pictures, study: Study | None) -
         pictures.add("rounds_to_target", lambda: draw_rounds_to_target(panels, levels), runs, levels)
 
 
-def _of_losses(runs: Sequence[Run], pictures: Pictures) -> None:
+def _of_losses(runs: Sequence[RunFolder], pictures: Pictures) -> None:
     """What dynamic participation costs, if some of the runs have the static run that is like them in all else."""
     found = pairs(runs)[0]
     if found and len(panels_of_pairs(found)) <= MOST_PANELS:
         pictures.add("participation_loss", lambda: draw_participation_loss(found), runs)
 
 
-def draw_against(study: Study, knob: str, reference: Knob, out: Path, called: str | None = None) -> None:
+def draw_against(study: StudyFolder, knob: str, reference: Knob, out: Path, called: str | None = None) -> None:
     """`add_paired` into the folder ``out``, unless all that it draws is there and current."""
     name, digest = f"figures of {called or knob}", digest_of_study(study, knob, reference)
     if Made(out).current(name, digest) is None:
@@ -218,7 +218,7 @@ def draw_against(study: Study, knob: str, reference: Knob, out: Path, called: st
         Made(out).note(name, digest, album.files)
 
 
-def add_paired(study: Study, knob: str, reference: Knob, pictures: Pictures, called: str | None = None) -> None:
+def add_paired(study: StudyFolder, knob: str, reference: Knob, pictures: Pictures, called: str | None = None) -> None:
     """Figures of what the values of a knob are worth against one of them: a forest plot, and curves over time.
 
     Their names end with ``called``, the knob's name when absent.
@@ -242,7 +242,7 @@ def _forest(study_folder: Path, knob: str, reference: Knob) -> Figure:
     return draw_differences(differences(study_folder, knob, reference), str(reference))
 
 
-def _add_heat_maps(study: Study, pictures: Pictures) -> None:
+def _add_heat_maps(study: StudyFolder, pictures: Pictures) -> None:
     """Heat maps of a study's summary over its numeric knobs, one for each combination of its other knobs.
 
     The deadline, if it varies, is the x axis, the next varying knob the y axis, the others make panels. Measures

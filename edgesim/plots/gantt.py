@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from edgesim.analysis.metrics import scheduled_devices
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.plots import palette, style
 
@@ -28,7 +28,7 @@ _HATCHES = {
 }
 
 
-def draw_gantt(run: Run, round: int | None = None) -> Figure:
+def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
     """Bars of what each device did in the course of a round, over seconds since the round's start, and its deadline.
 
     Work that is carried into the round or out of it is cut at the edges of the chart. Without a ``round`` the first one
@@ -77,7 +77,7 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
     return figure
 
 
-def round_drawn(run: Run, rounds: pd.DataFrame, wanted: int | None) -> int:
+def round_drawn(run: RunFolder, rounds: pd.DataFrame, wanted: int | None) -> int:
     """The wanted round, or the first one that scheduled a device; raises `EdgesimError` for an unknown round."""
     if wanted is None:
         busy = rounds[rounds["selected"] > 0]

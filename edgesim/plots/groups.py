@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgesim.analysis.runs import Knob, Run
+from edgesim.analysis.runs import Knob, RunFolder
 from edgesim.base.plain_text import figure_text
 from edgesim.base.quantities import UNITS
 
@@ -18,7 +18,7 @@ class Series:
     """Runs that differ in nothing but the seed: one line or one bar."""
 
     label: str
-    runs: tuple[Run, ...]
+    runs: tuple[RunFolder, ...]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Panel:
     series: tuple[Series, ...]
 
 
-def panels_of(runs: Sequence[Run]) -> list[Panel]:
+def panels_of(runs: Sequence[RunFolder]) -> list[Panel]:
     """Panels by ascending deadline; a series is named by its policy, and by other knobs where needed.
 
     Another knob is needed if runs of one policy in one panel differ in it; the policy is left out if there is only one.
@@ -48,7 +48,7 @@ def panels_of(runs: Sequence[Run]) -> list[Panel]:
         places = list(dict.fromkeys(run.knobs.get(titled) for run in runs))
     panels = []
     for place in places:
-        members: dict[str, list[Run]] = {}
+        members: dict[str, list[RunFolder]] = {}
         for run in runs:
             if run.knobs.get(titled) == place:
                 members.setdefault(_label(run, needed, one_policy), []).append(run)
@@ -57,7 +57,7 @@ def panels_of(runs: Sequence[Run]) -> list[Panel]:
     return panels
 
 
-def beyond_labels(runs: Sequence[Run]) -> list[str]:
+def beyond_labels(runs: Sequence[RunFolder]) -> list[str]:
     """Knobs in which runs of different policies or deadlines differ, but not those of one: no label names them."""
     told = {"policy", _TITLE_KNOB, *_distinguishing(runs)}
     # Options that some runs do not have belong to what their labels name.
@@ -70,7 +70,7 @@ def labels_of(panels: Sequence[Panel]) -> list[str]:
     return list(dict.fromkeys(series.label for panel in panels for series in panel.series))
 
 
-def _distinguishing(runs: Sequence[Run]) -> list[str]:
+def _distinguishing(runs: Sequence[RunFolder]) -> list[str]:
     names = dict.fromkeys(name for run in runs for name in run.knobs if name not in ("policy", _TITLE_KNOB))
     values: dict[tuple[str, Knob | None, Knob | None], set[Knob | None]] = {}
     for run in runs:
@@ -80,7 +80,7 @@ def _distinguishing(runs: Sequence[Run]) -> list[str]:
     return [name for name in names if any(len(seen) > 1 for (key, *_), seen in values.items() if key == name)]
 
 
-def _label(run: Run, needed: Sequence[str], one_policy: bool) -> str:
+def _label(run: RunFolder, needed: Sequence[str], one_policy: bool) -> str:
     parts = [knob_text(name, run.knobs[name]) for name in needed if name in run.knobs]
     if not (one_policy and parts):
         parts.insert(0, figure_text(str(run.knobs.get("policy", "all runs"))))
@@ -123,7 +123,7 @@ _WHOLE_UNITS = {
 
 
 @dataclass(frozen=True)
-class Quantity:
+class DisplayedQuantity:
     """How a knob or a measure is written: its name, its unit and the factor from SI to that unit."""
 
     name: str
@@ -136,7 +136,7 @@ class Quantity:
         return f"{self.name} ({self.unit})"
 
 
-def quantity(name: str, largest: float = 0.0) -> Quantity:
+def quantity(name: str, largest: float = 0.0) -> DisplayedQuantity:
     """Name and unit of a knob or measure, from the suffix of its name; hertz in kHz from 1e3 on, in MHz from 1e6."""
     text, unit = _NAMES.get(name), _WHOLE_UNITS.get(name)
     stem, _, suffix = name.rpartition("_")
@@ -144,8 +144,8 @@ def quantity(name: str, largest: float = 0.0) -> Quantity:
         unit = UNITS.get(suffix, "1") if stem else "1"
     text = text or figure_text(name if unit == "1" else stem.replace("_", " "))
     if unit == "Hz" and largest >= 1e3:
-        return Quantity(text, "MHz", 1e-6) if largest >= 1e6 else Quantity(text, "kHz", 1e-3)
-    return Quantity(text, unit, 1.0)
+        return DisplayedQuantity(text, "MHz", 1e-6) if largest >= 1e6 else DisplayedQuantity(text, "kHz", 1e-3)
+    return DisplayedQuantity(text, unit, 1.0)
 
 
 def knob_text(name: str, value: Knob) -> str:

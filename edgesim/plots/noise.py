@@ -7,21 +7,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.analysis.metrics import final_accuracy
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
 from edgesim.plots.intervals import drawn_interval
 
 _PANELS = {"noise": "noise multiplier z (1)", "epsilon": "epsilon (1)"}
 
 
-def draw_noise(runs: Sequence[Run]) -> Figure:
+def draw_noise(runs: Sequence[RunFolder]) -> Figure:
     """Final accuracy, mean over seeds with its 95 % t interval, a line per mechanism; runs by ``mechanism`` and
     ``noise``, without which they are clipped alone.
 
     The first panel is over the noise multiplier, the second over epsilon, the mean over seeds, of the settings that
     have one. A grey line is the accuracy of clipping alone.
     """
-    groups: dict[tuple[str, float], list[Run]] = {}
+    groups: dict[tuple[str, float], list[RunFolder]] = {}
     for run in runs:
         groups.setdefault((str(run.knobs["mechanism"]), float(run.knobs.get("noise", 0))), []).append(run)
     noisy = list(dict.fromkeys(name for name, noise in groups if noise))

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
@@ -18,12 +18,12 @@ DAY_S = 86_400.0
 _COLUMNS = {"candidates": "checked in", "selected": "selected", "arrived": "arrived"}
 
 
-def spans_a_day(run: Run) -> bool:
+def spans_a_day(run: RunFolder) -> bool:
     """Whether a run lasts a day of simulated time or more, so that all hours of the day occur."""
     return float(run.rounds["t_end_s"].iloc[-1]) >= DAY_S
 
 
-def draw_participation(runs: Sequence[Run]) -> Figure:
+def draw_participation(runs: Sequence[RunFolder]) -> Figure:
     """Mean devices per round, checked in above, selected and arrived below, by the hour of the round's start.
 
     Bands are 95 % t intervals over three seeds or more. Hour 0 is the start of the run's clock and of its trace. The

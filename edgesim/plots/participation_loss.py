@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.static_pairs import Pair
 from edgesim.plots.groups import Panel, Series, knob_text
 from edgesim.plots.intervals import drawn_interval, spread_note
@@ -42,7 +42,7 @@ def panels_of_pairs(pairs: Sequence[Pair]) -> list[Panel]:
     names = list(dict.fromkeys(name for pair in pairs for name in [*pair.run.knobs, *pair.static.knobs]))
     laws = {name for name in names for run, static, _ in pairs if run.knobs.get(name) != static.knobs.get(name)}
     others = [name for name in names if name not in laws and len({run.knobs.get(name) for run in runs}) > 1]
-    members: dict[str, dict[str, list[Run]]] = {}
+    members: dict[str, dict[str, list[RunFolder]]] = {}
     for run in runs:
         title = _text(run, [name for name in names if name in laws])
         members.setdefault(title, {}).setdefault(_text(run, others) or "all runs", []).append(run)
@@ -52,5 +52,5 @@ def panels_of_pairs(pairs: Sequence[Pair]) -> list[Panel]:
     ]
 
 
-def _text(run: Run, names: Sequence[str]) -> str:
+def _text(run: RunFolder, names: Sequence[str]) -> str:
     return ", ".join(knob_text(name, run.knobs[name]) for name in names if name in run.knobs)

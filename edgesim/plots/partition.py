@@ -7,7 +7,7 @@ from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.skew import earth_movers_distances, holdings
 from edgesim.base.arrays import Integers
 from edgesim.plots import style
@@ -19,7 +19,7 @@ MOST_DEVICES = 400
 _COLORS = ListedColormap(matplotlib.colormaps["Blues"](np.linspace(0.2, 1.0, 256)))
 
 
-def draw_partition(run: Run) -> Figure:
+def draw_partition(run: RunFolder) -> Figure:
     """Devices on the x axis, classes on the y axis, darker for more samples, blank for none; a panel per new data.
 
     The colour scale is logarithmic. A panel's title gives the mean earth mover's distance. The run must have classes.

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.metrics import start_accuracy, to_target
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.groups import Panel, labels_of
@@ -20,7 +20,7 @@ _NEVER = "not by all runs"
 _HATCH = "/////"
 
 
-def levels_around(target: float, runs: Sequence[Run]) -> list[float]:
+def levels_around(target: float, runs: Sequence[RunFolder]) -> list[float]:
     """Levels at 10 and 5 points below, at, and 5 points above the target, as far as they make sense.
 
     A level must lie above every run's start accuracy, and one above the target must be reached by some run.
@@ -107,7 +107,7 @@ def _draw_censored(axes: Axes, place: float, bound: float, reached: str, bar: fl
     )
 
 
-def _start(run: Run) -> float:
+def _start(run: RunFolder) -> float:
     start = start_accuracy(run.metrics)
     # Without a start accuracy every level is above it.
     return -1.0 if start is None else start

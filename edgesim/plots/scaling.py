@@ -8,19 +8,19 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from edgesim.analysis.convergence import CLOCKS, growth
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
 
 _TITLES = {"simulated": "simulated time", "wall": "wall time"}
 
 
-def draw_scaling(runs: Sequence[Run], series: str) -> Figure:
+def draw_scaling(runs: Sequence[RunFolder], series: str) -> Figure:
     """A panel for simulated and one for wall time, a colour per value of the knob ``series``.
 
     A point is the time of a round in one run, a line the power of the number of devices that `growth` fits to them;
     the legend has its exponent with the 95 % t interval.
     """
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[RunFolder]] = {}
     for run in runs:
         groups.setdefault(str(run.knobs[series]), []).append(run)
     styles = palette.line_styles(list(groups))

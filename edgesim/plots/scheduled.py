@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from edgesim.analysis.metrics import new_class_devices, scheduled_by_class
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.plots import style
 from edgesim.plots.groups import Panel, Series
 from edgesim.plots.panel_figures import row_panels
@@ -45,7 +45,7 @@ def mean_by_class(series: Series) -> tuple[float, float]:
     return float(new), float(np.mean([count["only_old"].mean() for count in counts]))
 
 
-def _is_split(runs: Sequence[Run]) -> bool:
+def _is_split(runs: Sequence[RunFolder]) -> bool:
     """Whether all runs have the classes that their devices hold in each frame, and some device gets a new one."""
     tables = [new_class_devices(run.devices) for run in runs]
     return all(not table.empty for table in tables) and any(table["has_new_class"].any() for table in tables)

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.common_past import COMMON_PAST, mark_past
@@ -40,7 +40,7 @@ class Part:
 def draw_stacks(
     panels: Sequence[Panel],
     parts: Mapping[str, Part],
-    of: Callable[[Run], Mapping[str, float]],
+    of: Callable[[RunFolder], Mapping[str, float]],
     label: str,
     most: float = np.inf,
 ) -> Figure:

@@ -6,13 +6,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats, Integers
 from edgesim.plots.groups import Panel, Series
 from edgesim.plots.panel_figures import line_panels
 
 
-def has_stale_updates(runs: Sequence[Run]) -> bool:
+def has_stale_updates(runs: Sequence[RunFolder]) -> bool:
     """Whether any update of any run started from an older model than the one it was merged into."""
     return any(bool((run.updates["staleness"] > 0).any()) for run in runs)
 

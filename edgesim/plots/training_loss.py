@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
 from edgesim.plots.groups import Panel
@@ -16,7 +16,7 @@ _SMOOTHED = 20
 """Most points of a line: each is a mean over several rounds, since the devices that train differ between rounds."""
 
 
-def has_training_loss(runs: Sequence[Run]) -> bool:
+def has_training_loss(runs: Sequence[RunFolder]) -> bool:
     """Whether every run has trained at all."""
     return all(run.rounds["train_loss"].notna().any() for run in runs)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.waste import shares
 from edgesim.folder.work_kinds import KINDS
 from edgesim.plots import palette
@@ -26,7 +26,7 @@ def draw_waste(panels: Sequence[Panel], amount: str) -> Figure:
     return draw_stacks(panels, _PARTS, lambda run: shares(run.work_by_kind, amount), _LABELS[amount], most=1.0)
 
 
-def draw_waste_over_rounds(run: Run, amount: str) -> Figure:
+def draw_waste_over_rounds(run: RunFolder, amount: str) -> Figure:
     """The same shares of one run, round by round; a round without any such work stays empty."""
     work = run.work_by_kind.pivot(index="round", columns="kind", values=amount)
     table = work.reindex(index=pd.Index(run.rounds["round"]), columns=list(KINDS)).fillna(0.0)

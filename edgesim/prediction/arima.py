@@ -6,6 +6,7 @@ The order is (1, 0, 1) with a constant: neither REFL nor the papers that compare
 import warnings
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.prediction.check_in_log import CheckInLog, need_future
@@ -17,6 +18,7 @@ _ORDER = (1, 0, 1)
 class Arima(Predictor):
     """One ARIMA model per device."""
 
+    @override
     def chances(self, log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
         """Probability that each device checks in in at least one of the next ``future_rounds`` rounds, [n].
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.prediction.check_in_log import CheckInLog, need_future
@@ -11,6 +12,7 @@ from edgesim.prediction.predictor import Predictor
 class Poisson(Predictor):
     """Check-ins as a Poisson process, as FedDance has it."""
 
+    @override
     def chances(self, log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
         """Probability that each device checks in in at least one of the next ``future_rounds`` rounds, [n].
 

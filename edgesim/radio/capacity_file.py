@@ -4,14 +4,14 @@ If a file holds several tables, its column ``trace`` names the table of each row
 """
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from pydantic import model_validator
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Rule
 from edgesim.base.table_file import numbers_of, read_columns, refuse_rows
 from edgesim.base.validation import validate
 from edgesim.config import LinksConfig
@@ -27,14 +27,14 @@ TRACE = "trace"
 class CapacityKeys(LinksConfig):
     """The keys of ``[capacity]``: as for recorded links, with the ``file`` relative to the environment file."""
 
+    goes_with: ClassVar[tuple[Rule, ...]] = (
+        *LinksConfig.goes_with,
+        Rule({"after_end": None}, {"end_s": GIVEN}, "the instant at which the last row ends, or after_end = 'hold'"),
+        Rule({"after_end": "wrap"}, {"end_s": GIVEN}),
+    )
+
     trace: str | None = None
     """Name of the table, for a file that holds several."""
-
-    @model_validator(mode="after")
-    def _the_last_row_ends(self) -> Self:
-        if self.after_end != "hold" and self.end_s is None:
-            raise ValueError("end_s: expected the instant at which the last row ends, or after_end = 'hold'")
-        return self
 
 
 def read_capacity(table: Any, environment: Path) -> CapacityTables:

@@ -6,19 +6,19 @@ from typing import Any
 
 import tomli_w
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.folder.records import read_run
 from edgesim.report.tables import text
 
 
-def about(run: Run, *further: str) -> str:
+def about(run: RunFolder, *further: str) -> str:
     """Facts of a run, the commands that repeat it, any ``further`` ones, and its whole config, as HTML."""
     facts = read_run(run.folder)
     again = [f"edgesim run {shlex.quote(str(run.folder / 'config.toml'))} --out NEW_FOLDER", *further]
     return _made_with(facts) + _commands(facts, again) + config_html(run)
 
 
-def config_html(run: Run) -> str:
+def config_html(run: RunFolder) -> str:
     """The complete config of a run, folded."""
     written = text(tomli_w.dumps(run.config))
     return f"<details><summary>config of {text(run.folder.name)}</summary><pre>{written}</pre></details>"

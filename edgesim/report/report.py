@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.analysis.differences import differences_table
-from edgesim.analysis.runs import Run, Study, is_study, read_study, runs_of
+from edgesim.analysis.runs import RunFolder, StudyFolder, is_study, read_study, runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.plots.groups import Series
 from edgesim.report import charts
@@ -63,7 +63,7 @@ def _of_run(folder: Path, refresh_s: int | None, now: str) -> str:
     return page(folder.resolve().name, now + about(run), html_of(console.printed), data, refresh_s)
 
 
-def _of_study(study: Study, refresh_s: int | None, now: str) -> str:
+def _of_study(study: StudyFolder, refresh_s: int | None, now: str) -> str:
     console = Collector()
     print_study(study.folder, console)
     series = series_of(study.finished)
@@ -75,7 +75,7 @@ def _of_study(study: Study, refresh_s: int | None, now: str) -> str:
         )
     first = series[0].runs[0]
     made = about(first, f"edgesim report {shlex.quote(str(first.folder))} --open")
-    shown: list[Run] = []
+    shown: list[RunFolder] = []
     rows = 0
     for run in (one.runs[0] for one in series[:MOST_RUNS]):
         rows += len(run.activities)
@@ -86,7 +86,7 @@ def _of_study(study: Study, refresh_s: int | None, now: str) -> str:
     return page(f"study {study.name}", now + made, tables, data, refresh_s)
 
 
-def _data(series: Sequence[Series], shown: Sequence[Run], target: float | None, name: str) -> dict[str, Any]:
+def _data(series: Sequence[Series], shown: Sequence[RunFolder], target: float | None, name: str) -> dict[str, Any]:
     """What the page draws; of a study the pictures of single runs show the first run of each series."""
     runs = sum(len(one.runs) for one in series)
     note = "" if runs == 1 else f"This page holds {len(shown)} of {runs} runs: the first seed of each line above"

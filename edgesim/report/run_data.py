@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.metrics import scheduled_share
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.absence_file import read_absences
@@ -26,7 +26,7 @@ SQUARES = 40
 _COUNTS = ("candidates", "selected", "arrived", "late", "dropped")
 
 
-def run_data(run: Run, name: str) -> dict[str, Any]:
+def run_data(run: RunFolder, name: str) -> dict[str, Any]:
     """Everything that the page draws of a run: rounds, bars or groups, devices, stations and work by kind."""
     rounds, activities = run.rounds.sort_values("round"), run.activities
     devices = run.devices
@@ -62,7 +62,7 @@ def run_data(run: Run, name: str) -> dict[str, Any]:
     }
 
 
-def _check(run: Run, activities: pd.DataFrame, devices: int) -> None:
+def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:
     """Refuse rows that no picture has a place for; raises `EdgesimError`."""
     for told, bad in (
         ("device is not in the table devices", activities["device"] >= devices),
@@ -72,7 +72,7 @@ def _check(run: Run, activities: pd.DataFrame, devices: int) -> None:
             raise EdgesimError(f"{run.folder}: table activities: row {int(bad.idxmax()) + 1}: its {told}")
 
 
-def _absences(run: Run, devices: int, end_s: float) -> pd.DataFrame | None:
+def _absences(run: RunFolder, devices: int, end_s: float) -> pd.DataFrame | None:
     """When devices were absent until ``end_s``; raises `EdgesimError` for devices that the run does not have."""
     found = read_absences(run.folder)
     if found is None:
@@ -94,7 +94,7 @@ def _rounds(rounds: pd.DataFrame) -> dict[str, Any]:
     return table | {name: apart(rounds[name].fillna(0)) for name in _COUNTS}
 
 
-def _map(run: Run, rounds: pd.DataFrame, activities: pd.DataFrame, devices: pd.DataFrame) -> dict[str, Any]:
+def _map(run: RunFolder, rounds: pd.DataFrame, activities: pd.DataFrame, devices: pd.DataFrame) -> dict[str, Any]:
     """Places and use of the devices, or of squares of the cell; ``station`` counts the rows of ``stations``."""
     of_rounds = activities[activities["round"].isin(rounds["round"])]
     use = scheduled_share(of_rounds, devices["device"].to_numpy(), len(rounds))
@@ -123,7 +123,7 @@ def squares(x_m: Floats, y_m: Floats, use: Floats) -> dict[str, Any]:
     return amounts | {"count": whole(count)}
 
 
-def _work(run: Run, rounds: pd.DataFrame) -> dict[str, Any]:
+def _work(run: RunFolder, rounds: pd.DataFrame) -> dict[str, Any]:
     """Seconds, bits and joules of each kind of work by block of rounds."""
     block = -(-len(rounds) // MOST_BLOCKS)
     numbers = rounds["round"].to_numpy()

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from typing_extensions import override
+
 from edgesim.base.errors import EdgesimError
 
 LOOPBACK = "127.0.0.1"
@@ -42,23 +44,23 @@ def served(page: Callable[[], str], port: int) -> Iterator[str]:
                 self.end_headers()
                 self.wfile.write(body)
 
+        @override
         def log_message(self, *_: object) -> None:
             pass
 
-    class Server(ThreadingHTTPServer):
+    class ReportServer(ThreadingHTTPServer):
         daemon_threads = True
 
+        @override
         def handle_error(self, *_: object) -> None:
             """A browser that leaves before it has its page is no error."""
 
     try:
-        server = Server((LOOPBACK, port), Handler)
+        server = ReportServer((LOOPBACK, port), Handler)
     except OSError as error:
         in_use = error.errno == errno.EADDRINUSE
         why = "is in use" if in_use else f"cannot be served: {error.strerror}"
-        raise EdgesimError(
-            f"--port: port {port} of {LOOPBACK} {why}; give another one, or 0 for any free one"
-        ) from None
+        raise EdgesimError(f"port {port} of {LOOPBACK} {why}; give another one, or 0 for any free one") from None
     names = {f"{host}:{server.server_port}" for host in (LOOPBACK, "localhost")}
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()

@@ -12,7 +12,7 @@ ACTIVITIES = ("download", "compute", "upload", "away")
 OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
 
 
-class State(NamedTuple):
+class TimelineState(NamedTuple):
     """A colour of the timeline, in the light and in the dark."""
 
     name: str
@@ -21,16 +21,16 @@ class State(NamedTuple):
 
 
 STATES = (
-    State("unscheduled", "#f0d9a8", "#6b5528"),
-    State("download", "#56b4e9", "#56b4e9"),
-    State("compute", "#e69f00", "#e69f00"),
-    State("upload", "#0072b2", "#3d9bd6"),
-    State("away", "#c9c9c9", "#555555"),
-    State("skipped", "#9d86b8", "#a792c4"),
-    State("kept", "#009e73", "#22b78c"),
-    State("cancelled", "#8a6a4f", "#a98a70"),
-    State("late", "#d1242f", "#f0525c"),
-    State("dropped", "#111111", "#f2f2f2"),
+    TimelineState("unscheduled", "#f0d9a8", "#6b5528"),
+    TimelineState("download", "#56b4e9", "#56b4e9"),
+    TimelineState("compute", "#e69f00", "#e69f00"),
+    TimelineState("upload", "#0072b2", "#3d9bd6"),
+    TimelineState("away", "#c9c9c9", "#555555"),
+    TimelineState("skipped", "#9d86b8", "#a792c4"),
+    TimelineState("kept", "#009e73", "#22b78c"),
+    TimelineState("cancelled", "#8a6a4f", "#a98a70"),
+    TimelineState("late", "#d1242f", "#f0525c"),
+    TimelineState("dropped", "#111111", "#f2f2f2"),
 )
 """In the order in which they are drawn: what was lost lies above what was done.
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
+from typing_extensions import override
 
 from edgesim.base.plain_text import printable
 from edgesim.screen.console import PlainConsole
@@ -21,6 +22,7 @@ class Collector(PlainConsole):
         super().__init__(width=200)
         self.printed: list[Table | str] = []
 
+    @override
     def print(self, *objects: Any, **_: Any) -> None:
         """Keep the objects."""
         self.printed += [one if isinstance(one, Table) else str(one) for one in objects]

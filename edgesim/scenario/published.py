@@ -11,7 +11,7 @@ from edgesim.analysis.differences import summarise_differences
 from edgesim.analysis.fairness import effective_devices, participations
 from edgesim.analysis.measures import TO_TARGET, Measures, measure
 from edgesim.analysis.pairing import comparisons, pairings
-from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.runs import RunFolder, read_study
 from edgesim.analysis.statistics import mean_interval
 from edgesim.analysis.summary import summarise
 from edgesim.screen.console import PlainConsole
@@ -35,11 +35,11 @@ Looks = Mapping[str, tuple[str, str]]
 """Heading and format of each measure."""
 
 
-def groups(folder: Path) -> list[tuple[dict[str, Any], list[Run]]]:
+def groups(folder: Path) -> list[tuple[dict[str, Any], list[RunFolder]]]:
     """Every row of a study's summary that has finished runs, and these; raises `EdgesimError`."""
     study = read_study(folder)
     names = study.knob_names
-    finished: dict[tuple[Any, ...], list[Run]] = {}
+    finished: dict[tuple[Any, ...], list[RunFolder]] = {}
     for run in study.finished:
         finished.setdefault(tuple(run.knobs.get(name) for name in names), []).append(run)
     rows = [{str(name): value for name, value in row.items()} for row in summarise(folder).to_dict("records")]
@@ -51,7 +51,7 @@ def beside(
     folder: Path,
     measures: Sequence[str],
     published: Callable[[Mapping[str, Any]], Mapping[str, float]],
-    own: Callable[[Run], Measures] = lambda run: {},
+    own: Callable[[RunFolder], Measures] = lambda run: {},
     further: Sequence[str] = (),
 ) -> pd.DataFrame:
     """One row per combination of a study's knobs that has a finished run; raises `EdgesimError`.
@@ -76,7 +76,7 @@ def beside(
 
 
 def differences(
-    folder: Path, knob: str, reference: str, measures: Sequence[str], own: Callable[[Run], Measures]
+    folder: Path, knob: str, reference: str, measures: Sequence[str], own: Callable[[RunFolder], Measures]
 ) -> pd.DataFrame:
     """Differences of a knob's other values from the ``reference``, seed by seed, in what ``own`` says of a run.
 
@@ -87,7 +87,7 @@ def differences(
     return summarise_differences(comparisons(pairings(finished, knob, reference), measures, lambda run: of[run.folder]))
 
 
-def devices_used(run: Run) -> float:
+def devices_used(run: RunFolder) -> float:
     """How many devices, used alike, would be as uneven as the run's: `effective_devices` of its updates."""
     return effective_devices(participations(run.updates, run.devices))
 

@@ -56,7 +56,7 @@ def anatomy_of_generated(devices: int, seed: int, set_: Sequence[str] | None = N
     """
     section = _phones({"model": "renewal"}, set_)
     if section.model != "renewal":
-        raise EdgesimError(f"--set availability.model: expected 'renewal' here (got {section.model!r})")
+        raise EdgesimError(f"set availability.model: expected 'renewal' here (got {section.model!r})")
     made = options_of(MODELS, section.model, section.options, "availability.model", "availability")
     assert isinstance(made, Renewal)
     return anatomy(made.intervals(devices, Streams(seed)))
@@ -87,5 +87,5 @@ def _phones(section: Mapping[str, Any], set_: Sequence[str] | None) -> Any:
     """The checked section of a config with keys set to other values; raises `EdgesimError` for keys of others."""
     for text in set_ or ():
         if text.strip().partition(".")[0] != "availability":
-            raise EdgesimError(f"--set {text}: no run is made here; expected a key of [availability]")
+            raise EdgesimError(f"set {text}: no run is made here; expected a key of [availability]")
     return configured({"availability": dict(section)}, set_ or ()).availability

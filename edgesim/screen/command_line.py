@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typing_extensions import override
 
 from edgesim.base.plain_text import printable
 from edgesim.base.registry import did_you_mean
@@ -22,6 +23,7 @@ _UsageError: Any = typer.BadParameter.__base__
 class Group(TyperGroup):
     """Commands below one name."""
 
+    @override
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Run one of them, and end."""
         _in_a_line(super().main, *args, **kwargs)
@@ -30,10 +32,12 @@ class Group(TyperGroup):
 class Command(TyperCommand):
     """A command that suggests for an unknown option only options of very similar spelling."""
 
+    @override
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Run it, and end."""
         _in_a_line(super().main, *args, **kwargs)
 
+    @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options; raises the library's usage error, which the library prints."""
         try:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+from typing_extensions import override
 
 from edgesim.base.plain_text import printable
 from edgesim.screen.plain import reader_left
@@ -20,14 +21,17 @@ class PlainConsole(Console):
             # COLUMNS=0 would make every line an empty one.
             self.width = 80
 
+    @override
     def render_str(self, text: str, **options: Any) -> Text:
         """As rich: what becomes of a string, in tables too."""
         return super().render_str(printable(text), **options)
 
+    @override
     def on_broken_pipe(self) -> None:
         """As rich: called where what is printed is read no further."""
         reader_left()
 
+    @override
     def status(self, *arguments: Any, **options: Any) -> Any:
         """As rich: a context that shows what is being done; nothing where a notebook could not show it."""
         return nullcontext() if lacks_widgets(self) else super().status(*arguments, **options)

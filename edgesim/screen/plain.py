@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, ParamSpec, TypeVar
 
-from edgesim.base.argument_names import options_named
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
 from edgesim.base.plain_text import printable
-from edgesim.base.processes import Stopped, sigterm_interrupts
+from edgesim.base.processes import Stopped, sigterm_interrupts, why_stopped_printed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +36,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
                 for path in value if isinstance(value, list) else [value]:
                     if isinstance(path, Path):
                         check_path(path, name.rstrip("_"))
-            with options_named():
+            with why_stopped_printed():
                 return command(*args, **kwargs)
         except EdgesimError as error:
             _stop(f"error: {error}", error.status)
@@ -47,7 +46,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             place = f"{error.filename}: " if error.filename else ""
             _stop(f"error: {place}{error.strerror or error}", EdgesimError.status)
         except Stopped as stopped:
-            _stop(str(stopped), stopped.status)
+            sys.exit(stopped.status)
         except KeyboardInterrupt:
             _stop("stopped; whatever had finished is kept", 130)
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from typing_extensions import override
 
 from edgesim.base.plain_text import printable
 from edgesim.screen.console import lacks_widgets
@@ -44,10 +45,12 @@ class Bars(Progress):
     due_s: float = math.inf
     """When the next line is shown, by the monotonic clock."""
 
+    @override
     def add_task(self, description: str, *arguments: Any, **facts: Any) -> TaskID:
         """Add a bar, with the field ``text``."""
         return super().add_task(printable(description, keep=""), *arguments, **facts)
 
+    @override
     def update(self, task_id: TaskID, *arguments: Any, **changes: Any) -> None:
         """Change a bar."""
         if "text" in changes:
@@ -58,6 +61,7 @@ class Bars(Progress):
             self.due_s = now_s + self.every_s
             self._say()
 
+    @override
     def stop(self) -> None:
         """End the display; a line in a notebook tells the end."""
         # Before Rich 14.3 one that shows nothing would end with an empty line.

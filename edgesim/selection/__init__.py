@@ -5,7 +5,7 @@ from typing import Any
 
 from edgesim.base.registry import Registry
 from edgesim.base.validation import options_of
-from edgesim.selection.afl import Afl
+from edgesim.selection.afl import AflPolicy
 from edgesim.selection.availability_first import AvailabilityFirst
 from edgesim.selection.best_channel import BestChannel
 from edgesim.selection.best_norm import BestNorm
@@ -19,7 +19,7 @@ from edgesim.selection.power_of_choice import PowerOfChoice
 from edgesim.selection.pure_drift import PureDrift
 from edgesim.selection.random_choice import RandomChoice
 from edgesim.selection.refl import Refl
-from edgesim.selection.safa import Safa
+from edgesim.selection.safa import SafaPolicy
 from edgesim.selection.safa_lite import SafaLite
 from edgesim.selection.view import Options, Selector
 
@@ -35,11 +35,11 @@ _OWN: dict[str, type[Selector]] = {
     "feddance": FedDance,
     "oort": Oort,
     "refl": Refl,
-    "safa": Safa,
+    "safa": SafaPolicy,
     "safa-lite": SafaLite,
     "fedcs": FedCs,
     "availability-first": AvailabilityFirst,
-    "afl": Afl,
+    "afl": AflPolicy,
 }
 SELECTORS = Registry("selection.policy", "policies", Selector, _OWN)
 

@@ -23,7 +23,7 @@ _LEAST, _MOST = 0.1, 0.5
 _LOTS = "selection/afl"
 
 
-class AflOptions(view.Options):
+class AflPolicyOptions(view.Options):
     """Knobs of AFL's choice."""
 
     quality: Factor = Field(1 / 3, ge=0)
@@ -50,13 +50,13 @@ class AflState:
     """Loss before less loss after the last job that was merged, in nats, [devices]; nan before the first."""
 
 
-class Afl:
+class AflPolicy:
     """Top-m by score, after devices that were never selected, and with a random share."""
 
-    Options: ClassVar[type[view.Options]] = AflOptions
+    Options: ClassVar[type[view.Options]] = AflPolicyOptions
     looks_at: ClassVar[frozenset[str]] = frozenset({"loss_drops"})
 
-    def __init__(self, options: AflOptions, device_count: int, class_count: int) -> None:
+    def __init__(self, options: AflPolicyOptions, device_count: int, class_count: int) -> None:
         self.options = options
         self.state = AflState(np.full(device_count, np.nan))
         if options.quality == 0:

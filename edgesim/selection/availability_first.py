@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.selection.ties import by_falling
@@ -25,11 +26,13 @@ class AvailabilityFirst(Selector):
     def __init__(self, options: Any, device_count: int, class_count: int) -> None:
         self.state = CheckIns(np.zeros(device_count))
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the most present first."""
         draw = partial(view.streams.uniform, "selection/availability-first", round=view.round)
         return by_falling(view.ids, self.state.count[view.ids], draw)
 
+    @override
     def hear(self, report: RoundReport) -> None:
         """Count those who checked in."""
         self.state.count[report.checked_in] += 1

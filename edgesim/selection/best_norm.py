@@ -5,6 +5,8 @@ The original picks a fixed number of devices; here the band is the limit, as in 
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from edgesim.selection.stateless import Stateless, walk
 from edgesim.selection.ties import descending
 from edgesim.selection.view import Choice, RoundView
@@ -15,6 +17,7 @@ class BestNorm(Stateless):
 
     looks_at: ClassVar[frozenset[str]] = frozenset({"update_norms"})
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the largest update first."""
         return walk(view.ids[descending(view.knowledge.update_norms(view.ids))])

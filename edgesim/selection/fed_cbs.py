@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.quantities import Factor
@@ -61,6 +62,7 @@ class FedCbs(Stateless):
     looks_at: ClassVar[frozenset[str]] = frozenset({"class_counts"})
     options: FedCbsOptions
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield candidates as they are drawn, until none is left."""
         # C counts the classes that some device holds: for the others no set could come near 1 / C.

@@ -6,6 +6,7 @@ As many devices as finish by the deadline, greedily by how much each lengthens t
 from typing import ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.selection import view
@@ -29,6 +30,7 @@ class FedCs(Stateless):
     Options: ClassVar[type[view.Options]] = FedCsOptions
     options: FedCsOptions
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield devices in the order of Algorithm 3, or by rising finish."""
         rows, estimates = np.arange(len(view.ids), dtype=np.int64), view.estimates

@@ -6,10 +6,10 @@ it gives time when the utility of those exploited no longer changes.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.quantities import Factor
@@ -25,6 +25,8 @@ _LEAST_RANGE = 1e-4
 
 class OortOptions(view.Options):
     """Knobs of Oort; defaults as FedDance ran it."""
+
+    at_most: ClassVar[tuple[tuple[str, str], ...]] = (("exploration_min", "exploration"),)
 
     exploration: float = Field(0.9, ge=0, le=1)
     """Share of the places for untried devices in the first round."""
@@ -42,14 +44,6 @@ class OortOptions(view.Options):
     """Rounds between two looks of the pacer."""
     pacer_delta: float = Field(5.0, gt=0, le=100)
     """Percentile points by which it moves."""
-
-    @model_validator(mode="after")
-    def _exploration_falls(self) -> Self:
-        if self.exploration < self.exploration_min:
-            raise ValueError(
-                f"exploration ({self.exploration:g}) must not be below exploration_min ({self.exploration_min:g})"
-            )
-        return self
 
 
 @dataclass

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.quantities import Count
 from edgesim.selection import view
@@ -26,6 +27,7 @@ class PowerOfChoice(Stateless):
     looks_at: ClassVar[frozenset[str]] = frozenset({"losses"})
     options: PowerOfChoiceOptions
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield the d devices drawn, the highest loss first."""
         # First arrivals of Poisson processes of rates D_n: sampling without replacement with probability

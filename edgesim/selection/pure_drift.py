@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from edgesim.selection.shares import share_changes
 from edgesim.selection.stateless import Stateless, walk
 from edgesim.selection.ties import descending
@@ -13,6 +15,7 @@ class PureDrift(Stateless):
 
     looks_at: ClassVar[frozenset[str]] = frozenset({"class_counts"})
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the largest change of label mix first."""
         draws = view.streams.uniform("selection/pure-drift", view.ids, view.round)

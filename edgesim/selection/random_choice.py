@@ -1,6 +1,7 @@
 """Random: a uniform permutation of the candidates (a baseline of FedTeddi, section V)."""
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.selection.stateless import Stateless, walk
@@ -12,6 +13,7 @@ _AT_FIRST = 1024
 class RandomChoice(Stateless):
     """Devices in the order of one uniform draw each, so that who else is there changes no relative order."""
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates in random order."""
         draws = view.streams.uniform("selection/random", view.ids, view.round)

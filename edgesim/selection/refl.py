@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.needs import Rule
 from edgesim.prediction import CheckInLog, make_predictor
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
@@ -23,6 +25,10 @@ _ALPHA = 0.25
 
 class ReflOptions(view.Options):
     """Knobs of REFL's choice."""
+
+    goes_with: ClassVar[tuple[Rule, ...]] = (
+        Rule({"forecast": "oracle"}, {"predictor": (None, ""), "predictor_options": (None, {})}),
+    )
 
     cool_down: int = Field(5, ge=0, le=100_000)
     """Rounds for which a device is not selected again."""
@@ -44,9 +50,6 @@ class ReflOptions(view.Options):
 
     @model_validator(mode="after")
     def _predicts(self) -> Self:
-        given = [key for key in ("predictor", "predictor_options") if getattr(self, key)]
-        if self.forecast == "oracle" and given:
-            raise ValueError(f'the oracle takes no {given[0]}; add selection.forecast = "log" or leave {given[0]} out')
         make_predictor(self.predictor or "poisson", self.predictor_options)
         return self
 
@@ -88,6 +91,7 @@ class Refl(Selector):
             last=np.full(device_count, -options.cool_down - 1, dtype=np.int64),
         )
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield the candidates that are rested, the least available first."""
         state = self.state
@@ -110,6 +114,7 @@ class Refl(Selector):
         """Those about which the oracle speaks; rows come in random order."""
         return rows[: int(len(rows) * self.options.oracle_accuracy + 1e-9)]
 
+    @override
     def hear(self, report: RoundReport) -> None:
         """Remember who was there, who was selected and how long the round was."""
         state = self.state

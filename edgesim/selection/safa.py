@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.selection import view
@@ -19,7 +20,7 @@ from edgesim.selection.ties import descending
 from edgesim.selection.view import Choice, RoundView, Selector
 
 
-class SafaOptions(view.Options):
+class SafaPolicyOptions(view.Options):
     """Knobs of SAFA's choice."""
 
     quota: float = Field(0.1, gt=0, le=1)
@@ -41,15 +42,16 @@ class SafaState:
     """Whether it was picked last round, [devices]."""
 
 
-class Safa(Selector):
+class SafaPolicy(Selector):
     """Everybody, as they are expected to finish when they share the band equally; those picked last round wait."""
 
-    Options: ClassVar[type[view.Options]] = SafaOptions
+    Options: ClassVar[type[view.Options]] = SafaPolicyOptions
 
-    def __init__(self, options: SafaOptions, device_count: int, class_count: int) -> None:
+    def __init__(self, options: SafaPolicyOptions, device_count: int, class_count: int) -> None:
         self.options = options
         self.state = SafaState(np.zeros(device_count, dtype=bool))
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, for an admission that cannot take all of them in the order of the merge."""
         rows = np.arange(len(view.ids), dtype=np.int64)

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.selection.stateless import Stateless
 from edgesim.selection.ties import by_falling
@@ -12,6 +13,7 @@ from edgesim.selection.view import Choice, RoundView
 class SafaLite(Stateless):
     """Devices by rising number of times selected, ties in random order."""
 
+    @override
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the least used first."""
         draw = partial(view.streams.uniform, "selection/safa-lite", round=view.round)

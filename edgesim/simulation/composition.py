@@ -20,19 +20,18 @@ from edgesim.base import processes
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.base.lease import Lease, Taken, is_of_lease, leased
-from edgesim.base.migration import migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.cluster.connection import check_reachable
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul, make_backhaul
-from edgesim.engine.clock import Kind, drift_s, rounding_s
+from edgesim.engine.clock import EventKind, drift_s, rounding_s
 from edgesim.engine.make_world import make_world
 from edgesim.engine.protocol import RoundNumber, stopped
 from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.run_state import go_on
-from edgesim.engine.server import ALL_DONE, Progress, Server
+from edgesim.engine.server import ALL_DONE, RunProgress, Server
 from edgesim.engine.world import World
 from edgesim.folder import digests, records
 from edgesim.folder.absence_file import forget_absences, write_absences
@@ -43,8 +42,8 @@ from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.selection import make_selector, resolve_options
 from edgesim.selection.view import Selector
-from edgesim.simulation import feasibility, named_code, resumption
-from edgesim.simulation.inputs import VERSION, input_digests, version_of
+from edgesim.simulation import feasibility, named_code, needs, resumption
+from edgesim.simulation.inputs import input_digests, version_of
 from edgesim.simulation.notes import Notes, end_notes, start_notes
 from edgesim.simulation.past import go_on_longer, is_longer
 from edgesim.streams import Streams
@@ -66,7 +65,7 @@ Status = Literal["finished", "failed", "interrupted"]
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """How a run ended."""
 
     folder: Path
@@ -99,8 +98,9 @@ def complete(config: RunConfig) -> RunConfig:
         "algorithm": algorithms.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
     }
-    algorithms.check_fit(config)
-    return config.model_copy(update=update)
+    completed = config.model_copy(update=update)
+    needs.check(completed)
+    return completed
 
 
 def as_toml(config: RunConfig) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
-    feasibility.check_policy(config, selector, federation.class_count)
+    needs.check_policy(config, selector)
     with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
         accounts = learner.accounts
         accounts.looked_at = selector.looks_at
@@ -162,7 +162,7 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
 def run(
     config: RunConfig,
     folder: Path,
-    on_round: Callable[[Progress], None] = lambda _: None,
+    on_round: Callable[[RunProgress], None] = lambda _: None,
     on_start: Callable[[str], None] = lambda _: None,
     target: float | None = None,
     cores: int | None = None,
@@ -174,7 +174,7 @@ def run(
     keep_failure: bool = False,
     until: int | None = None,
     on_lease: Callable[[], None] = lambda: None,
-) -> Result:
+) -> RunResult:
     """Simulate one run into a folder.
 
     A finished run of the same config on the same files and code is reused, unless ``fresh`` is true; an unfinished one
@@ -193,7 +193,8 @@ def run(
     Raises `EdgesimError` for bad input before anything is written (with ``keep_failure`` the reason is noted in the
     folder), if another process works on the run (`Taken`), and if the start model reaches the target, training fails or
     not one round ends. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is raised
-    again, as `processes.Stopped` where the process was asked to end. In all these cases the finished rounds are kept.
+    again, as `processes.Stopped` where the process was asked to end, or nothing is written yet. In all these cases the
+    finished rounds are kept.
     """
     config = complete(config)
     if why_run(folder, config, fresh) is None:
@@ -213,6 +214,13 @@ def run(
             return _simulated(config, folder, lease, begin, calls, target, cores)
         except Taken:
             raise
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, processes.Stopped) or (folder / "run.json").is_file():
+                raise
+            # The lease takes an empty folder with it.
+            raise processes.Stopped(
+                f"stopped before the first round; nothing is kept in {folder}", processes.INTERRUPTED
+            ) from None
         except Exception as error:
             if keep_failure:
                 told = str(error) if isinstance(error, EdgesimError) else blamed(error)
@@ -225,7 +233,7 @@ def run(
 class _Calls:
     """What is told of a run, as `run` says."""
 
-    on_round: Callable[[Progress], None]
+    on_round: Callable[[RunProgress], None]
     on_start: Callable[[str], None]
     on_note: Callable[[str, str], None]
 
@@ -252,16 +260,16 @@ def _write_absences(folder: Path, world: World, end_s: float) -> None:
                 write_absences(folder, *found)
 
 
-def _reused(folder: Path) -> Result:
+def _reused(folder: Path) -> RunResult:
     with suppress(OSError):
         # Of a process that was killed when the run had just finished.
         records.remove_streams(folder)
-    return Result(folder, "finished", "finished before", reused=True)
+    return RunResult(folder, "finished", "finished before", reused=True)
 
 
 def _simulated(
     config: RunConfig, folder: Path, lease: Lease, begin: _Begin, calls: _Calls, target: float | None, cores: int | None
-) -> Result:
+) -> RunResult:
     """`run`, of a complete config that is not finished in the folder, whose lease is held."""
     restarted, on_note = begin.restarted, calls.on_note
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
@@ -350,7 +358,7 @@ def _simulated(
             )
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
     went_on_from = 0 if found is None else found.about.round
-    return Result(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
+    return RunResult(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
 
 
 def _begin_tables(writer: records.RunWriter, world: World, backhaul: Backhaul, federation: Federation) -> None:
@@ -383,7 +391,7 @@ def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
     if isinstance(availability, IntervalTable | Slots) and ends:
         # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
         until_s = availability.known_until_s + rounding_s(config.round.tmax_s, availability.known_until_s)
-        clock.call_at(until_s, Kind.STOP, lambda _: availability.refuse_to_go_on())
+        clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_to_go_on())
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))
@@ -398,7 +406,7 @@ def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
             availability.refuse_to_go_on()
         return reason
     # A round that closes at stop_at_s counts.
-    stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), Kind.STOP)
+    stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
     clock.run(simpy.AnyOf(clock, [process, stop]))
     if process.triggered:
         return str(process.value)
@@ -459,22 +467,20 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     The reason is empty if the folder is empty or does not exist. With ``fresh`` a finished run is run again too. Raises
     `EdgesimError` for a folder that holds anything else.
     """
-    with system_errors(f"{folder}: cannot be a run folder", "; choose another --out"):
+    with system_errors(f"{folder}: cannot be a run folder", "; choose another folder"):
         if folder.exists() and not folder.is_dir():
-            raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
+            raise EdgesimError(f"{folder}: is a file, not a folder; choose another folder")
         # The first file that a run writes may be all that one has left that was killed then.
         left = {"config.toml.part"}
         if not folder.exists() or all(is_of_lease(path.name) or path.name in left for path in folder.iterdir()):
             return ""
     if not (folder / "config.toml").is_file():
-        raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
+        raise EdgesimError(f"{folder}: not empty and not a run folder; choose another folder")
     there = records.read_config(folder)
-    if migrated(there) != there:
-        raise EdgesimError(f"{folder}: holds a run of edgesim 0.2 or before; choose another --out or remove it")
     key = resumption.other_setting(there, as_toml(config))
     if key is not None and not is_longer(there, as_toml(config)):
         raise EdgesimError(
-            f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
+            f"{folder}: holds a run of another config ({key} differs); choose another folder or remove it"
         )
     # A run that was killed between writing the two files has a config.toml but no run.json.
     run = records.read_run(folder) if (folder / "run.json").is_file() else {}
@@ -490,22 +496,12 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     files += [] if config.learning.training == "none" else [MODEL_FILE]
     if lacking := [name for name in files if not (folder / name).is_file()]:
         return f"lacked {lacking[0]}"
-    # Older runs have the version as a fact of its own and not among the hashes.
-    then = {VERSION: run.get("edgesim")} | run.get("inputs", {})
-    # A key without a hash then or now is not a change: its file is missing now, or older runs did not hash it.
-    changed = [key for key, digest in input_digests(config).items() if then.get(key, digest) != digest]
+    # A key without a hash now is not a change: its file is missing.
+    then = run.get("inputs", {})
+    changed = [key for key, digest in input_digests(config).items() if then.get(key) != digest]
     code = named_code.modules(config)
     told = [f"the code of {key}" if key in code else key for key in changed]
     return f"{', '.join(told)} changed since it was finished" if told else None
-
-
-OLDER = "from before code was hashed, so later changes of the code are not noticed (--fresh runs it again)"
-"""Note about a reused run that has no hashes of the code that it ran."""
-
-
-def notes_code(folder: Path) -> bool:
-    """Whether a finished run has hashes of the code that it ran; runs of older versions of edgesim do not."""
-    return "selection.policy" in records.read_run(folder).get("inputs", {})
 
 
 def _facts(learner: Learner) -> dict[str, Any]:

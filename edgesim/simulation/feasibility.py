@@ -14,9 +14,7 @@ from edgesim.engine.deadlines import Deadlines
 from edgesim.engine.decision import Timeline, make_timeline
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
-from edgesim.learning.batches import least_batch
 from edgesim.radio.environment import RecordedEnvironment, load_environment
-from edgesim.selection.view import Selector
 from edgesim.streams import Streams
 from edgesim.traces.by_rounds import ByRounds, KnownSlots
 from edgesim.traces.interval_table import IntervalTable
@@ -57,27 +55,6 @@ def _check_availability_file(config: RunConfig) -> None:
     rounds = config.resolved().rounds or 0
     if isinstance(availability, ByRounds) and availability.known is not None:
         _check_columns(config, availability, availability.known, rounds if isinstance(rounds, int) else sum(rounds))
-
-
-def check_policy(config: RunConfig, selector: Selector, class_count: int) -> None:
-    """Refuse a policy that needs information which the run does not have; raises `EdgesimError`."""
-    policy = f"selection.policy {config.selection.policy!r} looks at"
-    trained = sorted(selector.looks_at - {"class_counts"})
-    if config.learning.training == "none" and trained:
-        raise EdgesimError(
-            f"{policy} {', '.join(trained)}, which a timing-only run does not have; set learning.training = 'real'",
-            "selection.policy",
-        )
-    if class_count == 0 and "class_counts" in selector.looks_at:
-        raise EdgesimError(
-            f"{policy} class counts, which data.dataset = 'none' does not have; name a data set",
-            "selection.policy",
-            "data.dataset",
-        )
-    if "gradient_deviations" in selector.looks_at and least_batch(config.learning) < 2:
-        raise EdgesimError(
-            f"{policy} the spread of gradients in a batch: learning.batch_size must be at least 2", "selection.policy"
-        )
 
 
 def check_count(world: World) -> None:

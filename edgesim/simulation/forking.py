@@ -12,7 +12,6 @@ import tomli_w
 
 from edgesim.analysis.runs import flat_settings
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import migrated
 from edgesim.base.paths import system_errors
 from edgesim.base.processes import Stopped
 from edgesim.base.saved import pack
@@ -65,12 +64,12 @@ def prepare(
     if (out / "run.json").is_file() and read_run(out).get("fork") == fork:
         return new
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise EdgesimError(f"--out {out}: is there already, and not this fork; choose another --out")
+        raise EdgesimError(f"{out}: is there already, and not this fork; choose another folder")
     if any(key in ENDS for key in changed):
-        refuse_other_end(old, f"{run}: --set {next(key for key in changed if key in ENDS)}")
+        refuse_other_end(old, f"{run}: set {next(key for key in changed if key in ENDS)}")
     _check_past(run, old, round)
     part = out.with_name(out.name + ".past")
-    with system_errors(f"{out}: cannot be written", "; choose another --out"):
+    with system_errors(f"{out}: cannot be written", "; choose another folder"):
         found = _past(run, old, round, part, on_note, replay)
         source = run if not part.exists() else part
         made = out.with_name(f"{out.name}.{os.getpid()}.part")
@@ -96,12 +95,7 @@ def prepare(
 
 def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunConfig]:
     """The complete configs of a run and of its fork."""
-    values = read_config(run)
-    if migrated(values) != values:
-        raise EdgesimError(
-            f"{run}: holds a run of edgesim 0.2 or before, which cannot be forked; run it again elsewhere"
-        )
-    old = simulation.complete(parse(values, str(run / "config.toml")))
+    old = simulation.complete(parse(read_config(run), str(run / "config.toml")))
     nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
     given = [(text.partition("=")[0] if made is None else made[0]).strip() for text, made in changes.items()]
     for key in given:
@@ -118,7 +112,7 @@ def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunCo
     for key in given:
         if then.get(key) != now.get(key):
             _check_may_change(key)
-    where = " ".join(f"--set {text}" for text in changes) or str(run)
+    where = f"set {' '.join(changes)}" if changes else str(run)
     return old, simulation.complete(parse(nested, where))
 
 
@@ -129,7 +123,7 @@ def _changed(old: RunConfig, new: RunConfig) -> dict[str, Any]:
     for key in changed:
         _check_may_change(key)
     if not changed:
-        raise EdgesimError("--set: nothing differs from the run; give what the fork is to have of its own")
+        raise EdgesimError("set: nothing differs from the run; give what the fork is to have of its own")
     return changed
 
 
@@ -137,7 +131,7 @@ def _check_may_change(key: str) -> None:
     """Raises `EdgesimError` for a key on which the past of a run hangs."""
     is_option = key.startswith("algorithm.") and not key.startswith("algorithm.kpfl")
     if key in _FIXED or not (key.startswith(_MAY_CHANGE) or is_option):
-        raise EdgesimError(f"--set {key}: a fork has the past of its run, so only {_ALLOWED} may change", key)
+        raise EdgesimError(f"set {key}: a fork has the past of its run, so only {_ALLOWED} may change", key)
 
 
 def _check_past(run: Path, config: RunConfig, round: int) -> None:
@@ -146,7 +140,7 @@ def _check_past(run: Path, config: RunConfig, round: int) -> None:
     rounds = read_table(run, "rounds")["round"]
     last = int(rounds.max()) if len(rounds) else 0
     if round < 1 or round >= last + (told["status"] != "finished"):
-        raise EdgesimError(f"--at-round {round}: expected a round from 1 on, before the last one of {run} ({last})")
+        raise EdgesimError(f"at_round {round}: expected a round from 1 on, before the last one of {run} ({last})")
     then, now = told.get("inputs", {}), input_digests(config)
     if key := next((key for key in now if then.get(key) != now[key]), None):
         raise EdgesimError(f"{run}: {key} has changed since it ran, so that its past is another; run it again first")
@@ -218,7 +212,7 @@ def _turned(found: Checkpoint, old: RunConfig, new: RunConfig) -> Packed:
     every_s = new.evaluation.every_s
     if every_s is not None and every_s != old.evaluation.every_s:
         if old.evaluation.every_s is None and tests_by_time(new) and state.evaluations["_untested"]:
-            what = f"--set evaluation.every_s: the first instants fall to the model of round {state.round}"
+            what = f"set evaluation.every_s: the first instants fall to the model of round {state.round}"
             raise EdgesimError(f"{what}, whose row is written without a test; fork behind a round that was tested")
         passed = int((state.t_s + drift_s(new.round.tmax_s)) / every_s)
         state = replace(state, evaluations={**state.evaluations, "_passed": passed})

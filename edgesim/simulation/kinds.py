@@ -24,7 +24,7 @@ Names = Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ComponentKind:
     """One kind of thing that a config names."""
 
     word: str
@@ -85,23 +85,23 @@ def _if_foreign(entries: Registry[Any], key: str, name: str | None) -> Names:
     return {key: name if name is not None and entries.foreign(name) else None}
 
 
-KINDS: dict[str, Kind] = {
-    "policies": Kind(
+KINDS: dict[str, ComponentKind] = {
+    "policies": ComponentKind(
         "policy",
         SELECTORS,
         "selection",
         lambda entry: entry.Options,
         lambda config: {"selection.policy": config.selection.policy},
     ),
-    "algorithms": Kind("algorithm", ALGORITHMS, "algorithm", lambda entry: entry.Options, _algorithms),
-    "partitions": Kind("partition", PARTITIONS, "data.partition_options", named=_partition),
-    "drift_laws": Kind("law", DRIFT, "drift", named=_drift),
-    "joining_laws": Kind("law", JOINING, "joining", named=_joining),
-    "presence_models": Kind("model", PRESENCE, "availability", named=_presence),
-    "path_loss_laws": Kind("law", PATH_LOSS, named=_path_loss),
-    "predictors": Kind("predictor", PREDICTORS, "selection.predictor_options", named=_predictor),
-    "metrics": Kind("metric", METRICS, "evaluation.metrics", named=_metrics),
-    "protocols": Kind("protocol", MERGE_RULES, "round.protocol_options", lambda entry: entry.Options),
+    "algorithms": ComponentKind("algorithm", ALGORITHMS, "algorithm", lambda entry: entry.Options, _algorithms),
+    "partitions": ComponentKind("partition", PARTITIONS, "data.partition_options", named=_partition),
+    "drift_laws": ComponentKind("law", DRIFT, "drift", named=_drift),
+    "joining_laws": ComponentKind("law", JOINING, "joining", named=_joining),
+    "presence_models": ComponentKind("model", PRESENCE, "availability", named=_presence),
+    "path_loss_laws": ComponentKind("law", PATH_LOSS, named=_path_loss),
+    "predictors": ComponentKind("predictor", PREDICTORS, "selection.predictor_options", named=_predictor),
+    "metrics": ComponentKind("metric", METRICS, "evaluation.metrics", named=_metrics),
+    "protocols": ComponentKind("protocol", MERGE_RULES, "round.protocol_options", lambda entry: entry.Options),
 }
 """By what lists of them are called. The one place that knows them all: lists, explanations and hashes go by it."""
 

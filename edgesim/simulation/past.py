@@ -53,7 +53,7 @@ def go_on_longer(folder: Path, then: Mapping[str, Any], config: RunConfig, now: 
 
     Raises `EdgesimError` where it would not have the same past.
     """
-    refuse_other_end(config, f"{folder}: holds a shorter run; choose another --out, or --fresh")
+    refuse_other_end(config, f"{folder}: holds a shorter run; choose another folder, or fresh to begin again")
     for path in checkpoints.files(folder, *checkpoints.KINDS):
         found = checkpoints.read(path, lambda _: None)
         # In a frame's last round, and behind it, all work ends.

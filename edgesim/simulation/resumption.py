@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.base.errors import EdgesimError
-from edgesim.base.processes import AGAIN, Request, Stopped
+from edgesim.base.processes import AGAIN, Stopped, StopRequest
 from edgesim.base.registry import blamed, first_line
 from edgesim.base.saved import pack, unpack
 from edgesim.engine.protocol import RoundNumber
@@ -187,7 +187,7 @@ class Saver:
         folder: Path,
         about: Mapping[str, Any],
         every_s: float,
-        asked: Request,
+        asked: StopRequest,
         started_s: float,
         on_note: Callable[[str, str], None],
         keep_at: Collection[int],

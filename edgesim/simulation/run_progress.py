@@ -10,7 +10,7 @@ from edgesim.screen.progress import Message
 
 if TYPE_CHECKING:
     # How far runs are is shown without what simulates them.
-    from edgesim.engine.server import Progress
+    from edgesim.engine.server import RunProgress
 
 _SECONDS_BETWEEN_MESSAGES = 0.2
 
@@ -35,7 +35,7 @@ class Listener:
         """Send a note that the user should read."""
         self.send(Message(self.run, 0, note, about))
 
-    def on_round(self, done: "Progress") -> None:
+    def on_round(self, done: "RunProgress") -> None:
         """Send that the run finished a round."""
         now_s, self.rounds = time.monotonic(), rounds_done(self.config, done.round, done.t_s)
         if now_s - self.sent_s >= _SECONDS_BETWEEN_MESSAGES:
@@ -43,7 +43,7 @@ class Listener:
             self.send(Message(self.run, self.rounds, describe(done)))
 
 
-def describe(done: "Progress") -> str:
+def describe(done: "RunProgress") -> str:
     """Accuracy, if evaluated, and simulated time."""
     accuracy = "" if done.accuracy is None else f"accuracy {done.accuracy:.3f}, "
     return f"{accuracy}t = {done.t_s:,.1f} s"

@@ -14,7 +14,7 @@ from edgesim.folder.records import note_failure
 from edgesim.folder.state import state_of
 from edgesim.screen.progress import Display, Message
 from edgesim.simulation import composition as simulation
-from edgesim.studies.executor import Ending, Executor, Lost, Order, Workers
+from edgesim.studies.executor import Ending, Executor, Lost, RunOrder, Workers
 from edgesim.studies.ledger import told_of
 from edgesim.studies.plan import PlannedRun, Study
 
@@ -89,10 +89,10 @@ class Dispatch:
         self.elsewhere.discard(run.folder)
         return False
 
-    def _order(self, run: PlannedRun) -> Order:
+    def _order(self, run: PlannedRun) -> RunOrder:
         name = run.folder
         until, told = self.until.get(name), self.told.get(name)
-        return Order(run.config, self.out / name, self.study.target, name in self.anew, until, told)
+        return RunOrder(run.config, self.out / name, self.study.target, name in self.anew, until, told)
 
     def _note_lost(self, run: PlannedRun, reason: str) -> None:
         with suppress(EdgesimError), leased(self.out / run.folder):

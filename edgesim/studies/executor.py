@@ -19,7 +19,7 @@ from edgesim.studies.ledger import told_of
 
 
 @dataclass(frozen=True)
-class Order:
+class RunOrder:
     """A run that is to be carried out."""
 
     config: RunConfig
@@ -64,7 +64,7 @@ class Workers(Protocol):
     def has_room(self) -> bool:
         """Whether another order would be begun now."""
 
-    def hand_out(self, order: Order) -> None:
+    def hand_out(self, order: RunOrder) -> None:
         """Have a run carried out; returns at once."""
 
     def news(self, timeout_s: float) -> list[tuple[str, News]]:
@@ -93,7 +93,7 @@ class Executor(Protocol):
         """
 
 
-def refuse_failed(order: Order) -> None:
+def refuse_failed(order: RunOrder) -> None:
     """Raises `EdgesimError` where another process has tried the run since the study was begun, and it failed.
 
     For the process that has the lease of the run's folder.
@@ -104,7 +104,7 @@ def refuse_failed(order: Order) -> None:
             raise EdgesimError(state.reason)
 
 
-def run_one(order: Order, cores: int, send: Callable[[Message], None]) -> Ending:
+def run_one(order: RunOrder, cores: int, send: Callable[[Message], None]) -> Ending:
     """One run on its share of cores, whose news are sent; every error becomes an ending, so that the others finish."""
     listener = Listener(order.folder.name, order.config, send)
     try:

@@ -10,10 +10,9 @@ from typing import Any
 
 from edgesim.analysis.runs import is_study, read_study
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import migrated
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
-from edgesim.folder.state import State, state_of
+from edgesim.folder.state import RunState, state_of
 from edgesim.simulation.run_progress import expected_rounds, rounds_done
 
 
@@ -26,7 +25,7 @@ def told_of(folder: Path) -> tuple[int, ...]:
     return stat.st_ino, stat.st_mtime_ns
 
 
-def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, State]:
+def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, RunState]:
     """How far each run of a study is, by the name of its folder, in the plan's order; with ``rounds`` those too.
 
     Raises `EdgesimError` where the plan is missing or malformed.
@@ -35,7 +34,7 @@ def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, State]:
     return {entry.run.folder.name: state(entry.run.folder, entry.config) for entry in read_study(folder).planned}
 
 
-def read_any_ledger(folder: Path) -> dict[str, State]:
+def read_any_ledger(folder: Path) -> dict[str, RunState]:
     """As `read_ledger` with rounds, of a study's folder or of the one run of a run folder.
 
     Raises `EdgesimError` for a folder that is neither, and for a damaged plan.
@@ -46,10 +45,10 @@ def read_any_ledger(folder: Path) -> dict[str, State]:
     return {folder.resolve().name: _with_rounds(folder, None)}
 
 
-def _with_rounds(folder: Path, planned: Mapping[str, Any] | None) -> State:
+def _with_rounds(folder: Path, planned: Mapping[str, Any] | None) -> RunState:
     state = state_of(folder, planned)
     try:
-        config = parse(migrated(read_config(folder) if planned is None else planned), folder.name)
+        config = parse(read_config(folder) if planned is None else planned, folder.name)
         last = _last_round(folder)
     except EdgesimError:
         # A folder of a planned run may not exist yet, and the state tells what is wrong with a damaged one.

@@ -11,7 +11,7 @@ from edgesim.analysis.runs import PLAN
 from edgesim.cluster.code import Code, place
 from edgesim.screen.progress import Message
 from edgesim.simulation.inputs import VERSION, input_digests
-from edgesim.studies.executor import Ending, Order, run_one
+from edgesim.studies.executor import Ending, RunOrder, run_one
 from edgesim.studies.sent_back import Left, run_apart
 
 _UNREAD = 1000
@@ -42,7 +42,7 @@ class Mailbox:
 
 
 def carry_out(
-    order: Order, share: int, digests: dict[str, str], mailbox: Any, code: Code, plan: str
+    order: RunOrder, share: int, digests: dict[str, str], mailbox: Any, code: Code, plan: str
 ) -> Ending | Left | Apart:
     """On a node: one run, unless its files or code are others here than where the study is.
 

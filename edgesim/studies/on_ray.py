@@ -17,13 +17,13 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Lease, Taken
 from edgesim.cluster.code import packed
 from edgesim.cluster.connection import connected
-from edgesim.cluster.nodes import Share, alive, ask_all, on_node
+from edgesim.cluster.nodes import NodeShare, alive, ask_all, on_node
 from edgesim.folder.records import note_failure
 from edgesim.screen.progress import Message
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.inputs import input_digests
 from edgesim.simulation.named_code import own_files
-from edgesim.studies.executor import Ending, Lost, News, Order, refuse_failed
+from edgesim.studies.executor import Ending, Lost, News, RunOrder, refuse_failed
 from edgesim.studies.on_node import Apart, Mailbox, carry_out, plan_hash, what_is_here
 from edgesim.studies.sent_back import Left, clear, fetch
 
@@ -62,24 +62,24 @@ class Ray:
 
         Raises `EdgesimError` where Ray is not installed, the address does not answer, or no node has what a run takes.
         """
-        with connected(self.address, "--executor ray") as ray:
+        with connected(self.address, "executor ray") as ray:
             self.share.check_room(ray, "a run")
             yield
 
-    def open(self, out: Path, count: int, jobs: int | None, again: bool) -> "Tasks":
+    def open(self, out: Path, count: int, jobs: int | None, again: bool) -> "ClusterTasks":
         """Tasks for the runs of a study; raises `EdgesimError` naming the nodes that could not carry them out."""
         import ray
 
-        return Tasks(ray, self, jobs, _check_nodes(ray, self.share, out.resolve()))
+        return ClusterTasks(ray, self, jobs, _check_nodes(ray, self.share, out.resolve()))
 
     @property
-    def share(self) -> Share:
+    def share(self) -> NodeShare:
         """What a run takes."""
-        return Share(self.cpus_per_run, self.gpus_per_run, self.memory_per_run_gib)
+        return NodeShare(self.cpus_per_run, self.gpus_per_run, self.memory_per_run_gib)
 
 
 @dataclass
-class Tasks:
+class ClusterTasks:
     """Tasks of a cluster, never more than it has room for."""
 
     ray: Any
@@ -87,7 +87,7 @@ class Tasks:
     jobs: int | None
     blind: list[str]
     """Nodes that do not see the study: where there are any, the files of all runs are sent back."""
-    _at_work: dict[Any, Order] = field(default_factory=dict)
+    _at_work: dict[Any, RunOrder] = field(default_factory=dict)
     """Orders by what Ray answers for their tasks."""
     _leases: dict[str, Lease] = field(default_factory=dict)
     """Of the folders of runs that are carried out on nodes which cannot hold them, by name."""
@@ -116,7 +116,7 @@ class Tasks:
             raise EdgesimError(f"the Ray cluster has had no node with room for a run for {_EMPTY_S:g} s")
         return len(self._at_work) < min(self._room, self.jobs or self._room)
 
-    def hand_out(self, order: Order) -> None:
+    def hand_out(self, order: RunOrder) -> None:
         """Give an order to Ray."""
         if self.blind and (ended := self._claimed(order)) is not None:
             self._early.append((order.folder.name, ended))
@@ -128,7 +128,7 @@ class Tasks:
         task = self._task.remote(moved, share, input_digests(order.config), self._mailbox, code, plan)
         self._at_work[task] = order
 
-    def _claimed(self, order: Order) -> Ending | None:
+    def _claimed(self, order: RunOrder) -> Ending | None:
         """Have the lease of a folder whose run is carried out where that is not seen; else how the run has ended."""
         name = order.folder.name
         if name in self._leases:
@@ -191,7 +191,7 @@ class Tasks:
             return Lost(f"its process or node was lost ({type(error).__name__})")
         return ending
 
-    def _brought(self, left: Left, order: Order) -> Ending | Lost:
+    def _brought(self, left: Left, order: RunOrder) -> Ending | Lost:
         """The ending of a run, once its files are in the study."""
         ending, folder = left.ending, order.folder
         try:
@@ -224,7 +224,7 @@ class Tasks:
         self.ray.kill(self._mailbox)
 
 
-def _check_nodes(ray: Any, share: Share, out: Path) -> list[str]:
+def _check_nodes(ray: Any, share: NodeShare, out: Path) -> list[str]:
     """The nodes that do not see a study's folder; raises `EdgesimError` naming each that has another edgesim."""
     nodes = [node for node in alive(ray) if share.fits(node["Resources"])]
     version_here, plan_here = metadata.version("edgesim"), plan_hash(out)

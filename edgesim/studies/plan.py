@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from edgesim.analysis.runs import KNOB_NAMES
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError, ForeignOption
 from edgesim.config import RunConfig
 from edgesim.config_file import parse_with, set_key, set_value
@@ -46,7 +45,6 @@ class Study:
     reference: str = "random"
 
 
-@names_arguments
 def grid(
     base: Mapping[str, Any],
     axes: Mapping[str, Sequence[Knob | None]],
@@ -66,7 +64,7 @@ def grid(
     for override in overrides:
         key = override.partition("=")[0].strip()
         if key in axes or key == "seed":
-            raise EdgesimError(f"--set {override}: the study itself varies {key}", key)
+            raise EdgesimError(f"set {override}: the study itself varies {key}", key)
     labels = labels or {}
     knob_names = names_of_knobs(axes, labels)
     overridden = {override: _at(base, override.partition("=")[0]) for override in overrides}
@@ -100,7 +98,7 @@ def check_labels(runs: Sequence[PlannedRun]) -> None:
                     given.setdefault(run.labels[label], set()).add(json.dumps(value, sort_keys=True))
             if all(len(values) == 1 for values in given.values()) and len(set().union(*given.values())) > 1:
                 told = f"{label} {', '.join(map(str, given))}"
-                raise EdgesimError(f"--set {override}: {key} is what tells apart {told}; leave one of them out", key)
+                raise EdgesimError(f"set {override}: {key} is what tells apart {told}; leave one of them out", key)
     seen: dict[str, PlannedRun] = {}
     for run in runs:
         if not (run.overridden and run.labels):
@@ -112,7 +110,7 @@ def check_labels(runs: Sequence[PlannedRun]) -> None:
             if (other := same.labels.get(label)) != value:
                 keys = [override.partition("=")[0].strip() for override in run.overridden]
                 raise EdgesimError(
-                    f"--set of {', '.join(keys)}: {label} {other} and {value} would be the same run; leave one of them "
+                    f"set of {', '.join(keys)}: {label} {other} and {value} would be the same run; leave one of them "
                     "out",
                     *keys,
                 )

@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from edgesim.analysis.runs import OLDER_PLAN, PLAN, is_study, read_study
-from edgesim.analysis.runs import PlannedRun as Entry
+from edgesim.analysis.runs import PLAN, is_study, read_study
+from edgesim.analysis.runs import StudyEntry as Entry
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, is_of_lease, leased
-from edgesim.base.migration import migrated
 from edgesim.config_file import parse
-from edgesim.folder.records import read_config, write_whole
+from edgesim.folder.records import write_whole
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.past import is_longer
 from edgesim.simulation.resumption import other_setting
@@ -27,21 +26,20 @@ def grow(study: Study, out: Path) -> None:
     with leased(out, "a study's folder", _PATIENCE_S):
         _refuse_others(study, out)
         before = read_study(out).planned if is_study(out) else ()
-        planned = {entry.run.folder.name: _kept(entry, config) for entry in before if (config := _config(entry))}
+        planned = {entry.run.folder.name: _kept(entry) for entry in before}
         for run in study.runs:
             config = json.loads(json.dumps(simulation.as_toml(run.config)))
             known = planned.setdefault(run.folder, {})
             key = other_setting(known["config"], config) if known else None
             if key is not None and not is_longer(known["config"], config):
                 what = f"plans run {run.folder} with another config ({key} differs)"
-                raise EdgesimError(f"{out}: {what}; choose another --out or remove it")
+                raise EdgesimError(f"{out}: {what}; choose another folder or remove it")
             known |= {"folder": run.folder, "knobs": dict(run.knobs), "seed": run.seed, "config": config}
         _refuse_twice(out, planned)
         plan = {"name": study.name, "target": study.target, "reference": study.reference}
         text = json.dumps(plan | {"runs": list(planned.values())}, indent=1) + "\n"
         if not (out / PLAN).is_file() or (out / PLAN).read_text(encoding="utf-8") != text:
             write_whole(out / PLAN, text, on_disk=True)
-        (out / OLDER_PLAN).unlink(missing_ok=True)
 
 
 def read_plan(folder: Path) -> Study:
@@ -50,27 +48,14 @@ def read_plan(folder: Path) -> Study:
     runs = []
     for entry in known.planned:
         name = entry.run.folder.name
-        if (values := _config(entry)) is None:
-            raise EdgesimError(
-                f"{folder}: an older edgesim kept no config of run {name}; start the study's script again"
-            )
-        if migrated(dict(values)) != values:
-            raise EdgesimError(f"{folder}: run {name} is of edgesim 0.2 or before, which cannot go on")
-        config = simulation.complete(parse(values, f"{folder}: run {name}"))
+        config = simulation.complete(parse(entry.config, f"{folder}: run {name}"))
         runs.append(PlannedRun(name, entry.run.knobs, entry.run.seed, config))
     return Study(known.name, runs, known.target, known.reference)
 
 
-def _config(entry: Entry) -> dict[str, Any] | None:
-    """The config of a planned run; of the older layout that in its folder, None if it has none."""
-    if entry.config is not None:
-        return dict(entry.config)
-    return read_config(entry.run.folder) if (entry.run.folder / "config.toml").is_file() else None
-
-
-def _kept(entry: Entry, config: dict[str, Any]) -> dict[str, Any]:
+def _kept(entry: Entry) -> dict[str, Any]:
     folder = entry.run.folder.name
-    return {"folder": folder, "knobs": dict(entry.run.knobs), "seed": entry.run.seed, "config": config}
+    return {"folder": folder, "knobs": dict(entry.run.knobs), "seed": entry.run.seed, "config": dict(entry.config)}
 
 
 def _refuse_others(study: Study, out: Path) -> None:
@@ -80,13 +65,11 @@ def _refuse_others(study: Study, out: Path) -> None:
         theirs = {*planned[0].run.knobs} if planned else {*study.runs[0].knobs}
         if theirs != {*study.runs[0].knobs}:
             over = ", ".join(sorted(theirs)) or "no knobs"
-            raise EdgesimError(f"{out}: holds another study, over {over}; choose another --out or remove it")
+            raise EdgesimError(f"{out}: holds another study, over {over}; choose another folder or remove it")
         return
-    # A study that an older edgesim was killed in before it wrote its plan has left run folders only.
-    # One that was killed while it wrote it has left the beginning of its plan.
-    others = [path for path in out.iterdir() if not is_of_lease(path.name) and path.name != f"{PLAN}.part"]
-    if not all((path / "config.toml").is_file() for path in others):
-        raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another --out")
+    # A study that was killed while it wrote its plan has left the beginning of it.
+    if not all(is_of_lease(path.name) or path.name == f"{PLAN}.part" for path in out.iterdir()):
+        raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another folder")
 
 
 def _refuse_twice(out: Path, planned: dict[str, dict[str, Any]]) -> None:
@@ -94,4 +77,4 @@ def _refuse_twice(out: Path, planned: dict[str, dict[str, Any]]) -> None:
     for name, entry in planned.items():
         same = seen.setdefault(json.dumps([entry["knobs"], entry["seed"]], sort_keys=True), name)
         if same != name:
-            raise EdgesimError(f"{out}: runs {same} and {name} have the same knobs and seed; choose another --out")
+            raise EdgesimError(f"{out}: runs {same} and {name} have the same knobs and seed; choose another folder")

@@ -11,7 +11,7 @@ from typing import ClassVar
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import ask_to_end, cores, hear_parent, start_process, uninterrupted
 from edgesim.screen.progress import Message
-from edgesim.studies.executor import Ending, Lost, News, Order, run_one
+from edgesim.studies.executor import Ending, Lost, News, RunOrder, run_one
 
 _PATIENCE_S = 8.0
 """How long a process whose connection has closed may take to end."""
@@ -33,7 +33,7 @@ class Crew:
 
 
 @dataclass(frozen=True)
-class Pool:
+class ProcessPool:
     """The executor of this machine; a run whose process was killed is tried once more, alone."""
 
     crew: Crew | None = None
@@ -65,7 +65,7 @@ class Processes:
     crew: Crew
     stays: bool
     """Whether the crew stays when these runs are done."""
-    _at_work: dict[Connection, Order] = field(default_factory=dict)
+    _at_work: dict[Connection, RunOrder] = field(default_factory=dict)
     _started: set[str] = field(default_factory=set)
     """Folders of runs that have sent news."""
 
@@ -73,7 +73,7 @@ class Processes:
         """Whether another order would be begun now."""
         return len(self._at_work) < self.at_once
 
-    def hand_out(self, order: Order) -> None:
+    def hand_out(self, order: RunOrder) -> None:
         """Give an order to a process that is idle, or to a new one."""
         connection = next((each for each in self.crew.processes if each not in self._at_work), None)
         if connection is None:

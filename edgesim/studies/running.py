@@ -14,10 +14,9 @@ from rich.console import Console
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import PLAN, check_name, is_study
 from edgesim.analysis.summary import write_summary
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError, NoRunFinished
-from edgesim.base.paths import refuse_link, system_errors
-from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted
+from edgesim.base.paths import as_path, refuse_link, system_errors
+from edgesim.base.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted, why_stopped_printed
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.folder.state import state_of
 from edgesim.screen.console import PlainConsole
@@ -31,7 +30,7 @@ from edgesim.studies.executor import Ending, Executor
 from edgesim.studies.ledger import told_of
 from edgesim.studies.plan import Study, named
 from edgesim.studies.plan_file import grow
-from edgesim.studies.pool import Pool
+from edgesim.studies.pool import ProcessPool
 
 _NAMES_FILES = {"availability", "devices", "radio", "rounds", "topology"}
 
@@ -53,7 +52,7 @@ def executor_in_use() -> Executor | None:
     return _IN_USE.get()
 
 
-@names_arguments
+@why_stopped_printed()
 def run_study(
     study: Study,
     out: str | Path,
@@ -76,9 +75,13 @@ def run_study(
     that a config names does not exist; and afterwards if no run finished. If no run could begin, nothing is left on
     disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as the process does not end by them).
     """
-    out, console, executor = Path(out), console or PlainConsole(), executor or executor_in_use() or Pool()
+    out, console, executor = (
+        as_path(out, "out"),
+        console or PlainConsole(),
+        executor or executor_in_use() or ProcessPool(),
+    )
     _check(study, jobs)
-    with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
+    with system_errors(f"{out}: cannot be a study's folder", "; choose another folder"):
         is_new = not out.exists() or not is_study(out)
     for run in study.runs:
         refuse_link(out / run.folder)
@@ -115,7 +118,7 @@ def run_study(
                 endings = dispatch.endings
         except KeyboardInterrupt as interrupt:
             with uninterrupted():
-                told = _tell_stopped(study, out)
+                told = _tell_stopped(study, out, is_new)
             raise Stopped(told, interrupt.status if isinstance(interrupt, Stopped) else INTERRUPTED) from None
         finally:
             with uninterrupted():
@@ -158,10 +161,10 @@ def _tell_begun(why: Mapping[str, str | None], count: int, console: Console) -> 
             console.print(f"{times} of {count} runs: {reason}, {again}", highlight=False, soft_wrap=True)
 
 
-def _tell_stopped(study: Study, out: Path) -> str:
-    """How a study goes on that was stopped."""
+def _tell_stopped(study: Study, out: Path, is_new: bool) -> str:
+    """How a study goes on that was stopped; a new one of which no run began is removed."""
     if not _began(study, out):
-        return "stopped before a run began"
+        return "stopped before a run began" + (f"; nothing is kept in {out}" if is_new else "")
     finished = sum(state_of(out / run.folder).status == "finished" for run in study.runs)
     return f"stopped; {finished} of {len(study.runs)} runs are finished; edgesim study run {out} goes on"
 
@@ -171,9 +174,7 @@ def _tell_reused(out: Path, endings: Mapping[str, Ending], console: Console) -> 
     reused = [folder for folder, ending in endings.items() if ending.reused]
     if not reused:
         return
-    old = sum(not simulation.notes_code(out / folder) for folder in reused)
-    note = f"; {old} {simulation.OLDER}" if old else ""
-    console.print(f"{len(reused)} of {len(endings)} runs reused{note}", highlight=False, soft_wrap=True)
+    console.print(f"{len(reused)} of {len(endings)} runs reused", highlight=False, soft_wrap=True)
 
 
 def _began(study: Study, out: Path) -> bool:

@@ -20,7 +20,7 @@ from edgesim.base.lease import is_of_lease
 from edgesim.cluster.nodes import on_node
 from edgesim.folder.records import remove_streams
 from edgesim.screen.progress import Message
-from edgesim.studies.executor import Ending, Order, run_one
+from edgesim.studies.executor import Ending, RunOrder, run_one
 
 PIECE_BYTES = 64 * 2**10
 """Below the 100 KiB from which on Ray puts an answer into its object store."""
@@ -40,7 +40,7 @@ class Left:
     """Size and SHA-256 of each, by its path in the folder."""
 
 
-def run_apart(order: Order, cores: int, send: Callable[[Message], None]) -> Left:
+def run_apart(order: RunOrder, cores: int, send: Callable[[Message], None]) -> Left:
     """On a node: one run in a folder of the node's own, from the start."""
     import ray
 

@@ -18,8 +18,8 @@ _WARNING_S = 120
 _SUBMIT_S = 60.0
 """How long `sbatch` may take: it waits where its server is down."""
 _OURS = {
-    "--array": "--tasks says it",
-    "-a": "--tasks says it",
+    "--array": "tasks says it",
+    "-a": "tasks says it",
     "--chdir": "it is the current folder",
     "-D": "it is the current folder",
     "--no-requeue": "stopped tasks are to come back",
@@ -60,7 +60,7 @@ def write_script(folder: Path, tasks: int, options: str = "") -> Path:
     where the folder is no study's or nothing is left to do, and for options and paths that no ``#SBATCH`` line takes.
     """
     if tasks < 1:
-        raise EdgesimError(f"--tasks: expected 1 or more (got {tasks})")
+        raise EdgesimError(f"tasks: expected 1 or more (got {tasks})")
     lines = _option_lines(options)
     left = _left(folder)
     folder = folder.resolve()
@@ -120,21 +120,21 @@ def _option_lines(typed: str) -> list[str]:
     try:
         words = shlex.split(typed)
     except ValueError as error:
-        raise EdgesimError(f"--sbatch {typed!r}: {str(error).lower()}") from None
+        raise EdgesimError(f"sbatch {typed!r}: {str(error).lower()}") from None
     lines: list[str] = []
     for word in words:
-        _check(word, f"--sbatch {typed!r}")
+        _check(word, f"sbatch {typed!r}")
         name = word.partition("=")[0]
         if word.startswith("-"):
             short = name if name.startswith("--") else name[:2]
             if short in _OURS:
-                raise EdgesimError(f"--sbatch {word}: the script sets this itself; {_OURS[short]}")
+                raise EdgesimError(f"sbatch {word}: the script sets this itself; {_OURS[short]}")
             value = word.partition("=")[2]
             lines.append(f"{name}={shlex.quote(value)}" if "=" in word else shlex.quote(word))
         elif lines and " " not in lines[-1] and "=" not in lines[-1]:
             lines[-1] += f" {shlex.quote(word)}"
         else:
-            raise EdgesimError(f"--sbatch {typed!r}: expected options such as --time=2:00:00 (got {word!r})")
+            raise EdgesimError(f"sbatch {typed!r}: expected options such as --time=2:00:00 (got {word!r})")
     return lines
 
 

@@ -24,13 +24,12 @@ from edgesim.analysis.participation import (
     forgetting_names,
     why_undefined,
 )
-from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.runs import RunFolder, read_study
 from edgesim.analysis.skew import holdings, skew
 from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import current_summary, notes
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.base.errors import EdgesimError
-from edgesim.base.migration import migrated
 from edgesim.folder import records
 from edgesim.folder.state import state_of
 from edgesim.tables.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison
@@ -108,11 +107,10 @@ def print_run(folder: Path, console: Console) -> None:
     policy = records.setting(folder, config, "selection.policy", str)
     seed = records.setting(folder, config, "seed", int)
     table.add_row("policy, seed", f"{policy}, {seed}")
-    table.add_row("algorithm, protocol", _how_it_learnt(migrated(config), run))
+    table.add_row("algorithm, protocol", _how_it_learnt(config, run))
     if run.get("unobserved_share"):
-        # Older runs do not note it.
-        counts_as = f" (counted as {run['unobserved_as']})" if "unobserved_as" in run else ""
-        table.add_row("availability", f"not observed {run['unobserved_share']:.1%} of the time{counts_as}")
+        unseen = f"not observed {run['unobserved_share']:.1%} of the time (counted as {run['unobserved_as']})"
+        table.add_row("availability", unseen)
     if "device_kind" in run:
         notice = f" ({run['back_end_notice']})" if "back_end_notice" in run else ""
         table.add_row("back end", f"{run['back_end']} on {run['device_kind']}{notice}")
@@ -144,7 +142,7 @@ def print_run(folder: Path, console: Console) -> None:
         _add_battery(table, metrics)
         _add_tests(table, rounds, metrics, run.get("metric_notices", {}))
     if len(rounds):
-        _add_course(table, Run(folder, {}, seed))
+        _add_course(table, RunFolder(folder, {}, seed))
     console.print(table)
     _print_data(records.read_table(folder, "devices"), console)
     if len(rounds) or len(activities):
@@ -220,7 +218,7 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame, undefi
         )
 
 
-def _add_course(table: Table, run: Run) -> None:
+def _add_course(table: Table, run: RunFolder) -> None:
     """Add rows of how the accuracy went over the rounds of a run that is tested, or why that is undefined."""
     values = course_measures(run)
     if not values:

@@ -11,7 +11,7 @@ from rich.text import Text
 from edgesim.analysis.runs import is_study
 from edgesim.base.lease import LEASE_S
 from edgesim.base.plain_text import printable
-from edgesim.folder.state import STATUSES, State
+from edgesim.folder.state import STATUSES, RunState
 from edgesim.screen.console import PlainConsole
 from edgesim.tables.table_text import bare_table, print_whole
 
@@ -19,7 +19,7 @@ _URGENT = ("running", "lost", "failed", "damaged", "stopped", "finished", "prune
 """Statuses in the order in which runs are shown where there is no room for all."""
 
 
-def print_ledger(folder: Path, ledger: Mapping[str, State]) -> None:
+def print_ledger(folder: Path, ledger: Mapping[str, RunState]) -> None:
     """Print how far all runs are, and a row for each of those that runs, failed or stopped."""
     console = PlainConsole()
     console.print(headline(folder, ledger), highlight=False, soft_wrap=True)
@@ -28,7 +28,7 @@ def print_ledger(folder: Path, ledger: Mapping[str, State]) -> None:
         print_whole(console, ledger_table(rows))
 
 
-def headline(folder: Path, ledger: Mapping[str, State]) -> str:
+def headline(folder: Path, ledger: Mapping[str, RunState]) -> str:
     """How far all runs are, and what to do where no process works on any of them."""
     states = ledger.values()
     done = sum(state.of or 0 if state.status == "finished" else state.done for state in states)
@@ -43,7 +43,7 @@ def headline(folder: Path, ledger: Mapping[str, State]) -> str:
     return f"{line}; no process works on it; `edgesim {command} {shlex.quote(str(folder))}` goes on with it"
 
 
-def ledger_table(ledger: Mapping[str, State], room: int | None = None) -> Table:
+def ledger_table(ledger: Mapping[str, RunState], room: int | None = None) -> Table:
     """A row per run, whose last column a narrow terminal cuts; urgent ones first if there are more than ``room``."""
     table = bare_table("", ["run", "status"], ["rounds", "accuracy", "simulated s"])
     table.add_column("what", min_width=4)
@@ -59,7 +59,7 @@ def ledger_table(ledger: Mapping[str, State], room: int | None = None) -> Table:
     return table
 
 
-def _what(state: State) -> str:
+def _what(state: RunState) -> str:
     """What is known of a run beside its status: the process that works on it, or why it ended."""
     if state.holder is None:
         return state.reason

@@ -36,7 +36,7 @@ class Mine(Algorithm):
     """What devices and server do, in a line."""
 
     Options: ClassVar[type[algorithm.Options]] = MineOptions
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
 
     def start(self, weights: Tensor) -> Memory:

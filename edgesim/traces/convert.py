@@ -50,7 +50,7 @@ def convert(
 def need_availability(source: Path, recorded: Recorded, observed: Path | None) -> None:
     """Raises `EdgesimError` if periods of observation are given but the recording is not of availability."""
     if observed is not None and not isinstance(recorded, RecordedAvailability):
-        raise EdgesimError(f"--observed: is for recordings of availability, which {source} is not")
+        raise EdgesimError(f"observed: is for recordings of availability, which {source} is not")
 
 
 def settle(

@@ -34,12 +34,12 @@ def convert_links(
             if fnmatchcase(name or path.stem, names):
                 found.append((name or path.stem, rows, recorded.ends_s.get(name)))
     if not found:
-        raise EdgesimError(f"--links {names}: no trace of {', '.join(map(str, sources))} has such a name")
+        raise EdgesimError(f"links {names}: no trace of {', '.join(map(str, sources))} has such a name")
     taken, tables, ends_s = zip(*found, strict=True)
     known_s = [end_s for end_s in ends_s if end_s is not None]
     if known_s and len(known_s) < len(ends_s):
         raise EdgesimError(
-            f"{taken[ends_s.index(None)]}: does not say where it ends, while other recordings do; give a --length-s"
+            f"{taken[ends_s.index(None)]}: does not say where it ends, while other recordings do; give a length_s"
         )
     device = np.repeat(np.arange(len(tables)), [len(t_s) for t_s, _ in tables])
     t_s, bps = (np.concatenate(column) for column in zip(*tables, strict=True))

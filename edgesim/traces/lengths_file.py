@@ -51,7 +51,7 @@ def with_lengths(recorded: Intervals, lengths: Lengths) -> Intervals:
     """
     if recorded.unobserved_s is not None:
         raise EdgesimError(
-            f"{recorded.name}: expected a recording without notes of unobserved time; give --lengths and --observed "
+            f"{recorded.name}: expected a recording without notes of unobserved time; give lengths and observed "
             "together for the original"
         )
     known = recorded.device_count

@@ -30,9 +30,9 @@ class Search:
     drawn: int = 0
     """Draws of all searches until now."""
 
-    def begin(self, what: str) -> "Steps":
+    def begin(self, what: str) -> "SearchSteps":
         """A search for ``what``."""
-        return Steps(self, what, time.monotonic())
+        return SearchSteps(self, what, time.monotonic())
 
     def end_s(self, t_s: ArrayLike) -> Floats:
         """Last instants that searches from ``t_s``, a scalar or [n], look at."""
@@ -61,7 +61,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Steps:
+class SearchSteps:
     """One search."""
 
     search: Search

@@ -15,10 +15,10 @@ from edgesim.studies.plan import Study, own
 from edgesim.studies.running import run_study
 from edgesim.tables.table_text import bare_table, print_whole
 from edgesim.tuning.journal import Told
-from edgesim.tuning.objectives import Objective
+from edgesim.tuning.objectives import TuningObjective
 from edgesim.tuning.ranking import front, has_reached, ranked
 from edgesim.tuning.sayings import cell_text, row_text
-from edgesim.tuning.task import Task
+from edgesim.tuning.task import TuningTask
 
 TABLE = "trials.csv"
 _SHOWN = 10
@@ -43,7 +43,7 @@ class Tuned:
 
 def conclude(
     out: Path,
-    task: Task,
+    task: TuningTask,
     told: Sequence[Told],
     importances: Mapping[str, Mapping[str, float]],
     judge: int,
@@ -82,22 +82,22 @@ def conclude(
     return Tuned(out, trials, leading.reset_index(drop=True), fresh, answers)
 
 
-def _of_trials(summary: pd.DataFrame, task: Task, told: Sequence[Told]) -> pd.DataFrame:
+def _of_trials(summary: pd.DataFrame, task: TuningTask, told: Sequence[Told]) -> pd.DataFrame:
     """Rows of a study's summary that are complete trials."""
     return _of_cells(summary, task, {_key(task, one.values) for one in told if one.status == "complete"})
 
 
-def _of_cells(summary: pd.DataFrame, task: Task, cells: Collection[tuple[Any, ...]]) -> pd.DataFrame:
+def _of_cells(summary: pd.DataFrame, task: TuningTask, cells: Collection[tuple[Any, ...]]) -> pd.DataFrame:
     """Rows of a summary whose knobs have the values of some cells."""
     keep = [tuple(row[name] for name in task.names.values()) in cells for row in summary.to_dict("records")]
     return summary[keep].reset_index(drop=True)
 
 
-def _key(task: Task, values: Mapping[str, Any]) -> tuple[Any, ...]:
+def _key(task: TuningTask, values: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(values[key] for key in task.names)
 
 
-def trial_table(task: Task, told: Sequence[Told], summary: pd.DataFrame) -> pd.DataFrame:
+def trial_table(task: TuningTask, told: Sequence[Told], summary: pd.DataFrame) -> pd.DataFrame:
     """A row for each trial: number, knobs, how it ended and why, and of each objective mean, interval and bound.
 
     The mean of a trial in which not every seed reached the target is over those that did, as in ``summary.csv``; a
@@ -121,7 +121,7 @@ def trial_table(task: Task, told: Sequence[Told], summary: pd.DataFrame) -> pd.D
     return pd.DataFrame(table)
 
 
-def finalists(summary: pd.DataFrame, task: Task, count: int) -> pd.DataFrame:
+def finalists(summary: pd.DataFrame, task: TuningTask, count: int) -> pd.DataFrame:
     """The rows that are judged again: of one objective the first ones, of several some along the front, ends included.
 
     Where nothing reached the target, the nearest ones.
@@ -135,7 +135,7 @@ def finalists(summary: pd.DataFrame, task: Task, count: int) -> pd.DataFrame:
 
 
 def _judged_again(
-    out: Path, task: Task, best: pd.DataFrame, jobs: int | None, anew: bool, console: Console
+    out: Path, task: TuningTask, best: pd.DataFrame, jobs: int | None, anew: bool, console: Console
 ) -> pd.DataFrame:
     fresh = out.with_name(f"{out.name}-fresh")
     runs = [run for values in cells_of(task, best) for run in task.runs(values, range(task.seeds, 2 * task.seeds))]
@@ -143,17 +143,17 @@ def _judged_again(
     return _of_cells(summarise(fresh), task, {_key(task, values) for values in cells_of(task, best)})
 
 
-def cells_of(task: Task, rows: pd.DataFrame) -> list[dict[str, Any]]:
+def cells_of(task: TuningTask, rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Values of the knobs, by key, of rows of a summary."""
     return [{key: own(row[name]) for key, name in task.names.items()} for row in rows.to_dict("records")]
 
 
-def _by_cell(task: Task, rows: pd.DataFrame) -> dict[tuple[Any, ...], dict[Any, Any]]:
+def _by_cell(task: TuningTask, rows: pd.DataFrame) -> dict[tuple[Any, ...], dict[Any, Any]]:
     """Rows of a summary by the values of their knobs."""
     return {tuple(row[name] for name in task.names.values()): row for row in rows.to_dict("records")}
 
 
-def _print_table(out: Path, task: Task, rows: pd.DataFrame, fresh: pd.DataFrame, console: Console) -> None:
+def _print_table(out: Path, task: TuningTask, rows: pd.DataFrame, fresh: pd.DataFrame, console: Console) -> None:
     what = "Pareto front" if len(task.objectives) > 1 else "best cells"
     more = f", {_SHOWN} of {len(rows)}" if len(rows) > _SHOWN else ""
     headings = [objective.words for objective in task.objectives]
@@ -170,7 +170,7 @@ def _print_table(out: Path, task: Task, rows: pd.DataFrame, fresh: pd.DataFrame,
     print_whole(console, shown)
 
 
-def answers_of(task: Task, summary: pd.DataFrame, best: pd.DataFrame, fresh: pd.DataFrame) -> list[str]:
+def answers_of(task: TuningTask, summary: pd.DataFrame, best: pd.DataFrame, fresh: pd.DataFrame) -> list[str]:
     """The best cell by each objective, on the seeds that chose it and, where it was judged again, on fresh ones."""
     if summary.empty:
         return ["No trial was run to its end."]
@@ -202,7 +202,7 @@ def answers_of(task: Task, summary: pd.DataFrame, best: pd.DataFrame, fresh: pd.
     return told
 
 
-def _cut_off(task: Task, missed: pd.DataFrame, objective: Objective, best: float) -> list[str]:
+def _cut_off(task: TuningTask, missed: pd.DataFrame, objective: TuningObjective, best: float) -> list[str]:
     """A sentence about cells whose runs ended before they can be known to be worse than the best one's value."""
     rows = missed[missed[f"{objective.measure}_bound"] < best]
     if rows.empty:
@@ -214,7 +214,7 @@ def _cut_off(task: Task, missed: pd.DataFrame, objective: Objective, best: float
             "give runs more time."]  # fmt: skip
 
 
-def _on_fresh(task: Task, row: Mapping[Any, Any], objective: Any) -> str:
+def _on_fresh(task: TuningTask, row: Mapping[Any, Any], objective: Any) -> str:
     """What a cell has of an objective on the fresh seeds, and on how many of them where runs failed."""
     made = int(row["seeds"])
     return row_text(row, objective) + (
@@ -222,7 +222,7 @@ def _on_fresh(task: Task, row: Mapping[Any, Any], objective: Any) -> str:
     )
 
 
-def _first(task: Task, rows: pd.DataFrame, objective: Any) -> tuple[list[dict[str, Any]], dict[Any, Any]]:
+def _first(task: TuningTask, rows: pd.DataFrame, objective: Any) -> tuple[list[dict[str, Any]], dict[Any, Any]]:
     best = ranked(rows, objective.measure, objective.is_maximised).head(1)
     return cells_of(task, best), best.to_dict("records")[0]
 
@@ -236,7 +236,7 @@ def _is_at_edge(knob: Any, value: Any) -> bool:
 
 def _draw(
     out: Path,
-    task: Task,
+    task: TuningTask,
     trials: pd.DataFrame,
     best: pd.DataFrame,
     importances: Mapping[str, Mapping[str, float]],

@@ -27,7 +27,7 @@ from edgesim.simulation.resumption import first_difference
 from edgesim.streams import Streams
 from edgesim.studies.plan import Knob as Value
 from edgesim.tuning.knobs import Knob
-from edgesim.tuning.objectives import Objective, Seen
+from edgesim.tuning.objectives import Seen, TuningObjective
 from edgesim.tuning.trial import Outcome
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ class Told:
     """A trial as the journal has it."""
 
     number: int
+    """Its place among all trials, from 0: Optuna also counts those that were closed without an answer."""
+    of_optuna: int
+    """Optuna's number."""
     values: Mapping[str, Value]
     """By key of the config."""
     status: str
@@ -86,7 +89,7 @@ class Journal:
 
     folder: Path
     knobs: Sequence[Knob]
-    objectives: Sequence[Objective]
+    objectives: Sequence[TuningObjective]
     seed: int
     study: "optuna.Study"
     worker: str
@@ -96,7 +99,7 @@ class Journal:
 
     def told(self) -> list[Told]:
         """All trials but those that were closed without an answer, or wait for a process."""
-        found = []
+        found: list[Told] = []
         for trial in self.study.get_trials(deepcopy=False):
             running = trial.state.name == "RUNNING" and len(trial.params) == len(self.knobs)
             if not running and "status" not in trial.user_attrs:
@@ -106,7 +109,7 @@ class Journal:
             if trial.values is not None and not running:
                 seen = Seen(tuple(trial.values), trial.constraints.get("target", -math.inf))
             reason, imported = trial.user_attrs.get("reason", ""), trial.user_attrs.get("imported", False)
-            found.append(Told(trial.number, self._values(trial.params), status, seen, reason, imported))
+            found.append(Told(len(found), trial.number, self._values(trial.params), status, seen, reason, imported))
         return found
 
     def ask(self, most: int) -> tuple[int, dict[str, Value]] | None:
@@ -198,7 +201,7 @@ class Journal:
         """
         import optuna
 
-        counted = {one.number for one in self.told() if one.counts}
+        counted = {one.of_optuna for one in self.told() if one.counts}
         trials = [trial for trial in self.study.get_trials(deepcopy=False) if trial.number in counted]
         found: dict[str, dict[str, float]] = {}
         for place, objective in enumerate(self.objectives):
@@ -220,7 +223,7 @@ class Journal:
         """How many trials other processes work on; those of processes that are gone are closed first."""
         with self._locked():
             self._close_lost()
-            return sum(one.status == "running" and one.number not in self.mine for one in self.told())
+            return sum(one.status == "running" and one.of_optuna not in self.mine for one in self.told())
 
     def _close_lost(self) -> None:
         for trial in self.study.get_trials(deepcopy=False):
@@ -292,9 +295,7 @@ def forget(out: Path) -> None:
             lease = standing(worker)
             if lease is not None and lease.is_held:
                 who = "" if lease.holder is None else f" (process {lease.holder.pid} on {lease.holder.host})"
-                raise EdgesimError(
-                    f"{out}: another process works on its tuning{who}; wait for it, or leave --fresh out"
-                )
+                raise EdgesimError(f"{out}: another process works on its tuning{who}; wait for it, or leave fresh out")
         for file in folder.glob(f"{_FILE}*"):
             file.unlink()
 
@@ -304,7 +305,7 @@ def opened(
     out: Path,
     facts: Mapping[str, Any],
     knobs: Sequence[Knob],
-    objectives: Sequence[Objective],
+    objectives: Sequence[TuningObjective],
     seed: int,
 ) -> Iterator[Journal]:
     """The journal of a study's folder, within this context with this process as one of those that work on it.
@@ -318,7 +319,7 @@ def opened(
 
     folder = out / FOLDER
     path = folder / _FILE
-    with system_errors(f"{folder}: cannot be the folder of a tuning", "; choose another --out"):
+    with system_errors(f"{folder}: cannot be the folder of a tuning", "; choose another folder"):
         own_folder(folder)
     facts = json.loads(json.dumps(facts))
     with leased(folder, "the folder of a tuning", 2 * LEASE_S), _quiet():
@@ -345,7 +346,7 @@ def opened(
             changed = key.removeprefix("inputs.")
             of_inputs = key.partition(".")[0] == "inputs"
             told = "its trials ran with other files or code" if of_inputs else "holds a tuning of something else"
-            raise EdgesimError(f"{out}: {told} ({changed} differs); choose another --out, or --fresh")
+            raise EdgesimError(f"{out}: {told} ({changed} differs); choose another folder, or fresh to begin again")
     worker = f"worker-{os.getpid()}-{secrets.token_hex(4)}"
     lease = Lease(folder / worker, "the folder of a tuning")
     journal = Journal(folder, knobs, objectives, seed, study, worker)
@@ -374,7 +375,7 @@ def _sampler(seed: int, number: int, knobs: int) -> "optuna.samplers.BaseSampler
     )
 
 
-def _direction(objective: Objective) -> Literal["maximize", "minimize"]:
+def _direction(objective: TuningObjective) -> Literal["maximize", "minimize"]:
     return "maximize" if objective.is_maximised else "minimize"
 
 

@@ -111,15 +111,15 @@ def parse_knobs(texts: Sequence[str]) -> dict[str, Spec]:
     for text in texts:
         key, equals, values = (part.strip() for part in text.partition("="))
         if not (equals and key and values):
-            raise EdgesimError(f"--knob {text}: {_FORM}")
+            raise EdgesimError(f"knob {text}: {_FORM}")
         if key in found:
-            raise EdgesimError(f"--knob {text}: {key} is given twice")
+            raise EdgesimError(f"knob {text}: {key} is given twice")
         ends = values.split(":")
         if len(ends) == 2 and "," not in values:
             try:
                 found[key] = float(ends[0]), float(ends[1])
             except ValueError:
-                raise EdgesimError(f"--knob {text}: {_FORM}") from None
+                raise EdgesimError(f"knob {text}: {_FORM}") from None
         else:
             found[key] = [_value(one.strip(), text) for one in values.split(",")]
     return found
@@ -128,7 +128,7 @@ def parse_knobs(texts: Sequence[str]) -> dict[str, Spec]:
 def _value(text: str, knob: str) -> Value:
     """A value as in a config file, or else a bare text."""
     if not text:
-        raise EdgesimError(f"--knob {knob}: {_FORM}")
+        raise EdgesimError(f"knob {knob}: {_FORM}")
     try:
         value = parse_toml(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, ValueError):
@@ -158,19 +158,19 @@ def check_knobs(base: Mapping[str, Any], specs: Mapping[str, Spec]) -> list[Knob
 
 def _knob(key: str, spec: Spec) -> Knob:
     if key == "seed":
-        raise EdgesimError("--knob seed: the runs of a trial differ in it, so it cannot be tuned")
+        raise EdgesimError("knob seed: the runs of a trial differ in it, so it cannot be tuned")
     if isinstance(spec, tuple):
         if len(spec) != 2 or not all(isinstance(end, int | float) and math.isfinite(end) for end in spec):
-            raise EdgesimError(f"--knob {key}: expected a range of two finite numbers (got {spec!r})")
+            raise EdgesimError(f"knob {key}: expected a range of two finite numbers (got {spec!r})")
         low, high = float(spec[0]), float(spec[1])
         if low >= high:
-            raise EdgesimError(f"--knob {key}={low:g}:{high:g}: expected a range whose first number is the smaller one")
+            raise EdgesimError(f"knob {key}={low:g}:{high:g}: expected a range whose first number is the smaller one")
         return Knob(key, low=low, high=high)
     values = list(spec) if isinstance(spec, Iterable) and not isinstance(spec, str) else []
     if len(values) < 2:
-        raise EdgesimError(f"--knob {key}: has no range; {_FORM}")
+        raise EdgesimError(f"knob {key}: has no range; {_FORM}")
     if twice := [value for value in values if values.count(value) > 1]:
-        raise EdgesimError(f"--knob {key}: {twice[0]} is given twice")
+        raise EdgesimError(f"knob {key}: {twice[0]} is given twice")
     knob = Knob(key, tuple(values))
     return Knob(key, tuple(sorted(values, key=float))) if knob.is_ordered else knob
 
@@ -188,9 +188,9 @@ def _refusal(base: Mapping[str, Any], knob: Knob, value: Value, others: Sequence
         try:
             for key, each in (cell | {knob.key: value}).items():
                 set_key(nested, key, each)
-            simulation.complete(parse(nested, f"--knob {knob.key}"))
+            simulation.complete(parse(nested, f"knob {knob.key}"))
         except EdgesimError as error:
-            prefix = "" if str(error).startswith("--knob") else f"--knob {knob.key}: "
+            prefix = "" if str(error).startswith("knob") else f"knob {knob.key}: "
             told = told or EdgesimError(f"{prefix}{error}", *error.fields)
         else:
             return None

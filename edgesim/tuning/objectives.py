@@ -7,13 +7,13 @@ import numpy as np
 
 from edgesim.analysis.measures import TO_STAY, TO_TARGET
 from edgesim.analysis.outcomes import outcome
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import did_you_mean
 
 
 @dataclass(frozen=True)
-class Objective:
+class TuningObjective:
     """A measure of a run, whose mean over seeds is sought least or greatest."""
 
     measure: str
@@ -39,17 +39,17 @@ class Objective:
 
 
 _ALL = (
-    *(Objective(name, only_grows=True) for name in (*TO_TARGET, *TO_STAY)),
-    Objective("final_accuracy", is_maximised=True),
-    Objective("best_accuracy", is_maximised=True),
-    Objective("simulated_s", only_grows=True),
-    Objective("energy_j", only_grows=True),
-    Objective("bits_up", only_grows=True),
-    Objective("wasted_share_j"),
-    Objective("miss_rate"),
-    Objective("infeasible_share"),
-    Objective("arrived", is_maximised=True),
-    Objective("spectral_efficiency_bps_per_hz", is_maximised=True),
+    *(TuningObjective(name, only_grows=True) for name in (*TO_TARGET, *TO_STAY)),
+    TuningObjective("final_accuracy", is_maximised=True),
+    TuningObjective("best_accuracy", is_maximised=True),
+    TuningObjective("simulated_s", only_grows=True),
+    TuningObjective("energy_j", only_grows=True),
+    TuningObjective("bits_up", only_grows=True),
+    TuningObjective("wasted_share_j"),
+    TuningObjective("miss_rate"),
+    TuningObjective("infeasible_share"),
+    TuningObjective("arrived", is_maximised=True),
+    TuningObjective("spectral_efficiency_bps_per_hz", is_maximised=True),
 )
 OBJECTIVES = {objective.name: objective for objective in _ALL}
 """By name."""
@@ -66,32 +66,32 @@ class Seen:
     """How far the best accuracy of the worst seed is below the target; 0 or below where all reached it."""
 
 
-def of_seconds(objectives: Sequence[Objective]) -> bool:
+def of_seconds(objectives: Sequence[TuningObjective]) -> bool:
     """Whether a time to the target accuracy is among the objectives, so that all runs must have equal time for it."""
     return any(objective.measure in ("seconds_to_target", "seconds_to_stay") for objective in objectives)
 
 
-def end_at_target(objectives: Sequence[Objective]) -> bool:
+def end_at_target(objectives: Sequence[TuningObjective]) -> bool:
     """Whether nothing of the objectives comes after a run's first test at the target, so that it may end there."""
     return all(objective.measure in TO_TARGET for objective in objectives)
 
 
-def find_objectives(names: Sequence[str], target: float | None) -> list[Objective]:
+def find_objectives(names: Sequence[str], target: float | None) -> list[TuningObjective]:
     """Objectives by name; raises `EdgesimError` for an unknown one, one given twice and one that lacks a target."""
     if not names:
         raise EdgesimError(f"no objective to tune for; known: {', '.join(OBJECTIVES)}")
     for name in names:
         if name not in OBJECTIVES:
-            hint = did_you_mean(name, OBJECTIVES, 0.6) or ";"
-            raise EdgesimError(f"--objective {name}: unknown{hint} known: {', '.join(OBJECTIVES)}")
+            hint = did_you_mean(name, OBJECTIVES) or ";"
+            raise EdgesimError(f"objective {name}: unknown{hint} known: {', '.join(OBJECTIVES)}")
         if names.count(name) > 1:
-            raise EdgesimError(f"--objective {name}: is given twice")
+            raise EdgesimError(f"objective {name}: is given twice")
         if OBJECTIVES[name].needs_target and target is None:
-            raise EdgesimError(f"--objective {name}: needs a target accuracy; add --target, such as --target 0.75")
+            raise EdgesimError(f"objective {name}: needs a target accuracy; give a target, such as 0.75")
     return [OBJECTIVES[name] for name in names]
 
 
-def seen(runs: Sequence[Run], objectives: Sequence[Objective], target: float | None) -> Seen:
+def seen(runs: Sequence[RunFolder], objectives: Sequence[TuningObjective], target: float | None) -> Seen:
     """What runs, finished or not, have of the objectives; raises `EdgesimError` where one has nothing of one."""
     found = [outcome(run, [objective.measure for objective in objectives], target) for run in runs]
     values = []
@@ -109,7 +109,7 @@ def seen(runs: Sequence[Run], objectives: Sequence[Objective], target: float | N
     return Seen(tuple(values), short)
 
 
-def dominates(one: Sequence[float], other: Sequence[float], objectives: Sequence[Objective]) -> bool:
+def dominates(one: Sequence[float], other: Sequence[float], objectives: Sequence[TuningObjective]) -> bool:
     """Whether values are nowhere worse than others, and better somewhere."""
     signs = np.array([-1.0 if objective.is_maximised else 1.0 for objective in objectives])
     difference = signs * (np.asarray(one) - np.asarray(other))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.measures import TO_STAY, TO_TARGET
-from edgesim.tuning.objectives import Objective, dominates
+from edgesim.tuning.objectives import TuningObjective, dominates
 
 
 def ranked(summary: pd.DataFrame, measure: str, is_maximised: bool = False) -> pd.DataFrame:
@@ -24,7 +24,7 @@ def ranked(summary: pd.DataFrame, measure: str, is_maximised: bool = False) -> p
     return valued.sort_values(order, kind="stable").drop(columns="_value")
 
 
-def has_reached(summary: pd.DataFrame, objectives: Sequence[Objective]) -> "pd.Series[bool]":
+def has_reached(summary: pd.DataFrame, objectives: Sequence[TuningObjective]) -> "pd.Series[bool]":
     """Of each row of a summary whether all of its runs are there and reached what the objectives are to."""
     good = (summary["left_out"] == 0) & (summary["seeds"] > 0)
     for objective in objectives:
@@ -33,7 +33,7 @@ def has_reached(summary: pd.DataFrame, objectives: Sequence[Objective]) -> "pd.S
     return good
 
 
-def front(summary: pd.DataFrame, objectives: Sequence[Objective]) -> pd.DataFrame:
+def front(summary: pd.DataFrame, objectives: Sequence[TuningObjective]) -> pd.DataFrame:
     """The rows that no other row beats in one objective without losing in another, best first by the first one."""
     good = summary[has_reached(summary, objectives)]
     values = good[[objective.measure for objective in objectives]].to_numpy(dtype=np.float64)

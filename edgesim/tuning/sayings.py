@@ -10,26 +10,26 @@ from edgesim.base.plain_text import printable
 from edgesim.plots.groups import knob_text, quantity
 from edgesim.tables.table_text import number
 from edgesim.tuning.journal import Told
-from edgesim.tuning.objectives import Objective
-from edgesim.tuning.task import Task
+from edgesim.tuning.objectives import TuningObjective
+from edgesim.tuning.task import TuningTask
 
 _FORM = "{:.4g}"
 
 
-def cell_text(task: Task, values: Mapping[str, Any]) -> str:
+def cell_text(task: TuningTask, values: Mapping[str, Any]) -> str:
     """The knobs of a cell and their values, such as ``Tmax = 0.8 s, bandwidth = 20 MHz``."""
     names = task.names
     texts = (knob_text(names[key], value) for key, value in values.items())
     return printable(", ".join(texts).replace("$T_{\\max}$", "Tmax"))
 
 
-def unit_of(objective: Objective) -> str:
+def unit_of(objective: TuningObjective) -> str:
     """Its unit with a space before it; empty where it has none."""
     unit = quantity(objective.measure).unit
     return "" if unit in ("1", "count") else f" {unit}"
 
 
-def row_text(row: Mapping[Any, Any], objective: Objective) -> str:
+def row_text(row: Mapping[Any, Any], objective: TuningObjective) -> str:
     """An objective in a row of a summary: mean and interval, or a bound with how many runs reached the target."""
     name, unit = objective.measure, unit_of(objective)
     if objective.needs_target and (missed := row["not_stayed" if name in TO_STAY else "not_reached"]):
@@ -38,7 +38,7 @@ def row_text(row: Mapping[Any, Any], objective: Objective) -> str:
     return number(row[name], _FORM) + ("" if half != half else f" ± {number(half, '{:.2g}')}") + unit
 
 
-def say_begin(console: Console, task: Task, told: Sequence[Told], prunes: bool) -> None:
+def say_begin(console: Console, task: TuningTask, told: Sequence[Told], prunes: bool) -> None:
     """Print what is tuned and how, and what is known already."""
     for knob in task.knobs:
         console.print(f"knob {knob.told()}", highlight=False, soft_wrap=True)
@@ -54,7 +54,7 @@ def say_begin(console: Console, task: Task, told: Sequence[Told], prunes: bool) 
         console.print(said, highlight=False, soft_wrap=True)
 
 
-def say_trial(console: Console, task: Task, one: Told, told: Sequence[Told], trials: int) -> None:
+def say_trial(console: Console, task: TuningTask, one: Told, told: Sequence[Told], trials: int) -> None:
     """Print what became of a trial, and the best so far of one objective."""
     done = sum(each.status != "running" and not each.is_imported for each in told)
     if one.seen is None:
@@ -74,7 +74,7 @@ def say_trial(console: Console, task: Task, one: Told, told: Sequence[Told], tri
     )
 
 
-def _best(task: Task, told: Sequence[Told]) -> str:
+def _best(task: TuningTask, told: Sequence[Told]) -> str:
     good = [one.seen.values[0] for one in told if one.seen is not None and one.counts]
     if len(task.objectives) > 1 or not good:
         return ""

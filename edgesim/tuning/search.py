@@ -7,7 +7,7 @@ from edgesim.base.errors import EdgesimError, NoRunFinished
 from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun
 from edgesim.tuning.journal import Journal, Told
-from edgesim.tuning.objectives import Objective, Seen, dominates
+from edgesim.tuning.objectives import Seen, TuningObjective, dominates
 from edgesim.tuning.trial import Cell, Outcome, Prune
 
 _LOOK_S = 1.0
@@ -60,7 +60,7 @@ def search(
         for cell in cells:
             journal.tell(cell.number, outcomes[cell.number])
             told = journal.told()
-            on_trial(next(one for one in told if one.number == cell.number), told)
+            on_trial(next(one for one in told if one.of_optuna == cell.number), told)
         _refuse_hopeless(journal, trials)
 
 
@@ -71,7 +71,7 @@ def _refuse_hopeless(journal: Journal, trials: int) -> None:
         raise NoRunFinished(f"all of {len(failed)} trials failed; the first one: {failed[0].reason}")
 
 
-def pruner(journal: Journal, objectives: Sequence[Objective], best: int) -> Prune | None:
+def pruner(journal: Journal, objectives: Sequence[TuningObjective], best: int) -> Prune | None:
     """When a trial is given up; None where that cannot be said of the objectives.
 
     Where all of them only grow, what a run has so far is a bound: a trial is given up when ``best`` others are better
@@ -87,7 +87,7 @@ def pruner(journal: Journal, objectives: Sequence[Objective], best: int) -> Prun
     )
 
 
-def _has_lost(told: Sequence[Told], objectives: Sequence[Objective], so_far: Seen, best: int) -> str:
+def _has_lost(told: Sequence[Told], objectives: Sequence[TuningObjective], so_far: Seen, best: int) -> str:
     counted = [one.seen.values for one in told if one.seen is not None and one.counts]
     better = sum(dominates(values, so_far.values, objectives) for values in counted)
     if better < (best if len(objectives) == 1 else 1):

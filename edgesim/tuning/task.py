@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.api.configs import Config, Overrides, values_of, with_set
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
@@ -21,17 +21,17 @@ from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, grid, names_of_knobs
 from edgesim.studies.plan_file import read_plan
 from edgesim.tuning.knobs import Knob, Spec, check_knobs
-from edgesim.tuning.objectives import Objective, Seen, end_at_target, find_objectives, of_seconds, seen
+from edgesim.tuning.objectives import Seen, TuningObjective, end_at_target, find_objectives, of_seconds, seen
 
 
 @dataclass(frozen=True)
-class Task:
+class TuningTask:
     """What is tuned."""
 
     base: Mapping[str, Any]
     """The config, nested as in a file."""
     knobs: Sequence[Knob]
-    objectives: Sequence[Objective]
+    objectives: Sequence[TuningObjective]
     target: float | None
     seeds: int
     """Runs of a trial."""
@@ -106,7 +106,7 @@ def base_of(config: Config, knobs: Mapping[str, Spec], set: Overrides | None) ->
     typed = [] if set is None or isinstance(set, Mapping) else list(set)
     changed = [*set] if isinstance(set, Mapping) else [text.partition("=")[0].strip() for text in typed]
     if varied := [key for key in changed if key in knobs]:
-        raise EdgesimError(f"--set {varied[0]}: the tuning itself varies it", varied[0])
+        raise EdgesimError(f"set {varied[0]}: the tuning itself varies it", varied[0])
     base = with_set(values, set) if isinstance(set, Mapping) else copy.deepcopy(values)
     for text in typed:
         set_value(base, text)
@@ -136,26 +136,26 @@ def make_task(
     target: float | None,
     seeds: int,
     seed: int,
-) -> Task:
+) -> TuningTask:
     """A checked task; raises `EdgesimError` for what is wrong with any of it."""
     if seeds < 1:
-        raise EdgesimError(f"--seeds {seeds}: expected 1 or more")
+        raise EdgesimError(f"seeds {seeds}: expected 1 or more")
     if target is not None and not 0 < target <= 1:
-        raise EdgesimError(f"--target {target}: expected an accuracy above 0 and at most 1")
+        raise EdgesimError(f"target {target}: expected an accuracy above 0 and at most 1")
     sought = find_objectives(objectives, target)
     checked = check_knobs(base, knobs)
     base, said = _with_equal_time(base, checked, sought, target)
-    task = Task(base, checked, sought, target, seeds, seed, said)
+    task = TuningTask(base, checked, sought, target, seeds, seed, said)
     trains = task.a_cell()[0].config.learning.training != "none"
     for objective in sought:
         if not trains and (objective.needs_target or objective.measure in ("final_accuracy", "best_accuracy")):
             what = 'the config trains nothing (learning.training = "none")'
-            raise EdgesimError(f"--objective {objective.name}: {what}, so that no run has it")
+            raise EdgesimError(f"objective {objective.name}: {what}, so that no run has it")
     return task
 
 
 def _with_equal_time(
-    base: Mapping[str, Any], knobs: Sequence[Knob], objectives: Sequence[Objective], target: float | None
+    base: Mapping[str, Any], knobs: Sequence[Knob], objectives: Sequence[TuningObjective], target: float | None
 ) -> tuple[Mapping[str, Any], str]:
     """The config with one ``stop_at_s`` in place of rounds where seconds are sought, and in a line what was changed.
 
@@ -189,7 +189,7 @@ def _with_equal_time(
     return changed, f"an objective in s: {'; '.join(said)}" if said else ""
 
 
-def cells_planned(task: Task, out: Path) -> list[dict[str, Value]]:
+def cells_planned(task: TuningTask, out: Path) -> list[dict[str, Value]]:
     """Cells of the plan in a study's folder; raises `EdgesimError` where the study is of something else."""
     plan = read_plan(out)
     names = task.names
@@ -197,17 +197,19 @@ def cells_planned(task: Task, out: Path) -> list[dict[str, Value]]:
     for run in plan.runs:
         if {*run.knobs} != {*names.values()}:
             over = ", ".join(sorted(run.knobs)) or "no knobs"
-            raise EdgesimError(f"{out}: holds another study, over {over}; choose another --out")
+            raise EdgesimError(f"{out}: holds another study, over {over}; choose another folder")
         values = {key: run.knobs[name] for key, name in names.items()}
         (mine,) = task.runs(values, [run.seed])
         if key := other_setting(simulation.as_toml(mine.config), simulation.as_toml(run.config)):
             what = f"holds a study of other runs ({key} differs in {run.folder})"
-            raise EdgesimError(f"{out}: {what}; choose another --out")
+            raise EdgesimError(f"{out}: {what}; choose another folder")
         cells[json.dumps(values)] = values
     return [*cells.values()]
 
 
-def finished_cells(task: Task, out: Path, planned: Sequence[dict[str, Value]]) -> list[tuple[dict[str, Value], Seen]]:
+def finished_cells(
+    task: TuningTask, out: Path, planned: Sequence[dict[str, Value]]
+) -> list[tuple[dict[str, Value], Seen]]:
     """Cells of a plan whose runs a study's folder has, all finished, and what these have of the objectives.
 
     Raises `EdgesimError` where a run cannot be read.
@@ -217,6 +219,6 @@ def finished_cells(task: Task, out: Path, planned: Sequence[dict[str, Value]]) -
         parameters = [knob.parameter(values[knob.key]) for knob in task.knobs]
         runs = [(run, out / run.folder) for run in task.runs(values)]
         if None not in parameters and all(simulation.why_run(folder, run.config) is None for run, folder in runs):
-            read = [Run(folder, run.knobs, run.seed) for run, folder in runs]
+            read = [RunFolder(folder, run.knobs, run.seed) for run, folder in runs]
             found.append((values, seen(read, task.objectives, task.target)))
     return found

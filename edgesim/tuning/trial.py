@@ -7,7 +7,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Taken, leased
 from edgesim.folder.checkpoints import saved_round
@@ -21,8 +21,8 @@ from edgesim.studies.executor import Ending
 from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, Study
 from edgesim.studies.plan_file import grow
-from edgesim.studies.pool import Crew, Pool
-from edgesim.tuning.objectives import Objective, Seen, seen
+from edgesim.studies.pool import Crew, ProcessPool
+from edgesim.tuning.objectives import Seen, TuningObjective, seen
 
 RUNGS = (1 / 8, 1 / 4, 1 / 2)
 """Parts of a run after which it is judged whether its trial is given up."""
@@ -33,7 +33,7 @@ class Cell:
     """A proposal of the optimiser."""
 
     number: int
-    """Of the trial."""
+    """Of the trial, by Optuna."""
     values: Mapping[str, Value]
     """By key of the config."""
     runs: Sequence[PlannedRun]
@@ -60,7 +60,7 @@ class Trials:
     out: Path
     study: Study
     """Its name, target and reference; without runs."""
-    objectives: Sequence[Objective]
+    objectives: Sequence[TuningObjective]
     jobs: int
     console: Console
     crew: Crew
@@ -70,12 +70,12 @@ class Trials:
     """Folders of runs that begin from the start, even if they are finished; each leaves the set when it is begun."""
 
     def __call__(self, cells: Sequence[Cell], prune: Prune | None) -> dict[int, Outcome]:
-        """What becomes of some trials, by number, whose runs are added to the plan and run at the same time.
+        """What becomes of some trials, by Optuna's number, whose runs are added to the plan and run at the same time.
 
         Raises `EdgesimError` where they are not the folder's, and KeyboardInterrupt with the runs saved.
         """
         grow(self._of([run for cell in cells for run in cell.runs]), self.out)
-        title = f"trial {', '.join(str(cell.number) for cell in cells)}"
+        title = "trial" if len(cells) == 1 else f"{len(cells)} trials"
         outcomes: dict[int, Outcome] = {}
         # A cell that has run is not given up: what it would save is spent.
         over = [cell for cell in cells if self._has_run(cell)]
@@ -121,7 +121,7 @@ class Trials:
         anew = self.anew & rounds.keys()
         self.anew.difference_update(anew)
         with Display(self.console, title, rounds, self.noted) as display:
-            dispatch = Dispatch(self._of(runs), self.out, anew, Pool(self.crew), self.jobs, display, until)
+            dispatch = Dispatch(self._of(runs), self.out, anew, ProcessPool(self.crew), self.jobs, display, until)
             for run in runs:
                 if simulation.why_run(self.out / run.folder, run.config, run.folder in anew) is None:
                     dispatch.end(run.folder, Ending("finished", "finished before", reused=True))
@@ -164,5 +164,5 @@ def _failure(cell: Cell, endings: Mapping[str, Ending]) -> Outcome | None:
     return None
 
 
-def _run_of(out: Path, run: PlannedRun) -> Run:
-    return Run(out / run.folder, run.knobs, run.seed)
+def _run_of(out: Path, run: PlannedRun) -> RunFolder:
+    return RunFolder(out / run.folder, run.knobs, run.seed)

@@ -8,10 +8,9 @@ from edgesim.analysis.runs import is_study
 from edgesim.analysis.summary import write_summary
 from edgesim.api.configs import Config, Overrides, folder_for
 from edgesim.api.run import tell_user_code
-from edgesim.base.argument_names import names_arguments
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import system_errors
-from edgesim.base.processes import INTERRUPTED, Stopped, cores, stopped_by
+from edgesim.base.processes import INTERRUPTED, Stopped, cores, stopped_by, why_stopped_printed
 from edgesim.screen.console import PlainConsole
 from edgesim.simulation.feasibility import check_files
 from edgesim.studies.plan import Study
@@ -27,7 +26,7 @@ from edgesim.tuning.task import base_of, cells_planned, finished_cells, make_tas
 from edgesim.tuning.trial import Trials
 
 
-@names_arguments
+@why_stopped_printed()
 def tune(
     config: Config,
     knobs: Mapping[str, Spec],
@@ -65,10 +64,10 @@ def tune(
     """
     need_optuna()
     if executor_in_use() is not None:
-        raise EdgesimError("--executor: a tuning runs in processes of this machine; leave it out")
+        raise EdgesimError("executor: a tuning runs in processes of this machine; leave it out")
     for what, number, least in (("trials", trials, 1), ("jobs", jobs, 1), ("judge", judge, 0)):
         if number is not None and number < least:
-            raise EdgesimError(f"--{what} {number}: expected {least} or more")
+            raise EdgesimError(f"{what} {number}: expected {least} or more")
     console, at_once = PlainConsole(quiet=quiet), jobs or cores()
     names = [objectives] if isinstance(objectives, str) else list(objectives)
     base, where = base_of(config, knobs, set)
@@ -79,7 +78,7 @@ def tune(
     if out is None and isinstance(config, str | Path):
         out = Path("runs") / f"{Path(config).stem}-tune"
     out = folder_for(out, config, "tune", [task.a_cell()[0].config])
-    with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
+    with system_errors(f"{out}: cannot be a study's folder", "; choose another folder"):
         is_new = not out.exists() or not is_study(out)
     planned = [] if is_new else cells_planned(task, out)
     known = [] if fresh else finished_cells(task, out, planned)
@@ -115,7 +114,7 @@ def tune(
             told, importances = journal.told(), journal.importances()
     except KeyboardInterrupt as interrupt:
         status = interrupt.status if isinstance(interrupt, Stopped) else INTERRUPTED
-        same = "the same command without --fresh" if fresh else "the same command"
+        same = "the same command without fresh" if fresh else "the same command"
         raise Stopped(f"stopped; all runs are saved, and {same} goes on with {out}", status) from None
     with console.status("summing up"):
         write_summary(out)

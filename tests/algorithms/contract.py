@@ -21,6 +21,7 @@ from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
 from edgesim.simulation import composition as simulation
+from edgesim.simulation.needs import FEATURES
 from edgesim.streams import Streams
 
 PAIRS = [(name, "own") for name in ALGORITHMS] + [
@@ -73,13 +74,19 @@ def server_of(pair):
     return pair[0] if pair[1] == "own" else pair[1]
 
 
+def fits(kind, key, value):
+    """Whether what an algorithm needs of a key allows a value."""
+    allowed = [FEATURES[name].needs.get(key, value) for name in kind.needs]
+    return all(value == one or (isinstance(one, tuple) and value in one) for one in allowed)
+
+
 def allows(pair, setting):
     if setting == "late":
-        return all(half.late_updates for half in halves(pair))
+        return all(fits(half, "round.late", "keep") for half in halves(pair))
     if setting == "edges":
         return all(half.at_edges for half in halves(pair))
     protocol = "synchronous" if setting == "rounds" else setting
-    return all(protocol in half.protocols for half in halves(pair))
+    return all(fits(half, "round.protocol", protocol) for half in halves(pair))
 
 
 ALLOWED = [(pair, setting) for pair, setting in itertools.product(PAIRS, SETTINGS) if allows(pair, setting)]

@@ -187,7 +187,10 @@ def test_tables_of_a_run_have_the_weights_that_its_norms_make(tmp_path, name):
     [
         ({"algorithm": {"sensitivity": -1.0}}, "algorithm.sensitivity: input should be greater than or equal to 0"),
         ({"algorithm": {"delta_norm": "mean"}}, "algorithm.delta_norm: input should be 'none' or 'median'"),
-        ({"round": {"protocol": "buffered", "admission": "count", "count": 2}}, "^algorithm 'afl' is for round.protoc"),
+        (
+            {"round": {"protocol": "buffered", "admission": "count", "count": 2}},
+            r"^algorithm\.name = 'afl' needs round\.protocol = 'synchronous', not 'b",
+        ),
     ],
 )
 def test_bad_options_are_refused_in_one_line(tmp_path, changes, message):

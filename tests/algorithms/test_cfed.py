@@ -269,14 +269,14 @@ def test_a_lone_image_of_the_servers_shard_is_refused_where_the_server_trains_on
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        ({"data": {"public": "none"}}, r"^algorithm.name: 'cfed' needs public images; set data.public = 'carved' or"),
+        ({"data": {"public": "none"}}, r"^algorithm\.name = 'cfed' with data\.dataset = 'digits' needs data\.pu"),
         (
             {"data": {"public_per_class": 1}},
             r"^algorithm.name: 'cfed' divides the 10 public images among 10 devices and the server; give at least 11 ",
         ),
         (
             {"round": {"admission": "count", "count": 3, "protocol": "asynchronous"}},
-            r"^algorithm 'cfed' is for round.protocol = 'buffered' or 'synchronous', not 'asynchronous': the protocol ",
+            r"^algorithm\.name = 'cfed' needs round\.protocol = 'synchronous' or 'bu",
         ),
         ({"algorithm": {"weights": "samples"}}, r"^algorithm.weights: is an option of algorithm "),
         ({"algorithm": {"learners": 0}}, r"^algorithm 'cfed': algorithm.learners: input should be greater than 0"),

@@ -46,8 +46,9 @@ def test_every_option_of_both_halves_is_in_the_complete_config_and_reaches_its_h
 )
 def test_a_way_to_merge_that_it_does_not_allow_is_refused_before_anything_is_written(pair, setting, tmp_path):
     key = {"late": "round.late", "edges": "topology.aggregation"}.get(setting, "round.protocol")
-    with pytest.raises(EdgesimError, match=rf"^algorithm '\w+' is for {key} = '.*', not '\w+': [a-z ,]+$") as refusal:
+    with pytest.raises(EdgesimError, match=rf"^(algorithm\..*|){key} = '") as refusal:
         make_config(pair, setting)
+    assert key in refusal.value.fields
     assert "\n" not in str(refusal.value)
 
 

@@ -176,7 +176,9 @@ each_run = pytest.mark.parametrize(("pair", "setting", "options"), CASES_OF_RUNS
 def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, options, trained, config, tmp_path):
     bits_unknown = any(half.bits_from_training for half in halves(pair))
     if bits_unknown:
-        with pytest.raises(EdgesimError, match=r"^algorithm.name: what the server of .* depends on what was trained"):
+        with pytest.raises(
+            EdgesimError, match=r"^algorithm.\w+ = .* needs known downloads, its bits depend on training"
+        ):
             config(pair, setting, options, training="none")
     download_s = 0.0 if bits_unknown else 0.02
     folders = [trained(pair, setting, options, download_s=download_s).folder, tmp_path / "none"]
@@ -374,10 +376,7 @@ def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothin
         # Its learner goes back to the best model of a frame in another test.
         check_frames(make_config(pair), 2)
         return
-    said = (
-        f"^learning.keep_best: the data have 2 frames, and what the server of algorithm {server_of(pair)!r} "
-        "remembers .* false$"
-    )
+    said = f"= {server_of(pair)!r} .*needs learning.keep_best = false, .* remembers .* the data have 2 frames$"
     with pytest.raises(EdgesimError, match=said):
         run("run")
     assert not (tmp_path / "run").exists()

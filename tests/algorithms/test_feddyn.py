@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
@@ -184,24 +183,6 @@ def test_a_run_on_digits_sends_the_model_each_way(tmp_path):
     assert rounds["bits_up"].tolist() == [3 * 77120] * 4
     assert rounds["bits_down"].tolist() == [6 * 77120] * 4
     assert read_table(tmp_path / "run", "updates")["weight"].tolist() == pytest.approx([1 / 3] * 12)
-
-
-@pytest.mark.parametrize(
-    ("round_", "reason"),
-    [
-        (
-            {"protocol": "buffered", "protocol_options": {"buffer": 2}},
-            "there is no published form of it without rounds",
-        ),
-        ({"protocol": "asynchronous"}, "the protocol mixes one model at a time, which suits means of models alone"),
-    ],
-    ids=["buffered", "asynchronous"],
-)
-def test_without_rounds_it_is_refused_with_the_reason(tmp_path, round_, reason):
-    said = rf"^algorithm 'feddyn' is for round\.protocol = 'synchronous', not '{round_['protocol']}': {reason}$"
-    with pytest.raises(EdgesimError, match=said):
-        simulation.run(config(**round_), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_in_a_run_alpha_is_scaled_by_the_data_of_all_devices():

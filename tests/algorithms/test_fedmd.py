@@ -263,26 +263,26 @@ def refused(config, folder, said):
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        ({"data": {"public": "none"}}, r"^algorithm.name: 'fedmd' .*data.public = 'carved' or 'other'$"),
+        ({"data": {"public": "none"}}, r"^algorithm\.name = 'fedmd' with data\.dataset = 'digits' needs data\.p"),
         (
             {"algorithm": {"name": "fedmd", "public_share": 0.01}},
             r"^algorithm.public_share = 0.01: of the devices' 48 samples that is not one of the 200 public images;",
         ),
         (
             {"algorithm": {"average_weights": True, "own_epochs": 3}},
-            r"^algorithm.own_epochs: with algorithm.average_weights = true .* no effect; remove it$",
+            r"^algorithm\.name = 'fedmd' with algorithm\.average_weights = true does",
         ),
         (
             {"round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5}},
-            r"^algorithm.public_subset = 'round': with round.late = 'keep' logits arrive .* set it to 'fixed'$",
+            r"^algorithm\.name = 'fedmd' with algorithm\.public_subset = 'round' nee",
         ),
         (
             {"round": {**COUNT, "protocol": "buffered"}},
-            r"^algorithm.public_subset = 'round': with round.protocol = 'buffered' logits .* set it to 'fixed'$",
+            r"^algorithm\.name = 'fedmd' with algorithm\.public_subset = 'round' nee",
         ),
         (
             {"round": {**COUNT, "protocol": "asynchronous"}},
-            r"^algorithm 'fedmd' is for round.protocol = 'buffered' or 'synchronous', not 'asynchronous': the protocol",
+            r"^algorithm\.name = 'fedmd' needs round\.protocol = 'synchronous' or 'b",
         ),
     ],
 )

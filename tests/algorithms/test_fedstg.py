@@ -152,15 +152,3 @@ def test_bad_options_are_refused_in_one_line(tmp_path, changes, message):
         simulation.run(config(algorithm={"name": "fedstg", **changes}), tmp_path / "run")
     assert "\n" not in str(refusal.value)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("fedstg", "there is no published form of it with late updates"),
-        ("safa", "its server has a rule of its own for late updates"),
-    ],
-)
-def test_late_updates_are_refused_with_the_algorithms_own_reason(name, reason):
-    with pytest.raises(EdgesimError, match=rf"^algorithm '{name}' is for round.late = 'drop', not 'keep': {reason}$"):
-        simulation.complete(parse({"round": {"late": "keep"}, "algorithm": {"name": name}}, "test"))

@@ -8,7 +8,7 @@ import torch
 from eight_weights import START, THREE
 from quadratics import Play
 
-from edgesim.learning.algorithms.algorithm import Devices, Outputs, Pool, Sizes, Step
+from edgesim.learning.algorithms.algorithm import Devices, Outputs, Sizes, Step, UpdatePool
 from edgesim.learning.algorithms.fpl import Fpl
 from edgesim.streams import Streams
 
@@ -77,7 +77,7 @@ def test_in_a_pool_a_clusters_prototype_is_its_members_mean_by_their_own_shares(
     algorithm = Fpl(Fpl.Options(), Sizes(0.0, 0, 5, 2, 2), Streams(0))
     sent = [[[4, 0], NONE], [[8, 1], NONE], [[0, 3], NONE], [[1, 9], NONE], [NONE, [5, 6]]]
     tables = [torch.tensor(table, dtype=torch.float64) for table in sent]
-    pool = Pool(np.array([0.1, 0.3, 0.2, 0.25, 0.15]), [], {"prototypes": tables})
+    pool = UpdatePool(np.array([0.1, 0.3, 0.2, 0.25, 0.15]), [], {"prototypes": tables})
     state = algorithm.pooled(algorithm.start(torch.zeros(1).double()), pool, algorithm.ledger(1), None)
     first, second = state.shared["prototypes"].tolist()
     assert first == [pytest.approx([7.0, 0.75]), pytest.approx([0.25 / 0.45, 2.85 / 0.45])]

@@ -47,7 +47,9 @@ def test_the_skeleton_runs_under_the_protocols_that_it_allows(mine, protocol, tm
         "evaluation": {"samples": 20},
     }
     if protocol == "asynchronous":
-        with pytest.raises(EdgesimError, match=r"^algorithm 'mine' is for round.protocol = 'buffered' or"):
+        with pytest.raises(
+            EdgesimError, match=r"^algorithm.name = 'mine' needs round.protocol = 'synchronous' or 'buffered'"
+        ):
             simulation.run(parse(values, "test"), tmp_path / "run")
     else:
         assert simulation.run(parse(values, "test"), tmp_path / "run").status == "finished"

@@ -153,23 +153,29 @@ def without_linear(image_shape, class_count):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"name": "mifa"}, "algorithm.kpfl: the server of 'mifa' does more with models than average them"),
-        ({"name": "fedprox", "server": "safa"}, "algorithm.kpfl: the server of 'safa' does more with models"),
-        ({"name": "fedmd"}, "algorithm.kpfl: algorithm 'fedmd' averages no models unless algorithm.average_weights"),
-        ({"name": "cfed", "server_passes": 1}, "algorithm.server_passes: with algorithm.kpfl the server distils"),
+        ({"name": "mifa"}, "algorithm.kpfl does not go with algorithm.name = 'mifa'"),
+        ({"name": "fedprox", "server": "safa"}, "algorithm.kpfl does not go with algorithm.server = 'safa'"),
+        ({"name": "fedmd"}, "algorithm.name = 'fedmd' with algorithm.average_weights = false does n"),
+        (
+            {"name": "cfed", "server_passes": 1},
+            "algorithm.name = 'cfed' with algorithm.server_passes = 1 does not go w",
+        ),
         (
             {"name": "fedproto", "average_weights": True, "stale_prototypes": True},
-            "algorithm.stale_prototypes: has no effect with algorithm.kpfl",
+            "algorithm.kpfl does not go with algorithm.stale_prototypes = true",
         ),
-        ({"weights": "equal"}, "algorithm.weights: has no effect with algorithm.kpfl"),
-        ({"kpfl": {"validation_accept": True}}, "algorithm.kpfl.validation_accept: the server has no images to judge"),
+        ({"weights": "equal"}, "algorithm.kpfl does not go with algorithm.weights = 'equal'"),
+        (
+            {"kpfl": {"validation_accept": True}},
+            "algorithm.kpfl with algorithm.kpfl.validation_accept = true needs data",
+        ),
         (
             {"kpfl": {"keep": "first", "server_s_per_step": 0.1}},
-            "algorithm.kpfl.server_s_per_step: with keep = 'first' the server trains nothing; remove it",
+            "algorithm.kpfl with algorithm.kpfl.keep = 'first' needs algorithm.kpfl",
         ),
         (
             {"kpfl": {"keep": "first", "validation_accept": True}},
-            "algorithm.kpfl.validation_accept: with keep = 'first' the server trains nothing; remove it",
+            "algorithm.kpfl with algorithm.kpfl.keep = 'first' needs algorithm.kpfl",
         ),
         ({"kpfl": {"ce": -1.0}}, "KPFL: algorithm.kpfl.ce: input should be greater than or equal to 0"),
         ({"kpfl": {"kep": "first"}}, "KPFL: unknown key 'algorithm.kpfl.kep', did you mean 'algorithm.kpfl.keep'"),
@@ -188,10 +194,18 @@ def test_a_mistake_is_one_line(changes, said):
 @pytest.mark.parametrize(
     ("section", "values", "said"),
     [
-        ("round", {"protocol": "asynchronous", "admission": "count", "count": 4}, "algorithm 'kpfl' is for round.prot"),
-        ("topology", {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}, "algorithm 'kpfl' is"),
-        ("privacy", {"mechanism": "central", "noise": 1.0}, "privacy.mechanism: 'central' adds .* KPFL's is of a pool"),
-        ("staleness", {"weight": "polynomial", "a": 1.0}, "staleness.weight: has no effect with algorithm.kpfl"),
+        (
+            "round",
+            {"protocol": "asynchronous", "admission": "count", "count": 4},
+            "algorithm.kpfl needs round.protocol",
+        ),
+        (
+            "topology",
+            {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2},
+            "hierarchical' does not go with algorithm.kpfl",
+        ),
+        ("privacy", {"mechanism": "central", "noise": 1.0}, "'central' does not go with algorithm.kpfl"),
+        ("staleness", {"weight": "polynomial", "a": 1.0}, "algorithm.kpfl .*needs staleness.weight = 'constant'"),
     ],
     ids=str,
 )

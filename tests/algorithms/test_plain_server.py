@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from contract import fits
 from plain_server import PlainServer, close
 from torch import nn
 
@@ -46,8 +47,8 @@ def net(image_shape, class_count):
 def allowed(name, setting):
     kind = ALGORITHMS[name]
     if setting == "late":
-        return kind.late_updates
-    return setting == "rounds" or setting in kind.protocols
+        return fits(kind, "round.late", "keep")
+    return setting == "rounds" or fits(kind, "round.protocol", setting)
 
 
 CASES = [(name, setting) for name in ALGORITHMS for setting in SETTINGS if allowed(name, setting)]

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from edgesim.analysis.measures import measure
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.config import PrivacyConfig
 from edgesim.config_file import parse
@@ -270,7 +270,7 @@ def test_a_study_has_epsilon_and_the_noise_in_its_summary_where_there_are_any(tm
     told, _, metrics = run(tmp_path, "local", "local")
     run(tmp_path, "none", "none")
     noise = metrics[(metrics["name"] == "privacy") & (metrics["key"] == "noise_to_update")]["value"]
-    measures = [measure(Run(tmp_path / name, {}, 0), None) for name in ("local", "none")]
+    measures = [measure(RunFolder(tmp_path / name, {}, 0), None) for name in ("local", "none")]
     assert measures[0]["epsilon"] == told["epsilon"]
     assert measures[0]["noise_to_update"] == pytest.approx(noise.mean(), rel=1e-12)
     assert not {"epsilon", "noise_to_update"} & set(measures[1])
@@ -286,26 +286,32 @@ def test_a_study_has_epsilon_and_the_noise_in_its_summary_where_there_are_any(tm
         ({"privacy": {"delta": 0.0}}, "privacy.delta: input should be greater than 0"),
         ({"privacy": {"delta": 1.0}}, "privacy.delta: input should be less than 1"),
         ({"privacy": {"mechanism": "both"}}, "privacy.mechanism: input should be 'none', 'clip', 'local' or 'central'"),
-        ({"privacy": {"mechanism": "clip"}}, "noise is needed by, and only by, mechanism = 'local' or 'central'"),
-        ({"algorithm": {"name": "scaffold"}}, "send nothing but the update; 'scaffold' sends more"),
-        ({"algorithm": {"name": "fedproto"}}, "send nothing but the update; 'fedproto' sends more"),
+        ({"privacy": {"mechanism": "clip"}}, "privacy.noise = 0.5 needs privacy.mechanism = 'local' or 'central', no"),
+        (
+            {"algorithm": {"name": "scaffold"}},
+            "privacy.mechanism = 'local' does not go with algorithm.name = 'scaffold'",
+        ),
+        (
+            {"algorithm": {"name": "fedproto"}},
+            "privacy.mechanism = 'local' does not go with algorithm.name = 'fedproto'",
+        ),
         (
             {"algorithm": {"name": "mifa"}, "privacy": {"mechanism": "central"}},
-            "'central' adds noise to the weighted mean of updates, and the server of 'mifa' goes by more",
+            "privacy.mechanism = 'central' does not go with algorithm.name = 'mifa'",
         ),
         (
             {
                 "privacy": {"mechanism": "central"},
                 "round": {"protocol": "asynchronous", "admission": "count", "count": 2},
             },
-            "round.protocol = 'asynchronous' mixes one model at a time; use 'local'",
+            "privacy.mechanism = 'central' needs round.protocol = 'synchronous' or ",
         ),
         (
             {
                 "privacy": {"mechanism": "central"},
                 "topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2},
             },
-            "edge servers form means of their own; use 'local'",
+            "privacy.mechanism = 'central' needs topology.aggregation = 'flat', not",
         ),
     ],
 )
@@ -320,10 +326,10 @@ def test_bad_input_is_refused_in_one_line(tmp_path, changes, message):
 @pytest.mark.parametrize(
     ("privacy", "message"),
     [
-        ({"mechanism": "local"}, "noise is needed by"),
-        ({"noise": 1.0}, "noise is needed by, and only by"),
-        ({"clip": 1.0}, "clip is not for mechanism = 'none'"),
-        ({"delta": 1e-5}, "delta is for mechanism = 'local' or 'central'"),
+        ({"mechanism": "local"}, r"privacy\.mechanism = 'local' needs privacy\.noise"),
+        ({"noise": 1.0}, r"privacy\.noise = 1 needs privacy\.mechanism = 'local' or 'central', no"),
+        ({"clip": 1.0}, r"privacy\.clip = 1 needs privacy\.mechanism = 'clip' or 'local' or 'cen"),
+        ({"delta": 1e-5}, r"privacy\.delta = 1e-05 needs privacy\.mechanism = 'local' or 'central'"),
     ],
 )
 def test_options_without_their_mechanism_are_refused(privacy, message):

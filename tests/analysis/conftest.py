@@ -1,11 +1,10 @@
 """Small run folders and studies with numbers worked by hand."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from edited_runs import forget_digests
+from edited_runs import forget_digests, write_plan
 
 from edgesim.folder.records import RunWriter
 
@@ -48,6 +47,7 @@ def write_run(
             {
                 "round": [number] * 2,
                 "device": [0, 1],
+                "task": [number] * 2,
                 "activity": ["upload"] * 2,
                 "t_start_s": [begin_s] * 2,
                 "t_end_s": [end_s] * 2,
@@ -56,7 +56,8 @@ def write_run(
                 "energy_j": [4.0, 2.0],
             },
         )
-        writer.write("updates", {"round": [number], "device": [0], "weight": [1.0], "staleness": [0]})
+        update = {"round": number, "device": 0, "task": number, "weight": 1.0, "staleness": 0}
+        writer.write("updates", {name: [value] for name, value in update.items()})
     writer.close("finished")
     forget_digests(folder)
     return folder
@@ -82,9 +83,7 @@ def write_study(
             further = {"config": configs[i] if configs else None, "classes": classes[i] if classes else ()}
             write_run(folder / f"run{i}", accuracies, start=start, seed=seed, **further)
         plan.append({"folder": f"run{i}", "knobs": knobs, "seed": seed, "status": status})
-    study = {"name": "by hand", "target": target, "reference": "random", "runs": plan}
-    (folder / "study.json").write_text(json.dumps(study))
-    return folder
+    return write_plan(folder, "by hand", plan, target)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pytest
 
 import edgesim
 from edgesim.analysis.measures import measure
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
 
@@ -34,7 +34,7 @@ def test_bytes_are_those_of_both_directions(tmp_path):
     settings = {"admission": "count", "count": 5, "payload_bits": 8e6, "allocator": "equal_share", "tmax_s": 600.0}
     config = {"rounds": 10, "round": settings | {"computes": "selected"}, "learning": {"training": "none"}}
     simulation.run(parse(config, "T9"), tmp_path / "run")
-    found = measure(Run(tmp_path / "run", {}, 0), None)
+    found = measure(RunFolder(tmp_path / "run", {}, 0), None)
     assert (found["bits_up"], found["bits_down"]) == (400e6, 400e6)
     assert (found["bits_up"] + found["bits_down"]) / 8 == 100e6
 

@@ -91,7 +91,7 @@ def refused(*arguments, **options) -> str:
 
 
 def test_a_measure_that_no_run_has_and_one_that_some_lack_are_refused_with_their_names(study, tmp_path, study_writer):
-    assert "--metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?" in refused(
+    assert "metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?" in refused(
         [study], ["rounds_to_targt"], "policy"
     )
     assert "known: rounds_to_target, " in refused([study], ["zzz"], "policy")
@@ -100,18 +100,18 @@ def test_a_measure_that_no_run_has_and_one_that_some_lack_are_refused_with_their
             for policy in ("random", "oort") for seed in range(2)]  # fmt: skip
     partial = study_writer(tmp_path / "partial", runs)
     told = refused([partial], ["final_accuracy"], "policy")
-    assert told == f"--metric final_accuracy: null in 2 of 4 runs (no model was tested): {partial}/run2, {partial}/run3"
+    assert told == f"metric final_accuracy: null in 2 of 4 runs (no model was tested): {partial}/run2, {partial}/run3"
 
 
 def test_seeds_that_are_missing_are_named(tmp_path, study_writer):
     lacking = study_of(tmp_path / "lacking", study_writer, {"random": [10, 11, 12, 13], "fedteddi": [4, 6]})
     told = refused([lacking], ["rounds_to_target"], "policy")
     assert told == "policy = fedteddi lacks seeds 2, 3, which policy = random has; run what is missing"
-    plan = json.loads((lacking / "study.json").read_text())
+    plan = json.loads((lacking / "plan.json").read_text())
     plan["runs"] = [
         run for run in plan["runs"] if (run["knobs"]["policy"], run["seed"]) in {("random", 2), ("fedteddi", 1)}
     ]
-    (lacking / "study.json").write_text(json.dumps(plan))
+    (lacking / "plan.json").write_text(json.dumps(plan))
     assert "have no seed in common (1 against 2)" in refused([lacking], ["rounds_to_target"], "policy")
 
 
@@ -124,20 +124,21 @@ def test_studies_that_differ_in_more_than_what_is_compared_are_refused_by_name(t
     some = study_of(tmp_path / "some", study_writer, {"random": [10, 11]}, lr=0.1)
     other = study_of(tmp_path / "other", study_writer, {"oort": [5, 6]}, lr=0.2)
     told = refused([some, other], ["rounds_to_target"], "policy")
-    assert told.startswith("the runs differ in more than policy: lr (0.1, 0.2); add --within lr")
+    assert told.startswith("the runs differ in more than policy: lr (0.1, 0.2); add lr to within")
     assert "no two runs differ in it alone" in refused([some, other], ["rounds_to_target"], "policy", within=["lr"])
 
 
 def test_a_knob_that_has_one_value_or_is_unknown_is_refused(study):
     alone = [run.folder for run in read_study(study).finished][:5]
-    assert "--by policy: all runs have policy = random" in refused(alone, ["arrived"], "policy")
-    assert "--by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?" in refused(
+    assert "by policy: all runs have policy = random" in refused(alone, ["arrived"], "policy")
+    assert "by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?" in refused(
         [study], ["arrived"], "polcy"
     )
-    assert "--within lr: the runs do not differ" in refused([study], ["arrived"], "policy", within=["lr"])
-    assert "--within policy: is what --by compares" in refused([study], ["arrived"], "policy", within=["policy"])
+    assert "within lr: the runs do not differ" in refused([study], ["arrived"], "policy", within=["lr"])
+    told = refused([study], ["arrived"], "policy", within=["policy"])
+    assert told == "within policy: the runs are compared by it already; leave it out"
     told = refused([study], ["arrived"], "policy", "refl")
-    assert told == "--reference refl: no run has policy = refl; the values are random, fedteddi, oort"
+    assert told == "reference refl: no run has policy = refl; the values are random, fedteddi, oort"
 
 
 def test_what_is_given_twice_or_lacks_a_target_is_refused(study):

@@ -74,14 +74,14 @@ def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equ
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--metric", "rounds_to_target", "--by", "lr"], "--by lr: the runs do not differ in a knob of this name"),
-        (["--metric", "nothing", "--by", "policy"], "--metric nothing: no run has it"),
+        (["--metric", "rounds_to_target", "--by", "lr"], "by lr: the runs do not differ in a knob of this name"),
+        (["--metric", "nothing", "--by", "policy"], "metric nothing: no run has it"),
         (
             ["--metric", "arrived", "--by", "policy", "--detect", "0"],
-            "--detect 0: expected a positive difference such as 0.02, or a share such as 5%",
+            "detect 0: expected a positive difference such as 0.02, or a share such as 5%",
         ),
-        (["--metric", "arrived", "--by", "policy", "--detect", "nan%"], "--detect nan%: expected a positive"),
-        (["--metric", "arrived", "--by", "policy", "--detect", "much"], "--detect much: expected a positive"),
+        (["--metric", "arrived", "--by", "policy", "--detect", "nan%"], "detect nan%: expected a positive"),
+        (["--metric", "arrived", "--by", "policy", "--detect", "much"], "detect much: expected a positive"),
         (
             ["--metric", "arrived", "--by", "policy", "--csv", "no/such/table.csv"],
             "no/such/table.csv: cannot be written",

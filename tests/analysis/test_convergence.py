@@ -4,7 +4,7 @@ import pytest
 import statsmodels.api as sm
 
 from edgesim.analysis.convergence import convergence_measures, growth, growth_table, roughness, to_own_peak
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 
 
@@ -70,7 +70,7 @@ def test_measures_of_a_run_are_those_of_its_tests_and_of_whole_rounds(tmp_path, 
     further = {"round": range(1, 7), "name": "roc_auc", "key": "", "value": [0.0, 0.5, 0.6, 0.7, 0.8, 0.9]}
     cosines = {"round": [2, 3], "name": "update_cosine", "key": "", "value": [0.5, -0.25]}
     pd.concat([metrics, pd.DataFrame(further), pd.DataFrame(cosines)]).to_parquet(folder / "metrics.parquet")
-    assert convergence_measures(Run(folder, {}, 0)) == pytest.approx(
+    assert convergence_measures(RunFolder(folder, {}, 0)) == pytest.approx(
         {
             "bits_down": 6e6,
             "final_macro_f1": 0.3,
@@ -88,10 +88,10 @@ def test_measures_of_a_run_are_those_of_its_tests_and_of_whole_rounds(tmp_path, 
 def test_a_run_of_frames_whose_tests_differ_has_no_peak_and_one_without_tests_bits_alone(tmp_path, run_writer):
     frames = run_writer(tmp_path / "frames", [0.5, 0.6, 0.7])
     rewritten(frames, "rounds", frame=[1, 1, 2], macro_f1=[0.1, 0.2, 0.6], bits_down=[1.0] * 3)
-    assert convergence_measures(Run(frames, {}, 0)) == pytest.approx({"bits_down": 3, "final_macro_f1": 0.3})
+    assert convergence_measures(RunFolder(frames, {}, 0)) == pytest.approx({"bits_down": 3, "final_macro_f1": 0.3})
     timing = run_writer(tmp_path / "timing", [None, None], start=None)
     rewritten(timing, "rounds", bits_down=[1.0] * 2)
-    assert convergence_measures(Run(timing, {}, 0)) == {"bits_down": 2}
+    assert convergence_measures(RunFolder(timing, {}, 0)) == {"bits_down": 2}
 
 
 def timed(folder, run_writer, method, devices, exponents):
@@ -103,7 +103,7 @@ def timed(folder, run_writer, method, devices, exponents):
     # The first round warms up; the median does not see it.
     wall_s = devices ** exponents[1] * np.array([1, 100, 1, 7, 1, 7])
     pd.DataFrame(wall | {"wall_s": wall_s}).to_parquet(folder / "timing.parquet")
-    return Run(folder, {"method": method, "devices": devices}, 0)
+    return RunFolder(folder, {"method": method, "devices": devices}, 0)
 
 
 def test_growth_with_devices_is_told_of_runs_that_are_alike_otherwise(tmp_path, run_writer):

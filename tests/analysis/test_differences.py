@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 from edgesim.analysis.differences import differences, differences_table, summarise_differences
 from edgesim.analysis.measures import step as step_of
 from edgesim.analysis.pairing import Pairing
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.plots.differences import against, draw_differences
 from edgesim.tables.show_differences import print_differences
 
@@ -209,11 +209,11 @@ def test_without_a_run_of_the_reference_there_are_no_differences(study):
 
 
 def test_the_figure_has_a_panel_per_measure_that_differs_and_a_bar_for_every_deadline(study):
-    plan = json.loads((study / "study.json").read_text())
+    plan = json.loads((study / "plan.json").read_text())
     for run in plan["runs"]:
         if run["seed"] == 1:
             run["knobs"]["tmax_s"] = 4.0
-    (study / "study.json").write_text(json.dumps(plan))
+    (study / "plan.json").write_text(json.dumps(plan))
     found = differences(study, "delay_knowledge", "known")
     figure = draw_differences(found, "known")
     # As many devices are scheduled and as many updates arrive in all runs.
@@ -266,9 +266,8 @@ def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(study, refer
         pd.testing.assert_frame_equal(table, fresh, check_dtype=False)
     assert (study / "differences-delay_knowledge.csv").exists() == (reference == "known")
     # A run that failed since is no partner any more.
-    plan = json.loads((study / "study.json").read_text())
-    plan["runs"][0]["status"] = "failed"
-    (study / "study.json").write_text(json.dumps(plan))
+    first = study / json.loads((study / "plan.json").read_text())["runs"][0]["folder"] / "run.json"
+    first.write_text(json.dumps(json.loads(first.read_text()) | {"status": "failed"}))
     again = differences_table(study, "delay_knowledge", reference)
     assert again.empty if reference == "reported" else set(again["pairs"]) == {2}
 
@@ -298,6 +297,6 @@ def test_choices_are_not_equivalent_where_a_run_never_reached_the_target(tmp_pat
 def test_rounds_and_seconds_to_a_target_come_in_steps_of_the_tests(tmp_path, run_writer, every, step):
     """Tests of every fifth round of 2 s."""
     path = [0.6 if round % every == 0 else None for round in range(1, 31)]
-    run = Run(run_writer(tmp_path / "run", path), {}, 0)
+    run = RunFolder(run_writer(tmp_path / "run", path), {}, 0)
     names = ("rounds_to_target", "seconds_to_target", "joules_to_target", "final_accuracy")
     assert [step_of(name, [run]) for name in names] == [step, 2 * step, 0.0, 0.0]

@@ -1,11 +1,11 @@
 """The table beside the paper's, on made-up runs."""
 
-import json
 import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
+from edited_runs import write_plan
 
 from edgesim.folder.records import RunWriter
 
@@ -20,7 +20,8 @@ def write(folder, policy, seed):
     writer.write("devices", {"device": range(4), "frame": [1] * 4, "class_counts": [[1]] * 4})
     for r, accuracy in enumerate(ACCURACY[policy], start=1):
         device = r % 4 if policy == "random" else 0
-        writer.write("updates", {"round": [r], "device": [device], "weight": [1.0], "staleness": [0]})
+        update = {"round": r, "device": device, "task": r, "weight": 1.0, "staleness": 0}
+        writer.write("updates", {name: [value] for name, value in update.items()})
         counts = {"frame": 1, "candidates": 4, "selected": 1, "arrived": 1, "late": 0, "dropped": 0, "bits_up": 1.0}
         row = counts | {"round": r, "t_start_s": r - 1.0, "t_end_s": float(r), "energy_j": 1.0}
         writer.write(
@@ -37,9 +38,7 @@ def study(tmp_path):
             write(tmp_path / f"{policy}{seed}", policy, seed)
             knobs = {"trace": "week", "policy": policy}
             runs.append({"folder": f"{policy}{seed}", "knobs": knobs, "seed": seed, "status": "finished"})
-    plan = {"name": "s", "target": 0.5, "reference": "random", "runs": runs}
-    (tmp_path / "study.json").write_text(json.dumps(plan))
-    return tmp_path
+    return write_plan(tmp_path, "s", runs, target=0.5)
 
 
 def test_speed_ups_points_and_fairness_stand_beside_the_papers(study):

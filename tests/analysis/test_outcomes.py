@@ -1,15 +1,15 @@
 """Measures of runs by name: what a summary has can be compared, and means the same."""
 
 import itertools
-import json
 
 import pandas as pd
 import pytest
+from edited_runs import write_plan
 
 from edgesim.analysis.measures import NAMES, SOURCES, measure
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.participation import BY_CLASS
-from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.runs import RunFolder, read_study
 from edgesim.analysis.summary import summarise
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -42,9 +42,7 @@ def study(tmp_path_factory):
         simulation.run(parse(_config(seed, model), "a test"), folder / f"{model}{seed}")
         knobs = {"availability": model}
         plan.append({"folder": f"{model}{seed}", "knobs": knobs, "seed": seed, "status": "finished"})
-    facts = {"name": "outcomes", "target": TARGET, "reference": "random", "runs": plan}
-    (folder / "study.json").write_text(json.dumps(facts))
-    return folder
+    return write_plan(folder, "outcomes", plan, TARGET)
 
 
 def test_every_measure_of_a_summary_can_be_compared_and_is_the_same(study):
@@ -75,9 +73,9 @@ def test_what_a_summary_refuses_no_comparison_has_and_it_says_why(tmp_path, stud
     """Tests of several frames are not alike: there is no peak among them."""
     folder = run_writer(tmp_path / "frames", [0.5, 0.6, 0.7, 0.8])
     pd.read_parquet(folder / "rounds.parquet").assign(frame=[1, 1, 2, 2]).to_parquet(folder / "rounds.parquet")
-    run = Run(folder, {}, 0)
+    run = RunFolder(folder, {}, 0)
     for name in ("rounds_to_own_peak", "seconds_to_own_peak", "loss_roughness", "best_round", "id_points"):
         assert name not in measure(run, 0.75)
-        with pytest.raises(EdgesimError, match=f"--metric {name}: no run has it .*its .* are of 2 frames"):
+        with pytest.raises(EdgesimError, match=f"metric {name}: no run has it .*its .* are of 2 frames"):
             outcomes([run], [name], None)
     assert outcomes([run], ["best_accuracy"], None) == {folder: {"best_accuracy": 0.8}}

@@ -19,7 +19,7 @@ from edgesim.analysis.participation import (
     instability_window,
     windowed,
 )
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 
 PSI = [22, 31.5, 28, 40.5, 37, 46, 41.5, 49, 44, 51.5, 50, 52.5]
@@ -170,7 +170,7 @@ def shares(psi):
 
 def test_the_measures_of_a_run_folder_are_those_of_the_worked_table(tmp_path, run_writer):
     classes = [{0: 0.5, 1: 1.0}] * 11 + [{0: 0.25, 1: 0.75}]
-    run = Run(run_writer(tmp_path / "run", shares(PSI), classes=classes), {}, 0)
+    run = RunFolder(run_writer(tmp_path / "run", shares(PSI), classes=classes), {}, 0)
     np.testing.assert_allclose(course(run), PSI, atol=1e-12)
     assert class_course(run).iloc[-1].to_dict() == {"0": 25, "1": 75}
     assert course_measures(run) == pytest.approx(
@@ -194,7 +194,7 @@ def test_bests_of_own_models_are_of_the_rounds_since_the_last_newcomer_and_windo
     psi = [0.7, 0.8, 0.4, 0.6, 0.5]
     classes = [{0: psi[round], 1: (0.9, 0.9, 0.3, 0.2, 0.1)[round]} for round in range(5)]
     plain, own, grown = (
-        Run(run_writer(tmp_path / str(number), psi, classes=classes, models=models), {}, 0)
+        RunFolder(run_writer(tmp_path / str(number), psi, classes=classes, models=models), {}, 0)
         for number, models in enumerate([(), (2, 2, 3, 3, 3), (2, 2, 3, 3, 4)])
     )
     found = [course_measures(run) for run in (plain, own, grown)]
@@ -215,15 +215,15 @@ def test_forgetting_by_class_is_told_in_the_order_of_the_classes():
 
 
 def test_a_run_with_an_untested_round_has_its_best_accuracy_alone(tmp_path, run_writer):
-    run = Run(run_writer(tmp_path / "run", [0.5, None, 0.7, 0.6]), {}, 0)
+    run = RunFolder(run_writer(tmp_path / "run", [0.5, None, 0.7, 0.6]), {}, 0)
     assert course_measures(run) == {"best_accuracy": 0.7}
     with pytest.raises(EdgesimError, match=r"^[^\n]*run: .* undefined: 3 of 4 rounds have a test, .*evaluation.every"):
         course(run)
-    assert course_measures(Run(run_writer(tmp_path / "timing", [None, None]), {}, 0)) == {}
+    assert course_measures(RunFolder(run_writer(tmp_path / "timing", [None, None]), {}, 0)) == {}
 
 
 def test_a_run_too_short_for_a_line_has_no_id(tmp_path, run_writer):
-    assert set(course_measures(Run(run_writer(tmp_path / "run", [0.5, 0.6, 0.7, 0.6]), {}, 0))) == {
+    assert set(course_measures(RunFolder(run_writer(tmp_path / "run", [0.5, 0.6, 0.7, 0.6]), {}, 0))) == {
         "best_accuracy",
         "we_percent",
         "we_variance",
@@ -231,6 +231,6 @@ def test_a_run_too_short_for_a_line_has_no_id(tmp_path, run_writer):
 
 
 def test_a_class_without_a_test_in_some_round_is_refused(tmp_path, run_writer):
-    run = Run(run_writer(tmp_path / "run", [0.5, 0.6], classes=[{0: 0.5, 1: 0.5}, {0: 0.5}]), {}, 0)
+    run = RunFolder(run_writer(tmp_path / "run", [0.5, 0.6], classes=[{0: 0.5, 1: 0.5}, {0: 0.5}]), {}, 0)
     with pytest.raises(EdgesimError, match="expected class_accuracy of every class in each of 2 rounds"):
         class_course(run)

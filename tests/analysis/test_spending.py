@@ -2,13 +2,13 @@
 
 import pytest
 
-from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.runs import RunFolder, read_study
 from edgesim.analysis.spending import accuracy_within, scores, spending
 from edgesim.base.errors import EdgesimError
 
 
 def test_a_test_costs_what_was_spent_until_the_end_of_the_round_that_made_the_model(tmp_path, run_writer):
-    table = spending(Run(run_writer(tmp_path / "run", [0.6, None, 0.7]), {}, 0))
+    table = spending(RunFolder(run_writer(tmp_path / "run", [0.6, None, 0.7]), {}, 0))
     assert table["seconds"].tolist() == [0, 2, 6]
     assert table["bits"].tolist() == [0, 3.5e6, 10.5e6]
     assert table["joules"].tolist() == [0, 6, 18]
@@ -28,13 +28,13 @@ def test_a_test_costs_what_was_spent_until_the_end_of_the_round_that_made_the_mo
     ],
 )
 def test_a_model_holds_until_the_next_test_within_the_last_tenth_of_a_budget(tmp_path, run_writer, budget, expected):
-    table = spending(Run(run_writer(tmp_path / "run", [0.6, None, 0.7]), {}, 0))
+    table = spending(RunFolder(run_writer(tmp_path / "run", [0.6, None, 0.7]), {}, 0))
     assert accuracy_within(table, "seconds", budget) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_run_that_was_never_tested_is_refused(tmp_path, run_writer):
     with pytest.raises(EdgesimError, match="metrics has no test_accuracy of round 0"):
-        spending(Run(run_writer(tmp_path / "run", [None], start=None), {}, 0))
+        spending(RunFolder(run_writer(tmp_path / "run", [None], start=None), {}, 0))
 
 
 STOP = {"stop_at_s": 8.0}

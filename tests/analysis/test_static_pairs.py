@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from edgesim.analysis.participation import course_measures
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.static_pairs import is_static, pair, pairs
 from edgesim.analysis.summary import footnotes, summarise
 from edgesim.base.errors import EdgesimError
@@ -25,7 +25,7 @@ def make(tmp_path, run_writer):
     def run(name, psi, availability=None, seed=0, facts=None, **config):
         sections = {"availability": availability or {"model": "always"}, "algorithm": {"name": "fedavg"}} | config
         shares = [value / 100 for value in psi]
-        return Run(run_writer(tmp_path / name, shares, seed=seed, config=sections, facts=facts), {}, seed)
+        return RunFolder(run_writer(tmp_path / name, shares, seed=seed, config=sections, facts=facts), {}, seed)
 
     return run
 
@@ -157,7 +157,7 @@ def test_simulated_runs_are_paired_and_always_present_devices_lose_nothing(tmp_p
     runs = {}
     for name, law in laws.items():
         simulation.run(RunConfig.model_validate(base | {"availability": law}), tmp_path / name)
-        runs[name] = Run(tmp_path / name, {}, 0)
+        runs[name] = RunFolder(tmp_path / name, {}, 0)
     found, refused = pairs(list(runs.values()))
     assert not refused
     accuracy = {name: read_table(tmp_path / name, "rounds")["test_accuracy"].to_numpy() for name in laws}

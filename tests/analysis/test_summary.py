@@ -164,22 +164,22 @@ def test_a_whole_numbered_knob_stays_whole_where_another_row_lacks_it(tmp_path, 
         ({"runs": None}, "runs: expected a list"),
         ({"reference": 3}, "reference: expected a text"),
         (
-            {"runs": [{"folder": "a", "knobs": {"policy": ["x"]}, "seed": 0, "status": "x"}]},
+            {"runs": [{"folder": "a", "knobs": {"policy": ["x"]}, "seed": 0, "config": {}}]},
             r"runs\[0\]: knobs.policy",
         ),
-        ({"runs": [{"folder": "a", "knobs": {}, "status": "x"}]}, r"runs\[0\]: seed: expected an integer"),
+        ({"runs": [{"folder": "a", "knobs": {}, "config": {}}]}, r"runs\[0\]: seed: expected an integer"),
         (
-            {"runs": [{"folder": "a", "knobs": {}, "seed": 0, "status": "x"}] * 2},
+            {"runs": [{"folder": "a", "knobs": {}, "seed": 0, "config": {}}] * 2},
             r"runs\[1\]: .* in the plan already",
         ),
     ],
 )
 def test_a_malformed_plan_is_refused_in_one_line_that_names_the_field(tmp_path, change, message):
     plan = {"name": "n", "target": None, "reference": "random", "runs": [], **change}
-    (tmp_path / "study.json").write_text(json.dumps(plan))
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
     with pytest.raises(EdgesimError, match=message) as error:
         read_study(tmp_path)
-    assert "study.json" in str(error.value)
+    assert "plan.json" in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import tomli_w
 from edited_runs import forget_digests
@@ -156,25 +155,24 @@ def test_a_finished_run_is_reused_and_run_again_on_demand(timing, capsys):
     assert "run again from the start" in capsys.readouterr().out
 
 
-def test_open_reads_runs_of_an_older_schema(timing):
-    """Of schema 1: without ``task``, ``away_s`` and ``model_held``, with keys of edgesim 0.2."""
-    folder = forget_digests(edgesim.run(timing, "out").folder)
-    for name in ("activities", "updates", "rounds"):
-        table = pq.read_table(folder / f"{name}.parquet")
-        lacking = [column for column in ("task", "away_s", "model_held") if column in table.column_names]
-        pq.write_table(table.drop_columns(lacking).replace_schema_metadata({}), folder / f"{name}.parquet")
+def test_a_run_of_an_older_edgesim_is_refused_in_a_line(timing):
+    """Of the schema before, and with keys of then."""
+    folder = edgesim.run(timing, "out").folder
+    facts = json.loads((folder / "run.json").read_text())
+    write_whole(folder / "run.json", json.dumps(facts | {"schema_version": 1}))
+    with pytest.raises(
+        edgesim.EdgesimError, match=r"run\.json: schema_version is 1, made by an older edgesim; expected 2$"
+    ):
+        edgesim.open("out").show()
+    write_whole(folder / "run.json", json.dumps(facts | {"status": "interrupted"}))
     config = read_config(folder)
-    del config["algorithm"]
-    config["learning"]["aggregation"] = "average"
+    config["learning"]["proximal"] = 0.5
     write_whole(folder / "config.toml", tomli_w.dumps(config))
-    facts = json.loads((folder / "run.json").read_text()) | {"schema_version": 1}
-    write_whole(folder / "run.json", json.dumps(facts))
-    run = edgesim.open("out")
-    assert isinstance(run, edgesim.Run)
-    assert run.activities["task"].isna().all()
-    assert len(run.rounds) == 3
-    run.show()
-    run.plot("gantt")
+    with pytest.raises(edgesim.EdgesimError, match=r"holds a run of another config \(learning\.proximal differs\)"):
+        edgesim.run(timing, "out")
+    for act in (edgesim.resume, lambda out: edgesim.fork(out, 1, {}, "fork")):
+        with pytest.raises(edgesim.EdgesimError, match=r"config\.toml: unknown key 'learning\.proximal'"):
+            act("out")
 
 
 def test_open_refuses_what_is_neither_a_run_nor_a_study():

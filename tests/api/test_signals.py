@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import edgesim
 from edgesim.base.processes import Stopped, asked_to_end, stopped_by
 from edgesim.folder import checkpoints
 from edgesim.studies.ledger import read_ledger
@@ -58,6 +59,29 @@ def test_a_script_that_is_asked_to_end_saves_its_runs_and_ends_with_the_status_t
             "s0": "stopped",
             "s1": "planned",
         }
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "words"),
+    [
+        ("run", "edgesim.simulation.composition.input_digests", "the first round; nothing is kept in out"),
+        ("study", "edgesim.studies.dispatch.Dispatch.run_all", "a run began; nothing is kept in out"),
+    ],
+)
+def test_what_is_stopped_before_anything_is_written_says_that_nothing_is_kept(
+    kind: str, where: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(where, interrupted)
+    begin = {"run": edgesim.run, "study": edgesim.study}[kind]
+    with pytest.raises(Stopped) as stopped:
+        begin({"rounds": 1, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}}, out="out", quiet=True)
+    assert stopped.value.status == 130
+    assert capsys.readouterr().err == f"stopped before {words}\n"
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from sizes import size
 
 from edgesim.config_file import parse
-from edgesim.engine.server import Progress
+from edgesim.engine.server import RunProgress
 from edgesim.folder import checkpoints
 from edgesim.folder.records import RunWriter, read_run
 from edgesim.simulation import composition as simulation
@@ -80,7 +80,7 @@ def test_how_long_a_run_of_ten_thousand_devices_takes_to_go_on(benchmark, tmp_pa
     def until(round: int) -> float:
         started_s = time.perf_counter()
 
-        def on_round(done: Progress) -> None:
+        def on_round(done: RunProgress) -> None:
             if done.round == round:
                 raise Enough
 

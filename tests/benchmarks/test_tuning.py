@@ -8,7 +8,7 @@ from rich.console import Console
 from sizes import IS_LEAST, size
 
 from edgesim import Study, grid, run_study
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.tuning.journal import opened
 from edgesim.tuning.knobs import Knob
@@ -83,5 +83,5 @@ def grid_of_runs(tmp_path_factory):
     cells = {}
     for run in planned:
         place = run.knobs["tmax_s"], run.knobs["bandwidth_hz"]
-        cells.setdefault(place, []).append(Run(out / run.folder, run.knobs, run.seed))
+        cells.setdefault(place, []).append(RunFolder(out / run.folder, run.knobs, run.seed))
     return cells

@@ -48,14 +48,14 @@ def listening():
 
 @pytest.mark.parametrize("address", ["here", "ray://node:10001", "node:0", ":6379", "node:port"])
 def test_an_address_that_is_none_is_refused(address):
-    assert refused(address).startswith(f"--address {address}: expected HOST:PORT")
+    assert refused(address).startswith(f"address {address}: expected HOST:PORT")
 
 
 def test_an_address_at_which_nothing_listens_is_refused(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        assert refused(address).startswith(f"--address {address}: no Ray cluster answers there (")
+        assert refused(address).startswith(f"address {address}: no Ray cluster answers there (")
         monkeypatch.setenv("RAY_ADDRESS", address)
         assert refused(None).startswith(f"$RAY_ADDRESS {address}: no Ray cluster answers there (")
 
@@ -64,7 +64,7 @@ def test_a_port_that_listens_but_says_nothing_is_refused(monkeypatch):
     assert connection._ADDRESS_S < 5
     monkeypatch.setattr(connection, "_ADDRESS_S", 0.3)
     with listening() as address:
-        assert refused(address).startswith(f"--address {address}: something listens there, but it is no head of a Ray")
+        assert refused(address).startswith(f"address {address}: something listens there, but it is no head of a Ray")
 
 
 def test_a_port_at_which_another_server_answers_is_refused():

@@ -99,7 +99,7 @@ def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
     assert "--unobserved: expected absent or present" in refused(
         "trace", "convert", "log.json", "c.parquet", "--unobserved", "maybe"
     )
-    assert "--length-s: is for the formats intervals, on-off" in refused(
+    assert "length_s: is for the formats intervals, on-off" in refused(
         "trace", "convert", "log.json", "c.parquet", "--length-s", "5"
     )
     assert not (folder / "c.parquet").exists()
@@ -235,18 +235,18 @@ def test_the_shipped_week_is_found_by_name_and_listed(folder):
         (["show", "cut.parquet"], ["cut.parquet: not a readable parquet file"]),
         (["convert", "cut.json", "x.parquet"], ["cut.json: not a readable JSON file"]),
         (["convert", "log.json", "on.csv", "x.parquet"], ["log.json: expected a recording of capacity"]),
-        (["convert", "up", "x.parquet", "--links", "*-up"], ["--links *-up: no trace of up has such a name"]),
+        (["convert", "up", "x.parquet", "--links", "*-up"], ["links *-up: no trace of up has such a name"]),
         (["convert", "log.json", "x.csv"], ["x.csv: expected a name that ends in .parquet"]),
         (["convert", "log.json", "x.parquet", "--format", "flush"], ["unknown format 'flush'"]),
         (["convert", "on.csv", "x.parquet", "--length-s", "inf"], ["length_s: expected seconds above 0", "(got inf)"]),
         (["convert", "on.csv", "x.parquet", "--length-s", "nan"], ["length_s: expected seconds above 0", "(got nan)"]),
         (["convert", "on.csv", "x.parquet", "--length-s=-1"], ["length_s: expected seconds above 0", "(got -1)"]),
-        (["show", "on.csv", "--median-s", "nan"], ["--median-s: is for the formats ai-benchmark"]),
+        (["show", "on.csv", "--median-s", "nan"], ["median_s: is for the formats ai-benchmark"]),
         (
             ["convert", "log.json", "x.parquet", "--lengths", "up"],
-            ["--lengths: is for the formats intervals, on-off, but log.json"],
+            ["lengths: is for the formats intervals, on-off, but log.json"],
         ),
-        (["show", "up", "--observed", "on.csv"], ["--observed: is for recordings of availability, which up is not"]),
+        (["show", "up", "--observed", "on.csv"], ["observed: is for recordings of availability, which up is not"]),
         (["show", "on.csv", "--length-s", "inf"], ["length_s: expected seconds above 0", "(got inf)"]),
         (["fetch", "flash"], ["unknown recording 'flash'; known: fedscale-behaviour"]),
     ],

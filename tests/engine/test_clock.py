@@ -1,4 +1,4 @@
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Clock, EventKind
 
 
 def test_ties_are_ordered_by_kind_and_then_device_whatever_the_insertion():
@@ -8,17 +8,23 @@ def test_ties_are_ordered_by_kind_and_then_device_whatever_the_insertion():
     def note(*what):
         return lambda _: heard.append(what)
 
-    for kind, device in [(Kind.STOP, 0), (Kind.DEADLINE, 0), (Kind.ARRIVED, 9), (Kind.ARRIVED, 2), (Kind.COMPUTED, 5)]:
+    for kind, device in [
+        (EventKind.STOP, 0),
+        (EventKind.DEADLINE, 0),
+        (EventKind.ARRIVED, 9),
+        (EventKind.ARRIVED, 2),
+        (EventKind.COMPUTED, 5),
+    ]:
         clock.at(1.0, kind, device).callbacks.append(note(kind, device))
-    clock.at(0.5, Kind.STOP).callbacks.append(note("earlier"))
+    clock.at(0.5, EventKind.STOP).callbacks.append(note("earlier"))
     clock.run()
     assert heard == [
         ("earlier",),
-        (Kind.COMPUTED, 5),
-        (Kind.ARRIVED, 2),
-        (Kind.ARRIVED, 9),
-        (Kind.DEADLINE, 0),
-        (Kind.STOP, 0),
+        (EventKind.COMPUTED, 5),
+        (EventKind.ARRIVED, 2),
+        (EventKind.ARRIVED, 9),
+        (EventKind.DEADLINE, 0),
+        (EventKind.STOP, 0),
     ]
 
 
@@ -30,8 +36,8 @@ def test_a_callback_of_now_comes_before_all_other_events_of_the_instant_and_afte
         clock.soon(lambda _: heard.append(("soon", clock.now)))
         heard.append("running")
 
-    clock.call_at(1.0, Kind.COMPUTED, lambda _: heard.append("timed"), 1)
-    clock.call_at(1.0, Kind.COMPUTED, first, 0)
+    clock.call_at(1.0, EventKind.COMPUTED, lambda _: heard.append("timed"), 1)
+    clock.call_at(1.0, EventKind.COMPUTED, first, 0)
     clock.run()
     assert heard == ["running", ("soon", 1.0), "timeout", "timed"]
 
@@ -43,8 +49,8 @@ def test_an_event_happens_at_its_instant_to_the_last_bit():
     seen = []
 
     def sleeper():
-        yield clock.at(0.2, Kind.WAKE)
-        yield clock.at(0.9, Kind.WAKE)
+        yield clock.at(0.2, EventKind.WAKE)
+        yield clock.at(0.9, EventKind.WAKE)
         seen.append(clock.now)
 
     clock.process(sleeper())

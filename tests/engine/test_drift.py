@@ -203,19 +203,19 @@ def test_a_drift_that_aliases_is_noted(play):
         ({"drift": {"law": "frames", "speed": 1.0}}, r"^drift.speed: is an option of law 'rotation', not of 'frames'"),
         (
             {"drift": LAWS["rotation"], "data": {"partition": "fedteddi"}},
-            r"^test: data.partition deals the samples, and so does drift.law = 'rotation'; remove data.partition",
+            r"drift\.law = 'rotation' does not go with data\.partition = 'fedteddi'",
         ),
         (
             {"drift": LAWS["rotation"], "data": {"partition_options": {"alpha": 0.1}}},
-            r"^test: data.partition deals the samples, and so does drift.law = 'rotation'",
+            r"drift\.law = 'rotation' needs data\.partition_options = \{\}, not \{'a",
         ),
         (
             {"drift": LAWS["swap"], "rounds": [5, 6]},
-            r"^test: rounds: several numbers are those of frames, which drift.law",
+            r"drift\.law = 'swap' does not go with rounds = \[5, 6\]: it has no frames",
         ),
         (
             {"drift": LAWS["swap"], "data": {"dataset": "none"}, "learning": {"training": "none"}},
-            r"^test: drift.law = 'swap' needs classes, which data.dataset = 'none' does not have$",
+            r"drift\.law = 'swap' does not go with data\.dataset = 'none'",
         ),
         (
             {"drift": LAWS["swap"] | {"t_s": -1.0}},

@@ -147,7 +147,10 @@ def test_the_written_config_of_a_run_tested_by_time_reproduces_it(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"evaluation": {"every": 2, "every_s": 5.0}}, "evaluation: give every .* or every_s .*, not both"),
+        (
+            {"evaluation": {"every": 2, "every_s": 5.0}},
+            r"evaluation\.every = 2 does not go with evaluation\.every_s = 5",
+        ),
         ({"evaluation": {"every_s": 0.0}}, r"evaluation\.every_s: .* greater than or equal to 0\.001 \(got 0\.0\)"),
         (
             {"stop_at_s": 4.0, "evaluation": {"every_s": 5.0}},

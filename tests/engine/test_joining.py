@@ -373,13 +373,22 @@ def test_time_and_energy_are_charged_for_tests_on_what_is_held_out(play):
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        (TIMED | {"joining": {"performance": "measured"}}, "joining.performance: 'measured' goes by accuracies, which"),
-        ({"learning": {"epochs": None, "steps": 3}}, "joining.performance: 'measured' goes by accuracies of local"),
-        ({"learning": {"pretrain": True}}, "joining.performance: 'measured' goes by samples on which nothing was"),
-        ({"joining": {"classes": "profile"}}, "joining.classes: 'profile' goes by the speeds in devices.profile"),
+        (
+            TIMED | {"joining": {"performance": "measured"}},
+            r"joining\.law = 'fedstg' with joining\.performance = 'measured' needs l",
+        ),
+        (
+            {"learning": {"epochs": None, "steps": 3}},
+            r"joining\.law = 'fedstg' with joining\.performance = 'measured' needs l",
+        ),
+        ({"learning": {"pretrain": True}}, r"joining\.law = 'fedstg' with joining\.performance = 'measured' with jo"),
+        (
+            {"joining": {"classes": "profile"}},
+            r"joining\.law = 'fedstg' with joining\.classes = 'profile' needs device",
+        ),
         (
             {"round": {"protocol": "asynchronous", "computes": None}, "joining": {"performance": 1}},
-            "joining.law: 'fedstg' asks devices at the check-in of a round, and round.protocol = 'asynchronous'",
+            r"joining\.law = 'fedstg' needs round\.protocol = 'synchronous', not 'as",
         ),
         (
             {"devices": {"count": 1000}, "drift": LAWS["arrival"], "data": {"samples_per_device": 2}},

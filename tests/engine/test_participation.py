@@ -86,7 +86,7 @@ def test_every_algorithm_and_protocol_detail_of_a_seed_meets_the_same_matrix(tmp
     """All algorithms that of a chain, where one draw too many would move all later ones, and some that of each law."""
     expected, _, table = run(tmp_path / "fedavg", law, ROUNDS)
     for number, algorithm in enumerate(OTHER_ALGORITHMS if law["model"] == "markov" else OTHER_ALGORITHMS[::6]):
-        data = "digits" if ALGORITHMS[algorithm["name"]].public_images == "devices" else "none"
+        data = "digits" if "data set" in ALGORITHMS[algorithm["name"]].needs else "none"
         found, _, _ = run(tmp_path / str(number), law, ROUNDS, algorithm=algorithm, data=data)
         assert np.array_equal(found, expected), algorithm
     # Rounds that close at another instant each, and other payloads, change nothing by rounds.

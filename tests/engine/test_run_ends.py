@@ -9,7 +9,7 @@ from rich.console import Console
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.measures import measure
 from edgesim.analysis.metrics import scheduled_share
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
@@ -154,7 +154,7 @@ def test_all_totals_have_the_work_of_the_cut_round_and_means_over_rounds_do_not(
     cut = acts[acts["round"] > last]
     assert set(cut["round"]) == {last + 1}
     assert (cut["outcome"] == "cancelled").any()
-    run = Run(tmp_path / "run", {}, 0)
+    run = RunFolder(tmp_path / "run", {}, 0)
     end_s = read_run(tmp_path / "run")["t_end_s"]
     whole_j = acts["energy_j"].sum() + 4 * 0.1 * end_s
     assert rounds["energy_j"].sum() < whole_j - 1

@@ -252,14 +252,14 @@ def test_any_policy_works_with_the_cache_and_a_new_frame_begins_with_everybody_u
 @pytest.mark.parametrize(
     ("sections", "expected"),
     [
-        ({"round": {"late": "keep"}}, "algorithm 'safa' is for round.late = 'drop', not 'keep'"),
+        ({"round": {"late": "keep"}}, r"algorithm\.name = 'safa' needs round\.late = 'drop', not 'keep'"),
         (
             {"round": {"protocol": "asynchronous", "admission": "count", "count": 3}},
-            "is for round.protocol = 'synchronous', not 'asynchronous'",
+            r"algorithm\.name = 'safa' needs round\.protocol = 'synchronous', not 'a",
         ),
         (
             {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}},
-            "is for topology.aggregation = 'flat', not 'hierarchical'",
+            r"topology\.aggregation = 'hierarchical' does not go with algorithm\.nam",
         ),
         (
             {"algorithm": {"name": "fedavg", "lag_tolerance": 3}},

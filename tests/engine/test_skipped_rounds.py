@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
@@ -298,7 +298,7 @@ def test_show_tells_how_many_rounds_were_merged_and_skipped(config, tables, tmp_
 def test_a_skipped_round_can_be_drawn(config, tables, tmp_path):
     for skip in ("discard", "carry"):
         tables(config(skip), skip)
-        figure = draw_gantt(Run(tmp_path / skip, {}, 3), 5)
+        figure = draw_gantt(RunFolder(tmp_path / skip, {}, 3), 5)
         legend = [text.get_text() for text in figure.legends[0].get_texts()]
         assert ("skipped" in legend, "kept" in legend) == (skip == "discard", skip == "carry")
         assert "2 scheduled, 0 arrived" in figure.axes[0].get_title()
@@ -321,26 +321,32 @@ REFUSED = [
     ({"merging": {"rule": "often"}}, "merging.rule: input should be 'every' or 'stagnation'"),
     ({"merging": {"skip": "keep"}}, "merging.skip: input should be 'discard', 'carry' or 'sent'"),
     ({"merging": {"signal": "loss"}}, "merging.signal: input should be 'validation' or 'test'"),
-    ({"merging": {"rule": "every", "skip": "sent"}}, "skip is for rule = 'stagnation'"),
-    ({"data": {"validation_per_class": None}}, "needs images to validate on; give data.validation_per_class"),
-    ({"learning": {"training": "none"}}, "goes by accuracy, which learning.training = 'none' does not have"),
-    ({"round": {"late": "keep", "delay_knowledge": "planned"}}, "does not go with late updates"),
+    (
+        {"merging": {"rule": "every", "skip": "sent"}},
+        r"merging\.skip = 'sent' needs merging\.rule = 'stagnation', not 'every'",
+    ),
+    ({"data": {"validation_per_class": None}}, r"merging\.rule = 'stagnation' needs data\.validation_per_class"),
+    ({"learning": {"training": "none"}}, r"merging\.rule = 'stagnation' needs learning\.training = 'real', not 'none'"),
+    (
+        {"round": {"late": "keep", "delay_knowledge": "planned"}},
+        r"merging\.rule = 'stagnation' needs round\.late = 'drop', not 'keep'",
+    ),
     (
         {"round": {"protocol": "buffered", "admission": "count", "count": 2}},
-        "is for rounds; set round.protocol = 'synchronous'",
+        r"merging\.rule = 'stagnation' needs round\.protocol = 'synchronous', no",
     ),
     (
         {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}},
-        "is for one server; set topology.aggregation = 'flat'",
+        r"merging\.rule = 'stagnation' needs topology\.aggregation = 'flat', not",
     ),
-    ({"algorithm": {"kpfl": {}}}, "does not go with KPFL"),
+    ({"algorithm": {"kpfl": {}}}, r"merging\.rule = 'stagnation' does not go with algorithm\.kpfl"),
     (
         {"merging": {"skip": "carry"}, "learning": {"persist_momentum": True}},
-        "keeps weights alone; set learning.persist_momentum = false",
+        r"merging\.rule = 'stagnation' with merging\.skip = 'carry' needs learni",
     ),
     (
         {"merging": {"skip": "carry"}, "algorithm": {"name": "fedprox"}},
-        "devices of algorithm 'fedprox' train with terms or records of the model that they were sent",
+        r"merging\.skip = 'carry' does not go with algorithm\.name = 'fedprox'",
     ),
     (
         {
@@ -353,7 +359,7 @@ REFUSED = [
             "merging": {"signal": "test"},
             "rounds": [4, 4],
         },
-        "the data have 2 frames",
+        r"data\.dataset = '.*hundred-classes\.npz' does not go with merging",
     ),
 ]
 

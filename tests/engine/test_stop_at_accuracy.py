@@ -50,7 +50,7 @@ def test_an_accuracy_that_is_never_reached_changes_nothing(tmp_path):
 
 
 def test_without_training_there_is_no_accuracy_to_stop_at():
-    with pytest.raises(EdgesimError, match="stop_at_accuracy needs tests"):
+    with pytest.raises(EdgesimError, match=r"stop_at_accuracy = 0\.5 needs learning\.training = 'real', not 'none'"):
         parse({"learning": {"training": "none"}, "stop_at_accuracy": 0.5}, "test")
 
 

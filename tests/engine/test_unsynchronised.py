@@ -19,7 +19,7 @@ from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
-from edgesim.learning.jobs import Result
+from edgesim.learning.jobs import JobResult
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -53,7 +53,7 @@ class PlusOne:
     def run(self, promises):
         jobs = [promise for promise in promises if promise.result is None]
         for promise in jobs:
-            promise.result = Result(torch.ones_like(promise.job.start), 0.0, 0.0, 1.0, 0.0)
+            promise.result = JobResult(torch.ones_like(promise.job.start), 0.0, 0.0, 1.0, 0.0)
         if jobs:
             self.batches.append([promise.device for promise in jobs])
         return len(jobs)

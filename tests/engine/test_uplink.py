@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand, Upload
 from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
@@ -30,7 +30,7 @@ def play(sharing, band_hz, starts_s, bits, snr_hz, weights_hz, leaves_s=None):
             band.leave_at(upload, leaves_s[number])
 
     for number, start_s in enumerate(starts_s):
-        clock.call_at(start_s, Kind.COMPUTED, lambda _, number=number: device(number), number)
+        clock.call_at(start_s, EventKind.COMPUTED, lambda _, number=number: device(number), number)
     clock.run()
     return [ends[number] for number in range(len(starts_s))]
 
@@ -113,8 +113,8 @@ def test_a_recorded_capacity_is_shared_anew_as_two_uploads_come_and_go():
         upload = Upload(number, 1.0, 1.0, bits, np.inf, 0.0, clock.now)
         band.begin(upload, lambda through: ends.update({number: (clock.now, upload.sent_bits, through)}))
 
-    clock.call_at(0.0, Kind.COMPUTED, lambda _: device(0, 7e6))
-    clock.call_at(0.5, Kind.COMPUTED, lambda _: device(1, 5e6))
+    clock.call_at(0.0, EventKind.COMPUTED, lambda _: device(0, 7e6))
+    clock.call_at(0.5, EventKind.COMPUTED, lambda _: device(1, 5e6))
     clock.run()
     assert ends == {
         0: (pytest.approx(2.0), pytest.approx(7e6), True),

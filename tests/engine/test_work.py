@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, Work
@@ -69,11 +69,11 @@ class Cell:
 
     def server(self):
         if self.clock.now < DECIDED_S:
-            yield self.clock.at(DECIDED_S, Kind.DECISION)
+            yield self.clock.at(DECIDED_S, EventKind.DECISION)
             for task in self.tasks:
                 task.taken = bool(task.taken) or task.device % 3 > 0
             self.decision.succeed()
-        yield self.clock.at(DEADLINE_S, Kind.DEADLINE)
+        yield self.clock.at(DEADLINE_S, EventKind.DEADLINE)
         for work in self.works:
             work.break_off()
 
@@ -144,16 +144,16 @@ def test_work_that_is_told_of_a_change_goes_on_as_before_until_the_instant_s_own
 
     def tell(here):
         def now(_):
-            clock.call_at(clock.now, Kind.WAKE, lambda _: seen.append(("later at the instant", task.phase)))
+            clock.call_at(clock.now, EventKind.WAKE, lambda _: seen.append(("later at the instant", task.phase)))
             work.meet(here)
             seen.append(("told", task.phase))
 
         return now
 
-    clock.call_at(0.5, Kind.WAKE, tell(False), 1)
-    clock.call_at(1.5, Kind.WAKE, tell(True), 1)
+    clock.call_at(0.5, EventKind.WAKE, tell(False), 1)
+    clock.call_at(1.5, EventKind.WAKE, tell(True), 1)
     # Told what it knows already, it changes nothing.
-    clock.call_at(2.0, Kind.WAKE, tell(True), 1)
+    clock.call_at(2.0, EventKind.WAKE, tell(True), 1)
     clock.run()
     assert seen == [
         ("told", "compute"), ("later at the instant", "away"),

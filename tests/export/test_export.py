@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.metrics import start_accuracy
-from edgesim.analysis.runs import Run, runs_of
+from edgesim.analysis.runs import RunFolder, runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
@@ -37,13 +37,13 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Run:
+def run(tmp_path_factory) -> RunFolder:
     folder = tmp_path_factory.mktemp("exported") / "run"
     simulation.run(parse(CONFIG, "test"), folder)
     return runs_of([folder])[0]
 
 
-def export(run: Run, *arguments: object):
+def export(run: RunFolder, *arguments: object):
     return CliRunner().invoke(app, ["export", str(run.folder), *map(str, arguments)])
 
 
@@ -194,18 +194,18 @@ def test_bad_input_is_one_line(run, tmp_path):
     assert "cannot be written: File exists" in refusal(export(run, "--csv", tmp_path / "file"))
     damaged = Path(shutil.copytree(run.folder, tmp_path / "damaged"))
     (damaged / "timing.parquet").write_bytes(b"no table")
-    assert "timing.parquet: is damaged" in refusal(export(Run(damaged, {}, 0), "--csv", tmp_path / "csv"))
+    assert "timing.parquet: is damaged" in refusal(export(RunFolder(damaged, {}, 0), "--csv", tmp_path / "csv"))
     assert not (tmp_path / "csv").exists()
-    (tmp_path / "study.json").write_text(json.dumps({}))
-    assert "is a study; export one of its run folders" in refusal(export(Run(tmp_path, {}, 0), "--csv", tmp_path / "c"))
+    (tmp_path / "plan.json").write_text(json.dumps({}))
+    assert "is a study; export one of its run folders" in refusal(
+        export(RunFolder(tmp_path, {}, 0), "--csv", tmp_path / "c")
+    )
     empty = forget_digests(Path(shutil.copytree(run.folder, tmp_path / "none")))
     read_table(empty, "rounds").iloc[:0].to_parquet(empty / "rounds.parquet")
     with pytest.raises(EdgesimError, match="has no finished round"):
-        measures(Run(empty, {}, 0))
+        measures(RunFolder(empty, {}, 0))
 
 
 def test_a_package_that_is_missing_is_named_with_the_extra_to_install():
-    with pytest.raises(
-        EdgesimError, match=r"--perfetto: .*No module named 'nowhere'.*pip install 'edgesim\[perfetto\]'"
-    ):
+    with pytest.raises(EdgesimError, match=r"perfetto: .*No module named 'nowhere'.*pip install 'edgesim\[perfetto\]'"):
         optional.needed("nowhere", "perfetto")

@@ -442,7 +442,7 @@ def _edit(draw: Draw, path: Path) -> None:
 
 
 WORDS = [
-    "run", "show", "plot", "list", "migrate", "trace", "convert", "fetch", "--help", "--version", "--set", "--out",
+    "run", "show", "plot", "list", "trace", "convert", "fetch", "--help", "--version", "--set", "--out",
     "--fresh", "run.toml", "run.toml", "out", "seed=2", "rounds=1", "round.tmax_s=0.5", "selection.policy=random",
     "learning.model=", "x=1", "=", "[]", "week.csv", "o.parquet", "--lengths", "--model", "--observed", "bogus",
     "--bogus", "-1", *(f"seed={long}" for long in LONG), *(f"devices.{long}=1" for long in LONG[:2]), "seed=1e400",
@@ -455,7 +455,7 @@ def command_line(draw: Draw, folder: Path) -> list[str]:
     write(folder, BASE)
     (folder / "week.csv").write_text(WEEK)
     word = st.one_of(st.sampled_from(WORDS), st.sampled_from(WORDS), st.sampled_from([*TEXTS, "1", "0.5"]))
-    first: str = draw(st.sampled_from(["run", "show", "plot", "list", "migrate", "trace", "trace show", ""]))
+    first: str = draw(st.sampled_from(["run", "show", "plot", "list", "trace", "trace show", ""]))
     words = [*first.split(), *draw(st.lists(word, max_size=6))]
     # Nothing outside the folder is written, and nothing is fetched.
     return [one for one in words if one not in ("fetch", "/", "~", "../../x")]

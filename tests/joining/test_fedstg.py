@@ -13,7 +13,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.saved import pack, unpack
 from edgesim.config_file import parse
 from edgesim.joining import make_law
-from edgesim.joining.joiners import Joiners, Memory
+from edgesim.joining.joiners import Joiners, JoinMemory
 from edgesim.joining.law import Asked, Fleet
 from edgesim.streams import Streams
 
@@ -152,7 +152,7 @@ def test_what_is_saved_of_it_lets_another_go_on_as_the_first(joiners):
     law, other = joiners(), joiners()
     law.learn(4, [0.2, 0.4])
     packed, arrays = pack(law.memory)
-    other.memory = unpack(Memory, json.loads(json.dumps(packed, allow_nan=False)), load(save(arrays)))
+    other.memory = unpack(JoinMemory, json.loads(json.dumps(packed, allow_nan=False)), load(save(arrays)))
     for each in (law, other):
         each.learn(4, [0.9])
     assert law.ask(EVERY, 9).chance.tolist() == other.ask(EVERY, 9).chance.tolist()

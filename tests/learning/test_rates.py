@@ -65,10 +65,19 @@ def test_jobs_train_at_the_rate_of_their_round(make_config):
     ("options", "said"),
     [
         ({"lr_schedule": "cosine"}, "learning.lr_schedule: input should be 'decay' or 'fedstg'"),
-        ({"lr_schedule": "fedstg", "lr_decay": 0.9}, "lr_decay is for lr_schedule = 'decay', not 'fedstg'"),
-        ({"lr_schedule": "fedstg", "lr_offset": 1.0}, "lr_offset is for lr_schedule = 'decay', not 'fedstg'"),
-        ({"lr_schedule": "fedstg", "lr_min": 0.01}, "lr_min is for lr_schedule = 'decay', not 'fedstg'"),
-        ({"lr_rounds": 50}, "lr_rounds is for lr_schedule = 'fedstg'"),
+        (
+            {"lr_schedule": "fedstg", "lr_decay": 0.9},
+            r"learning\.lr_schedule = 'fedstg' needs learning\.lr_decay = 0\.9992, n",
+        ),
+        (
+            {"lr_schedule": "fedstg", "lr_offset": 1.0},
+            r"learning\.lr_schedule = 'fedstg' does not go with learning\.lr_offset = 1",
+        ),
+        (
+            {"lr_schedule": "fedstg", "lr_min": 0.01},
+            r"learning\.lr_schedule = 'fedstg' needs learning\.lr_min = 0, not 0\.01",
+        ),
+        ({"lr_rounds": 50}, r"learning\.lr_rounds = 50 needs learning\.lr_schedule = 'fedstg'"),
         ({"lr_schedule": "fedstg", "lr_rounds": 0}, "learning.lr_rounds: input should be greater than or equal to 1"),
     ],
 )

@@ -1,12 +1,11 @@
 """Run folders and studies of made-up but plausible rounds, written with the project's own writer."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from edited_runs import forget_digests
+from edited_runs import forget_digests, write_plan
 
 from edgesim.folder.records import RunWriter
 from edgesim.streams import Streams
@@ -69,6 +68,7 @@ def write_run(
             {
                 "round": [number] * len(rows),
                 "device": device,
+                "task": [number] * len(rows),
                 "activity": activity,
                 "t_start_s": start_s + np.array(begin),
                 "t_end_s": start_s + np.array(end),
@@ -80,7 +80,7 @@ def write_run(
         )
         merged = [row[0] for row in rows if row[1] == "upload" and row[4] == "done"]
         updates = {"device": merged, "weight": [1 / max(done, 1)] * done, "staleness": [0] * done}
-        writer.write("updates", {"round": [number] * done, **updates})
+        writer.write("updates", {"round": [number] * done, "task": [number] * done, **updates})
         counts = {"candidates": DEVICES, "selected": scheduled, "arrived": done, "late": 1, "dropped": 1}
         writer.write(
             "rounds",
@@ -126,9 +126,7 @@ def write_study(
                 scheduled=3 + number % 4,
             )
             plan.append({"folder": name, "knobs": combination, "seed": seed, "status": "finished"})
-    study = {"name": "made up", "target": target, "reference": "random", "runs": plan}
-    (folder / "study.json").write_text(json.dumps(study))
-    return folder
+    return write_plan(folder, "made up", plan, target)
 
 
 @pytest.fixture(scope="session")

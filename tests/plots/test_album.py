@@ -93,8 +93,8 @@ def test_another_round_is_another_chart(tmp_path, run_writer, drawn):
 
 
 def test_another_target_is_another_figure_of_accuracy(tmp_path, study, drawn):
-    plan = json.loads((study / "study.json").read_text())
-    (study / "study.json").write_text(json.dumps(plan | {"target": 0.7}))
+    plan = json.loads((study / "plan.json").read_text())
+    (study / "plan.json").write_text(json.dumps(plan | {"target": 0.7}))
     draw([study], tmp_path / "figures")
     assert {"accuracy_rounds", "rounds_to_target"} <= set(drawn)
     assert "energy" not in drawn

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from edgesim.analysis.runs import Run, runs_of
+from edgesim.analysis.runs import RunFolder, runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.plots.band_use import draw_band_use
@@ -9,7 +9,7 @@ from edgesim.plots.battery import draw_battery, has_batteries
 from edgesim.simulation import composition as simulation
 
 
-def simulated(folder, **sections) -> Run:
+def simulated(folder, **sections) -> RunFolder:
     base = {"payload_bits": 17_881_664.0}
     values = {"rounds": 14, "learning": {"training": "none"}, "round": base | sections.pop("round", {}), **sections}
     simulation.run(parse(values, "test"), folder)

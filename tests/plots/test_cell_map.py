@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from edgesim.analysis.metrics import scheduled_share
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.config_file import parse
 from edgesim.plots.cell_map import draw_cell_map
 from edgesim.simulation import composition as simulation
@@ -28,7 +28,7 @@ def test_every_device_is_drawn_once_where_it_stands(tmp_path):
         "learning": {"training": "none"},
     }
     simulation.run(parse(values, "test"), tmp_path)
-    run = Run(tmp_path, {}, 0)
+    run = RunFolder(tmp_path, {}, 0)
     figure = draw_cell_map(run)
     assert figure.get_suptitle() == tmp_path.name
     axes = figure.axes[0]

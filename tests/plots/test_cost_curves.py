@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.runs import RunFolder, read_study
 from edgesim.plots.cost_curves import draw_cost_curves
 from edgesim.plots.palette import line_styles
 
@@ -37,7 +37,7 @@ def test_the_same_series_looks_the_same_everywhere_and_the_foremost_have_bands(t
 
 def test_a_line_holds_each_models_accuracy_until_the_next_test_and_ends_where_the_run_does(tmp_path, run_writer):
     folder = run_writer(tmp_path / "run", rounds=4)
-    run = Run(folder, {"algorithm": "a", "bandwidth_hz": 5e6}, 0)
+    run = RunFolder(folder, {"algorithm": "a", "bandwidth_hz": 5e6}, 0)
     seconds, bits, joules = draw_cost_curves([run], "bandwidth_hz", "algorithm").axes
     accuracy = run.rounds["test_accuracy"].tolist()
     for axes, per_round in ((seconds, 1.0), (bits, run.rounds["bits_up"].iloc[0] * 1e-9), (joules, 3.0)):

@@ -7,7 +7,7 @@ from scipy import stats
 from edgesim.analysis.censored import Outcomes
 from edgesim.analysis.judgement import Sides
 from edgesim.analysis.pairing import Comparison, Pairing, pairings
-from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.runs import RunFolder, read_study
 from edgesim.plots.difference_curves import draw_difference_curves
 from edgesim.plots.differences import draw_differences
 
@@ -16,7 +16,9 @@ NEVER = -1.0
 
 
 def compared(folder, policy, measure, mine, theirs) -> Comparison:
-    runs = tuple(Run(folder / f"{policy}-{seed}", {"policy": policy, "tmax_s": 1.0}, seed) for seed in range(len(mine)))
+    runs = tuple(
+        RunFolder(folder / f"{policy}-{seed}", {"policy": policy, "tmax_s": 1.0}, seed) for seed in range(len(mine))
+    )
     pairing = Pairing(
         {"tmax_s": 1.0}, {"policy": policy}, {"policy": "random"}, tuple(zip(runs, runs, strict=True)), ((), ())
     )

@@ -1,13 +1,13 @@
 import pytest
 
-from edgesim.analysis.runs import Run, runs_of
+from edgesim.analysis.runs import RunFolder, runs_of
 from edgesim.plots.energy_bars import draw_energy, draw_energy_over_rounds, joules_per_round
 from edgesim.plots.groups import panels_of
 from edgesim.plots.stacks import Part, draw_stacks
 
 
 @pytest.fixture
-def runs(tmp_path, run_writer) -> list[Run]:
+def runs(tmp_path, run_writer) -> list[RunFolder]:
     # 0.1 J a row: ten devices compute, `scheduled` of them upload.
     return runs_of([run_writer(tmp_path / str(n), scheduled=n, seed=n, rounds=3) for n in (3, 4, 5)])
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from edgesim import load
 from edgesim.analysis.courses import accuracy_course
-from edgesim.analysis.runs import Run, runs_of
+from edgesim.analysis.runs import RunFolder, runs_of
 from edgesim.analysis.summary import summarise
 from edgesim.base.errors import EdgesimError
 from edgesim.plots.accuracy import draw_accuracy
@@ -42,7 +42,7 @@ def folders(tmp_path_factory, run_writer) -> list[Path]:
 
 
 @pytest.fixture
-def runs(folders) -> list[Run]:
+def runs(folders) -> list[RunFolder]:
     return runs_of(folders)
 
 
@@ -54,12 +54,12 @@ def seeds(tmp_path_factory, run_writer) -> list[Path]:
 
 
 @pytest.fixture
-def three_seeds(seeds) -> list[Run]:
+def three_seeds(seeds) -> list[RunFolder]:
     return runs_of(seeds)
 
 
 @pytest.fixture
-def run(seeds) -> Run:
+def run(seeds) -> RunFolder:
     return runs_of(seeds[:1])[0]
 
 
@@ -147,8 +147,8 @@ def test_several_deadlines_make_one_panel_each_in_ascending_order(runs):
 
 
 def test_a_knob_is_named_only_where_runs_of_one_policy_differ_in_it(tmp_path):
-    def run(policy: str, **knobs: str | float) -> Run:
-        return Run(tmp_path, {"policy": policy, "tmax_s": 1.0, **knobs}, 0)
+    def run(policy: str, **knobs: str | float) -> RunFolder:
+        return RunFolder(tmp_path, {"policy": policy, "tmax_s": 1.0, **knobs}, 0)
 
     by_policy = panels_of([run("random"), run("fedteddi", lambda_0=0.1)])
     assert labels_of(by_policy) == ["random", "fedteddi"]
@@ -160,8 +160,8 @@ def test_a_knob_is_named_only_where_runs_of_one_policy_differ_in_it(tmp_path):
 
 
 def test_knobs_that_differ_between_policies_alone_are_those_that_no_label_says(tmp_path):
-    def run(policy: str, **knobs: str | float) -> Run:
-        return Run(tmp_path, {"policy": policy, "tmax_s": 1.0, **knobs}, 0)
+    def run(policy: str, **knobs: str | float) -> RunFolder:
+        return RunFolder(tmp_path, {"policy": policy, "tmax_s": 1.0, **knobs}, 0)
 
     assert beyond_labels([run("random", lr=0.1), run("fedteddi", lr=0.2, lambda_0=0.1)]) == ["lr"]
     assert beyond_labels([run("random", lr=0.1), run("random", lr=0.2), run("fedteddi", lr=0.2)]) == []
@@ -169,7 +169,7 @@ def test_knobs_that_differ_between_policies_alone_are_those_that_no_label_says(t
 
 def test_more_series_than_can_be_read_are_spread_over_panels_of_another_knob(tmp_path):
     knobs = [(policy, trace, n) for trace in ("week", "phones") for n in (10, 20) for policy in ("a", "b", "c")]
-    runs = [Run(tmp_path, {"trace": trace, "participants": n, "policy": policy}, 0) for policy, trace, n in knobs]
+    runs = [RunFolder(tmp_path, {"trace": trace, "participants": n, "policy": policy}, 0) for policy, trace, n in knobs]
     panels = panels_of(runs)
     assert [panel.title for panel in panels] == ["week", "phones"]
     assert [len(panel.series) for panel in panels] == [6, 6]
@@ -180,11 +180,11 @@ def test_more_series_than_can_be_read_are_spread_over_panels_of_another_knob(tmp
 
 def test_more_series_of_one_policy_than_can_be_read_are_spread_over_panels_too(tmp_path):
     knobs = [(setting, f"algorithm {n}") for setting in ("static", "markov") for n in range(9)]
-    panels = panels_of([Run(tmp_path, {"setting": setting, "algorithm": name}, 0) for setting, name in knobs])
+    panels = panels_of([RunFolder(tmp_path, {"setting": setting, "algorithm": name}, 0) for setting, name in knobs])
     assert [panel.title for panel in panels] == ["static", "markov"]
     assert labels_of(panels) == [f"algorithm {n}" for n in range(9)]
     # A single knob is what tells the series apart, and stays in one panel.
-    (alone,) = panels_of([Run(tmp_path, {"alpha": n / 10}, 0) for n in range(10)])
+    (alone,) = panels_of([RunFolder(tmp_path, {"alpha": n / 10}, 0) for n in range(10)])
     assert len(alone.series) == 10
 
 

@@ -1,6 +1,5 @@
-import json
-
 import pytest
+from edited_runs import write_plan
 
 from edgesim.base.errors import EdgesimError
 from edgesim.plots.gallery import draw
@@ -105,8 +104,7 @@ def test_a_figure_redrawn_from_the_same_folder_has_the_same_bytes(tmp_path, stud
 
 def test_failed_runs_of_a_study_are_not_drawn_and_a_study_without_a_finished_run_is_refused(tmp_path):
     entry = {"folder": "r", "knobs": POLICIES[0], "seed": 0, "status": "failed"}
-    plan = {"name": "n", "target": None, "reference": "random", "runs": [entry]}
-    (tmp_path / "study.json").write_text(json.dumps(plan))
+    write_plan(tmp_path, "n", [entry])
     with pytest.raises(EdgesimError, match="no run of the study is finished"):
         draw([tmp_path], tmp_path / "figures")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.config_file import parse
 from edgesim.plots.groups import Series, panels_of
 from edgesim.plots.participation import by_hour, draw_participation, spans_a_day
@@ -41,7 +41,7 @@ def run(tmp_path):
         "learning": {"training": "none"},
     }  # fmt: skip
     simulation.run(parse(values, "test"), tmp_path / "run")
-    return Run(tmp_path / "run", {"policy": "random", "protocol": "buffered"}, 0)
+    return RunFolder(tmp_path / "run", {"policy": "random", "protocol": "buffered"}, 0)
 
 
 @pytest.mark.slow

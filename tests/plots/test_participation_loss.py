@@ -4,15 +4,15 @@ from pathlib import Path
 import pytest
 from matplotlib.container import BarContainer
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.static_pairs import Pair
 from edgesim.plots.gallery import draw
 from edgesim.plots.participation_loss import draw_participation_loss, panels_of_pairs
 
 
-def run(algorithm: str, availability: str, seed: int, **knobs: float) -> Run:
+def run(algorithm: str, availability: str, seed: int, **knobs: float) -> RunFolder:
     named = {"policy": "random", "algorithm": algorithm, "availability": availability, **knobs}
-    return Run(Path(f"{algorithm}-{availability}-{sorted(knobs.items())}-{seed}"), named, seed)
+    return RunFolder(Path(f"{algorithm}-{availability}-{sorted(knobs.items())}-{seed}"), named, seed)
 
 
 def pairs(algorithm: str, availability: str, lost: list[float], **knobs: float) -> list[Pair]:

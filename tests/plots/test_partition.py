@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from edgesim.analysis.runs import Run
+from edgesim.analysis.runs import RunFolder
 from edgesim.folder.records import RunWriter
 from edgesim.plots.partition import MOST_DEVICES, draw_partition
 
 
 @pytest.fixture
 def make_run(tmp_path):
-    def make(*frames) -> Run:
+    def make(*frames) -> RunFolder:
         writer = RunWriter(tmp_path / "run", {}, {})
         for frame, counts in enumerate(frames):
             ids = np.arange(len(counts))
@@ -16,7 +16,7 @@ def make_run(tmp_path):
                 "devices", {"device": ids, "frame": [frame] * len(ids), "class_counts": np.array(counts).tolist()}
             )
         writer.close("finished")
-        return Run(tmp_path / "run", {}, 0)
+        return RunFolder(tmp_path / "run", {}, 0)
 
     return make
 

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.analysis.runs import Run, runs_of
+from edgesim.analysis.runs import RunFolder, runs_of
 from edgesim.analysis.waste import shares
 from edgesim.plots.groups import panels_of
 from edgesim.plots.stacks import MOST_BARS, Part, draw_stacks_over_rounds
@@ -10,7 +10,7 @@ from edgesim.plots.waste import draw_waste, draw_waste_over_rounds
 
 
 @pytest.fixture
-def run(tmp_path, run_writer) -> Run:
+def run(tmp_path, run_writer) -> RunFolder:
     return runs_of([run_writer(tmp_path / "run", rounds=3)])[0]
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Upload
 from edgesim.folder.records import SCHEMAS, read_table
@@ -141,8 +141,8 @@ def test_a_re_shared_band_below_a_cap_ends_uploads_as_stepping_through_time_says
         upload = Upload(number, snr_at_1_mhz * 1e6 * NOISE_W_PER_HZ, 1.0, bits, np.inf, 0.0, clock.now)
         band.begin(upload, lambda through: ends_s.update({number: clock.now if through else np.nan}))
 
-    clock.call_at(0.0, Kind.COMPUTED, lambda _: device(0, 3e6, 1e6))
-    clock.call_at(1.0, Kind.COMPUTED, lambda _: device(1, 2e6, 1.0))
+    clock.call_at(0.0, EventKind.COMPUTED, lambda _: device(0, 3e6, 1e6))
+    clock.call_at(1.0, EventKind.COMPUTED, lambda _: device(1, 2e6, 1.0))
     clock.run()
     # Alone until 1 s: 2 Mbit. Then half the band each: the last Mbit of the strong one at 1 Mbit/s until 2 s.
     weak_bits = 2e6 - 0.5e6 * np.log2(3)

@@ -89,7 +89,7 @@ def test_the_noise_figure_multiplies_the_noise() -> None:
             ('law = "log-distance"', ""),
             "path_loss: expected a table [path_loss] with law = one of: free-space, inh-office, log-",
         ),
-        (("[path_loss]", "[loss]"), "unknown key 'loss', did you mean"),
+        (("[path_loss]", "[loss]"), "unknown key 'loss'; known: "),
         (("shadowing_std_db = 8.0", ""), "shadowing_std_db: field required"),
         (("slope_db_per_decade = 37.6", ""), "path_loss: slope_db_per_decade: field required"),
         (("128.1\n", "nan\n"), "path_loss: loss_at_1_km_db: input should be a finite number"),

@@ -4,12 +4,12 @@ Needs Chromium and Playwright (the extra ``dev``), which downloads no browser he
 """
 
 import itertools
-import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from edited_runs import write_plan
 
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import runs_of
@@ -209,9 +209,7 @@ def test_policies_are_switched_off_and_on(tmp_path, open_page):
         }
         simulation.run(parse(config, "test"), tmp_path / "study" / policy)
         plan.append({"folder": policy, "knobs": {"policy": policy}, "seed": 0, "status": "finished"})
-    (tmp_path / "study" / "study.json").write_text(
-        json.dumps({"name": "two", "target": None, "reference": "random", "runs": plan})
-    )
+    write_plan(tmp_path / "study", "two", plan)
     page = open_page(tmp_path / "study")
     shown = (
         "() => Object.values(edgesim.charts).flatMap((chart) => chart.renderers).filter((one) => "

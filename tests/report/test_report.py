@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edited_runs import forget_digests
+from edited_runs import forget_digests, write_plan
 from typer.testing import CliRunner
 
 import edgesim
@@ -50,9 +50,7 @@ def study(tmp_path_factory) -> Path:
             simulation.run(parse(config, "test"), folder / name)
             plan.append({"folder": name, "knobs": {"policy": policy}, "seed": seed, "status": "finished"})
     plan.append({"folder": "lost", "knobs": {"policy": "random"}, "seed": 3, "status": "failed"})
-    written = {"name": "two", "target": None, "reference": "random", "runs": plan}
-    (folder / "study.json").write_text(json.dumps(written))
-    return folder
+    return write_plan(folder, "two", plan)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +180,7 @@ def test_a_studys_page_holds_a_run_of_each_line_and_says_so(study_page):
     page = study_page
     assert [run["name"] for run in page.data["runs"]] == ["random-s0", "best-channel-s0"]
     assert "holds 2 of 6 runs" in page.data["note"]
-    assert ": 7 runs: 6 finished, 1 planned; " in page.written
+    assert ": 7 runs: 6 finished, 1 failed; " in page.written
     assert "Not all is finished; the page shows what is." in page.written
 
 
@@ -268,9 +266,9 @@ def test_bad_input_is_one_line(any_run, study, tmp_path):
     assert "schema_version is 99, made by a newer edgesim" in refusal(newer)
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
-    plan = json.loads((study / "study.json").read_text())
+    plan = json.loads((study / "plan.json").read_text())
     plan["runs"] = plan["runs"][-1:]
-    (unfinished / "study.json").write_text(json.dumps(plan))
+    (unfinished / "plan.json").write_text(json.dumps(plan))
     assert "no run of the study is finished" in refusal(unfinished)
 
 
@@ -321,9 +319,9 @@ def test_the_timeline_has_when_devices_that_come_and_go_were_absent(tmp_path, pa
     per_device = [length_s[device == one].sum() for one in range(8)]
     acts = read_table(tmp_path / "run", "activities")
     assert per_device == pytest.approx([6.0] * 8, abs=0.05 + 1.0 * acts["outcome"].eq("dropped").any())
-    fresh = Path(shutil.copytree(tmp_path / "run", tmp_path / "older"))
+    fresh = Path(shutil.copytree(tmp_path / "run", tmp_path / "without"))
     (fresh / "absences.parquet").unlink()
-    (older,) = page_of(report_html(fresh)).data["runs"]
-    assert len(decoded(older["bars"]["code"])) == len(acts), "the folder of an older edgesim"
+    (without,) = page_of(report_html(fresh)).data["runs"]
+    assert len(decoded(without["bars"]["code"])) == len(acts)
     (fresh / "absences.parquet").write_bytes(b"no table")
     assert "absences.parquet: is damaged" in refusal(fresh)

@@ -248,7 +248,7 @@ def test_both_passes_lengthen_the_computing_and_other_policies_pay_nothing(tmp_p
 
 def test_a_timing_only_run_has_no_loss_drops(tmp_path):
     none = {"training": "none", "model": "mlp", "precision": "float32"}
-    message = "^selection.policy 'afl' looks at loss_drops, which a timing-only run does not have"
+    message = "^selection.policy = 'afl' needs learning.training = 'real', not 'none': it needs loss_drops"
     with pytest.raises(EdgesimError, match=message) as refusal:
         simulation.run(config(learning=none), tmp_path / "run")
     assert "\n" not in str(refusal.value)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.selection.safa import Safa, SafaOptions, first_come_first_merge
+from edgesim.selection.safa import SafaPolicy, SafaPolicyOptions, first_come_first_merge
 from edgesim.selection.safa_lite import SafaLite
 from edgesim.selection.view import Options
 
@@ -22,7 +22,7 @@ def test_first_come_first_merge_is_a_plain_sort(devices):
 
 
 def test_everybody_is_asked_to_train_in_the_order_in_which_they_would_be_merged(knowledge, view_of, offers):
-    policy = Safa(SafaOptions(quota=0.2), 20, 2)
+    policy = SafaPolicy(SafaPolicyOptions(quota=0.2), 20, 2)
     view = view_of(knowledge, estimates={"ready": np.arange(20)[::-1] / 30, "upload": np.full(20, 0.1)})
     assert offers(policy.choose(view), lambda device, taken: True)[0] == list(range(20))[::-1]
     assert view.estimates.asked == [20]
@@ -31,7 +31,7 @@ def test_everybody_is_asked_to_train_in_the_order_in_which_they_would_be_merged(
 
 
 def test_the_quota_goes_to_the_first_to_arrive_that_were_not_picked_last_round():
-    policy = Safa(SafaOptions(quota=0.2), 20, 2)
+    policy = SafaPolicy(SafaPolicyOptions(quota=0.2), 20, 2)
     arrived = np.arange(20)[::-1]
     assert [policy.draft(arrived, 20).tolist() for _ in range(3)] == [
         [19, 18, 17, 16],
@@ -46,7 +46,7 @@ def test_the_quota_goes_to_the_first_to_arrive_that_were_not_picked_last_round()
 
 @pytest.mark.parametrize(("quota", "picked"), [(0.01, 1), (0.1, 2), (0.11, 3), (1.0, 20)])
 def test_the_quota_is_a_share_of_the_candidates_rounded_up(quota, picked):
-    assert len(Safa(SafaOptions(quota=quota), 20, 2).draft(np.arange(20), 20)) == picked
+    assert len(SafaPolicy(SafaPolicyOptions(quota=quota), 20, 2).draft(np.arange(20), 20)) == picked
 
 
 def test_the_lite_form_goes_by_rising_use_and_breaks_ties_at_random(knowledge, view_of):

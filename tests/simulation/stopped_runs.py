@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.config import RunConfig
-from edgesim.engine.server import Progress
+from edgesim.engine.server import RunProgress
 from edgesim.folder import checkpoints
 from edgesim.folder.records import read_run
 from edgesim.simulation import composition as simulation
@@ -29,10 +29,10 @@ def facts(folder: Path) -> dict[str, Any]:
     return {key: value for key, value in run.items() if key not in OF_STOPS}
 
 
-def stop_at(config: RunConfig, folder: Path, round: int | None, **how: Any) -> simulation.Result | None:
+def stop_at(config: RunConfig, folder: Path, round: int | None, **how: Any) -> simulation.RunResult | None:
     """Run, or go on, with a checkpoint after each round, until the end of a round, behind which no checkpoint is."""
 
-    def on_round(done: Progress) -> None:
+    def on_round(done: RunProgress) -> None:
         if done.round == round:
             raise Broken
 

@@ -9,7 +9,7 @@ import tomli_w
 from rich.console import Console
 from typer.testing import CliRunner
 
-from edgesim import Study, grid, run_study
+from edgesim import Study, compare, grid, run_study
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
@@ -98,10 +98,10 @@ def test_that_everybody_fits_in_every_round_is_noted(tmp_path, tmax_s, noted):
         ({"round.tmax_s": [0.8, 1.0]}, {}, False),
     ],
 )
-def test_a_study_of_payloads_that_are_all_stretched_to_the_deadline_says_so(
+def test_studies_and_comparisons_of_payloads_that_are_all_stretched_to_the_deadline_say_so(
     tmp_path, capsys, studies_here, axis, knobs, noted
 ):
-    plan = Study("payloads", grid(values(rounds=2, devices={"count": 3}, **knobs), axis, range(1)))
+    plan = Study("payloads", grid(values(rounds=2, devices={"count": 3}, **knobs), axis, range(2)))
     run_study(plan, tmp_path, jobs=1)
     capsys.readouterr()
     told = shown(print_study, tmp_path)
@@ -110,7 +110,9 @@ def test_a_study_of_payloads_that_are_all_stretched_to_the_deadline_says_so(
     if "round.payload_bits" in axis:
         # The deadline in all rounds, or less with fewer bits.
         assert (len({round(length_s, 6) for length_s in lengths_s.values()}) == 1) == noted
-    assert ("so that a smaller payload ends no round earlier. round.leftover = 'equal_finish'" in told) == noted
+    compared = compare(folders, "energy_j", by=next(iter(axis)).removeprefix("round."))
+    for text in (told, str(compared)):
+        assert ("so that a smaller payload ends no round earlier. round.leftover = 'equal_finish'" in text) == noted
 
 
 def test_a_count_below_the_candidates_is_a_choice_and_a_count_of_all_devices_is_nothing_to_tell_of(tmp_path):

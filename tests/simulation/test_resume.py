@@ -38,6 +38,7 @@ from edgesim.selection.random_choice import RandomChoice
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import resumption
 from edgesim.streams import Streams
+from edgesim.studies.plan_file import grow
 
 VALUES = {
     "seed": 5,
@@ -427,6 +428,7 @@ def test_a_policy_of_the_users_own_with_a_record_of_its_own_goes_on(tmp_path, mo
 def test_a_study_that_is_started_again_goes_on_with_its_runs(tmp_path, undisturbed, studies_here):
     said = io.StringIO()
     study = Study("s", [PlannedRun("one", {}, 5, simulation.complete(CONFIG))])
+    grow(study, tmp_path)
     stop_at(CONFIG, tmp_path / "one", 6)
     run_study(study, tmp_path, console=Console(file=said, width=200))
     assert "1 of 1 runs: was unfinished, gone on with behind their last checkpoints, or run again" in said.getvalue()
@@ -472,7 +474,7 @@ def test_the_command_refuses_what_is_no_stopped_run(tmp_path):
     assert "not a run folder: config.toml is missing" in error(tmp_path)
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "config.toml").write_text('[learning]\nweights = "equal"\n')
-    assert "of edgesim 0.2 or before" in error(tmp_path / "old")
+    assert "unknown key 'learning.weights'; known: back_end," in error(tmp_path / "old")
 
 
 def test_two_processes_do_not_go_on_with_one_run(stopped):

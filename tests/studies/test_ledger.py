@@ -22,7 +22,7 @@ from edgesim.analysis.runs import read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, leased
 from edgesim.commands.cli import app
-from edgesim.folder.records import note_failure, read_run
+from edgesim.folder.records import SCHEMA_VERSION, note_failure, read_run
 from edgesim.simulation import composition as simulation
 from edgesim.studies import dispatch, executor, running
 from edgesim.studies.ledger import read_ledger, told_of
@@ -135,7 +135,7 @@ def test_a_run_that_another_process_tries_in_vain_is_not_tried_by_this_one_too(t
     assert endings[BAD].reason == "failed elsewhere"
     # ... or until this one has the run's lease.
     told = told_of(tmp_path / BAD)
-    order = executor.Order(STUDY.runs[0].config, tmp_path / BAD, None, False, told=told)
+    order = executor.RunOrder(STUDY.runs[0].config, tmp_path / BAD, None, False, told=told)
     fail(tmp_path / BAD)
     assert executor.run_one(order, 1, lambda _: None).reason == "failed elsewhere"
     again = executor.run_one(replace(order, told=told_of(tmp_path / BAD)), 1, lambda _: None)
@@ -185,32 +185,15 @@ def test_the_table_is_there_at_any_time_from_what_is_finished(tmp_path, studies_
     assert "scheduled" in said
 
 
-def older(folder):
-    """Turn a study's folder into one that edgesim 0.3 left."""
-    plan = json.loads((folder / "plan.json").read_text())
-    ledger = read_ledger(folder)
-    for run in plan["runs"]:
-        del run["config"]
-        state = ledger[run["folder"]]
-        run |= {"status": "not run" if state.status == "planned" else state.status, "reason": state.reason}
-    (folder / "plan.json").unlink()
-    (folder / "study.json").write_text(json.dumps(plan))
-
-
-def test_a_study_of_the_older_layout_is_read_and_gone_on_with(tmp_path, studies_here):
-    run_study(replace(STUDY, runs=STUDY.runs[1:3]), tmp_path, console=quiet())
-    older(tmp_path)
-    assert edgesim("show", tmp_path)[0] == 0
-    assert statuses(tmp_path) == {SOME: "finished", OTHER: "finished"}
-    assert edgesim("study", "run", tmp_path)[0] == 0
-    assert (tmp_path / "plan.json").is_file()
-    assert not (tmp_path / "study.json").exists()
-    grow(STUDY, tmp_path)
-    older(tmp_path)
-    status, said = edgesim("study", "run", tmp_path)
-    assert (status, "an older edgesim kept no config of run" in said) == (2, True)
-    run_study(STUDY, tmp_path, console=quiet())
-    assert statuses(tmp_path) == {SOME: "finished", OTHER: "finished", BAD: "failed", LAST: "finished"}
+def test_a_study_of_the_layout_before_plans_is_refused_in_a_line(tmp_path, studies_here):
+    run_study(replace(STUDY, runs=STUDY.runs[1:2]), tmp_path, console=quiet())
+    (tmp_path / "plan.json").rename(tmp_path / "study.json")
+    for words in (("show", tmp_path), ("resume", tmp_path), ("study", "run", tmp_path), ("plot", tmp_path)):
+        status, said = edgesim(*words)
+        assert (status, len(said.splitlines()), said.startswith(f"error: {tmp_path}: ")) == (2, 1, True)
+        assert "plan.json" in said
+    with pytest.raises(EdgesimError, match="is not empty and not a study's folder"):
+        grow(STUDY, tmp_path)
 
 
 def test_runs_that_another_process_works_on_are_waited_for_and_taken_over_where_it_is_lost(
@@ -233,7 +216,8 @@ def test_runs_that_another_process_works_on_are_waited_for_and_taken_over_where_
         if len(looks) == 1:
             simulation.run(study.runs[0].config, tmp_path / SOME)
             (tmp_path / OTHER / "config.toml").write_bytes((tmp_path / SOME / "config.toml").read_bytes())
-            (tmp_path / OTHER / "run.json").write_text('{"status": "failed", "reason": "no luck"}')
+            facts = {"schema_version": SCHEMA_VERSION, "status": "failed", "reason": "no luck"}
+            (tmp_path / OTHER / "run.json").write_text(json.dumps(facts))
         else:
             leave(tmp_path / LAST)
 

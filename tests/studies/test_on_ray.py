@@ -24,7 +24,7 @@ from edgesim.folder.records import note_failure
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.inputs import input_digests
 from edgesim.studies import on_node, on_ray
-from edgesim.studies.executor import Ending, Lost, Order
+from edgesim.studies.executor import Ending, Lost, RunOrder
 from edgesim.studies.ledger import read_ledger, told_of
 from edgesim.studies.plan_file import grow
 from edgesim.studies.running import carried_out_by
@@ -49,9 +49,12 @@ def test_a_node_that_is_lost_while_it_sends_files_has_lost_its_run_and_a_full_di
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     monkeypatch.setattr(on_ray, "clear", lambda *_: None)
     # Without a cluster, which only its other parts need.
-    tasks = object.__new__(on_ray.Tasks)
+    tasks = object.__new__(on_ray.ClusterTasks)
     tasks.ray = ray
-    order, left = Order(STUDY.runs[0].config, tmp_path, None, False), Left(Ending("finished", ""), "node", "there", {})
+    order, left = (
+        RunOrder(STUDY.runs[0].config, tmp_path, None, False),
+        Left(Ending("finished", ""), "node", "there", {}),
+    )
     errors = ray.exceptions
     no_file = errors.RayTaskError("_read", "a traceback", FileNotFoundError(2, "No such file")).as_instanceof_cause()
     for error in (errors.GetTimeoutError("60 s"), no_file, errors.NodeDiedError("gone"), OSError(28, "No space left")):
@@ -69,11 +72,11 @@ def test_a_node_that_is_lost_while_it_sends_files_has_lost_its_run_and_a_full_di
 
 def test_of_two_processes_whose_nodes_do_not_see_the_study_one_tries_a_run_that_fails(tmp_path):
     # Without a cluster, which only its other parts need.
-    tasks = object.__new__(on_ray.Tasks)
+    tasks = object.__new__(on_ray.ClusterTasks)
     tasks.blind, tasks._leases, tasks._early = ["node a"], {}, []
     grow(STUDY, tmp_path)
     folder = tmp_path / STUDY.runs[0].folder
-    order = Order(STUDY.runs[0].config, folder, None, False, told=told_of(folder))
+    order = RunOrder(STUDY.runs[0].config, folder, None, False, told=told_of(folder))
     with leased(folder):
         assert tasks._claimed(order).status == "elsewhere"
         note_failure(folder, simulation.as_toml(order.config), "a loss is no number")
@@ -152,7 +155,7 @@ def test_an_address_that_does_not_answer_is_refused_at_once_and_nothing_is_writt
 
 def test_a_run_whose_code_or_files_are_others_on_its_node_is_not_begun(tmp_path):
     config = STUDY.runs[0].config
-    order = Order(config, tmp_path / "run", None, False)
+    order = RunOrder(config, tmp_path / "run", None, False)
     put = SimpleNamespace(put=SimpleNamespace(remote=lambda message: None))
     own = input_digests(config)
     grow(STUDY, tmp_path)

@@ -160,10 +160,10 @@ def test_a_task_that_saved_its_run_before_its_limit_comes_back_and_a_cancelled_o
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--array=1-3", "--sbatch --array=1-3: the script sets this itself; --tasks says it"),
-        ("-a1-3", "--sbatch -a1-3: the script sets this itself"),
+        ("--array=1-3", "sbatch --array=1-3: the script sets this itself; tasks says it"),
+        ("-a1-3", "sbatch -a1-3: the script sets this itself"),
         ("--time=1:00 --no-requeue", "--no-requeue: the script sets this itself; stopped tasks are to come back"),
-        ("--wrap 'rm x'", "--sbatch --wrap: the script sets this itself"),
+        ("--wrap 'rm x'", "sbatch --wrap: the script sets this itself"),
         ("gpu", "expected options such as --time=2:00:00 (got 'gpu')"),
         ("--time=1:00 2:00", "expected options such as --time=2:00:00 (got '2:00')"),
         ("--comment 'open", "no closing quotation"),
@@ -191,7 +191,7 @@ def test_what_is_no_study_has_no_tasks_or_nothing_to_do_is_refused(tmp_path, stu
     status, answer = edgesim("study", "submit", tmp_path, "--tasks", 2)
     assert (status, f"edgesim study status {tmp_path} says which" in answer) == (2, True)
     grow(STUDY, tmp_path)
-    assert edgesim("study", "submit", tmp_path, "--tasks", 0) == (2, "error: --tasks: expected 1 or more (got 0)")
+    assert edgesim("study", "submit", tmp_path, "--tasks", 0) == (2, "error: tasks: expected 1 or more (got 0)")
     assert not (tmp_path / "slurm").exists()
     status, answer = edgesim("study", "submit", tmp_path, "--tasks", 2)
     assert (status, answer) == (

@@ -176,7 +176,7 @@ def test_the_page_alone_is_served_and_on_the_loopback_address_alone():
         # The whole of 127.0.0.0/8 is this machine's, so another address of it stands for another interface.
         with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.2", port), timeout=5):
             pass
-        with pytest.raises(EdgesimError, match=rf"--port: port {port} of 127.0.0.1 is in use; give another one"):
+        with pytest.raises(EdgesimError, match=rf"port {port} of 127.0.0.1 is in use; give another one"):
             served(lambda: "", port).__enter__()
     with pytest.raises(ConnectionRefusedError):
         fetch(port)
@@ -200,9 +200,7 @@ def test_a_port_in_use_is_refused_in_one_line(study):
         port = taken.getsockname()[1]
         done = watch(study, "--web", "--port", port)
     assert done.exit_code == 2
-    assert (
-        done.stderr == f"error: --port: port {port} of 127.0.0.1 is in use; give another one, or 0 for any free one\n"
-    )
+    assert done.stderr == f"error: port {port} of 127.0.0.1 is in use; give another one, or 0 for any free one\n"
 
 
 GROWING = """

@@ -7,9 +7,11 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from edited_runs import forget_digests
+from edited_runs import forget_digests, write_plan
 from rich.console import Console
 
+from edgesim.analysis.made import digest_of
+from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import RunWriter, read_table
@@ -110,8 +112,7 @@ def test_a_wide_table_is_cut_off_on_no_terminal(tmp_path):
         simulation.run(parse(config, "test"), tmp_path / partition)
         knobs = {"partition": partition, "alpha": 0.5}
         plan.append({"folder": partition, "knobs": knobs, "seed": 4, "status": "finished"})
-    study = {"name": "partitions", "target": None, "reference": "random", "runs": plan}
-    (tmp_path / "study.json").write_text(json.dumps(study))
+    write_plan(tmp_path, "partitions", plan)
     wide, narrow = (shown(print_skews, tmp_path, width).splitlines() for width in (200, 40))
     assert [line.rstrip() for line in narrow[:5]] == [line.rstrip() for line in wide[:5]]
     assert "…" not in "".join(narrow)
@@ -144,8 +145,7 @@ def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
         planned = {**CONFIG, "round": {**CONFIG["round"], "plan_quantile": quantile}}
         simulation.run(parse(planned, "test"), tmp_path / f"q{quantile}")
         plan.append({"folder": f"q{quantile}", "knobs": knobs, "seed": 4, "status": "finished"})
-    study = {"name": "quantiles", "target": None, "reference": "random", "runs": plan}
-    (tmp_path / "study.json").write_text(json.dumps(study))
+    write_plan(tmp_path, "quantiles", plan)
     text = shown(print_study, tmp_path, 80)
     (header,) = [line for line in text.splitlines() if line.startswith("plan_quantile")]
     assert header.split()[-2:] == ["joules", "waste"]
@@ -155,12 +155,12 @@ def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
         assert numbers(text, f"{quantile}")[-1] == pytest.approx(1 - useful_j / acts["energy_j"].sum(), abs=5e-4)
 
 
-def test_a_study_whose_run_was_removed_names_it(tmp_path):
-    run = {"folder": "gone", "knobs": {"policy": "random"}, "seed": 4, "status": "finished"}
-    study = {"name": "gone", "target": None, "reference": "random", "runs": [run]}
-    (tmp_path / "study.json").write_text(json.dumps(study))
-    with pytest.raises(EdgesimError, match="gone: is not there; run the study again"):
+def test_a_run_that_was_removed_counts_as_planned_and_has_no_digest(tmp_path):
+    write_plan(tmp_path, "gone", [{"folder": "gone", "knobs": {"policy": "random"}, "seed": 4, "status": "finished"}])
+    with pytest.raises(EdgesimError, match="no run of the study is finished; run it again"):
         shown(print_study, tmp_path)
+    with pytest.raises(EdgesimError, match="gone: is not there; run the study again"):
+        digest_of([RunFolder(tmp_path / "gone", {}, 4)])
 
 
 def test_a_run_says_on_what_it_trained_and_how_long_that_took(tmp_path):

@@ -109,7 +109,7 @@ def test_bad_input_writes_nothing(tmp_path: Path) -> None:
         with pytest.raises(EdgesimError, match=said):
             convert(csv(tmp_path, "a.csv", body), tmp_path / "out.parquet")
     (tmp_path / "links.csv").write_text("t_s,bps\n0,5\n")
-    with pytest.raises(EdgesimError, match=re.escape("--observed: is for recordings of availability")):
+    with pytest.raises(EdgesimError, match=re.escape("observed: is for recordings of availability")):
         convert(tmp_path / "links.csv", tmp_path / "out.parquet", observed=tmp_path / "a.csv")
     assert not (tmp_path / "out.parquet").exists()
 
@@ -164,8 +164,8 @@ def test_what_makes_no_links_is_refused_in_one_line_and_writes_nothing(uplinks: 
     availability, out = csv(tmp_path, "availability.csv", "0,1,2,3\n"), tmp_path / "links.parquet"
     (tmp_path / "empty").mkdir()
     for sources, options, said in (
-        ([uplinks], {}, "home-up: does not say where it ends, while other recordings do; give a --length-s"),
-        ([uplinks / "c.csv"], {"names": "*-left"}, "--links *-left: no trace of"),
+        ([uplinks], {}, "home-up: does not say where it ends, while other recordings do; give a length_s"),
+        ([uplinks / "c.csv"], {"names": "*-left"}, "links *-left: no trace of"),
         (
             [uplinks / "a", availability],
             {},

@@ -63,7 +63,7 @@ def test_parts_of_the_rule_can_be_chosen(tmp_path: Path) -> None:
     assert rows(read_flash(path, ["wifi", "idle"]).available) == [(0, 782, 3000), (0, 3100, 5000), (0, 5200, 26000)]
     for wrong in (["asleep"], []):
         with pytest.raises(
-            EdgesimError, match=r"--require: expected some of idle, charging, wifi \(got (asleep|nothing)\)"
+            EdgesimError, match=r"require: expected some of idle, charging, wifi \(got (asleep|nothing)\)"
         ):
             read_flash(path, wrong)
 

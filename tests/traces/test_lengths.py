@@ -93,7 +93,7 @@ def test_lengths_come_before_what_was_observed_not_after(tmp_path):
     assert read_intervals(tmp_path / "out.parquet").unobserved_share == pytest.approx(0.2)
     with pytest.raises(EdgesimError, match=r"out\.parquet: expected a recording without notes of unobserved"):
         convert(tmp_path / "out.parquet", tmp_path / "again.parquet", lengths=lengths)
-    with pytest.raises(EdgesimError, match="--length-s, --lengths: expected one of them at most"):
+    with pytest.raises(EdgesimError, match="length_s, lengths: expected one of them at most"):
         read_recording(tmp_path / "periods.csv", lengths=lengths, length_s=9.0)
 
 

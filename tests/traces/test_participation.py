@@ -12,6 +12,8 @@ import pytest
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
+from edgesim.config_file import parse
+from edgesim.simulation.composition import complete
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
@@ -457,8 +459,16 @@ def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None
         ("markov", {"join_probability": [0.5]}, r"join_probability: is a list of 1 numbers, but devices\.count is 3"),
         ("markov", {"leave_probability": [0.5, 0.5]}, r"leave_probability: is a list of 2 numbers, but devices\.count"),
         ("markov", {"leave_probability": [0.5, 1, 0.1]}, r"leave_probability\[1\]: .* less than 1 \(got 1\)"),
-        ("bernoulli", {"file": "x", "probability": 0.5}, r"file has the probabilities of all .*; remove probability"),
-        ("bernoulli", {"file": "x", "slots": None, "slot_s": 1.0}, r"slot_s .* and file has one column for each roun"),
+        (
+            "bernoulli",
+            {"file": "x", "probability": 0.5},
+            "model 'bernoulli': availability: file = 'x' needs probability = 1, not",
+        ),
+        (
+            "bernoulli",
+            {"file": "x", "slots": None, "slot_s": 1.0},
+            "model 'bernoulli': availability: file = 'x' does not go with slot_s = ",
+        ),
         ("bernoulli", {"if_empty": "sleep"}, r"if_empty: input should be 'force' or 'wait'"),
         (
             "arrival",
@@ -471,18 +481,46 @@ def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None
         ("round_robin", {"if_empty": "force"}, r"availability\.if_empty: is an option of model .*, not of 'round_ro"),
         ("round_robin", {"at_once": 1, "overlap_devices": 1}, r"overlap_devices \(1\) must be below at_once \(1\)"),
         ("round_robin", {"at_once": 4}, r"availability\.at_once \(4\) must not be above devices\.count \(3\)"),
-        ("round_robin", {"groups": 2, "at_once": 2}, r"groups is for groups and at_once for a window"),
-        ("round_robin", {"overlap_s": 2.0, "turn_rounds": 2}, r"overlap_s is for groups and turn_rounds for a window"),
-        ("round_robin", {"turn_s": 2.0, "turn_rounds": 2}, r"turn_s is for turns in seconds, not for turn_rounds"),
+        (
+            "round_robin",
+            {"groups": 2, "at_once": 2},
+            "model 'round_robin': availability: at_once = 2 does not go with groups",
+        ),
+        (
+            "round_robin",
+            {"overlap_s": 2.0, "turn_rounds": 2},
+            "model 'round_robin': availability: turn_rounds = 2 needs overlap_s = 0",
+        ),
+        (
+            "round_robin",
+            {"turn_s": 2.0, "turn_rounds": 2},
+            "model 'round_robin': availability: turn_rounds = 2 does not go with tu",
+        ),
         (
             "round_robin",
             {"after_end": "raise", "turn_rounds": 2},
-            r"after_end is for turns in seconds, not for turn_ro",
+            "model 'round_robin': availability: turn_rounds = 2 needs after_end = '",
         ),
-        ("solar", {"day_s": 2.0, "day_rounds": 2.0}, r"day_s is for slots in seconds, not for day_rounds"),
-        ("table", {"file": "x", "slots": "rounds", "slot_s": 1.0}, r"slot_s is the length of slots in seconds"),
-        ("table", {"file": "x", "slots": "rounds", "length_s": 1.0}, r"length_s is for a file of periods, not for a"),
-        ("table", {"file": "x", "if_empty": "force"}, r"if_empty is for a matrix: give slots = 'rounds', or slot_s"),
+        (
+            "solar",
+            {"day_s": 2.0, "day_rounds": 2.0},
+            "model 'solar': availability: day_rounds = 2 does not go with day_s = 2",
+        ),
+        (
+            "table",
+            {"file": "x", "slots": "rounds", "slot_s": 1.0},
+            "model 'table': availability: slots = 'rounds' does not go with slot_s = 1",
+        ),
+        (
+            "table",
+            {"file": "x", "slots": "rounds", "length_s": 1.0},
+            "model 'table': availability: length_s = 1 does not go with slots = 'ro",
+        ),
+        (
+            "table",
+            {"file": "x", "if_empty": "force"},
+            "model 'table': availability: if_empty = 'force' needs slot_s: it is",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(model: str, options: dict[str, object], said: str) -> None:
@@ -502,8 +540,9 @@ BY_ROUNDS = [
 
 @pytest.mark.parametrize(("model", "options", "key"), BY_ROUNDS)
 def test_what_goes_by_rounds_needs_rounds(model: str, options: dict[str, object], key: str) -> None:
-    with pytest.raises(EdgesimError, match=rf"availability\.{key} is for round\.protocol = 'synchronous'"):
-        resolve_options(model, options, 0.8, has_rounds=False)
+    protocol = {"protocol": "buffered", "admission": "count", "count": 3}
+    with pytest.raises(EdgesimError, match=rf"availability\.{key}.* needs round\.protocol = 'synchronous'"):
+        complete(parse({"availability": {"model": model, **options}, "round": protocol}, "test"))
     resolve_options(model, options, 0.8, has_rounds=True)
 
 

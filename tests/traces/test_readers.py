@@ -61,7 +61,7 @@ def test_an_on_off_list_gives_the_state_at_0_and_its_changes(tmp_path: Path) -> 
         ('0,on,3\n1,"off,2\n2,on,4\n', "line 2: expected quotes around whole fields only, and each closed"),
         ("0,on,3\n1,on,\udcff\n", "line 2: t1: expected seconds"),
         ("device,state\n", "holds no rows"),
-        ("0,on\n", "the last change is at 0 s; give a --length-s"),
+        ("0,on\n", "the last change is at 0 s; give a length_s"),
     ],
 )
 def test_a_bad_list_is_refused_with_line_and_field(body: str, said: str, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_scores_become_times_with_the_stated_median_and_the_relative_speeds_kept
     assert found.s_per_sample == pytest.approx([0.1, 0.025, 0.05])
     assert found.models.tolist() == ["A, 5G", "B", "C"]
     assert read_ai_benchmark(path, 0.2).s_per_sample == pytest.approx([0.4, 0.1, 0.2])
-    with pytest.raises(EdgesimError, match=r"--median-s: expected finite seconds per sample above 0"):
+    with pytest.raises(EdgesimError, match=r"median_s: expected finite seconds per sample above 0"):
         read_ai_benchmark(path, 0.0)
 
 
@@ -199,9 +199,9 @@ def test_phones_of_which_no_model_has_a_score_and_a_bad_map_are_refused(tmp_path
         with pytest.raises(EdgesimError, match=re.escape(said)) as caught:
             read_ai_benchmark(scores, phones=phones("SM-B"), model_map=text(tmp_path, body, "map.csv"))
         assert "\n" not in str(caught.value)
-    with pytest.raises(EdgesimError, match="--phones, --model-map: expected both or neither"):
+    with pytest.raises(EdgesimError, match="phones, model_map: expected both or neither"):
         read_ai_benchmark(scores, phones=phones("SM-A"))
-    with pytest.raises(EdgesimError, match="--phones: is for the formats ai-benchmark, but"):
+    with pytest.raises(EdgesimError, match="phones: is for the formats ai-benchmark, but"):
         read_recording(text(tmp_path, "device,s_per_sample\n0,1\n", "speed.csv"), phones=phones("SM-A"))
 
 
@@ -236,16 +236,16 @@ def test_a_format_is_told_by_columns_or_first_bytes(name: str, body: str, format
 
 def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        EdgesimError, match="the format cannot be detected; give it with --format: intervals, on-off, flash"
+        EdgesimError, match="the format cannot be detected; give it with format: intervals, on-off, flash"
     ):
         read_recording(text(tmp_path, "hello\n", "a.txt"))
     with pytest.raises(EdgesimError, match="be detected: for 'intervals' it lacks the column end_s; give it with"):
         read_recording(text(tmp_path, "device_id,start_s\n0,1\n"))
     with pytest.raises(EdgesimError, match="be detected; give it with"):
         read_recording(text(tmp_path, "colour,height\nred,1\n"))
-    with pytest.raises(EdgesimError, match=r"^--format: unknown format 'flush', did you mean 'flash'. known: "):
+    with pytest.raises(EdgesimError, match=r"^format: unknown format 'flush', did you mean 'flash'. known: "):
         read_recording(text(tmp_path, "hello\n", "a.txt"), "flush")
-    with pytest.raises(EdgesimError, match=r"--median-s: is for the formats ai-benchmark, but .* is read as on-off"):
+    with pytest.raises(EdgesimError, match=r"median_s: is for the formats ai-benchmark, but .* is read as on-off"):
         read_recording(text(tmp_path, LIST), median_s=0.1)
     with pytest.raises(EdgesimError, match=r"nowhere: cannot be read: No such file"):
         read_recording(tmp_path / "nowhere")

@@ -29,7 +29,7 @@ def test_ranges_and_lists_are_read_as_a_config_file_would():
 
 def test_values_from_python_may_be_an_array_but_not_a_single_number():
     assert check_knobs(BASE, {"round.tmax_s": np.array([0.5, 1.0])}) == check_knobs(BASE, {"round.tmax_s": [0.5, 1.0]})
-    with pytest.raises(EdgesimError, match=r"--knob round\.tmax_s: has no range"):
+    with pytest.raises(EdgesimError, match=r"knob round\.tmax_s: has no range"):
         check_knobs(BASE, {"round.tmax_s": 0.5})
 
 
@@ -73,22 +73,22 @@ def test_parameters_and_values_are_each_others_inverse(choices):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("round.tmaxs=0.1:2", r"--knob round.tmaxs: unknown key 'round.tmaxs', did you mean 'round.tmax_s'\?"),
-        ("round.tmax_s=2:0.1", r"--knob round.tmax_s=2:0.1: expected a range whose first number is the smaller one"),
+        ("round.tmaxs=0.1:2", r"knob round.tmaxs: unknown key 'round.tmaxs', did you mean 'round.tmax_s'\?"),
+        ("round.tmax_s=2:0.1", r"knob round.tmax_s=2:0.1: expected a range whose first number is the smaller one"),
         ("round.tmax_s=1:1", "expected a range whose first number is the smaller one"),
-        ("round.tmax_s=-1:2", r"--knob round.tmax_s: round.tmax_s: input should be greater than .* \(got -1\)"),
+        ("round.tmax_s=-1:2", r"knob round.tmax_s: round.tmax_s: input should be greater than .* \(got -1\)"),
         ("round.tmax_s=1:inf", "expected a range of two finite numbers"),
-        ("round.tmax_s=1:2:3", r"--knob round.tmax_s: has no range; expected KEY=LOW:HIGH or KEY=VALUE,VALUE"),
-        ("round.tmax_s=a:b", r"--knob round.tmax_s=a:b: expected KEY=LOW:HIGH"),
-        ("round.tmax_s=0.8", "--knob round.tmax_s: has no range; expected KEY=LOW:HIGH"),
-        ("round.tmax_s", "--knob round.tmax_s: expected KEY=LOW:HIGH"),
+        ("round.tmax_s=1:2:3", r"knob round.tmax_s: has no range; expected KEY=LOW:HIGH or KEY=VALUE,VALUE"),
+        ("round.tmax_s=a:b", r"knob round.tmax_s=a:b: expected KEY=LOW:HIGH"),
+        ("round.tmax_s=0.8", "knob round.tmax_s: has no range; expected KEY=LOW:HIGH"),
+        ("round.tmax_s", "knob round.tmax_s: expected KEY=LOW:HIGH"),
         ("round.tmax_s=", "expected KEY=LOW:HIGH"),
         ("round.tmax_s=1,,2", "expected KEY=LOW:HIGH"),
-        ("round.tmax_s=1,2,1", "--knob round.tmax_s: 1 is given twice"),
+        ("round.tmax_s=1,2,1", "knob round.tmax_s: 1 is given twice"),
         ("selection.policy=random,ort", r"selection.policy: unknown policy 'ort', did you mean 'oort'\?"),
-        ("round.tmax_s.x=1:2", r"--knob round.tmax_s.x: .*round.tmax_s"),
-        ("seed=0:5", "--knob seed: the runs of a trial differ in it"),
-        ("rounds=1.5:9.5", r"--knob rounds: rounds: input should be a valid integer"),
+        ("round.tmax_s.x=1:2", r"knob round.tmax_s.x: .*round.tmax_s"),
+        ("seed=0:5", "knob seed: the runs of a trial differ in it"),
+        ("rounds=1.5:9.5", r"knob rounds: rounds: input should be a valid integer"),
     ],
 )
 def test_a_knob_that_the_config_does_not_have_or_a_value_that_it_refuses_is_named(text, told):

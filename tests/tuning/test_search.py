@@ -154,7 +154,7 @@ def test_a_trial_of_a_process_that_is_gone_is_closed_and_its_cell_asked_again_fi
             again, same = other.ask(5)
             assert (same, again != number) == (values, True)
             other.tell(again, Outcome("complete", Seen((1.0,), -math.inf)))
-            assert [(one.number, one.status) for one in other.told()] == [(again, "complete")]
+            assert [(one.of_optuna, one.status) for one in other.told()] == [(again, "complete")]
             assert other.ask(5)[1] != values
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import create_model
 
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Rule, refuse, value_at
 from edgesim.base.registry import Registry, look_up
 from edgesim.base.validation import options_of, validate
 from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
@@ -67,14 +68,6 @@ MERGE_RULES: dict[str, type[MergeRule]] = {
 }
 """By ``round.protocol``."""
 
-_REASONS = {
-    "asynchronous": "the protocol mixes one model at a time, which suits means of models alone",
-    "buffered": "there is no published form of it without rounds",
-    "synchronous": "it merges as updates arrive",
-    "hierarchical": "edge servers merge weighted means alone",
-}
-"""Why an algorithm may not allow a protocol or edge servers."""
-
 LOCAL_METHODS = ("phases", "pull", "passes_over", "sent", "loss", "first_kept", "compute_factor")
 """What the local half of an algorithm answers; all else is its server half's, but for what `loss` looks at."""
 
@@ -83,7 +76,7 @@ def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> A
     """The algorithm of a config, of one half or of two; raises `EdgesimError`."""
     options = resolve_options(config)
     # Each half has options of its own class: that of both together is made here, and no other process could import it.
-    local, server = (half(_own_options(half, options), sizes, streams) for half in _halves(config))
+    local, server = (half(_own_options(half, options), sizes, streams) for half in halves(config))
     whole = server if type(local) is type(server) else combined(local, server)
     if config.kpfl is None:
         return whole
@@ -121,139 +114,29 @@ def resolve_protocol_options(config: RoundConfig) -> dict[str, Any]:
     return _protocol_options(config).model_dump()
 
 
-def check_fit(config: RunConfig) -> None:
-    """Refuse an algorithm that does not allow the run's protocol, latecomers or edge servers; raises `EdgesimError`."""
-    options = resolve_options(config.algorithm)
-    local, server = _halves(config.algorithm)
-    parts = [(_name(half), half, _own_options(half, options)) for half in (local, server)]
-    if config.algorithm.kpfl is not None:
-        if not server.model_is_mean:
-            others = ", ".join(name for name, kind in ALGORITHMS.items() if kind.model_is_mean)
-            raise EdgesimError(
-                f"algorithm.kpfl: the server of {_name(server)!r} does more with models than average them, so that no "
-                f"pool can take their place; remove it or choose one of {others}",
-                "algorithm.kpfl",
-                "algorithm.name",
-                "algorithm.server",
-            )
-        parts.append(("kpfl", kpfl.Kpfl, kpfl_settings.options_of(config.algorithm.kpfl)))
-    for name, half, own in parts:
-        half.check(own, config)
-        if config.merging is not None and not half.skips_rounds:
-            raise EdgesimError(
-                f"merging.rule: algorithm {name!r} has work of its own in every round, so that none can be skipped; "
-                "remove [merging]",
-                "merging.rule",
-                "algorithm.name",
-            )
-        _check_public(half, config)
-        takes_time = config.round.download_s != 0 or config.topology.file is not None
-        if half.bits_from_training and config.learning.training == "none" and takes_time:
-            raise EdgesimError(
-                f"algorithm.name: what the server of {config.algorithm.name!r} sends depends on what was trained, so "
-                "that learning.training = 'none' cannot tell how long downloads take; set round.download_s = 0 and no "
-                "topology.file, or train",
-                "algorithm.name",
-                "learning.training",
-            )
-        if config.privacy.mechanism != "none" and half.upload_bits is not Algorithm.upload_bits:
-            raise EdgesimError(
-                f"privacy.mechanism: {config.privacy.mechanism!r} is for algorithms that send nothing but the update; "
-                f"{name!r} sends more, or something else",
-                "privacy.mechanism",
-                "algorithm.name",
-            )
-        merging = {"flat", "hierarchical"} if half.at_edges else {"flat"}
-        for key, value, fit in (
-            ("round.protocol", config.round.protocol, half.protocols),
-            ("round.late", config.round.late, {"drop", "keep"} if half.late_updates else {"drop"}),
-            ("topology.aggregation", config.topology.aggregation, merging),
-        ):
-            if value not in fit:
-                allowed = " or ".join(map(repr, sorted(fit)))
-                reason = half.late_reason if key == "round.late" else _REASONS[value]
-                raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}: {reason}")
-
-    if config.merging is not None and config.merging.skip == "carry" and _looks_at_start(local):
-        raise EdgesimError(
-            f"merging.skip: devices of algorithm {config.algorithm.name!r} train with terms or records of the model "
-            "that they were sent, so that they cannot go on from weights of their own; use 'discard' or 'sent'",
-            "merging.skip",
-            "algorithm.name",
-        )
-    if config.privacy.mechanism == "central":
-        _check_central(config)
-
-
-def _looks_at_start(local: type[Algorithm]) -> bool:
+def looks_at_start(local: type[Algorithm]) -> bool:
     """Whether a local half does more than train on cross-entropy from wherever it starts."""
     return any(getattr(local, method) is not getattr(Algorithm, method) for method in LOCAL_METHODS)
-
-
-def _check_central(config: RunConfig) -> None:
-    """Refuse noise on a mean that is not formed; raises `EdgesimError`."""
-    _, server = _halves(config.algorithm)
-    reason = None
-    if not server.averages:
-        name = config.algorithm.name if config.algorithm.server == "own" else config.algorithm.server
-        reason, key = f"the server of {name!r} goes by more than that", "algorithm.name"
-    elif config.algorithm.kpfl is not None:
-        reason, key = "KPFL's is of a pool of models", "algorithm.kpfl"
-    elif config.round.protocol == "asynchronous":
-        reason, key = "round.protocol = 'asynchronous' mixes one model at a time", "round.protocol"
-    elif config.topology.aggregation == "hierarchical":
-        reason, key = "edge servers form means of their own", "topology.aggregation"
-    if reason is not None:
-        raise EdgesimError(
-            f"privacy.mechanism: 'central' adds noise to the weighted mean of updates, and {reason}; use 'local'",
-            "privacy.mechanism",
-            key,
-        )
-
-
-def _check_public(half: type[Algorithm], config: RunConfig) -> None:
-    """Refuse a run without the public images that an algorithm needs, in timing-only runs as in all others.
-
-    Where there is no data set, time alone is simulated: there only what devices send and compute may need them.
-    """
-    name, wanted = config.algorithm.name, "set data.public = 'carved' or 'other'"
-    said = None
-    if config.data.dataset == "none":
-        if half.public_images == "devices":
-            said = f"what devices of {name!r} send and compute depends on public images; name a data set, and {wanted}"
-    elif half.public_images != "unused" and config.data.public == "none":
-        said = f"{name!r} needs public images; {wanted}"
-    if said:
-        raise EdgesimError(f"algorithm.name: {said}", "algorithm.name", "data.public")
 
 
 def check_frames(config: RunConfig, frames: int) -> None:
     """Refuse what does not go with so many frames: rounds that are skipped, and to keep the best model of a frame where
     the server's state belongs to the last. Raises `EdgesimError`.
     """
-    if frames > 1 and config.merging is not None:
-        raise EdgesimError(
-            f"merging.rule: the data have {frames} frames, and a best accuracy on one says nothing of the next; remove "
-            "[merging]",
-            "merging.rule",
-        )
-    name = config.algorithm.name if config.algorithm.server == "own" else config.algorithm.server
-    kind: type[Algorithm] = ALGORITHMS[name]
+    if frames == 1:
+        return
+    why = f"the data have {frames} frames, and a best accuracy on one says nothing of the next"
+    refuse(config, [Rule({"data.dataset": GIVEN}, {"merging": None}, why)])
+    key = "algorithm.name" if config.algorithm.server == "own" else "algorithm.server"
+    kind: type[Algorithm] = ALGORITHMS[value_at(config, key)]
     if config.algorithm.kpfl is not None:
-        name, kind = "kpfl", kpfl.Kpfl
-    if frames > 1 and kind.keeps_state and config.learning.keep_best and config.learning.training == "real":
-        raise EdgesimError(
-            f"learning.keep_best: the data have {frames} frames, and what the server of algorithm {name!r} remembers "
-            "belongs to the last model, not to the best; set it to false",
-            "learning.keep_best",
-        )
+        key, kind = "algorithm.kpfl", kpfl.Kpfl
+    if kind.keeps_state:
+        why = f"what the server remembers belongs to the last model, not to the best, and the data have {frames} frames"
+        refuse(config, [Rule({key: GIVEN, "learning.training": "real"}, {"learning.keep_best": False}, why)])
 
 
-def _name(half: type[Algorithm]) -> str:
-    return next((name for name, kind in ALGORITHMS.items() if kind is half), f"{half.__module__}.{half.__qualname__}")
-
-
-def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
+def halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
     """The local and the server half."""
     local = look_up(ALGORITHMS, config.name, "algorithm.name")
     if config.server in ("own", config.name):
@@ -283,7 +166,7 @@ def _own_options(half: type[Algorithm], options: Mapping[str, Any]) -> Options:
 
 
 def _options(config: AlgorithmConfig) -> Options:
-    local, server = (half.Options for half in _halves(config))
+    local, server = (half.Options for half in halves(config))
     both = local if local is server else _both_options(local, server)
     name = config.name if local is server else f"{config.name} with server {config.server}"
     kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in ALGORITHMS.items()}

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
@@ -33,7 +34,7 @@ class Afl(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = AflOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
+    needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
     averages: ClassVar[bool] = True
     weighs_norms: bool = True
 
@@ -41,6 +42,7 @@ class Afl(Algorithm):
         super().__init__(options, sizes, streams)
         self.weighs_norms = options.sensitivity > 0
 
+    @override
     def weigh(self, arrived: Arrivals) -> Floats:
         """alpha_n of each update, [S], times the weight of its age."""
         counts = self.counts(arrived.samples) * arrived.age_weight
@@ -49,6 +51,7 @@ class Afl(Algorithm):
             counts = counts / (1 + self.options.sensitivity * self._lengths(arrived.norms))
         return normalised(counts)
 
+    @override
     def report(self, ledger: None, arrived: Arrivals) -> dict[tuple[str, str], float]:
         """lambda times the median Delta, which is large where all weights are about D_n / Delta_n, and the entropy of
         the weights in nats.

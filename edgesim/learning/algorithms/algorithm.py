@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers, Numbers, repeated
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import Rule, refuse_old
 from edgesim.config import RunConfig, Section
 from edgesim.streams import Streams
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from edgesim.learning.dropout import Key
 
 Half = Literal["local", "server"]
-PublicImages = Literal["unused", "server", "devices"]
 
 
 class Options(Section):
@@ -282,7 +283,7 @@ class Arrivals:
 
 
 @dataclass(frozen=True)
-class Pool:
+class UpdatePool:
     """What the server keeps of the last update of every device that was ever merged, a row each, by ascending id."""
 
     shares: Floats
@@ -386,21 +387,16 @@ class Algorithm:
     Options: ClassVar[type[Options]] = AveragingOptions
     halves: ClassVar[frozenset[Half]] = frozenset()
     """Which halves may be combined with another algorithm's: its local objective, or what its server does."""
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered", "asynchronous"})
-    """Values of ``round.protocol`` that it allows."""
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What a run must offer, by the names of `edgesim.simulation.needs.FEATURES`: ``rounds``, ``public images``."""
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    """What its options need of other keys, or rule out."""
     at_edges: ClassVar[bool] = False
     """Whether edge servers may merge updates first, so that the state is the weights alone."""
-    late_updates: ClassVar[bool] = True
-    """Whether it allows ``round.late = "keep"``, updates that arrive in a later round."""
-    late_reason: ClassVar[str] = "there is no published form of it with late updates"
-    """Why not, where it does not."""
     merges_unpicked: ClassVar[bool] = False
     """Whether updates that arrived but the policy did not pick take part in `merge`; else their jobs never run."""
     merges_empty_rounds: ClassVar[bool] = False
     """Whether a round in which no update arrived makes a model, too."""
-    skips_rounds: ClassVar[bool] = True
-    """Whether rounds may pass in which nothing is merged (``merging``): what it sends and keeps hangs on merges alone,
-    not on the number of the round."""
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""
@@ -409,9 +405,6 @@ class Algorithm:
     devices sent last may take its place (`edgesim.learning.algorithms.kpfl`)."""
     pooled_up: ClassVar[tuple[str, ...]] = ()
     """Names of what is sent beside updates that such a pool keeps for `pooled`."""
-    public_images: ClassVar[PublicImages] = "unused"
-    """Where public images (``data.public``) are needed: at the server alone, or on devices as well, so that what these
-    send and compute depends on how many there are."""
     bits_from_training: ClassVar[bool] = False
     """Whether what the server sends depends on what was trained: timing-only runs then charge a bound, and refuse
     downloads that take time."""
@@ -453,16 +446,16 @@ class Algorithm:
     trainable_tables: int = 0
     """Vectors without a part for buffers, [trainable], that are remembered beside these."""
 
+    @override
+    def __init_subclass__(cls) -> None:
+        refuse_old(cls, "protocols", "late_updates", "late_reason", "skips_rounds", "public_images", "check")
+
     def __init__(self, options: Any, sizes: Sizes, streams: Streams, sends_models: bool = True) -> None:
         self.options = options
         self.sizes = sizes
         self.streams = streams
         if not sends_models:
             self.sends_models, self.equal_weights, self.tables = False, True, 1
-
-    @classmethod
-    def check(cls, options: Any, config: RunConfig) -> None:
-        """Refuse options that do not go with the rest of a run's config; raises `EdgesimError`."""
 
     def check_sizes(self) -> None:
         """Refuse a run whose data or fleet are too small or too large for the algorithm; raises `EdgesimError`."""
@@ -593,7 +586,7 @@ class Algorithm:
         """How many numbers the tensors that are named in `pooled_up` have."""
         return 0
 
-    def pooled(self, state: State, pool: Pool, ledger: Any, bench: Workbench) -> State:
+    def pooled(self, state: State, pool: UpdatePool, ledger: Any, bench: Workbench) -> State:
         """The state after a merge and `refine` where the server keeps a pool: with what it makes of that.
 
         The model is the pool's mean already.

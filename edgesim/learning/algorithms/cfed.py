@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import Except, Rule
 from edgesim.base.quantities import Count, Factor
-from edgesim.config import RunConfig
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -25,7 +26,6 @@ from edgesim.learning.algorithms.algorithm import (
     Device,
     Devices,
     Phase,
-    PublicImages,
     Samples,
     State,
     Step,
@@ -57,7 +57,7 @@ class CfedOptions(algorithm.Options):
 
 
 @dataclass
-class Tasks(State):
+class TaskState(State):
     """The model, and since when the present task lasts; ``shared`` has its teacher, if it has one."""
 
     since: int = 0
@@ -99,24 +99,16 @@ class Cfed(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = CfedOptions
     model_is_mean: ClassVar[bool] = True
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule({"algorithm.server_passes": Except([0])}, {"algorithm.kpfl": None}, "its server distils a pool instead"),
+    )
     equal_weights: bool = True
-    public_images: ClassVar[PublicImages] = "devices"
     settled_at_begin: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
-    skips_rounds: ClassVar[bool] = False
     teachers: ClassVar[tuple[str, ...]] = ("teacher",)
 
-    @classmethod
-    def check(cls, options: CfedOptions, config: RunConfig) -> None:
-        """Refuse two servers' steps in one."""
-        if options.server_passes and config.algorithm.kpfl is not None:
-            raise EdgesimError(
-                "algorithm.server_passes: with algorithm.kpfl the server distils a pool of models instead; set it to 0",
-                "algorithm.server_passes",
-                "algorithm.kpfl",
-            )
-
+    @override
     def check_sizes(self) -> None:
         """Refuse shards without an image."""
         public, shards = self.sizes.public, self.sizes.devices + 1
@@ -129,11 +121,13 @@ class Cfed(Algorithm):
                 "devices.count",
             )
 
+    @override
     def ledger(self, round: int) -> Roles:
         """No device has begun in this frame, and none has a teacher."""
         none = np.zeros(self.sizes.devices, dtype=np.int64)
         return Roles(round, none, none > 0, none.copy())
 
+    @override
     def begin(self, devices: Devices, round: int, ledger: Roles) -> None:
         """Draw who learns; a device that begins again in a round keeps its role."""
         new = devices.ids[ledger.began[devices.ids] != round]
@@ -148,6 +142,7 @@ class Cfed(Algorithm):
         ledger.learns[new[order[: learning - ledger.learning]]] = True
         ledger.learning = learning
 
+    @override
     def note(self, ledger: Roles, arrived: Arrivals) -> None:
         """Devices whose reviews are merged have the teacher of the task in which they began."""
         for device, began in zip(arrived.ids.tolist(), arrived.began_in.tolist(), strict=True):
@@ -168,12 +163,14 @@ class Cfed(Algorithm):
         settled = self._is_settled(devices, round, ledger)
         return np.where(settled, ~ledger.learns[devices.ids], self._task(round, ledger) > 0)
 
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: Roles) -> Floats:
         """The model and, for a reviewer that does not have it, the teacher, [n]."""
         lacks = ledger.teacher_of[devices.ids] != self._task(round, ledger)
         teachers = self._may_review(devices, round, ledger) & lacks
         return np.asarray(super().download_bits(devices, round, ledger) * (1 + teachers))
 
+    @override
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Roles) -> Floats:
         """Learners 1; reviewers 4 E_r m / (3 E n_i), with m public images and E n_i samples of a learner, [n]."""
         images = self._first(devices.ids + 1) - self._first(devices.ids)
@@ -197,17 +194,20 @@ class Cfed(Algorithm):
         first, stop = self._first(np.array([number, number + 1])).tolist()
         return public[first:stop]
 
-    def start(self, weights: Tensor) -> Tasks:
+    @override
+    def start(self, weights: Tensor) -> TaskState:
         """There is no teacher yet."""
-        return Tasks(weights)
+        return TaskState(weights)
 
-    def prepare(self, state: State, bench: Workbench) -> Tasks:
+    @override
+    def prepare(self, state: State, bench: Workbench) -> TaskState:
         """With a task that begins, the model becomes its teacher, unless nothing was trained before."""
-        assert isinstance(state, Tasks)
+        assert isinstance(state, TaskState)
         if state.since and bench.round - state.since < self.options.task_rounds:
             return state
         return replace(state, since=bench.round, shared={"teacher": state.weights} if bench.round > 1 else {})
 
+    @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Roles) -> dict[str, Tensor]:
         """The model, and for reviewers the teacher."""
         if ledger.learns[device.id]:
@@ -217,6 +217,7 @@ class Cfed(Algorithm):
         # What is not sent is no tensor of `shared`.
         return {"start": state.weights, "teacher": teacher.detach() if has_it else teacher}
 
+    @override
     def epochs_over(self, sizes: Integers) -> list[tuple[int, int | None]]:
         """The shards of the devices and, if the server makes passes over it, the server's."""
         every = np.arange(self.sizes.devices + 1)
@@ -224,6 +225,7 @@ class Cfed(Algorithm):
         reviews: list[tuple[int, int | None]] = [(size, self.options.review_batch) for size in shards]
         return [*reviews, (server, None)] if self.options.server_passes else reviews
 
+    @override
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Roles) -> tuple[Phase, ...]:
         """Learners train as the config asks for, reviewers on the public images of their own."""
         if ledger.learns[device.id]:
@@ -232,6 +234,7 @@ class Cfed(Algorithm):
         shard = self._shard(device.id, samples.public)
         return (samples.epochs("review", shard, epochs, self.options.review_batch),)
 
+    @override
     def loss(self, step: Step) -> Tensor:
         """Learners: cross-entropy; reviewers: the strength times the distance to the teacher's logits, [n]."""
         if "teacher" not in step.teachers:
@@ -240,12 +243,14 @@ class Cfed(Algorithm):
         reviewed: Tensor = self.options.strength * distance
         return reviewed
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Roles) -> State:
         """FedAvg's, learners and reviewers alike."""
-        assert isinstance(state, Tasks)
+        assert isinstance(state, TaskState)
         before = state.weights if self.options.server_passes else None
         return super().merge(replace(state, before=before), arrived, alpha, ledger)
 
+    @override
     def refine(self, state: State, arrived: Arrivals, ledger: Roles, bench: Workbench) -> State:
         """Distil the received models and the one before into the new one, each image of a pass from one of them.
 
@@ -253,7 +258,7 @@ class Cfed(Algorithm):
         """
         import torch
 
-        assert isinstance(state, Tasks)
+        assert isinstance(state, TaskState)
         options, before = self.options, state.before
         if not options.server_passes or before is None:
             return state

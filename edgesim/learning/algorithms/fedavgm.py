@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
@@ -40,14 +41,16 @@ class FedAvgM(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedAvgMOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
     averages: ClassVar[bool] = True
 
+    @override
     def start(self, weights: Tensor) -> Momentum:
         """The momentum is zero."""
         return Momentum(weights, momentum=weights.new_zeros(self.sizes.parameters))
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Momentum:
         """m = beta m + the sum of alpha_n times update n; w + lr m. Buffers take the plain mean of those merged."""
         assert isinstance(state, Momentum)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
@@ -22,7 +23,6 @@ from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     AveragingOptions,
     Devices,
-    PublicImages,
     Pull,
     State,
     Workbench,
@@ -50,8 +50,9 @@ class FedCl(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedClOptions
     model_is_mean: ClassVar[bool] = True
-    public_images: ClassVar[PublicImages] = "server"
+    needs: ClassVar[frozenset[str]] = frozenset({"public images"})
 
+    @override
     def check_sizes(self) -> None:
         """Refuse a public set, where there is one, of fewer than two images of a class."""
         public, least = self.sizes.public, 2 * self.sizes.classes
@@ -63,10 +64,12 @@ class FedCl(Algorithm):
                 "data.public_per_class",
             )
 
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """The model and one number for each of its tensors, [n]."""
         return super().download_bits(devices, round, ledger) + BITS_PER_PARAMETER * self.sizes.tensors
 
+    @override
     def prepare(self, state: State, bench: Workbench) -> State:
         """Omega_l, [L]: the sum over batches of the square norm of the gradient of tensor l, over the images in all."""
         import torch
@@ -82,6 +85,7 @@ class FedCl(Algorithm):
         ]
         return replace(state, shared={"omega": torch.stack(squares).sum(0) / len(proxy)})
 
+    @override
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """2 coe Omega_l (w - w_start), the gradient of coe sum_l Omega_l ||w_l - w_start,l||^2."""
         import torch

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, PublicImages, State, Workbench
+from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, State, Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,9 +42,9 @@ class FedDf(Algorithm):
     """FedAvg whose server distils the devices' models into their average."""
 
     Options: ClassVar[type[algorithm.Options]] = FedDfOptions
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    public_images: ClassVar[PublicImages] = "server"
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "public images"})
 
+    @override
     def refine(self, state: State, arrived: Arrivals, ledger: None, bench: Workbench) -> State:
         """Steps on the mean over batches of KL(softmax(mean logits of the devices / T), softmax(own logits / T)).
 

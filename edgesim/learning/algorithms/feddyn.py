@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
@@ -50,15 +51,17 @@ class FedDyn(Algorithm):
     """A mean of models, moved on by what all devices ever moved, those that are away included."""
 
     Options: ClassVar[type[algorithm.Options]] = FedDynOptions
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
+    needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
     keeps_state: ClassVar[bool] = True
     equal_weights: bool = True
     trainable_tables = 1
 
+    @override
     def start(self, weights: Tensor) -> Corrections:
         """All g_i are zero."""
         return Corrections(weights, mean=weights.new_zeros(self.sizes.parameters))
 
+    @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
         """The model, alpha_i as ``alpha`` and, unless it is zero still, g_i as ``own``."""
         import torch
@@ -70,11 +73,13 @@ class FedDyn(Algorithm):
         own = {"own": state.own[device.id]} if device.id in state.own else {}
         return {"start": state.weights, "alpha": torch.tensor(alpha, dtype=torch.float64), **own}
 
+    @override
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """alpha_i (g_i + w - w_start)."""
         alpha = float(given["alpha"])
         return Pull(to_start=alpha, shift=alpha * given["own"] if "own" in given else None)
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Corrections:
         """w + the sum of alpha_n times update n + the mean of all g_i, each update added to its g_i whatever its age.
 

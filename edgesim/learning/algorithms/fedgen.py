@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Count, Factor
@@ -27,7 +28,7 @@ from edgesim.learning.algorithms.algorithm import (
     Step,
     Workbench,
 )
-from edgesim.learning.algorithms.latent_generator import Generator, LatentSizes, latents, new_generator, trained
+from edgesim.learning.algorithms.latent_generator import LatentGenerator, LatentSizes, latents, new_generator, trained
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.streams import Streams
 
@@ -61,7 +62,7 @@ class FedGenOptions(AveragingOptions):
 class Taught(State):
     """The model, and the generator that its devices' models taught."""
 
-    generator: Generator
+    generator: LatentGenerator
     seen: Tensor
     """Whether a device that holds the class was ever merged, [C]."""
 
@@ -78,7 +79,7 @@ class FedGen(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedGenOptions
     model_is_mean: ClassVar[bool] = True
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
     features: ClassVar[bool] = True
     draws: ClassVar[bool] = True
@@ -87,24 +88,29 @@ class FedGen(Algorithm):
         super().__init__(options, sizes, streams)
         self.latent_sizes = LatentSizes(options.noise, sizes.classes, sizes.features)
 
+    @override
     def ledger(self, round: int) -> Sending:
         """The generator is untrained, and stays at the server."""
         return Sending()
 
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: Sending) -> Floats:
         """The model, and the generator once it is trained, [n]; moments of its batch norm are not charged."""
         generator = BITS_PER_PARAMETER * self.latent_sizes.parameters
         return super().download_bits(devices, round, ledger) + generator * ledger.generator
 
+    @override
     def note(self, ledger: Sending, arrived: Arrivals) -> None:
         """A merge trains the generator."""
         ledger.generator |= len(arrived.ids) > 0
 
+    @override
     def start(self, weights: Tensor) -> Taught:
         """An untrained generator, which is not sent."""
         generator = new_generator(self.latent_sizes, self.streams.generator("fedgen-start"), weights)
         return Taught(weights, generator=generator, seen=weights.new_zeros(self.sizes.classes))
 
+    @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Sending) -> dict[str, Tensor]:
         """The model and, once there is one, the generator, the classes seen so far and what the two terms count, [2].
 
@@ -118,6 +124,7 @@ class FedGen(Algorithm):
         strengths = state.weights.new_tensor([strength, strength * self.options.device_batch / device.batch])
         return given | {"moments": state.generator.moments, "seen": state.seen, "strengths": strengths}
 
+    @override
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy, and what the last layer makes of the generator's latents h, [n].
 
@@ -155,6 +162,7 @@ class FedGen(Algorithm):
         noise, labels = draws.normal(step.key, 1, (count + len(like), size), like), torch.cat([drawn, step.labels])
         return latents(self.latent_sizes, given["generator"], given["moments"], noise, labels), drawn
 
+    @override
     def refine(self, state: State, arrived: Arrivals, ledger: Sending, bench: Workbench) -> State:
         """Train the generator by the last layers of the devices' models, as `objective` says."""
         import torch

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
-from edgesim.config import RunConfig
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -24,17 +25,16 @@ from edgesim.learning.algorithms.algorithm import (
     Device,
     Devices,
     Phase,
-    Pool,
-    PublicImages,
     Samples,
     Sent,
     Sizes,
     State,
     Step,
     Trained,
+    UpdatePool,
     Workbench,
 )
-from edgesim.learning.algorithms.own_models import refuse_weights
+from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.streams import Streams
 
@@ -85,11 +85,18 @@ class FedMd(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedMdOptions
     model_is_mean: ClassVar[bool] = True
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    public_images: ClassVar[PublicImages] = "devices"
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        *WITHOUT_MODELS,
+        Rule({"algorithm.average_weights": True}, {"algorithm.own_epochs": (None, 0)}, "the average takes their place"),
+        Rule(
+            {"algorithm.public_subset": "round"},
+            {"round.protocol": "synchronous", "round.late": "drop"},
+            "else logits arrive that are of another round's public images; use 'fixed'",
+        ),
+    )
     keeps_state: ClassVar[bool] = True
     settled_at_begin: ClassVar[bool] = True
-    skips_rounds: ClassVar[bool] = False
 
     def __init__(self, options: FedMdOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams, sends_models=options.average_weights)
@@ -97,29 +104,7 @@ class FedMd(Algorithm):
         # Up to the rounding of a share that is not exact.
         self._count = min(sizes.public, int(options.public_share * sizes.private + 1e-9))
 
-    @classmethod
-    def check(cls, options: FedMdOptions, config: RunConfig) -> None:
-        """Refuse options without effect, and updates that arrive when another subset is the current one."""
-        if not options.average_weights:
-            refuse_weights("fedmd", options, config)
-        elif options.own_epochs:
-            raise EdgesimError(
-                "algorithm.own_epochs: with algorithm.average_weights = true the average takes the place of what a "
-                "device has trained alone, so that it has no effect; remove it",
-                "algorithm.own_epochs",
-            )
-        others = [
-            f"{key} = {value!r}"
-            for key, value in (("round.protocol", config.round.protocol), ("round.late", config.round.late))
-            if value in ("buffered", "keep")
-        ]
-        if others and options.public_subset == "round":
-            raise EdgesimError(
-                f"algorithm.public_subset = 'round': with {others[0]} logits arrive that are of another round's public "
-                "images; set it to 'fixed'",
-                "algorithm.public_subset",
-            )
-
+    @override
     def check_sizes(self) -> None:
         """Refuse an empty subset."""
         if not self._count:
@@ -129,10 +114,12 @@ class FedMd(Algorithm):
                 "algorithm.public_share",
             )
 
+    @override
     def ledger(self, round: int) -> Consensus:
         """There is no consensus yet."""
         return Consensus(np.zeros(self.sizes.devices, dtype=bool))
 
+    @override
     def note(self, ledger: Consensus, arrived: Arrivals) -> None:
         """The round made a consensus, if any update arrived."""
         if len(arrived.ids):
@@ -159,10 +146,12 @@ class FedMd(Algorithm):
             return np.full(len(ids), ledger.round > 0)
         return np.asarray((ids != ledger.of_one) & (not self.sends_models))
 
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
         """The consensus, [n], if there is one, and the model if it travels."""
         return super().download_bits(devices, round, ledger) + self._logit_bits * (ledger.round > 0)
 
+    @override
     def upload_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
         """The logits of the round's subset, [n], and the update if it travels."""
         return super().upload_bits(devices, round, ledger) + self._logit_bits
@@ -171,6 +160,7 @@ class FedMd(Algorithm):
     def _logit_bits(self) -> int:
         return BITS_PER_PARAMETER * self._count * self.sizes.classes
 
+    @override
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Consensus) -> Floats:
         """1 + (3 E_d + 1) M / (3 E n_i), [n]; without the digest, 3 E_d, for devices that have nothing to digest.
 
@@ -179,6 +169,7 @@ class FedMd(Algorithm):
         digest = 3 * self.options.digest_epochs * self._digests(devices.ids, ledger)
         return np.asarray(1 + (digest + 1) * self._count / (3 * samples))
 
+    @override
     def first_model(self, weights: Tensor, bench: Workbench) -> Tensor:
         """The model that the server trains on the labelled public images."""
         from torch.nn.functional import cross_entropy
@@ -190,15 +181,18 @@ class FedMd(Algorithm):
             return weights
         return bench.fit(weights, batches, lambda logits, step: cross_entropy(logits, bench.labels(batches[step])))
 
+    @override
     def start(self, weights: Tensor) -> State:
         """There is no consensus: a row of NaN for each image, [M, C]."""
         return State(weights, {"consensus": weights.new_full((self._count, self.sizes.classes), np.nan)})
 
+    @override
     def epochs_over(self, sizes: Integers) -> list[tuple[int, int | None]]:
         """The subset, and what is trained on before the first round."""
         before = [self.sizes.public] * bool(self.options.public_epochs) + (sizes.tolist() if self._own_epochs else [])
         return [(self._count, self.options.digest_batch), *((size, None) for size in before)]
 
+    @override
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Consensus) -> tuple[Phase, ...]:
         """Epochs on the images of the newest consensus, if that is of other models, before those on own data.
 
@@ -219,6 +213,7 @@ class FedMd(Algorithm):
         order = self.streams.generator("public-subset", round=turn).permutation(self.sizes.public)
         return np.sort(order[: self._count])
 
+    @override
     def loss(self, step: Step) -> Tensor:
         """Of own samples cross-entropy, of public ones the mean over classes of |logits - consensus|, [n]."""
         own = super().loss(step)
@@ -227,14 +222,17 @@ class FedMd(Algorithm):
         taught = step.given["consensus"][step.rows.clamp(min=0)]
         return own.where(step.rows < 0, (step.own.logits - taught).abs().mean(-1))
 
+    @override
     def passes_over(self, device: Device, samples: Samples) -> Integers:
         """The images of the round's subset."""
         return samples.public[self._subset(device.round)]
 
+    @override
     def sent(self, trained: Trained) -> Sent:
         """The logits of the round's subset, [M, C]; the device keeps its model, if that is its own."""
         return replace(super().sent(trained), up={"logits": trained.outputs()[0].logits})
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Consensus) -> State:
         """The consensus is the plain mean of the logits that arrived; FedAvg's model if models travel."""
         import torch
@@ -244,7 +242,8 @@ class FedMd(Algorithm):
             return merged
         return replace(merged, shared={"consensus": torch.stack(list(arrived.up["logits"])).mean(0)})
 
-    def pooled(self, state: State, pool: Pool, ledger: Consensus, bench: Workbench) -> State:
+    @override
+    def pooled(self, state: State, pool: UpdatePool, ledger: Consensus, bench: Workbench) -> State:
         """The consensus is the mean by shares of what all models of the pool make of the round's subset now."""
         import torch
 

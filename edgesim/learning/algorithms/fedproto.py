@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
+from edgesim.base.needs import Rule
 from edgesim.base.quantities import Factor
-from edgesim.config import RunConfig
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Arrivals,
     AveragingOptions,
     Devices,
     Outputs,
-    Pool,
     Sizes,
     State,
     Step,
+    UpdatePool,
     Workbench,
 )
-from edgesim.learning.algorithms.own_models import refuse_weights
+from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
 from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.streams import Streams
@@ -55,26 +56,24 @@ class FedProto(WithPrototypes):
     Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
     model_is_mean: ClassVar[bool] = True
     keeps_state: ClassVar[bool] = True
-    skips_rounds: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = WithPrototypes.needs | {"merges in all rounds"}
+    rules: ClassVar[tuple[Rule, ...]] = WITHOUT_MODELS
 
     def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams, sends_models=options.average_weights)
 
-    @classmethod
-    def check(cls, options: FedProtoOptions, config: RunConfig) -> None:
-        """Refuse weights of updates where no models are averaged."""
-        if not options.average_weights:
-            refuse_weights("fedproto", options, config)
-
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The prototypes of all classes that have one, [n], and the model if it travels."""
         model = super().download_bits(devices, round, ledger)
         return model + BITS_PER_PARAMETER * self.sizes.features * np.count_nonzero(ledger.counts)
 
+    @override
     def start(self, weights: Tensor) -> State:
         """No class has a prototype: a row of NaN for each, [C, F]."""
         return State(weights, {"prototypes": weights.new_full((self.sizes.classes, self.sizes.features), np.nan)})
 
+    @override
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy plus lambda times the mean over features of (z - prototype)^2, [n] (eq. 7).
 
@@ -86,6 +85,7 @@ class FedProto(WithPrototypes):
         term: Tensor = self.options.strength * distance * held(own)
         return super().loss(step) + term
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """The means of the prototypes that arrived now (eq. 6), and FedAvg's model if models travel."""
         import torch
@@ -100,13 +100,15 @@ class FedProto(WithPrototypes):
             means = means.where(held(means)[:, None], state.shared["prototypes"])
         return replace(merged, shared={"prototypes": means})
 
-    def pooled(self, state: State, pool: Pool, ledger: Senders, bench: Workbench) -> State:
+    @override
+    def pooled(self, state: State, pool: UpdatePool, ledger: Senders, bench: Workbench) -> State:
         """The means of the prototypes of all devices of the pool, by their shares."""
         import torch
 
         sent = torch.stack(list(pool.up["prototypes"]))
         return replace(state, shared={"prototypes": _means(sent, sent.new_tensor(pool.shares)[:, None])})
 
+    @override
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
         """Which classes have a prototype now."""
         if len(arrived.ids):
@@ -114,6 +116,7 @@ class FedProto(WithPrototypes):
             stale = self.options.stale_prototypes
             ledger.counts = np.where((counts == 0) & stale, ledger.counts, counts)
 
+    @override
     def scores(self, outputs: Outputs, state: State) -> Tensor:
         """Minus the squared distances to the prototypes, [n, C]; logits as long as no class has one."""
         table = state.shared["prototypes"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
@@ -32,6 +33,7 @@ class FedProx(Algorithm):
     at_edges: ClassVar[bool] = True
     averages: ClassVar[bool] = True
 
+    @override
     def pull(self, given: "Mapping[str, Tensor]") -> Pull:
         """mu (w - w_start), the gradient of the term (eq. 2)."""
         return Pull(to_start=self.options.mu)

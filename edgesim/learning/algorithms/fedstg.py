@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.algorithms import algorithm
@@ -32,8 +33,7 @@ class FedStg(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedStgOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
-    late_updates: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates"})
     averages: ClassVar[bool] = True
     weighs_classes: bool = True
 
@@ -41,6 +41,7 @@ class FedStg(Algorithm):
         super().__init__(options, sizes, streams)
         self.weighs_classes = options.rarity
 
+    @override
     def weigh(self, arrived: Arrivals) -> Floats:
         """alpha_i of each update, [S]."""
         speeds = np.array(self.options.speeds)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from edgesim.learning.algorithms.moments import Adaptive
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 class FedYogi(Adaptive):
     """As FedAdam, but v follows a sudden change of the updates' size by small steps."""
 
+    @override
     def next_second(self, second: Tensor, square: Tensor) -> Tensor:
         """v becomes v - (1 - b2) Delta^2 sign(v - Delta^2)."""
         b2: float = self.options.b2

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
@@ -38,12 +39,14 @@ class Flwf(Algorithm):
     teachers: ClassVar[tuple[str, ...]] = ("start",)
     averages: ClassVar[bool] = True
 
+    @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         """The model, and whether it is to teach: 1 from round 2 on, since before nobody has trained it."""
         return super().given(state, kept, device, ledger) | {
             "teaches": state.weights.new_tensor(float(device.round > 1))
         }
 
+    @override
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy minus alpha sum_y softmax(t / T)_y log softmax(s / T)_y; t are the start's logits, [n]."""
         distance = soft_cross_entropy(step.teachers["start"].logits, step.own.logits, self.options.T)

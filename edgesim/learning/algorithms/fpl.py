@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import Arrivals, AveragingOptions, Devices, Pool, State, Step, Workbench
+from edgesim.learning.algorithms.algorithm import (
+    Arrivals,
+    AveragingOptions,
+    Devices,
+    State,
+    Step,
+    UpdatePool,
+    Workbench,
+)
 from edgesim.learning.algorithms.finch import finch
 from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.learning.payload import BITS_PER_PARAMETER
@@ -42,6 +51,7 @@ class Fpl(WithPrototypes):
     model_is_mean: ClassVar[bool] = True
     bits_from_training: ClassVar[bool] = True
 
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The model and the prototypes of all clusters, [n]."""
         return (
@@ -49,10 +59,12 @@ class Fpl(WithPrototypes):
             + BITS_PER_PARAMETER * self.sizes.features * ledger.prototypes_sent
         )
 
+    @override
     def start(self, weights: Tensor) -> State:
         """No class has a prototype: a table of one row of NaN for each, [C, 1, F]."""
         return State(weights, {"prototypes": weights.new_full((self.sizes.classes, 1, self.sizes.features), np.nan)})
 
+    @override
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy, and for samples whose class has prototypes what `_terms` says, as means over these, [n]."""
         table = step.given["prototypes"]
@@ -82,6 +94,7 @@ class Fpl(WithPrototypes):
         terms: Tensor = contrast + (square.mean(1) if self.options.upcr == "mean" else square.sum(1))
         return terms
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """FedAvg's model, and the clusters of the prototypes that arrived now, [C, K, F]."""
         merged = super().merge(state, arrived, alpha, ledger)
@@ -92,12 +105,14 @@ class Fpl(WithPrototypes):
         ledger.clusters_found = int(held(table).sum())
         return replace(merged, shared={"prototypes": table})
 
-    def pooled(self, state: State, pool: Pool, ledger: Senders, bench: Workbench) -> State:
+    @override
+    def pooled(self, state: State, pool: UpdatePool, ledger: Senders, bench: Workbench) -> State:
         """The clusters of the prototypes of all devices of the pool; within one each counts by its device's share."""
         table = _clusters(pool.up["prototypes"], pool.shares)
         ledger.clusters_found = int(held(table).sum())
         return replace(state, shared={"prototypes": table})
 
+    @override
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
         """Where nothing is trained the server sends at most half as many clusters of a class as devices sent it.
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
-from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Except, Rule
 from edgesim.config import RunConfig
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
@@ -26,9 +27,9 @@ from edgesim.learning.algorithms.algorithm import (
     Device,
     MadeImages,
     Outputs,
-    Pool,
     Sizes,
     State,
+    UpdatePool,
     Workbench,
     has_own,
 )
@@ -46,13 +47,13 @@ from edgesim.learning.algorithms.knowledge_pool import (
     shares_by_class,
 )
 from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, tuned_on
-from edgesim.learning.algorithms.staleness import weighs_by_age_on_request
+from edgesim.learning.algorithms.staleness import without_age
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from edgesim.learning.generator import Generator
+    from edgesim.learning.generator import TrainedGenerator
 
 
 METHODS = (
@@ -70,59 +71,47 @@ class Pooled(State):
     pool: Entries = field(default_factory=dict)
     shares: Floats = field(default_factory=lambda: np.empty(0))
     """W of the pool's devices, [S]."""
-    generator: Generator | None = None
+    generator: TrainedGenerator | None = None
+
+
+_BY_DATA_AND_AGE = "the models of all devices are weighed by their data and ages"
 
 
 class Kpfl(Algorithm):
     """The methods that KPFL answers in place of the algorithm that it is around."""
 
     Options: ClassVar[type[algorithm.Options]] = KpflOptions
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            {},
+            {
+                "algorithm.weights": (None, "samples"),
+                "algorithm.proto_weights": (None, "equal"),
+                "algorithm.stale_prototypes": (None, False),
+                "round.protocol_options.server_lr": (None, 1),
+            },
+            _BY_DATA_AND_AGE,
+        ),
+        *without_age({}, _BY_DATA_AND_AGE),
+        Rule(
+            {"algorithm.kpfl.keep": "first"},
+            {"algorithm.kpfl.validation_accept": False, "algorithm.kpfl.server_s_per_step": 0},
+            "the server trains nothing",
+        ),
+        Rule({"algorithm.kpfl.validation_accept": True}, {"data.validation_per_class": GIVEN}),
+        Rule(
+            {"algorithm.kpfl.server_s_per_step": Except([0])},
+            {"round.protocol": "synchronous"},
+            "without rounds devices go on while the server computes",
+        ),
+    )
     keeps_state: ClassVar[bool] = True
 
     def __init__(self, base: Algorithm, options: KpflOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
         self.base = copy.copy(base)
         self.base.has_model_pool = True
-
-    @classmethod
-    def check(cls, options: KpflOptions, config: RunConfig) -> None:
-        """Refuse what has no effect where all devices of the pool are weighed by their data and ages."""
-        protocol, inside = config.round.protocol_options, config.algorithm.options
-        for given, key in (
-            (inside.get("weights", "samples") != "samples", "algorithm.weights"),
-            (inside.get("proto_weights", "equal") != "equal", "algorithm.proto_weights"),
-            (inside.get("stale_prototypes", False), "algorithm.stale_prototypes"),
-            (weighs_by_age_on_request(config), "staleness.weight"),
-            (protocol.get("server_lr", 1) != 1, "round.protocol_options.server_lr"),
-        ):
-            if given:
-                raise EdgesimError(
-                    f"{key}: has no effect with algorithm.kpfl, which weighs the models of all devices by their data "
-                    "and ages; remove it",
-                    key,
-                    "algorithm.kpfl",
-                )
-        for key in ("validation_accept", "server_s_per_step"):
-            if options.keep == "first" and getattr(options, key):
-                raise EdgesimError(
-                    f"algorithm.kpfl.{key}: with keep = 'first' the server trains nothing; remove it",
-                    f"algorithm.kpfl.{key}",
-                    "algorithm.kpfl.keep",
-                )
-        if options.validation_accept and config.data.validation_per_class is None:
-            raise EdgesimError(
-                "algorithm.kpfl.validation_accept: the server has no images to judge by; set data.validation_per_class",
-                "algorithm.kpfl.validation_accept",
-                "data.validation_per_class",
-            )
-        if options.server_s_per_step and config.round.protocol != "synchronous":
-            raise EdgesimError(
-                f"algorithm.kpfl.server_s_per_step: under round.protocol = {config.round.protocol!r} devices go on "
-                "while the server computes, so that it takes no time of theirs; remove it",
-                "algorithm.kpfl.server_s_per_step",
-                "round.protocol",
-            )
 
     def around(self) -> Algorithm:
         """The algorithm inside, with the server's part of KPFL."""
@@ -141,40 +130,48 @@ class Kpfl(Algorithm):
             )
         return whole
 
+    @override
     def start(self, weights: Tensor) -> Pooled:
         """The pool is empty."""
         inner = self.base.start(weights)
         return Pooled(inner.weights, inner.shared, inner=inner)
 
+    @override
     def in_new_frame(self, state: State) -> Pooled:
         """The algorithm inside starts anew; pool and generator go on."""
         assert isinstance(state, Pooled)
         return _with(state, self.base.in_new_frame(_inner(state)))
 
+    @override
     def prepare(self, state: State, bench: Workbench) -> Pooled:
         """As the algorithm inside does, with the model that KPFL has made."""
         assert isinstance(state, Pooled)
         return _with(state, self.base.prepare(_inner(state), bench))
 
+    @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         """As the algorithm inside does."""
         assert isinstance(state, Pooled)
         return self.base.given(_inner(state), kept, device, ledger)
 
+    @override
     def scores(self, outputs: Outputs, state: State) -> Tensor:
         """As the algorithm inside does."""
         assert isinstance(state, Pooled)
         return self.base.scores(outputs, _inner(state))
 
+    @override
     def weigh(self, arrived: Arrivals) -> Floats:
         """NaN: what updates count is known once they are in the pool (`counted`)."""
         return np.full(len(arrived.ids), np.nan)
 
+    @override
     def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
         """W of the devices whose updates arrived, [S]; those that are away have the rest."""
         assert isinstance(state, Pooled)
         return of_arrivals(arrived, dict(zip(state.pool, state.shares.tolist(), strict=True)))
 
+    @override
     def counted_untrained(
         self, record: dict[int, Member] | None, arrived: Arrivals, alpha: Floats
     ) -> tuple[dict[int, Member], Floats]:
@@ -188,6 +185,7 @@ class Kpfl(Algorithm):
             return pool, self.weigh(arrived)
         return pool, of_arrivals(arrived, dict(zip(pool, self._shares(pool).tolist(), strict=True)))
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
         """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
 
@@ -208,13 +206,14 @@ class Kpfl(Algorithm):
             mean.add_(entry.model, alpha=share)
         return _with(replace(state, pool=pool, shares=counts), replace(merged, weights=mean))
 
+    @override
     def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
         """What the algorithm inside makes of the arrivals and of the pool; then the generator is trained and Theta
         learns from the pool (eqs. 5 to 8).
         """
         assert isinstance(state, Pooled)
         pool = state.pool
-        kept = Pool(
+        kept = UpdatePool(
             state.shares,
             [entry.model for entry in pool.values()],
             {name: [entry.up[name] for entry in pool.values()] for name in self.base.pooled_up},
@@ -223,7 +222,7 @@ class Kpfl(Algorithm):
         state = _with(state, inner)
         return self._improved(state, kept, bench) if self.options.keep == "improved" else state
 
-    def _improved(self, state: Pooled, pool: Pool, bench: Workbench) -> Pooled:
+    def _improved(self, state: Pooled, pool: UpdatePool, bench: Workbench) -> Pooled:
         """The state with a generator that has learned from the pool, and the model that has learned from both."""
         import torch
 
@@ -254,6 +253,7 @@ class Kpfl(Algorithm):
             weights = theta
         return replace(state, weights=weights, generator=generator)
 
+    @override
     def start_note(self, config: RunConfig, rounds: float) -> str:
         """Where options come from that are the paper's, and where exponents of weights by age may reach their bound."""
         notes = [self._origin_of_settings(config), self._bound_of_exponents(rounds)]
@@ -276,6 +276,7 @@ class Kpfl(Algorithm):
             return ""
         return f"algorithm.kpfl: exponents are bounded at {MOST:g}, which is reached by {' and '.join(told)}"
 
+    @override
     def server_s(self, updates: int) -> float:
         """For the steps on generator and model, if there are any."""
         options = self.options

@@ -44,7 +44,7 @@ class LatentSizes:
 
 
 @dataclass(frozen=True)
-class Generator:
+class LatentGenerator:
     """A generator, and what its training has come to."""
 
     weights: Tensor
@@ -61,7 +61,7 @@ class Generator:
     """Rounds in which it was trained."""
 
 
-def new_generator(sizes: LatentSizes, random: np.random.Generator, like: Tensor) -> Generator:
+def new_generator(sizes: LatentSizes, random: np.random.Generator, like: Tensor) -> LatentGenerator:
     """Untrained: weights and biases uniform within 1 / sqrt(inputs), as `torch.nn.Linear` has them."""
     import torch
 
@@ -72,7 +72,7 @@ def new_generator(sizes: LatentSizes, random: np.random.Generator, like: Tensor)
     norm = [like.new_ones(HIDDEN), like.new_zeros(HIDDEN)]
     layers = [*linear(sizes.noise + sizes.classes, HIDDEN), *norm, *linear(HIDDEN, sizes.features)]
     weights, moments = torch.cat(layers), torch.stack([like.new_zeros(HIDDEN), like.new_ones(HIDDEN)])
-    return Generator(weights, moments, torch.zeros_like(weights), torch.zeros_like(weights))
+    return LatentGenerator(weights, moments, torch.zeros_like(weights), torch.zeros_like(weights))
 
 
 def latents(
@@ -96,11 +96,11 @@ def latents(
 
 
 def trained(
-    generator: Generator,
+    generator: LatentGenerator,
     sizes: LatentSizes,
     batches: Iterable[tuple[Tensor, Tensor]],
     loss: Callable[[Tensor, Tensor, Tensor], Tensor],
-) -> Generator:
+) -> LatentGenerator:
     """The generator after a step of Adam on each batch of noise [B, Z] and labels [B].
 
     ``loss`` is of latents [B, F], their noise and their labels. The rate falls by 2 % with every training.
@@ -116,4 +116,4 @@ def trained(
         loss(latents(sizes, weights, moments, noise, labels, train=True), noise, labels).backward()  # type: ignore[no-untyped-call]
         adam.step()
         steps += 1
-    return Generator(weights.detach(), moments, first, second, steps, generator.trainings + 1)
+    return LatentGenerator(weights.detach(), moments, first, second, steps, generator.trainings + 1)

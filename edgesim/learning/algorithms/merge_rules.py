@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Count, Factor
@@ -58,10 +59,12 @@ class FedBuff(MergeRule):
     in_order_of_arrival: ClassVar[bool] = True
 
     @property
+    @override
     def updates_per_model(self) -> int:
         """K."""
         return int(self.options.buffer)
 
+    @override
     def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
         """eta_g w(s) / K (Algorithm 1), [K]; by K, not by the weights' sum."""
         return np.asarray(arrived.age_weight * (self.options.server_lr / len(arrived.ids)))
@@ -81,10 +84,12 @@ class FedAsync(MergeRule):
     in_order_of_arrival: ClassVar[bool] = True
     one_by_one: ClassVar[bool] = True
 
+    @override
     def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
         """alpha_s = alpha w(s), [S]."""
         return np.asarray(arrived.age_weight * self.options.mixing)
 
+    @override
     def merge(self, algorithm: Algorithm, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
         """(1 - alpha_s) w + alpha_s w_client (Algorithm 1), update after update."""
         for start, update, share in zip(arrived.starts, arrived.separate, alpha.tolist(), strict=True):

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
-from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
+from edgesim.base.needs import Rule
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
-from edgesim.learning.algorithms.staleness import weighs_by_age_on_request
+from edgesim.learning.algorithms.staleness import without_age
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,7 +30,7 @@ class MifaOptions(Options):
 
 
 @dataclass
-class Table(State):
+class UpdateTable(State):
     """The model, and the memory of all devices."""
 
     entries: dict[int, Tensor] = field(default_factory=dict)
@@ -42,49 +42,41 @@ class Mifa(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = MifaOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule({}, {"round.protocol_options.server_lr": (None, 1)}, "it steps by the devices' learning rate"),
+        *without_age({}, "it takes each device's last update in full, whatever its age"),
+    )
     keeps_state: ClassVar[bool] = True
     equal_weights: bool = True
     trainable_tables = 1
 
-    @classmethod
-    def check(cls, options: MifaOptions, config: RunConfig) -> None:
-        """Refuse weights of updates that its step does not take."""
-        if config.round.protocol_options.get("server_lr", 1) != 1:
-            raise EdgesimError(
-                "round.protocol_options.server_lr: algorithm 'mifa' steps by the devices' learning rate; remove it",
-                "round.protocol_options.server_lr",
-            )
-        if weighs_by_age_on_request(config):
-            raise EdgesimError(
-                "staleness.weight: algorithm 'mifa' takes each device's last update in full, whatever its age; use "
-                "'constant'",
-                "staleness.weight",
-            )
-
+    @override
     def weigh(self, arrived: Arrivals) -> Floats:
         """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
         return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
 
-    def start(self, weights: Tensor) -> Table:
+    @override
+    def start(self, weights: Tensor) -> UpdateTable:
         """No device has been seen."""
-        return Table(weights)
+        return UpdateTable(weights)
 
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Table:
+    @override
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> UpdateTable:
         """w - eta_t times the mean over all N devices of G_i, those of this round replaced (Algorithm 1).
 
         The weights ``alpha`` of the protocol do not count. Buffers take the plain mean of those merged.
         """
-        assert isinstance(state, Table)
+        assert isinstance(state, UpdateTable)
         trainable = self.sizes.parameters
         entries = dict(state.entries)
         for device, update, lr in zip(arrived.ids.tolist(), arrived.separate, arrived.lr.tolist(), strict=True):
             entries[device] = algorithm.whole(update[:trainable]).div_(-lr)
         if self.options.wait and len(entries) < self.sizes.devices:
-            return Table(state.weights, entries=entries)
+            return UpdateTable(state.weights, entries=entries)
         total = state.weights.new_zeros(trainable)
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
         for device in sorted(entries):
             total += entries[device]
         moved = state.weights[:trainable] - arrived.round_lr / self.sizes.devices * total
-        return Table(algorithm.with_mean_buffers(moved, arrived), entries=entries)
+        return UpdateTable(algorithm.with_mean_buffers(moved, arrived), entries=entries)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
@@ -48,7 +49,7 @@ class Adaptive(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = MomentOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
     averages: ClassVar[bool] = True
 
@@ -56,12 +57,14 @@ class Adaptive(Algorithm):
     def next_second(self, second: Tensor, square: Tensor) -> Tensor:
         """The next v, of the last one and Delta^2, [trainable] each."""
 
+    @override
     def start(self, weights: Tensor) -> Moments:
         """The moments of no change: m is zero, v is tau^2."""
         size = self.sizes.parameters
         second = weights.new_full((size,), self.options.tau**2)
         return Moments(weights, first=weights.new_zeros(size), second=second)
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Moments:
         """m = b1 m + (1 - b1) Delta, Delta being the sum of alpha_n times update n; w + lr m / (sqrt(v) + tau).
 

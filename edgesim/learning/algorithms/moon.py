@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
@@ -39,10 +40,12 @@ class Moon(Algorithm):
     tables = 1
     averages: ClassVar[bool] = True
 
+    @override
     def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
         """The previous model of a device that has none is the one that the run began with, [P]."""
         return {"previous": weights}
 
+    @override
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy plus mu softplus((cos(z, z_previous) - cos(z, z_start)) / T), [n] (eq. 3 and 4)."""
         from torch.nn.functional import softplus
@@ -51,6 +54,7 @@ class Moon(Algorithm):
         contrast: Tensor = self.options.mu * softplus((previous - start) / self.options.T)
         return super().loss(step) + contrast
 
+    @override
     def sent(self, trained: Trained) -> Sent:
         """The trained model, [P], is the next job's previous one."""
         return Sent(keeps={"previous": trained.given["start"] + trained.update})

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
@@ -36,32 +37,38 @@ class Senders:
 class WithPrototypes(Algorithm):
     """Devices send a prototype of each class that they hold, which a pass over their data set gives after training."""
 
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     features: ClassVar[bool] = True
     pooled_up: ClassVar[tuple[str, ...]] = ("prototypes",)
 
+    @override
     def ledger(self, round: int) -> Senders:
         """There are no prototypes yet."""
         return Senders(np.zeros(self.sizes.classes, dtype=np.int64))
 
+    @override
     def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """A prototype of each class that the device holds, [n], and the update if it travels."""
         model = super().upload_bits(devices, round, ledger)
         classes = np.count_nonzero(devices.class_counts, axis=1)
         return np.asarray(model + BITS_PER_PARAMETER * self.sizes.features * classes)
 
+    @override
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Senders) -> Floats:
         """1 + 1 / (3 E) for one more forward pass over the device's data beside E epochs, [n]."""
         return np.asarray(1 + devices.sizes / (3 * samples))
 
+    @override
     def passes_over(self, device: Device, samples: Samples) -> Integers:
         """Prototypes are of the whole data set."""
         return samples.own
 
+    @override
     def sent(self, trained: Trained) -> Sent:
         """The device's prototypes, [C, F]; it keeps its model, if that is its own."""
         return replace(super().sent(trained), up={"prototypes": class_means(*trained.outputs(), self.sizes.classes)})
 
+    @override
     def pooled_numbers(self) -> int:
         """Of a table of prototypes."""
         return self.sizes.classes * self.sizes.features

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.quantities import Count
@@ -81,23 +82,23 @@ class Safa(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = SafaOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
-    late_updates: ClassVar[bool] = False
-    late_reason: ClassVar[str] = "its server has a rule of its own for late updates"
+    needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates", "merges in all rounds"})
     merges_unpicked: ClassVar[bool] = True
     merges_empty_rounds: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
-    skips_rounds: ClassVar[bool] = False
     tables = 1
 
+    @override
     def ledger(self, round: int) -> Versions:
         """Every device is up to date when the first round begins."""
         return Versions(np.full(self.sizes.devices, round - 1, dtype=np.int64), self.options.lag_tolerance)
 
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: Versions) -> Floats:
         """Nothing for devices that go on with their own model, [n]."""
         return np.where(ledger.tolerable(round)[devices.ids], 0.0, super().download_bits(devices, round, ledger))
 
+    @override
     def weigh(self, arrived: Arrivals) -> Floats:
         """Each device's share of the whole cache, [S]."""
         return self._shares(arrived)[arrived.ids]
@@ -106,6 +107,7 @@ class Safa(Algorithm):
         """Share of each entry of the cache, [N]."""
         return normalised(self.counts(arrived.all_samples))
 
+    @override
     def report(self, ledger: Versions, arrived: Arrivals) -> dict[tuple[str, str], float]:
         """From which model devices began, and how many of those that arrived were picked."""
         behind = ledger.behind(arrived.round)[arrived.began]
@@ -120,15 +122,18 @@ class Safa(Algorithm):
         }
         return {("safa", name): float(count) for name, count in counts.items()}
 
+    @override
     def note(self, ledger: Versions, arrived: Arrivals) -> None:
         """Devices that finished, picked or not, have the round's version; other deprecated ones that of its start."""
         ledger.last[ledger.deprecated(arrived.round)] = arrived.round - 1
         ledger.last[arrived.ids] = arrived.round
 
+    @override
     def start(self, weights: Tensor) -> Cache:
         """An empty cache."""
         return Cache(weights, first=weights)
 
+    @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Versions) -> dict[str, Tensor]:
         """The global model, or the device's own if that is tolerated, as the start."""
         assert isinstance(state, Cache)
@@ -139,6 +144,7 @@ class Safa(Algorithm):
             given["start"] = state.local.get(device.id, state.first)
         return given
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Versions) -> Cache:
         """The mean of all devices' entries: SAFA, three-step aggregation.
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import model_validator
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
+from edgesim.base.needs import Rule
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
@@ -36,6 +35,10 @@ if TYPE_CHECKING:
 class ScaffoldOptions(Options):
     """Options of SCAFFOLD."""
 
+    goes_with: ClassVar[tuple[Rule, ...]] = (
+        Rule({"derive_control": True}, {"option": "II"}, "the server cannot work out a gradient"),
+    )
+
     option: Literal["I", "II"] = "II"
     """What a device's new c_i is: the gradient over its whole data set at the model that it started from (I, a pass of
     its own), or the mean gradient of its steps (II). Option I needs smaller steps: under heavy label skew it can stay
@@ -46,14 +49,6 @@ class ScaffoldOptions(Options):
     derive_control: bool = False
     """Whether devices send their update alone. The change of c_i is -c - update / (K_eff lr), of which the server knows
     all but the update; so results stay the same, and only the bits that travel up are halved. For option II alone."""
-
-    @model_validator(mode="after")
-    def _refuse_a_gradient_that_nobody_sends(self) -> Self:
-        if self.derive_control and self.option == "I":
-            raise ValueError(
-                "derive_control: with option = 'I' a control is a gradient, which the server cannot work out; use 'II'"
-            )
-        return self
 
 
 @dataclass
@@ -73,73 +68,69 @@ class Scaffold(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
     model_is_mean: ClassVar[bool] = True
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            {"algorithm.option": "II"},
+            {"learning.optimiser": "sgd", "learning.persist_momentum": False},
+            "it divides updates by steps of SGD whose momentum began at zero; use 'I'",
+        ),
+        Rule(
+            {"algorithm.step_count": "literal", "algorithm.option": "II"},
+            {"learning.momentum": 0},
+            "controls would grow without bound; use 'effective', or option = 'I'",
+        ),
+    )
     keeps_state: ClassVar[bool] = True
     equal_weights: bool = True
     trainable_tables = 1
 
-    @classmethod
-    def check(cls, options: ScaffoldOptions, config: RunConfig) -> None:
-        """Refuse to divide by K where momentum makes of K steps more, and by K_eff where it begins above zero."""
-        if options.option == "II" and config.learning.optimiser != "sgd":
-            raise EdgesimError(
-                f"learning.optimiser: option 'II' of algorithm 'scaffold' divides updates by steps of SGD, which "
-                f"{config.learning.optimiser!r} does not make; use algorithm.option = 'I', or 'sgd'",
-                "learning.optimiser",
-                "algorithm.option",
-            )
-        if options.step_count == "literal" and options.option == "II" and config.learning.momentum > 0:
-            raise EdgesimError(
-                f"algorithm.step_count: with 'literal' and learning.momentum = {config.learning.momentum:g} controls "
-                "grow without bound; use 'effective', option = 'I', or learning.momentum = 0",
-                "algorithm.step_count",
-                "learning.momentum",
-            )
-        if config.learning.persist_momentum and options.option == "II":
-            raise EdgesimError(
-                "learning.persist_momentum: option 'II' of algorithm 'scaffold' divides by steps whose momentum "
-                "began at zero; use algorithm.option = 'I', or set it to false",
-                "learning.persist_momentum",
-                "algorithm.option",
-            )
-
+    @override
     def download_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
         """The model and c, [n]."""
         return 2 * super().download_bits(devices, round, ledger)
 
+    @override
     def upload_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
         """The update and, unless the server works it out, the change of c_i, [n]."""
         return super().upload_bits(devices, round, ledger) * (1 if self.options.derive_control else 2)
 
+    @override
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: None) -> Floats:
         """With option I a pass over the whole data set beside the steps, [n]: 1 + 1 / epochs."""
         plain = super().compute_factor(devices, samples, round, ledger)
         return 1 + devices.sizes / samples if self.options.option == "I" else plain
 
+    @override
     def start(self, weights: Tensor) -> Controls:
         """All controls are zero."""
         import torch
 
         return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
 
+    @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
         """The model, c as ``control`` and, unless it is zero still, c_i as ``own``."""
         assert isinstance(state, Controls)
         own = {"own": state.own[device.id]} if device.id in state.own else {}
         return super().given(state, own, device, ledger)
 
+    @override
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """- c_i + c, added in every step."""
         return Pull(shift=_correction(given))
 
+    @override
     def passes_over(self, device: Device, samples: Samples) -> Integers:
         """With option I the whole data set."""
         return samples.own if self.options.option == "I" else super().passes_over(device, samples)
 
+    @override
     def sent(self, trained: Trained) -> Sent:
         """The new c_i, [trainable], unless the server works it out."""
         return Sent() if self.options.derive_control else Sent(up=self._new_control(trained))
 
+    @override
     def derived(self, trained: Trained) -> dict[str, Tensor]:
         """The new c_i, [trainable], where devices do not send it."""
         return self._new_control(trained) if self.options.derive_control else {}
@@ -151,6 +142,7 @@ class Scaffold(Algorithm):
         reach = effective_steps(trained.steps, trained.momentum) * trained.lr
         return {"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)}
 
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
         """x + the sum of alpha_n times update n; c + the sum of the changes of c_i / N, whatever their age.
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers, repeated
-from edgesim.config import RunConfig, StalenessConfig
+from edgesim.base.needs import Condition, Rule
+from edgesim.config import StalenessConfig
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-def weighs_by_age_on_request(config: RunConfig) -> bool:
-    """Whether a config asks for weights by staleness that are neither the protocol's default nor constant."""
-    default = StalenessConfig().resolved(config.round.protocol)
-    given = config.staleness.model_copy(update={"limit": None})
-    return given not in (default, StalenessConfig(weight="constant"))
+def without_age(when: Mapping[str, Condition], why: str) -> tuple[Rule, Rule]:
+    """Rules against weights by staleness that are neither the protocol's default nor constant."""
+    a = StalenessConfig().resolved("asynchronous").a
+    return (
+        Rule({**when, "round.protocol": "synchronous"}, {"staleness.weight": "constant"}, why),
+        Rule(when, {"staleness.weight": ("constant", "polynomial"), "staleness.a": (None, a)}, why),
+    )
 
 
 def weights(config: StalenessConfig, staleness: Integers, change: Floats | None = None) -> Floats:

@@ -17,13 +17,13 @@ from edgesim.cluster.code import Code, place
 from edgesim.learning.back_ends.job_process import Arrays, Failure, arrays_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Job, Result
+from edgesim.learning.jobs import Job, JobResult
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, reproducible
 
 
 @dataclass(frozen=True)
-class Order:
+class JobOrder:
     """A job but for the tensors that others are given too."""
 
     facts: dict[str, Any]
@@ -48,10 +48,10 @@ class Brought:
     """As ``velocity``, if the device keeps it."""
     epoch_accuracies: tuple[float, ...]
 
-    def result(self, device: torch.device) -> Result:
+    def result(self, device: torch.device) -> JobResult:
         """With tensors on a device that share no memory with Ray's object store, which is thus given back."""
         up, keeps, velocity = (own_tensors(each, device) for each in (self.up, self.keeps, self.velocity))
-        return Result(
+        return JobResult(
             own_tensor(self.update, device), *self.figures, up, keeps, velocity.get("velocity"), self.epoch_accuracies
         )
 
@@ -80,7 +80,7 @@ class JobActor:
             self._loop = LoopBackEnd(FlatModel(build(), self._device, mixed), images, algorithm)
         return f"torch {torch.__version__} on {device_kind(self._device)}"
 
-    def train(self, order: Order, *shared: NDArray[np.generic]) -> Brought | Failure:
+    def train(self, order: JobOrder, *shared: NDArray[np.generic]) -> Brought | Failure:
         """Run a job; ``shared`` are the tensors that the order does not hold."""
         assert self._loop is not None
         given = own_tensors(order.given | dict(zip(order.shared, shared, strict=True)), self._device)
@@ -106,12 +106,12 @@ def version_here() -> str:
     return metadata.version("edgesim")
 
 
-def order_of(job: Job, shared: Sequence[str]) -> Order:
+def order_of(job: Job, shared: Sequence[str]) -> JobOrder:
     """A job as an order, without what is ``shared``."""
     facts = {name: value for name, value in vars(job).items() if name not in ("given", "velocity")}
     given = {name: tensor for name, tensor in job.given.items() if name not in shared}
     velocity = {} if job.velocity is None else {"velocity": job.velocity}
-    return Order(facts, sent_arrays(given), sent_arrays(velocity), [*job.given], shared)
+    return JobOrder(facts, sent_arrays(given), sent_arrays(velocity), [*job.given], shared)
 
 
 def sent_arrays(tensors: Any) -> Arrays:

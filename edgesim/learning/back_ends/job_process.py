@@ -15,7 +15,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Job, Result
+from edgesim.learning.jobs import Job, JobResult
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import reproducible
 
@@ -49,7 +49,7 @@ Report = Literal["ready"] | Failure | Done
 
 
 @dataclass(frozen=True)
-class Share:
+class ProcessShare:
     """What a process gets from its parent."""
 
     build: Callable[[], nn.Module]
@@ -62,7 +62,7 @@ class Share:
     """Where to write the update of a job, [P], in shared memory."""
 
 
-def serve(connection: Connection, share: Share) -> None:
+def serve(connection: Connection, share: ProcessShare) -> None:
     """Train every job that comes through the connection, until it is closed."""
     cpu = torch.device("cpu")
     with reproducible(cpu):
@@ -76,7 +76,7 @@ def serve(connection: Connection, share: Share) -> None:
             return
 
 
-def _train(loop: LoopBackEnd, share: Share, facts: dict[str, Any], given: Arrays, velocity: Arrays) -> Report:
+def _train(loop: LoopBackEnd, share: ProcessShare, facts: dict[str, Any], given: Arrays, velocity: Arrays) -> Report:
     given_here = tensors_of(given) | {"start": share.start}
     try:
         result = loop.train(Job(**facts, given=given_here, velocity=tensors_of(velocity).get("velocity")))
@@ -105,7 +105,7 @@ def message(job: Job) -> tuple[dict[str, Any], Arrays, Arrays]:
     return some, given, _velocity_of(job)
 
 
-def _velocity_of(of: Job | Result) -> Arrays:
+def _velocity_of(of: Job | JobResult) -> Arrays:
     return {} if of.velocity is None else arrays_of({"velocity": of.velocity})
 
 

@@ -9,9 +9,9 @@ from edgesim.learning.algorithms.algorithm import Algorithm, has_own
 from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
+from edgesim.learning.jobs import Job, JobResult, Promise, diverged, finished, wanted
 from edgesim.learning.local_sgd import train
-from edgesim.learning.objective import Objective
+from edgesim.learning.objective import LocalObjective
 from edgesim.learning.own_passes import OwnPasses
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts, seeded
@@ -36,7 +36,7 @@ class LoopBackEnd:
             promise.result = self.train(job)
         return len(jobs)
 
-    def train(self, job: Job) -> Result:
+    def train(self, job: Job) -> JobResult:
         """Run one job; raises `Diverged`, and `EdgesimError` when memory ran out."""
         model = self._model
         model.load(job.start)
@@ -49,7 +49,7 @@ class LoopBackEnd:
         ):
             pull = self._algorithm.pull(job.given)
             own_loss = has_own(self._algorithm, "loss")
-            objective = Objective(self._algorithm, model, job.given, job.seed) if own_loss else None
+            objective = LocalObjective(self._algorithm, model, job.given, job.seed) if own_loss else None
             rows = job.rows
             about = None if rows is None else self._data.index(rows)
             tests = EpochTests(model, self._data, job) if job.epochs else None
@@ -60,7 +60,7 @@ class LoopBackEnd:
         update = model.weights - job.start
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
         figures = progress.loss, progress.accuracy, norm, progress.loss_rms
-        trained = Result(update, *figures, epoch_accuracies=progress.epoch_accuracies)
+        trained = JobResult(update, *figures, epoch_accuracies=progress.epoch_accuracies)
         passes = OwnPasses(model, self._data, job)
         return finished(self._algorithm, job, trained, self._velocity, passes)
 

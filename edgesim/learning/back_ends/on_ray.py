@@ -20,7 +20,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import cores
 from edgesim.cluster.code import packed
 from edgesim.cluster.connection import connected
-from edgesim.cluster.nodes import Share, alive, ask_all
+from edgesim.cluster.nodes import NodeShare, alive, ask_all
 from edgesim.config import LearningConfig
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.job_actor import JobActor, order_of, sent_arrays, version_here
@@ -87,7 +87,7 @@ class RayBackEnd:
 
         Raises `EdgesimError` where there is no cluster, or its nodes cannot train these jobs.
         """
-        self._share = Share(learning.cpus_per_actor or 1.0, learning.gpus_per_actor or 0.0)
+        self._share = NodeShare(learning.cpus_per_actor or 1.0, learning.gpus_per_actor or 0.0)
         self._count = learning.workers
         self._device = data.device
         self._actors: list[_Actor] = []

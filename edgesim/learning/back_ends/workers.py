@@ -14,10 +14,10 @@ from torch import Tensor, multiprocessing, nn
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import start_process, uninterrupted
 from edgesim.learning.algorithms.algorithm import Algorithm
-from edgesim.learning.back_ends.job_process import Failure, Report, Share, message, send, serve, tensors_of
+from edgesim.learning.back_ends.job_process import Failure, ProcessShare, Report, message, send, serve, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Job, Promise, Result, wanted
+from edgesim.learning.jobs import Job, JobResult, Promise, wanted
 from edgesim.learning.tensors import DeviceData
 
 
@@ -65,7 +65,7 @@ class WorkersBackEnd:
         try:
             for number in range(1, count + 1):
                 start, update = (torch.empty_like(model.weights).share_memory_() for _ in range(2))  # type: ignore[no-untyped-call]
-                share = Share(build, data, model.mixed, algorithm, start, update)
+                share = ProcessShare(build, data, model.mixed, algorithm, start, update)
                 with uninterrupted():
                     process, connection = start_process(serve, share, name=f"edgesim worker {number}", daemon=True)
                     self._workers.append(_Worker(number, process, connection, start, update))
@@ -137,7 +137,7 @@ class WorkersBackEnd:
         else:
             up, keeps, velocity = map(tensors_of, (report.up, report.keeps, report.velocity))
             own = velocity.get("velocity"), report.epoch_accuracies
-            promise.result = Result(worker.update.clone(), *report.figures, up, keeps, *own)
+            promise.result = JobResult(worker.update.clone(), *report.figures, up, keeps, *own)
 
     def _lost(self, worker: _Worker) -> EdgesimError:
         """The error for a worker that has ended; the others are ended too."""

@@ -11,13 +11,13 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.unpickle import read_plain
 from edgesim.config import DataConfig
 from edgesim.learning.datasets.dataset import Dataset, Images
-from edgesim.learning.datasets.published import Published, locate
+from edgesim.learning.datasets.published import PublishedDataset, locate
 
 _SHAPE = (3, 32, 32)
 _BATCHES = [*(f"data_batch_{part}" for part in range(1, 6)), "test_batch"]
 _SERVERS = ["https://www.cs.toronto.edu/~kriz/"]
 _SETS = {
-    "cifar10": Published(
+    "cifar10": PublishedDataset(
         "cifar10",
         "cifar-10-batches-py",
         _BATCHES,
@@ -25,7 +25,7 @@ _SETS = {
         {"cifar-10-python.tar.gz": "c58f30108f718f92721af3b95e74349a"},
         "cifar-10-batches-py",
     ),
-    "cifar100": Published(
+    "cifar100": PublishedDataset(
         "cifar100",
         "cifar-100-python",
         ["train", "test"],

@@ -12,6 +12,7 @@ import numpy as np
 import PIL
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
+from typing_extensions import override
 
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.cache import code_digest
@@ -33,6 +34,7 @@ class ImageFiles(DecodedFiles):
     """Height and width of all when decoded; they must have one size when absent."""
 
     @cached_property
+    @override
     def shape(self) -> tuple[int, int, int]:
         """3, height and width; read from the first image when no size is given."""
         if self.image_size is not None:
@@ -42,9 +44,11 @@ class ImageFiles(DecodedFiles):
             return 3, image.height, image.width
 
     @property
+    @override
     def _how(self) -> str:
         return f"Pillow {PIL.__version__}, shape {self.shape}, code {code_digest(ImageFiles)}"
 
+    @override
     def _pixels(self, file: str) -> NDArray[np.uint8]:
         """One image, [3, H, W]."""
         path, (_, height, width) = self.root / file, self.shape

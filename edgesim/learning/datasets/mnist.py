@@ -14,7 +14,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.learning.datasets.dataset import Dataset, Images
 from edgesim.learning.datasets.idx import read_array, read_shape
-from edgesim.learning.datasets.published import Published, locate
+from edgesim.learning.datasets.published import PublishedDataset, locate
 
 _PARTS = ("images-idx3-ubyte", "labels-idx1-ubyte")
 _FILES = [f"{half}-{part}" for half in ("train", "t10k") for part in _PARTS]
@@ -40,17 +40,17 @@ def _gzipped(md5: list[str]) -> dict[str, str]:
     return {f"{file}.gz": each for file, each in zip(_FILES, md5, strict=True)}
 
 
-def _emnist(split: str) -> Published:
+def _emnist(split: str) -> PublishedDataset:
     files = [f"emnist-{split}-{half}-{part}" for half in ("train", "test") for part in _PARTS]
     archives = {"gzip.zip": "58c8d27c78d21e728a6bc7b3cc06412e"}
     servers = ["https://biometrics.nist.gov/cs_links/EMNIST/"]
-    return Published(f"emnist-{split}", "EMNIST/raw", files, servers, archives, "gzip")
+    return PublishedDataset(f"emnist-{split}", "EMNIST/raw", files, servers, archives, "gzip")
 
 
-_SETS: dict[str, tuple[Published, int]] = {
-    "mnist": (Published("mnist", "MNIST/raw", _FILES, _SERVERS, _gzipped(_MNIST_MD5)), 10),
+_SETS: dict[str, tuple[PublishedDataset, int]] = {
+    "mnist": (PublishedDataset("mnist", "MNIST/raw", _FILES, _SERVERS, _gzipped(_MNIST_MD5)), 10),
     "fashion-mnist": (
-        Published("fashion-mnist", "FashionMNIST/raw", _FILES, _FASHION_SERVERS, _gzipped(_FASHION_MD5)),
+        PublishedDataset("fashion-mnist", "FashionMNIST/raw", _FILES, _FASHION_SERVERS, _gzipped(_FASHION_MD5)),
         10,
     ),
     **{f"emnist-{split}": (_emnist(split), classes) for split, classes in _EMNIST_CLASSES.items()},

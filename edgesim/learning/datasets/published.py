@@ -14,7 +14,7 @@ from edgesim.config import DataConfig
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedDataset:
     """One data set: its files as torchvision lays them out, and where they are published."""
 
     name: str
@@ -38,7 +38,7 @@ def path_of(text: str, field: str) -> Path:
         raise EdgesimError(f"{field}: no such folder: {text} (no user has this home)", field) from None
 
 
-def locate(published: Published, config: DataConfig, suffixes: Sequence[str] = ("",)) -> list[Path]:
+def locate(published: PublishedDataset, config: DataConfig, suffixes: Sequence[str] = ("",)) -> list[Path]:
     """Paths of the files, as torchvision lays them out below ``data.folder``, or in that folder itself.
 
     Each may bear any of the suffixes; the first that is there counts. Where files are missing they are downloaded
@@ -74,7 +74,7 @@ def _complete(files: Sequence[str], places: list[Path], suffixes: Sequence[str])
     return None
 
 
-def _download(published: Published, folder: Path) -> None:
+def _download(published: PublishedDataset, folder: Path) -> None:
     """Fetch and unpack all archives in a folder of their own, then move the files; a failure leaves nothing behind."""
     try:
         with system_errors("cannot be written"):

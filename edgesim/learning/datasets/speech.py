@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 from scipy.io import wavfile
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
@@ -77,15 +78,18 @@ class Recordings(DecodedFiles):
     dtype: ClassVar[str] = "f4"
 
     @property
+    @override
     def shape(self) -> tuple[int, int, int]:
         """One channel, mel bands, frames."""
         return 1, BANDS, FRAMES
 
     @property
+    @override
     def _how(self) -> str:
         code = code_digest(mel, Recordings, _in_unit_range)
         return f"log-mel, SciPy {scipy.__version__}, shape {self.shape}, code {code}"
 
+    @override
     def _pixels(self, file: str) -> NDArray[np.float32]:
         """One recording, [1, bands, frames]; several channels are averaged."""
         path = self.root / file

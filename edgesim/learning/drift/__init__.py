@@ -4,7 +4,7 @@ from edgesim.base.registry import Registry
 from edgesim.base.validation import options_of
 from edgesim.config import DataConfig, DriftConfig, RunConfig
 from edgesim.learning import partitions
-from edgesim.learning.drift.arrival import Arrival
+from edgesim.learning.drift.arrival import SampleArrival
 from edgesim.learning.drift.frames import Frames
 from edgesim.learning.drift.gradual import Gradual
 from edgesim.learning.drift.law import Law
@@ -18,7 +18,7 @@ _OWN: dict[str, type[Law]] = {
     "swap": Swap,
     "gradual": Gradual,
     "recurring": Recurring,
-    "arrival": Arrival,
+    "arrival": SampleArrival,
 }
 LAWS = Registry("drift.law", "drift", Law, _OWN)
 

@@ -6,16 +6,17 @@ from typing import Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Law, Setting
-from edgesim.learning.drift.moving import Drawn, Fleet, Moving, make_fleet
+from edgesim.learning.drift.moving import DealtClasses, Drawn, Moving, make_fleet
 from edgesim.learning.drift.pools import PoolKind, walks
 
 
-class Arrival(Law):
+class SampleArrival(Law):
     """From ``data.samples_per_device`` samples on, one more at each arrival; none again until the pool is empty."""
 
     pool: PoolKind = "shared"
@@ -26,6 +27,7 @@ class Arrival(Law):
     """``all``: until the pool is empty data sets grow, and then they stay; ``newest``: for each sample that arrives the
     oldest one leaves, and an empty pool begins again."""
 
+    @override
     def make(self, setting: Setting) -> Moving:
         """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)
@@ -48,7 +50,7 @@ class Arrival(Law):
 class _Stream:
     """What has arrived until the last instant asked about; an earlier one begins again at 0."""
 
-    fleet: Fleet
+    fleet: DealtClasses
     rate_per_s: float
     grows: bool
     _t_s: float = np.inf

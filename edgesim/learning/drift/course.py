@@ -36,9 +36,9 @@ def course(config: RunConfig, device: int | None = None) -> Course:
     data without classes.
     """
     if device is not None and not 0 <= device < config.devices.count:
-        raise EdgesimError(f"--device: expected 0 to {config.devices.count - 1} (got {device})")
+        raise EdgesimError(f"device: expected 0 to {config.devices.count - 1} (got {device})")
     if config.data.dataset == "none":
-        raise EdgesimError("--drift: data.dataset = 'none' has no classes; name a data set")
+        raise EdgesimError("drift: data.dataset = 'none' has no classes; name a data set")
     federation = make_federation(config, Streams(config.seed))
     frames, drift = len(federation.frames) - 1, federation.drift
     lengths = config.rounds if isinstance(config.rounds, list) else [rounds_of(config)] * frames

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
@@ -55,6 +56,7 @@ class Framed:
 class Frames(Law):
     """What ``data.partition`` deals."""
 
+    @override
     def make(self, setting: Setting) -> Framed:
         """See `Law.make`. A partition that does not change holds in frame 0 and frame 1 alike."""
         data, dataset, private = partitions.resolve(setting.config.data), setting.dataset, setting.private

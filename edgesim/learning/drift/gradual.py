@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from edgesim.base.quantities import Seconds
 from edgesim.learning.drift import mixes
@@ -35,6 +36,7 @@ class Gradual(Law):
             raise ValueError(f"end_s ({self.end_s:g}) must be above start_s ({self.start_s:g})")
         return self
 
+    @override
     def make(self, setting: Setting) -> Moving:
         """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 
@@ -57,6 +58,7 @@ class ByDevice(NDArrayOperatorsMixin):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self.whole(), dtype=dtype)
 
+    @override
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **how: Any) -> Any:
         arrays = (given.whole() if isinstance(given, ByDevice) else given for given in inputs)
         return getattr(ufunc, method)(*arrays, **how)
@@ -102,10 +104,12 @@ class Frame(Holdings):
         """Indices into the training set, one array per device."""
         return np.split(self.samples, self.firsts[1:])
 
+    @override
     def samples_of(self, device: int) -> Integers:
         """As `Holdings.samples_of`."""
         return self.clients[device]
 
+    @override
     def at_places(self, ids: Integers, places: Integers) -> Integers:
         """As `Holdings.at_places`, in one step."""
         return np.asarray(self.samples[self.firsts[ids, None] + places])

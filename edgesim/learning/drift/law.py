@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
 from edgesim.base.arrays import Integers
+from edgesim.base.needs import Rule
 from edgesim.config import RunConfig, Section
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.held_out import HeldOut
@@ -81,6 +82,9 @@ class Law(Section, ABC):
 
     default_samples: ClassVar[int | None] = 60
     """``data.samples_per_device`` when absent; None where the law alone says how many samples devices hold."""
+
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    """What its options need of other keys, or rule out."""
 
     @abstractmethod
     def make(self, setting: Setting) -> Drift:

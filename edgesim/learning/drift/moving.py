@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
+from typing_extensions import override
+
 from edgesim.base.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.learning.drift.held_out import NONE, HeldOut
@@ -21,13 +23,14 @@ class Drawn(Holdings):
     find: Callable[[int], Integers]
     """The samples of a device, ascending."""
 
+    @override
     def samples_of(self, device: int) -> Integers:
         """As `Holdings.samples_of`."""
         return self.find(device)
 
 
 @dataclass(frozen=True, eq=False)
-class Fleet:
+class DealtClasses:
     """What a law that moves deals out, and to whom."""
 
     pools: Pools
@@ -51,12 +54,12 @@ class Fleet:
         return self.pools.streams
 
 
-def make_fleet(setting: Setting, pool: PoolKind) -> Fleet:
+def make_fleet(setting: Setting, pool: PoolKind) -> DealtClasses:
     """The devices of a run and their pools; raises `EdgesimError`."""
     config = setting.config
     size = config.data.samples_per_device or 0
     count, classes = config.devices.count, setting.dataset.class_count
-    return Fleet(make_pools(setting, pool), count, classes, size, rounds_of(config), config.round.tmax_s)
+    return DealtClasses(make_pools(setting, pool), count, classes, size, rounds_of(config), config.round.tmax_s)
 
 
 def rounds_of(config: RunConfig) -> int:
@@ -114,7 +117,7 @@ class Moving:
         return self.warning
 
 
-def by_class(fleet: Fleet, deal: Callable[[Integers], Integers], classes_seen: Integers) -> Drawn:
+def by_class(fleet: DealtClasses, deal: Callable[[Integers], Integers], classes_seen: Integers) -> Drawn:
     """Data sets of as many samples of each class as ``deal`` says of some devices, [n, C], each class in the device's
     own order.
     """

@@ -5,6 +5,7 @@ from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from edgesim.base.quantities import Seconds
 from edgesim.learning.drift import mixes
@@ -34,6 +35,7 @@ class Recurring(Law):
             )
         return self
 
+    @override
     def make(self, setting: Setting) -> Moving:
         """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)

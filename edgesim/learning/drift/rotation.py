@@ -8,13 +8,15 @@ from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count, Factor
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Law, Setting, When
-from edgesim.learning.drift.moving import Fleet, Moving, aliases, by_class, make_fleet
+from edgesim.learning.drift.moving import DealtClasses, Moving, aliases, by_class, make_fleet
 from edgesim.learning.drift.pools import PoolKind, need_in_pools
 
 _AT_ONCE = 1 << 15
@@ -24,6 +26,9 @@ class Rotation(Law):
     """All samples of the classes drawn, from the device's pool."""
 
     default_samples: ClassVar[int | None] = None
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule({}, {"data.samples_per_device": None}, "devices hold all samples of the classes that they draw"),
+    )
     pool: PoolKind = "shared"
     """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     classes: list[Annotated[Count, Field(ge=1)]] = Field([6, 8], min_length=2, max_length=2)
@@ -45,15 +50,10 @@ class Rotation(Law):
             raise ValueError(f"classes: the least number comes first (got {self.classes})")
         return self
 
+    @override
     def make(self, setting: Setting) -> Moving:
         """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)
-        if setting.config.data.samples_per_device is not None:
-            raise EdgesimError(
-                "data.samples_per_device: is not for drift.law = 'rotation', whose devices hold all samples of the "
-                "classes that they draw; remove it",
-                "data.samples_per_device",
-            )
         if self.classes[1] > fleet.class_count:
             raise EdgesimError(
                 f"drift.classes: {self.classes[1]} are more than the {fleet.class_count} classes; lower it",
@@ -64,7 +64,7 @@ class Rotation(Law):
         laws = partial(self._turn, fleet), partial(self._deal, fleet), partial(self._sizes, fleet)
         return Moving(*laws, warning, self.clock == "seconds", fleet.held_out)
 
-    def _turn(self, fleet: Fleet, when: When) -> float:
+    def _turn(self, fleet: DealtClasses, when: When) -> float:
         """R."""
         return float(when.round) if self.clock == "rounds" else when.t_s / fleet.round_s
 
@@ -79,10 +79,10 @@ class Rotation(Law):
         weight /= weight.sum(axis=1, keepdims=True)
         return np.asarray(weight)
 
-    def _deal(self, fleet: Fleet, turn: float) -> Holdings:
+    def _deal(self, fleet: DealtClasses, turn: float) -> Holdings:
         return by_class(fleet, partial(self._counts, fleet, turn), np.arange(fleet.class_count))
 
-    def _counts(self, fleet: Fleet, turn: float, ids: Integers) -> Integers:
+    def _counts(self, fleet: DealtClasses, turn: float, ids: Integers) -> Integers:
         """Samples of each class of some devices, [n, C]."""
         counts = np.empty((len(ids), fleet.class_count), dtype=np.int64)
         # In pieces that fit into the processor's cache, unlike the numbers of a million devices.
@@ -92,7 +92,7 @@ class Rotation(Law):
             counts[first : first + _AT_ONCE] = np.where(self._draws(fleet, turn, devices), held, 0)
         return counts
 
-    def _draws(self, fleet: Fleet, turn: float, devices: Integers) -> Booleans:
+    def _draws(self, fleet: DealtClasses, turn: float, devices: Integers) -> Booleans:
         """Which classes each device draws, [n, C]."""
         streams, number = fleet.streams, int(turn)
         # As many draws one after another without replacement, chances renormalised each time, as least values of e / p.
@@ -103,6 +103,6 @@ class Rotation(Law):
         last = np.sort(values, axis=1)[np.arange(len(devices)), drawn - 1]
         return np.asarray(values <= last[:, None])
 
-    def _sizes(self, fleet: Fleet) -> Integers:
+    def _sizes(self, fleet: DealtClasses) -> Integers:
         """Those of whole rounds."""
         return np.unique(np.concatenate([self._deal(fleet, float(R)).sizes for R in range(1, fleet.rounds + 1)]))

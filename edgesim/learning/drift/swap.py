@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.quantities import Seconds
 from edgesim.learning.drift import mixes
@@ -26,6 +27,7 @@ class Swap(Law):
     after: Mixes
     """Mix B."""
 
+    @override
     def make(self, setting: Setting) -> Moving:
         """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)

@@ -96,16 +96,23 @@ def _builder(name: str) -> Builder:
 def _check_options(
     name: str, builder: Builder, image_shape: tuple[int, int, int], class_count: int, options: Mapping[str, Any]
 ) -> None:
-    """Raise `EdgesimError` for options that a callable does not take, or that it needs and does not get."""
+    """Raise `EdgesimError` for a callable that does not take a shape and a number of classes, or not these options."""
     try:
         signature = inspect.signature(builder)
     except (TypeError, ValueError):
         # Of compiled code, which says itself what it does not take.
         return
+    takes_two = False
     try:
+        signature.bind_partial(image_shape, class_count)
+        takes_two = True
         signature.bind(image_shape, class_count, **options)
     except TypeError as error:
         known = [key for key, one in [*signature.parameters.items()][2:] if one.kind not in _NOT_NAMED]
+        if not takes_two or not (known or options):
+            expected = "expected a callable (image_shape, class_count) that makes a torch.nn.Module"
+            why = f"has the arguments {signature}, {expected}: {error}"
+            raise EdgesimError(f"learning.model: {name!r} {why}", "learning.model") from None
         takes = f"its options are {', '.join(known)}" if known else "it takes no options"
         raise EdgesimError(
             f"learning.model_options: {name!r} cannot be called with them: {error}; {takes}",

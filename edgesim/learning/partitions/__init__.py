@@ -6,7 +6,7 @@ from edgesim.config import DataConfig
 from edgesim.learning.partitions.classes import Classes
 from edgesim.learning.partitions.dirichlet import Dirichlet
 from edgesim.learning.partitions.dirichlet_labels import DirichletLabels
-from edgesim.learning.partitions.fedteddi import FedTeddi
+from edgesim.learning.partitions.fedteddi import FedTeddiPartition
 from edgesim.learning.partitions.iid import Iid
 from edgesim.learning.partitions.listed import Listed
 from edgesim.learning.partitions.partition import Partition
@@ -14,7 +14,7 @@ from edgesim.learning.partitions.quantity import Quantity
 from edgesim.learning.partitions.shards import Shards
 
 _OWN: dict[str, type[Partition]] = {
-    "fedteddi": FedTeddi,
+    "fedteddi": FedTeddiPartition,
     "iid": Iid,
     "dirichlet": Dirichlet,
     "dirichlet-labels": DirichletLabels,

@@ -6,6 +6,7 @@ al., AISTATS 2017.
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.base.errors import EdgesimError
@@ -21,6 +22,7 @@ class Classes(Partition):
     classes_per_device: Count = Field(2, ge=1)
     """Classes of which each device holds samples."""
 
+    @override
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:

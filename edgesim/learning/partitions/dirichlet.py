@@ -5,6 +5,7 @@ al., arXiv 1909.06335, and of NIID-Bench (Li et al., ICDE 2022, "distribution-ba
 """
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.learning.partitions.dealing import by_class, cut, fill_empty_hands, hands, shuffled_pool
@@ -22,6 +23,7 @@ class Dirichlet(Partition):
     alpha: Alpha = 0.5
     """Concentration: the smaller, the more uneven the shares."""
 
+    @override
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:
@@ -29,6 +31,7 @@ class Dirichlet(Partition):
         domains = np.zeros_like(labels)
         return self.divide_domains(labels, domains, class_count, device_count, samples_per_device, streams)
 
+    @override
     def divide_domains(
         self,
         labels: Integers,

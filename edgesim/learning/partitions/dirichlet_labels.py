@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
@@ -41,6 +42,7 @@ class DirichletLabels(Partition):
             expected = "a number from 0.001 to 1e6, or a list of [first, last] pairs of such numbers"
             raise ValueError(f"expected {expected} (got {value!r})") from None
 
+    @override
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:

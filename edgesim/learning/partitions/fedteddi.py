@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
@@ -49,7 +50,7 @@ HUNDRED_CLASSES = Plan(
 )
 
 
-class FedTeddi(Partition):
+class FedTeddiPartition(Partition):
     """The paper's frames: two for 10 classes, three for 100.
 
     Thirty devices make the paper's setting. Another number repeats its thirty slots cyclically over the
@@ -59,6 +60,7 @@ class FedTeddi(Partition):
 
     default_samples: ClassVar[int] = 60
 
+    @override
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
@@ -18,6 +19,7 @@ class Iid(Partition):
 
     default_samples: ClassVar[int] = 60
 
+    @override
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:

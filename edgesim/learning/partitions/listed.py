@@ -2,6 +2,7 @@
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.content import find
@@ -29,6 +30,7 @@ class Listed(Partition):
         )
         return int(np.count_nonzero(np.unique(device) >= device_count))
 
+    @override
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:

@@ -4,6 +4,7 @@ NIID-Bench (Li et al., ICDE 2022, "quantity skew").
 """
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.learning.partitions.dealing import cut, fill_empty_hands, hands, shuffled_pool
@@ -17,6 +18,7 @@ class Quantity(Partition):
     alpha: Alpha = 0.5
     """Concentration: the smaller, the more uneven the sizes."""
 
+    @override
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:

@@ -6,6 +6,7 @@ MNIST in 200 shards of 300, two for each of 100 clients.
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
@@ -21,6 +22,7 @@ class Shards(Partition):
     shards_per_device: Count = Field(2, ge=1)
     """Shards, sorted by class, that each device is dealt."""
 
+    @override
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:

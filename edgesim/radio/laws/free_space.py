@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Metres
@@ -16,6 +17,7 @@ class FreeSpace(Law):
     station_height_m: Metres = Field(ge=0)
     device_height_m: Metres = Field(ge=0)
 
+    @override
     def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> Floats:
         """20 log10(4 pi d_3D f / c), in dB; distances above 0 m, always in sight."""
         direct_m = np.hypot(distance_m, self.station_height_m - self.device_height_m)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats
 from edgesim.base.quantities import Metres
@@ -34,12 +35,14 @@ class Tr38901Law(Law):
     def _nlos_db(self, distance_m: Floats) -> Floats:
         """PL' of the table: path loss out of sight before it is bounded by that in sight."""
 
+    @override
     def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> Floats:
         """The LOS branch where ``los`` holds, else max(LOS, PL'), in dB; horizontal distances above 0 m."""
         distance = np.asarray(distance_m, dtype=np.float64)
         los_db = self._los_db(distance)
         return np.where(los, los_db, np.maximum(los_db, self._nlos_db(distance)))
 
+    @override
     def shadowing_std_db(self, los: ArrayLike) -> Floats:
         """Sigma_SF of each branch, in dB, elementwise."""
         return np.where(los, self.los_shadowing_std_db, self.nlos_shadowing_std_db)
@@ -59,6 +62,7 @@ class StreetLaw(Tr38901Law):
 
     fitted_for: ClassVar[str] = "horizontal distances of 10 m to 5 km"
 
+    @override
     def beyond_fit(self, distance_m: ArrayLike) -> Booleans:
         """Below 10 m or above 5 km (table 7.4.1-1), elementwise."""
         distance = np.asarray(distance_m, dtype=np.float64)

@@ -2,6 +2,7 @@
 
 from numpy.typing import ArrayLike
 from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Metres
@@ -17,13 +18,16 @@ class UrbanMacro(StreetLaw):
     los_shadowing_std_db: float = Field(4.0, ge=0, le=60)
     nlos_shadowing_std_db: float = Field(6.0, ge=0, le=60)
 
+    @override
     def los_probability(self, distance_m: ArrayLike) -> Floats:
         """Chance of line of sight at horizontal distances, elementwise."""
         return street_los_probability(distance_m, decay_m=63.0)
 
+    @override
     def _los_db(self, distance_m: Floats) -> Floats:
         return self._two_slopes_db(distance_m, at_1_m_db=28.0, slope_db=22.0, joint_db=9.0)
 
+    @override
     def _nlos_db(self, distance_m: Floats) -> Floats:
         slope_db = 39.08 * self._log_direct_m(distance_m)
         return 13.54 + slope_db + 20.0 * self._log_carrier_ghz - 0.6 * (self.device_height_m - 1.5)

@@ -21,13 +21,13 @@ from edgesim.traces.models.periodic import Periodic
 from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.models.round_robin import RoundRobin
 from edgesim.traces.models.solar import Solar
-from edgesim.traces.models.table import Table
+from edgesim.traces.models.table import TableModel
 from edgesim.traces.search import Search
 from edgesim.traces.slots import Slots
 
 _OWN: dict[str, type[Model]] = {
     "always": AlwaysModel,
-    "table": Table,
+    "table": TableModel,
     "renewal": Renewal,
     "bernoulli": Bernoulli,
     "markov": Markov,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers, repeated
 from edgesim.streams import Streams
@@ -41,6 +42,7 @@ class Always:
 class AlwaysModel(Model):
     """No options."""
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """`Always` for ``device_count`` devices."""
         return Always(device_count)

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
@@ -15,7 +16,7 @@ from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.forced import Forced
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
-from edgesim.traces.models.options import IfEmpty, Model, need_rounds
+from edgesim.traces.models.options import IfEmpty, Model
 
 
 class Arrival(Model):
@@ -66,13 +67,14 @@ class Arrival(Model):
             raise ValueError("if_empty is for times in rounds, such as join_every_rounds")
         return self
 
+    @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With the time between joins and between leaves filled in; raises `EdgesimError` for rounds without rounds."""
+        """With the time between joins and between leaves filled in."""
         if not self._in_rounds:
             return filled(self, {"join_every_s": 60.0, "leave_every_s": 60.0})
-        need_rounds(has_rounds, self._in_rounds[0], "join_every_s and the like, in s")
-        return filled(self, {"join_every_rounds": 10, "leave_every_rounds": 10})
+        return filled(self, {"join_every_rounds": 10, "leave_every_rounds": 10} if has_rounds else {})
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """One available period for every device; raises `EdgesimError` for more at the start than there are."""
         if self.at_start > device_count:

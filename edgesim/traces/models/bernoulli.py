@@ -5,18 +5,20 @@ With rounds as slots this is the timed-random participation of the DPFL benchmar
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.needs import GIVEN, Rule
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds, KnownSlots
 from edgesim.traces.matrix_file import find_matrix, read_cells
 from edgesim.traces.models.always import Always
-from edgesim.traces.models.options import Slotted, need_devices, need_rounds
+from edgesim.traces.models.options import Slotted, need_devices
 from edgesim.traces.models.rates import branch, need_one_each
 
 _Rate = Annotated[float, Field(gt=0, le=1)]
@@ -24,6 +26,15 @@ _Rate = Annotated[float, Field(gt=0, le=1)]
 
 class Bernoulli(Slotted):
     """Draws: stream ``availability``, indexed by the slot."""
+
+    goes_with: ClassVar[tuple[Rule, ...]] = (
+        *Slotted.goes_with,
+        Rule({"file": GIVEN}, {"probability": 1.0, "slot_s": None}, "it has them for each round"),
+    )
+    rules: ClassVar[tuple[Rule, ...]] = (
+        *Slotted.rules,
+        Rule({"availability.file": GIVEN}, {"round.protocol": "synchronous"}, "it has a column for each round"),
+    )
 
     probability: Annotated[
         Annotated[_Rate, Tag("float")] | Annotated[list[_Rate], Field(min_length=1), Tag("list[float]")],
@@ -34,14 +45,6 @@ class Bernoulli(Slotted):
     """Instead of ``probability`` a path, or name of a file under ``traces/``, CSV or Parquet, with the columns device,
     1, 2, ...: a probability from 0 to 1 for each device and round. Further devices of the file are left out."""
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if self.file is not None and self.probability != 1.0:
-            raise ValueError("file has the probabilities of all devices and rounds; remove probability")
-        if self.file is not None and self.slot_s is not None:
-            raise ValueError("slot_s is the length of slots in seconds, and file has one column for each round")
-        return self
-
     @cached_property
     def _rates(self) -> Floats:
         """Probabilities [devices or 1, slots or 1]: one row is that of all devices, one column that of all slots."""
@@ -50,6 +53,7 @@ class Bernoulli(Slotted):
         path = find_matrix(self.file)
         return read_cells(path, lambda cells: (cells >= 0) & (cells <= 1), "a probability from 0 to 1")
 
+    @override
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
         """As `Slotted`: a draw for each device and slot."""
         rates = self._rates
@@ -61,18 +65,14 @@ class Bernoulli(Slotted):
 
         return in_slot
 
+    @override
     def remedy(self) -> str:
         """Advice to raise the probability."""
         if self.file is not None:
             return "change availability.file"
         return f"raise availability.probability ({self._rates.min():g}{' and up' if len(self._rates) > 1 else ''})"
 
-    def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """As `Slotted`; raises `EdgesimError` for a file by rounds in a protocol without rounds."""
-        if self.file is not None:
-            need_rounds(has_rounds, "file", "availability.probability")
-        return super().resolved(tmax_s, has_rounds)
-
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Independent availability in every slot; raises `EdgesimError` for probabilities of too few devices."""
         if self.file is not None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.streams import Streams
@@ -31,16 +32,19 @@ class Markov(Slotted):
     leave_probability: _Rates = 0.2
     """Probability that an available device is absent in the next slot."""
 
+    @override
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
         """As `Slotted`: a chain for each device."""
         ids = np.arange(device_count)
         return Chains(of_each(self.join_probability, ids), of_each(self.leave_probability, ids), streams)
 
+    @override
     def remedy(self) -> str:
         """Advice to raise the probability to join."""
         least = np.min(self.join_probability)
         return f"raise availability.join_probability ({least:g}{' and up' if np.ndim(self.join_probability) else ''})"
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Chains that are independent of each other; raises `EdgesimError` for a list of too few numbers."""
         need_one_each("join_probability", self.join_probability, device_count)

@@ -1,13 +1,15 @@
 """The base classes of the availability models' options."""
 
 from collections.abc import Callable
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Rule
 from edgesim.base.quantities import Seconds
 from edgesim.config import Section
 from edgesim.streams import Streams
@@ -23,9 +25,20 @@ WEEK_S = 7 * DAY_S
 
 IfEmpty = Literal["force", "wait"]
 
+_ROUNDS = {"round.protocol": "synchronous"}
+_IN_ROUNDS = (
+    "turn_rounds", "day_rounds", "join_after_rounds", "join_every_rounds", "leave_after_rounds", "leave_every_rounds",
+)  # fmt: skip
+
 
 class Model(Section):
     """A model's own keys of ``[availability]``; to add a model, write a subclass in a file and register it."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule({"availability.slots": "rounds"}, _ROUNDS),
+        *(Rule({f"availability.{key}": GIVEN}, _ROUNDS) for key in _IN_ROUNDS),
+    )
+    """What its options need of other keys, or rule out."""
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
         """The options with the defaults that depend on the deadline, or on whether the protocol has rounds, filled in.
@@ -42,6 +55,8 @@ class Model(Section):
 class Slotted(Model):
     """A model whose slots are rounds, or lengths of time."""
 
+    goes_with: ClassVar[tuple[Rule, ...]] = (Rule({"slots": "rounds"}, {"slot_s": None}),)
+
     slots: Literal["rounds"] | None = None
     """``rounds``: a slot is a round. The default of runs with rounds."""
     slot_s: Seconds | None = Field(None, ge=1e-6)
@@ -49,12 +64,6 @@ class Slotted(Model):
     if_empty: IfEmpty | None = None
     """What becomes of a slot in which nobody is available: one device, drawn uniformly, is made available (``force``),
     or the slot passes and the server waits (``wait``, also when absent)."""
-
-    @model_validator(mode="after")
-    def _one_kind_of_slot(self) -> Self:
-        if self.slots is not None and self.slot_s is not None:
-            raise ValueError("slot_s is the length of slots in seconds, not of slots = 'rounds'; remove one of them")
-        return self
 
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
         """Of devices, [n], and slots, [n], counted from 0: whether each device is available in its slot, [n]."""
@@ -64,14 +73,14 @@ class Slotted(Model):
         """Advice for an error message when too few devices are ever available."""
         raise NotImplementedError
 
+    @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With the kind of slots filled in; raises `EdgesimError` for slots by rounds in a protocol without rounds."""
-        if self.slots is not None:
-            need_rounds(has_rounds, "slots = 'rounds'", "availability.slot_s, the length of a slot in s")
+        """With the kind of slots filled in."""
         if self.slots is not None or self.slot_s is not None:
             return self
         return self.model_copy(update={"slots": "rounds"} if has_rounds else {"slot_s": tmax_s})
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Availability in slots of either kind, from the same draws."""
         law = self.law(device_count, streams)
@@ -96,6 +105,7 @@ class Repeated(Model):
         """The available periods of ``device_count`` devices."""
         raise NotImplementedError
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """The table of the intervals, with devices numbered by ``order``."""
         return self.table_of(self.intervals(device_count, streams))
@@ -106,14 +116,6 @@ class Repeated(Model):
             share = intervals.online_s / intervals.length_s
             intervals = renumbered(intervals, np.argsort(share if self.order == "rising" else -share, kind="stable"))
         return IntervalTable(intervals, self.after_end)
-
-
-def need_rounds(has_rounds: bool, given: str, instead: str) -> None:
-    """Raises `EdgesimError` for an option that goes by rounds in a run without rounds."""
-    if not has_rounds:
-        raise EdgesimError(
-            f"availability.{given} is for round.protocol = 'synchronous', the only one with rounds; give {instead}"
-        )
 
 
 def need_devices(name: str, has: int, device_count: int) -> None:

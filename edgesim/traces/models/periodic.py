@@ -1,9 +1,10 @@
 """Each device is available for a fixed time in every period, at its own phase."""
 
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.quantities import Seconds
 from edgesim.streams import Streams
@@ -14,17 +15,14 @@ from edgesim.traces.models.options import DAY_S, Repeated
 class Periodic(Repeated):
     """Draws: stream ``availability-phase``, uniform over the period."""
 
+    at_most: ClassVar[tuple[tuple[str, str], ...]] = (("on_s", "period_s"),)
+
     period_s: Seconds = Field(DAY_S, ge=1e-6)
     """From one time that a device appears to the next."""
     on_s: Seconds = Field(DAY_S / 3, ge=1e-6)
     """Time that a device is available in each period."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.on_s > self.period_s:
-            raise ValueError(f"on_s ({self.on_s:g}) must not be above period_s ({self.period_s:g})")
-        return self
-
+    @override
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """One period of every device; available time that passes its end continues at its start."""
         ids = np.arange(device_count, dtype=np.int64)

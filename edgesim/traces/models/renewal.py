@@ -17,6 +17,7 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 from scipy.special import betaincinv
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.quantities import Factor, Seconds
@@ -73,6 +74,7 @@ class Renewal(Repeated):
             )
         return self
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """The table of the sessions, which are drawn as far in time as questions go."""
         if self.order != "given":
@@ -85,6 +87,7 @@ class Renewal(Repeated):
         undrawn = Intervals(nothing.astype(np.int64), nothing, nothing, lengths_s, "availability")
         return IntervalTable(undrawn, self.after_end, stays)
 
+    @override
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """Sessions from 0 to ``length_s`` in whole seconds.
 

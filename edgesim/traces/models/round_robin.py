@@ -1,27 +1,37 @@
 """Groups of devices are available in turn; each turn may overlap with the next."""
 
 from math import gcd
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Rule
 from edgesim.base.quantities import Count, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.intervals import Intervals, joined
-from edgesim.traces.models.options import Repeated, need_rounds
+from edgesim.traces.models.options import Repeated
 
 _GROUPS, _TURN_S = 5, 600.0
+
+
+_OF_WINDOWS = ("at_once", "overlap_devices", "turn_rounds")
 
 
 class RoundRobin(Repeated):
     """Device k belongs to group k mod ``groups``, and the groups overlap in time; or, with ``at_once``, a window of
     neighbouring ids moves on at each turn, and the turns overlap in devices, as in the DPFL benchmark. No draws.
     """
+
+    goes_with: ClassVar[tuple[Rule, ...]] = (
+        *(Rule({key: GIVEN}, {"groups": None, "overlap_s": 0}, "it is for a window") for key in _OF_WINDOWS),
+        Rule({"turn_rounds": GIVEN}, {"turn_s": None, "order": "given", "after_end": "wrap"}),
+    )
 
     groups: Count | None = Field(None, ge=1)
     """Number of groups; 5 when absent and there is no window."""
@@ -37,19 +47,12 @@ class RoundRobin(Repeated):
     """Rounds of a turn of the window, instead of ``turn_s``."""
 
     @property
-    def _of_windows(self) -> list[str]:
-        """The keys given that are for a window."""
-        return [key for key in ("at_once", "overlap_devices", "turn_rounds") if getattr(self, key) is not None]
+    def _of_windows(self) -> bool:
+        """Whether a key is given that is for a window."""
+        return any(getattr(self, key) is not None for key in _OF_WINDOWS)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self._of_windows and (self.groups is not None or self.overlap_s > 0):
-            key = "overlap_s" if self.groups is None else "groups"
-            raise ValueError(f"{key} is for groups and {self._of_windows[0]} for a window; remove one of them")
-        in_seconds = {"turn_s": self.turn_s, "order": self.order, "after_end": self.after_end}
-        given = [key for key, value in in_seconds.items() if value not in (None, "given", "wrap")]
-        if self.turn_rounds is not None and given:
-            raise ValueError(f"{given[0]} is for turns in seconds, not for turn_rounds; remove one of them")
         window, overlap = self._window
         if self._of_windows and overlap >= window:
             raise ValueError(
@@ -68,19 +71,19 @@ class RoundRobin(Repeated):
         """Devices in the window, and those of them that stay for the next turn."""
         return self.at_once or 3, 1 if self.overlap_devices is None else self.overlap_devices
 
+    @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With all defaults filled in; raises `EdgesimError` for turns in rounds in a protocol without rounds."""
+        """With all defaults filled in."""
         update: dict[str, float] = {}
         if self._of_windows:
             update["at_once"], update["overlap_devices"] = self._window
         elif self.groups is None:
             update["groups"] = _GROUPS
-        if self.turn_rounds is not None:
-            need_rounds(has_rounds, "turn_rounds", "turn_s, in s")
-        elif self.turn_s is None:
+        if self.turn_rounds is None and self.turn_s is None:
             update["turn_s"] = _TURN_S
         return self.model_copy(update=update)
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """One cycle of turns, repeated; raises `EdgesimError` for a window of more devices than there are."""
         window, _ = self._window
@@ -102,6 +105,7 @@ class RoundRobin(Repeated):
 
         return ByRounds(device_count, in_slot, "raise availability.at_once")
 
+    @override
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """One cycle of turns; available time that passes its end continues at its start."""
         groups, turn_s = self.groups or _GROUPS, self.turn_s or _TURN_S

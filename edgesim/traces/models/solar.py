@@ -6,18 +6,20 @@ with one draw each, so that a device can leave in the middle of a round; with ``
 """
 
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.needs import GIVEN, Rule
 from edgesim.base.quantities import Factor, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.forced import Forced
-from edgesim.traces.models.options import DAY_S, IfEmpty, Model, need_rounds, slot_length_s
+from edgesim.traces.models.options import DAY_S, IfEmpty, Model, slot_length_s
 from edgesim.traces.slots import Slots
 
 _EXACT = 2**50
@@ -26,6 +28,8 @@ _EXACT = 2**50
 
 class Solar(Model):
     """Draws: streams ``availability``, indexed by the slot, and ``availability-phase``."""
+
+    goes_with: ClassVar[tuple[Rule, ...]] = (Rule({"day_rounds": GIVEN}, {"day_s": None, "slot_s": None}),)
 
     peak: float = Field(1.0, gt=0, le=1)
     """Probability at the device's noon."""
@@ -38,17 +42,10 @@ class Solar(Model):
     if_empty: IfEmpty | None = None
     """As in `Slotted`."""
 
-    @model_validator(mode="after")
-    def _one_unit(self) -> Self:
-        for key in ("day_s", "slot_s"):
-            if self.day_rounds is not None and getattr(self, key) is not None:
-                raise ValueError(f"{key} is for slots in seconds, not for day_rounds; remove one of them")
-        return self
-
+    @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With the lengths of slot and day filled in; raises `EdgesimError` for a day of rounds without rounds."""
+        """With the lengths of slot and day filled in."""
         if self.day_rounds is not None:
-            need_rounds(has_rounds, "day_rounds", "day_s, in s")
             return self
         return self.model_copy(update={"day_s": self.day_s or DAY_S, "slot_s": self.slot_s or tmax_s})
 
@@ -58,6 +55,7 @@ class Solar(Model):
         day = self.day_rounds or self.day_s or DAY_S
         return np.asarray(self.peak * np.maximum(0.0, np.cos(2 * np.pi * (t / day - phase))))
 
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Availability drawn in every slot with the probability at the slot's start."""
         slot_s = None if self.day_rounds is not None else slot_length_s(self.slot_s)

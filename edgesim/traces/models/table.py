@@ -1,13 +1,15 @@
 """Recorded or programmed availability: a file of intervals, or a matrix of devices and slots."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Rule
 from edgesim.base.quantities import Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
@@ -17,18 +19,26 @@ from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd
 from edgesim.traces.intervals import Intervals, first_devices, joined
 from edgesim.traces.matrix_file import find_matrix, is_matrix, read_matrix
-from edgesim.traces.models.options import IfEmpty, Repeated, need_devices, need_rounds
+from edgesim.traces.models.options import IfEmpty, Repeated, need_devices
 from edgesim.traces.slots import Slots
 
 _MORE_SLOTS = 'give more columns, fewer rounds, or availability.after_end = "wrap"'
 
 
-class Table(Repeated):
+class TableModel(Repeated):
     """Device k of the run is device k of the file; further devices of the file are left out.
 
     With ``slots`` or ``slot_s`` the file is a matrix of zeros and ones (`edgesim.traces.matrix_file`). Draws: those of
     `Forced`.
     """
+
+    goes_with: ClassVar[tuple[Rule, ...]] = (
+        Rule({"slots": "rounds"}, {"slot_s": None}),
+        Rule({"length_s": GIVEN}, {"slots": None, "slot_s": None}, "it is for a file of periods"),
+        Rule(
+            {"if_empty": GIVEN, "slots": None}, {"slot_s": GIVEN}, "it is for a matrix; slots = 'rounds' will do, too"
+        ),
+    )
 
     file: str
     """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, start_s, end_s, or with device
@@ -43,22 +53,7 @@ class Table(Repeated):
     if_empty: IfEmpty | None = None
     """As in `Slotted`, for a matrix."""
 
-    @model_validator(mode="after")
-    def _of_one_kind(self) -> Self:
-        if self.slots is not None and self.slot_s is not None:
-            raise ValueError("slot_s is the length of slots in seconds, not of slots = 'rounds'; remove one of them")
-        if self.length_s is not None and (self.slots is not None or self.slot_s is not None):
-            raise ValueError("length_s is for a file of periods, not for a matrix of slots; remove it")
-        if self.if_empty is not None and self.slots is None and self.slot_s is None:
-            raise ValueError("if_empty is for a matrix: give slots = 'rounds', or slot_s")
-        return self
-
-    def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """Unchanged; raises `EdgesimError` for rounds in a protocol without rounds."""
-        if self.slots is not None:
-            need_rounds(has_rounds, "slots = 'rounds'", "availability.slot_s, the length of a slot in s")
-        return self
-
+    @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """The file's devices, with numbers by ``order``; raises `EdgesimError` for a bad file."""
         if self.slots is None and self.slot_s is None:
@@ -92,6 +87,7 @@ class Table(Repeated):
             made.settled_from = end
         return made
 
+    @override
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """The periods of a file of them; raises `EdgesimError` for a bad file or one of too few devices."""
         path = find("traces", self.file, ".parquet", "availability.file", "start_s")

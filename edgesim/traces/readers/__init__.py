@@ -59,16 +59,14 @@ def read_recording(path: Path, format: str | None = None, **options: Any) -> Rec
     lengths, or a bad file.
     """
     name = detect(path) if format is None else format
-    form = look_up(FORMATS, name, "--format")
+    form = look_up(FORMATS, name, "format")
     given = {key: value for key, value in options.items() if value is not None}
     for key in given:
         if key not in form.options:
             owners = [other for other, kind in FORMATS.items() if key in kind.options]
-            raise EdgesimError(
-                f"--{key.replace('_', '-')}: is for the formats {', '.join(owners)}, but {path} is read as {name}"
-            )
+            raise EdgesimError(f"{key}: is for the formats {', '.join(owners)}, but {path} is read as {name}")
     if {"length_s", "lengths"} <= given.keys():
-        raise EdgesimError("--length-s, --lengths: expected one of them at most")
+        raise EdgesimError("length_s, lengths: expected one of them at most")
     return form.read(path, **given)
 
 
@@ -80,7 +78,7 @@ def detect(path: Path) -> str:
     name = _by_columns(column_names(path)) if tabular else _by_content(head)
     if name is None:
         lacks = _lacks(set(column_names(path))) if tabular else ""
-        raise EdgesimError(f"{path}: the format cannot be detected{lacks}; give it with --format: {', '.join(FORMATS)}")
+        raise EdgesimError(f"{path}: the format cannot be detected{lacks}; give it with format: {', '.join(FORMATS)}")
     return name
 
 

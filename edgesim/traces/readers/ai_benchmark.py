@@ -33,9 +33,9 @@ def read_ai_benchmark(
     expected.
     """
     if not 0 < median_s < np.inf:
-        raise EdgesimError(f"--median-s: expected finite seconds per sample above 0 (got {median_s:g})")
+        raise EdgesimError(f"median_s: expected finite seconds per sample above 0 (got {median_s:g})")
     if (phones is None) != (model_map is None):
-        raise EdgesimError("--phones, --model-map: expected both or neither")
+        raise EdgesimError("phones, model_map: expected both or neither")
     needed, optional = ((SCORE,), (NAME,)) if phones is None else ((SCORE, NAME), ())
     frame = read_columns(path, needed, optional, text=(NAME,), or_empty=True)
     score = numbers_of(frame[SCORE])

@@ -19,5 +19,5 @@ def read_capacity_tables(path: Path, length_s: float | None = None) -> Capacity:
         return Capacity(tables)
     last_s = max(float(t_s[-1]) for t_s, _ in tables.values())
     if length_s <= last_s:
-        raise EdgesimError(f"{path}: the last row begins at {last_s:g} s; give a --length-s above it")
+        raise EdgesimError(f"{path}: the last row begins at {last_s:g} s; give a length_s above it")
     return Capacity(tables, dict.fromkeys(tables, length_s))

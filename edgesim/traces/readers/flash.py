@@ -50,7 +50,7 @@ def read_flash(path: Path, require: Sequence[str] = PARTS) -> RecordedAvailabili
     """
     unknown = [part for part in require if part not in PARTS]
     if unknown or not require:
-        raise EdgesimError(f"--require: expected some of {', '.join(PARTS)} (got {', '.join(unknown) or 'nothing'})")
+        raise EdgesimError(f"require: expected some of {', '.join(PARTS)} (got {', '.join(unknown) or 'nothing'})")
     devices = _devices(path)
     keys = sorted(devices, key=int)
     logs = [_events(path, key, devices[key]) for key in keys]
@@ -75,7 +75,7 @@ def read_flash(path: Path, require: Sequence[str] = PARTS) -> RecordedAvailabili
     seen = whole(observed)
     if not len(seen.device):
         raise EdgesimError(
-            f"{path}: expected a device with an event of each of {', '.join(require)} before its last event; --require "
+            f"{path}: expected a device with an event of each of {', '.join(require)} before its last event; require "
             "fewer parts"
         )
     models = models_of(devices[key].get("model") for key in keys)

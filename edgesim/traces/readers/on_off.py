@@ -51,7 +51,7 @@ def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None 
     last_s = max((instants_s[-1] for instants_s in changes_s.values() if instants_s), default=0.0)
     length_s = last_s if length_s is None else length_s
     if length_s <= 0 or length_s < last_s:
-        raise EdgesimError(f"{path}: the last change is at {last_s:g} s; give a --length-s of at least that, above 0")
+        raise EdgesimError(f"{path}: the last change is at {last_s:g} s; give a length_s of at least that, above 0")
     return RecordedAvailability(joined(*columns, length_s, count, str(path)))
 
 

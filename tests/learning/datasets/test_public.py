@@ -166,7 +166,7 @@ def test_a_set_without_room_is_refused_in_a_line(knobs, said):
 def test_an_algorithm_that_needs_public_images_is_refused_without_in_timing_only_runs_too(name, training):
     config = {"algorithm": {"name": name}, "learning": {"training": training}}
     with pytest.raises(
-        EdgesimError, match=rf"^algorithm.name: '{name}' needs public images; set data.public = 'carved' or 'other'$"
+        EdgesimError, match=rf"^algorithm.name = '{name}' .*needs data.public = 'carved' or 'other'.* public images$"
     ):
         simulation.complete(parse(config, "run.toml"))
 
@@ -180,5 +180,5 @@ def test_without_a_data_set_only_algorithms_whose_devices_need_public_images_are
 
     assert [complete(name) for name in ("fedcl", "feddf")] == ["fedcl", "feddf"]
     for name in ("cfed", "fedmd"):
-        with pytest.raises(EdgesimError, match=rf"^algorithm.name: what devices of '{name}' send .* name a data set,"):
+        with pytest.raises(EdgesimError, match=rf"^algorithm.name = '{name}' does not go with data.dataset = 'none'"):
             complete(name)

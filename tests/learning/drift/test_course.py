@@ -55,7 +55,7 @@ def test_frames_change_after_their_rounds(tmp_path):
 
 
 def test_what_has_no_course_is_refused():
-    with pytest.raises(EdgesimError, match=r"^--device: expected 0 to 29 \(got 30\)$"):
+    with pytest.raises(EdgesimError, match=r"^device: expected 0 to 29 \(got 30\)$"):
         course_of(30)
-    with pytest.raises(EdgesimError, match=r"^--drift: data.dataset = 'none' has no classes"):
+    with pytest.raises(EdgesimError, match=r"^drift: data.dataset = 'none' has no classes"):
         course_of(data={"dataset": "none"}, learning={"training": "none"}, round={"payload_bits": 1e6})

@@ -133,7 +133,6 @@ def test_more_than_half_a_cycle_in_a_round_warns(make_drift, speed, warns):
         ({"speed": 0.0}, r"^law 'rotation': drift.speed: input should be greater than 0 \(got 0.0\)$"),
         ({"classes": [8, 6]}, r"classes: the least number comes first \(got \[8, 6\]\)"),
         ({"classes": [6, 11]}, r"^drift.classes: 11 are more than the 10 classes; lower it$"),
-        ({"size": 30}, r"^data.samples_per_device: is not for drift.law = 'rotation'"),
         (
             {"pool": "iid_partition", "per_class": 4},
             r"^drift.pool: the pool of device \d+ has 0 samples of class \d, and a device that draws it needs 1 of it$",

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from edgesim.base.errors import EdgesimError
-from edgesim.learning.partitions.fedteddi import FedTeddi
+from edgesim.learning.partitions.fedteddi import FedTeddiPartition
 from edgesim.streams import Streams
 
 TEN = np.tile(np.arange(10), 140)
@@ -16,7 +16,7 @@ def _counts(frames, labels, classes):
 def test_frame_0_fills_the_slot_plan_of_the_paper():
     # fedteddi.md, section 6: classes 0, 1, 2 get 15 units each and 3, 4, 5 get 5 each; one-class clients
     # 5, 5, 5, 2, 2, 1; ten two-class clients of one unit of each.
-    first = _counts(FedTeddi().divide(TEN, 10, 30, 60, Streams(3)), TEN, 10)[0]
+    first = _counts(FedTeddiPartition().divide(TEN, 10, 30, 60, Streams(3)), TEN, 10)[0]
     assert first.sum(axis=0).tolist() == [450, 450, 450, 150, 150, 150, 0, 0, 0, 0]
     one_class = first[(first > 0).sum(axis=1) == 1]
     two_class = first[(first > 0).sum(axis=1) == 2]
@@ -26,7 +26,7 @@ def test_frame_0_fills_the_slot_plan_of_the_paper():
 
 
 def test_frame_1_gives_12_clients_30_images_of_a_new_class_three_per_class():
-    frames = FedTeddi().divide(TEN, 10, 30, 60, Streams(3))
+    frames = FedTeddiPartition().divide(TEN, 10, 30, 60, Streams(3))
     counts = _counts(frames, TEN, 10)
     new = counts[1][:, 6:]
     assert (new.sum(axis=1) == 30).sum() == 12
@@ -39,18 +39,18 @@ def test_frame_1_gives_12_clients_30_images_of_a_new_class_three_per_class():
 
 def test_unweighted_drift_is_exactly_1_for_those_who_swapped_and_0_for_the_others():
     # Oracle T10 of fedteddi.md.
-    before, after = _counts(FedTeddi().divide(TEN, 10, 30, 60, Streams(0)), TEN, 10) / 60
+    before, after = _counts(FedTeddiPartition().divide(TEN, 10, 30, 60, Streams(0)), TEN, 10) / 60
     drift = np.abs(after - before).sum(axis=1)
     np.testing.assert_allclose(np.sort(drift), [0.0] * 18 + [1.0] * 12, atol=1e-12)
 
 
 def test_no_client_of_the_hundred_class_plan_holds_a_sample_twice():
-    for clients in FedTeddi().divide(HUNDRED, 100, 30, 300, Streams(1)):
+    for clients in FedTeddiPartition().divide(HUNDRED, 100, 30, 300, Streams(1)):
         assert [len(np.unique(client)) for client in clients] == [300] * 30
 
 
 def test_the_hundred_class_plan_has_one_and_two_class_clients_and_two_waves_of_newcomers():
-    counts = _counts(FedTeddi().divide(HUNDRED, 100, 30, 300, Streams(5)), HUNDRED, 100)
+    counts = _counts(FedTeddiPartition().divide(HUNDRED, 100, 30, 300, Streams(5)), HUNDRED, 100)
     held = [tuple(sorted(row[row > 0].tolist())) for row in counts[0]]
     assert (held.count((300,)), held.count((100, 200))) == (10, 20)
     assert np.flatnonzero(counts[0].any(axis=0)).tolist() == list(range(30))
@@ -65,13 +65,13 @@ def test_the_hundred_class_plan_has_one_and_two_class_clients_and_two_waves_of_n
 
 
 def test_sixty_devices_repeat_the_plan_and_24_get_new_classes():
-    counts = _counts(FedTeddi().divide(TEN, 10, 60, 60, Streams(0)), TEN, 10)
+    counts = _counts(FedTeddiPartition().divide(TEN, 10, 60, 60, Streams(0)), TEN, 10)
     assert counts[0].sum(axis=0).tolist() == [900, 900, 900, 300, 300, 300, 0, 0, 0, 0]
     assert (counts[1][:, 6:] > 0).sum(axis=0).tolist() == [6, 6, 6, 6]
 
 
 def test_who_holds_what_follows_the_seed():
-    first, again, other = (FedTeddi().divide(TEN, 10, 30, 60, Streams(seed)) for seed in (1, 1, 2))
+    first, again, other = (FedTeddiPartition().divide(TEN, 10, 30, 60, Streams(seed)) for seed in (1, 1, 2))
     for one, two in zip(first, again, strict=True):
         np.testing.assert_array_equal(one, two)
     assert not np.array_equal(_counts(first, TEN, 10)[0], _counts(other, TEN, 10)[0])
@@ -89,4 +89,4 @@ def test_who_holds_what_follows_the_seed():
 )
 def test_a_set_that_cannot_be_drawn_is_one_line(labels, classes, size, words):
     with pytest.raises(EdgesimError, match=words):
-        FedTeddi().divide(labels, classes, 30, size, Streams(0))
+        FedTeddiPartition().divide(labels, classes, 30, size, Streams(0))

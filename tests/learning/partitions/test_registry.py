@@ -39,7 +39,7 @@ def test_the_equal_partitions_and_no_dataset_have_60_samples_and_the_others_what
         ({"partition": "dirichet"}, r"data.partition: unknown partition 'dirichet', did you mean 'dirichlet'\?"),
         (
             {"partition": "shards", "partition_options": {"shards": 3}},
-            r"^partition 'shards': unknown key 'data.partition_options.shards', did you mean",
+            r"^partition 'shards': unknown key 'data.partition_options.shards'; known: ",
         ),
         (
             {"partition": "iid", "partition_options": {"alpha": 1.0}},

@@ -1,0 +1,98 @@
+"""What the entries of registries that a config names need of it, compared with what the config offers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from edgesim.base.needs import GIVEN, NOTHING, Condition, Except, Rule, refuse
+from edgesim.base.registry import look_up
+from edgesim.config import RunConfig
+from edgesim.joining import LAWS as JOINING
+from edgesim.learning import algorithms
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.kpfl import Kpfl
+from edgesim.learning.drift import LAWS as DRIFT
+from edgesim.selection.view import Selector
+from edgesim.traces.models import MODELS as PRESENCE
+
+
+def _at_least_two(sizes: Any) -> bool:
+    return bool(min(sizes if isinstance(sizes, list) else [sizes]) >= 2)
+
+
+_TRAINING = Rule({}, {"learning.training": "real"})
+
+FEATURES: dict[str, Rule] = {
+    "rounds": Rule({}, {"round.protocol": "synchronous"}, "the others have none"),
+    "joint merges": Rule(
+        {}, {"round.protocol": ("synchronous", "buffered")}, "'asynchronous' mixes one model at a time"
+    ),
+    "punctual updates": Rule({}, {"round.late": "drop"}),
+    "merges in all rounds": Rule({}, {"merging": None}),
+    "data set": Rule({}, {"data.dataset": Except(["none"])}),
+    "public images": Rule({"data.dataset": Except(["none"])}, {"data.public": ("carved", "other")}),
+    "known downloads": Rule(
+        {"learning.training": "none"}, {"round.download_s": 0, "topology.file": None}, "its bits depend on training"
+    ),
+    "class_counts": Rule({}, {"data.dataset": Except(["none"])}),
+    "losses": _TRAINING,
+    "update_norms": _TRAINING,
+    "gradient_deviations": Rule(
+        {}, {"learning.training": "real", "learning.batch_size": _at_least_two}, "which two samples have, or more"
+    ),
+    "class_gradients": _TRAINING,
+    "training_losses": _TRAINING,
+    "training_accuracies": _TRAINING,
+    "loss_drops": _TRAINING,
+}
+"""By the names that `needs` and `looks_at` of algorithms, laws and policies have, which keys of a config offer it."""
+
+
+def check(config: RunConfig) -> None:
+    """Refuse a complete config that does not offer what its algorithm, laws and model need; raises `EdgesimError`."""
+    refuse(config, _of_algorithm(config))
+    refuse(config, _of("availability.model", (), PRESENCE[config.availability.model].rules))
+    refuse(config, _of("drift.law", (), DRIFT[config.drift.law].rules))
+    if config.joining is not None:
+        law = JOINING[config.joining.law]
+        refuse(config, _of("joining.law", law.needs, law.rules))
+
+
+def check_policy(config: RunConfig, selector: Selector) -> None:
+    """Refuse a policy that looks at what the run does not have; raises `EdgesimError`."""
+    refuse(config, _of("selection.policy", selector.looks_at, ()))
+
+
+def _of_algorithm(config: RunConfig) -> Iterator[Rule]:
+    """Needs of both halves of an algorithm and of KPFL, and what cannot be had of these."""
+    local, server = algorithms.halves(config.algorithm)
+    of_server = "algorithm.name" if server is local else "algorithm.server"
+    parts: dict[str, type[Algorithm]] = {"algorithm.name": local, of_server: server}
+    if config.algorithm.kpfl is not None:
+        parts["algorithm.kpfl"] = Kpfl
+    for key, half in parts.items():
+        yield from _of(key, half.needs | ({"known downloads"} if half.bits_from_training else set()), half.rules)
+        if not half.at_edges:
+            yield _without(key, {"topology.aggregation": "hierarchical"}, "edge servers merge weighted means alone")
+        if half.upload_bits is not Algorithm.upload_bits:
+            yield _without(key, {"privacy.mechanism": Except(["none"])}, "devices send other things than their update")
+    if not server.model_is_mean:
+        yield _without(of_server, {"algorithm.kpfl": GIVEN}, "its server does more with models than average them")
+    if not server.averages:
+        yield _without(of_server, {"privacy.mechanism": "central"}, "its server goes by more than the weighted mean")
+    if algorithms.looks_at_start(local):
+        yield _without("algorithm.name", {"merging.skip": "carry"}, "its devices train by the model they were sent")
+
+
+def _without(key: str, when: Mapping[str, Condition], why: str) -> Rule:
+    return Rule(when, {key: NOTHING}, why)
+
+
+def _of(key: str, needs: Iterable[str], rules: Iterable[Rule]) -> Iterator[Rule]:
+    """Needs and rules of what ``key`` names."""
+    for name in sorted(needs):
+        rule = look_up(FEATURES, name, f"{key}.need")
+        why = ", ".join((f"it needs {name}", rule.why)).removesuffix(", ")
+        yield Rule({key: GIVEN, **rule.when}, rule.needs, why)
+    for rule in rules:
+        yield replace(rule, when={key: GIVEN, **rule.when})

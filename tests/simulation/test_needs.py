@@ -1,0 +1,122 @@
+"""What goes with what: every entry of a registry with every need of its own that a config does not offer."""
+
+from typing import Any
+
+import pytest
+
+from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import GIVEN, Except, Rule, refuse
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
+from edgesim.joining import LAWS
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.selection import SELECTORS, make_selector
+from edgesim.simulation import composition as simulation
+from edgesim.simulation import needs
+
+UNSYNCHRONISED = {"admission": "count", "count": 5}
+WITHOUT: dict[str, dict[str, Any]] = {
+    "rounds": {"round": {"protocol": "buffered", **UNSYNCHRONISED}},
+    "joint merges": {"round": {"protocol": "asynchronous", **UNSYNCHRONISED}},
+    "punctual updates": {"round": {"late": "keep"}},
+    "merges in all rounds": {"merging": {"signal": "test"}},
+    "public images": {"data": {"public": "none"}},
+    "data set": {"data": {"dataset": "none"}, "learning": {"training": "none"}},
+    "known downloads": {"learning": {"training": "none"}, "round": {"download_s": 0.1}},
+    "class_counts": {"data": {"dataset": "none"}, "learning": {"training": "none"}},
+}
+"""A config for each feature that does not offer it; those without an entry are not to be had without training."""
+TIMING = {"learning": {"training": "none"}}
+
+
+def config(*sections: dict[str, Any]) -> RunConfig:
+    made: dict[str, Any] = {}
+    for one in sections:
+        for name, section in one.items():
+            made.setdefault(name, {}).update(section)
+    return parse(made, "test")
+
+
+def of(kind: type[Algorithm]) -> set[str]:
+    return set(kind.needs) | ({"known downloads"} if kind.bits_from_training else set())
+
+
+PAIRS = [(name, need) for name, kind in ALGORITHMS.items() for need in sorted(of(kind))]
+
+
+@pytest.mark.parametrize(("name", "need"), PAIRS)
+def test_an_algorithm_is_refused_without_each_need_in_a_line_that_names_it(name, need):
+    public = {"data": {"public": "carved"}} if need != "data set" else {}
+    offered = config(public, {"algorithm": {"name": name}})
+    assert need == "data set" or simulation.complete(offered).algorithm.name == name
+    with pytest.raises(EdgesimError, match=rf"algorithm\.name = '{name}'.* it needs {need}") as refusal:
+        simulation.complete(config(public, {"algorithm": {"name": name}}, WITHOUT[need]))
+    assert "algorithm.name" in refusal.value.fields
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_joining_law_is_refused_without_rounds(name):
+    with pytest.raises(EdgesimError, match=rf"joining\.law = '{name}'.* it needs rounds"):
+        simulation.complete(config({"joining": {"law": name}}, WITHOUT["rounds"]))
+
+
+@pytest.mark.parametrize(
+    ("policy", "need"), [(name, n) for name, kind in SELECTORS.items() for n in sorted(kind.looks_at)]
+)
+def test_a_policy_is_refused_without_what_it_looks_at(policy, need):
+    complete = simulation.complete(config({"selection": {"policy": policy}}, WITHOUT.get(need, TIMING)))
+    selector = make_selector(policy, complete.selection.options, 30, 0)
+    needs.check_policy(simulation.complete(config({"selection": {"policy": policy}})), selector)
+    with pytest.raises(EdgesimError, match=rf"selection\.policy = '{policy}'.* it needs ") as refusal:
+        needs.check_policy(complete, selector)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("number", range(len(RunConfig.goes_with)))
+def test_every_rule_of_the_config_is_about_keys_that_there_are(number):
+    rule = RunConfig.goes_with[number]
+    for key in (*rule.when, *rule.needs):
+        section, _, name = key.rpartition(".")
+        fields = RunConfig.model_fields
+        if section:
+            annotation = fields[section].annotation
+            kinds = getattr(annotation, "__args__", (annotation,))
+            fields = next(kind for kind in kinds if kind is not type(None)).model_fields
+        assert name in fields, key
+
+
+@pytest.mark.parametrize("name", ["protocols", "late_updates", "skips_rounds", "public_images", "check"])
+def test_an_algorithm_that_says_its_needs_as_before_is_refused_by_name(name):
+    with pytest.raises(TypeError, match=rf"Old\.{name} is no longer asked; .* `needs` and `rules`"):
+        type("Old", (Algorithm,), {name: None})
+
+
+def test_a_need_that_nobody_knows_is_refused_with_the_nearest_name():
+    with pytest.raises(EdgesimError, match=r"policy\.need: unknown need 'loses', did you mean 'losses'"):
+        refuse(None, needs._of("selection.policy", ["loses"], ()))
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (Rule({"a.b": 1}, {"c": "x"}), "a.b = 1 needs c = 'x', not 'y'"),
+        (Rule({"a.b": (1, 2)}, {"c": ("x", "z")}, "why"), "a.b = 1 needs c = 'x' or 'z', not 'y': why"),
+        (Rule({"a.b": Except([2])}, {"d": GIVEN}), "a.b = 1 needs d"),
+        (Rule({"a.b": 1, "c": GIVEN}, {"e.f": None}), "a.b = 1 with c = 'y' does not go with e.f = true"),
+        (Rule({"a": GIVEN}, {"c": Except(["y"])}), "a does not go with c = 'y'"),
+        (Rule({"d": None}, {"a.b": lambda value: value > 1}), "does not go with a.b = 1"),
+        (Rule({"a.b": 2}, {"c": "x"}), None),
+        (Rule({"a.b": 1}, {"d": None, "c": "y"}), None),
+    ],
+)
+def test_a_rule_names_both_keys_and_their_values(rule, said):
+    values = {"a": {"b": 1}, "c": "y", "e": {"f": True}}
+    if said is None:
+        refuse(values, [rule])
+        return
+    with pytest.raises(EdgesimError) as refusal:
+        refuse(values, [rule])
+    assert str(refusal.value) == said
+    assert refusal.value.fields[: len(rule.when)] == tuple(rule.when)
