@@ -31,7 +31,7 @@ test-all: test
 	EDGESIM_BENCH=least $(PY) -m pytest tests/benchmarks -n $(JOBS) --dist worksteal -rs
 
 # The quick tests with the lowest versions of all direct dependencies that pyproject.toml allows, and with the newest, each
-# in an environment of its own of some 6 GB. A version without a wheel for $(PYTHON) is passed over: docs/house.md.
+# in an environment of its own of some 6 GB. A version without a wheel for $(PYTHON) is passed over: docs/architecture.md.
 test-lowest: RESOLUTION = lowest-direct
 test-newest: RESOLUTION = highest
 test-lowest test-newest: PY = .venv-$*/bin/python

@@ -12,7 +12,7 @@ With ``--controls`` the parts of AFL are compared with FedAvg at the same rate i
 
 Skews: ``iid`` (equal mixes), ``moderate`` (Dirichlet(1.0) per class over devices), ``high`` (Dirichlet(0.3)). The paper
 names no data set and no value of lambda, of the scores' weights or of m; what stands here is edgesim's reading.
-docs/papers/afl.md defines the figures and tells what was found.
+docs/papers/afl.md defines the figures and has the results.
 """
 
 import itertools

@@ -35,7 +35,7 @@ def test_every_list_has_its_names_once_and_sorted():
 
 
 def test_every_list_is_called_by_a_word_of_the_project_and_says_the_key_that_takes_it():
-    words = (Path(__file__).parents[2] / "docs/words.md").read_text()
+    words = (Path(__file__).parents[2] / "docs/glossary.md").read_text()
     listed = {word.strip() for line in words.splitlines() for cell in line.split("|")[1:2] for word in cell.split(",")}
     sections = {*RunConfig().model_dump(), "joining", "law"}
     for names in LISTS:
