@@ -66,19 +66,22 @@ Change = tuple[str, Any] | None
 """A key and its value; None where both are read from the ``section.key=value`` that was typed."""
 
 
-def change(values: dict[str, Any], text: str, made: Change) -> None:
+def change(values: dict[str, Any], text: str, key_value: Change) -> None:
     """Apply one change to a nested mapping, which errors call ``text``; raises `EdgesimError`."""
-    if made is None:
-        set_value(values, text)
-        return
+    key, value = key_value or _parsed(text)
     try:
-        set_key(values, *made)
+        set_key(values, key, value)
     except EdgesimError as error:
         raise EdgesimError(f"set {text}: {error}") from None
 
 
 def set_value(values: dict[str, Any], override: str) -> None:
-    """Apply one ``section.key=value`` to a nested mapping; the value is TOML, or else a bare string."""
+    """Apply one ``section.key=value`` to a nested mapping; raises `EdgesimError`."""
+    change(values, override, None)
+
+
+def _parsed(override: str) -> tuple[str, Any]:
+    """Key and value of a ``section.key=value``; the value is TOML, or else a bare string."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise EdgesimError(f"set {override}: expected section.key=value")
@@ -90,10 +93,7 @@ def set_value(values: dict[str, Any], override: str) -> None:
         raise EdgesimError(f"set {key}: {error}") from None
     if len(parsed) > 1:
         raise EdgesimError(f"set {key}: expected one value on one line (got {text!r}); give one set for each key")
-    try:
-        set_key(values, key, parsed["value"])
-    except EdgesimError as error:
-        raise EdgesimError(f"set {override}: {error}") from None
+    return key, parsed["value"]
 
 
 def set_key(values: dict[str, Any], key: str, value: object) -> None:

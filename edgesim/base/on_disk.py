@@ -16,9 +16,6 @@ def sync(paths: Sequence[Path]) -> None:
 
     All at the same time: a journal takes about as long for several files as for one.
     """
-    if len(paths) == 1:
-        _sync(paths[0], os.O_RDWR)
-        return
     with ThreadPoolExecutor(max(1, len(paths))) as pool:
         list(pool.map(lambda path: _sync(path, os.O_RDWR), paths))
 
@@ -49,7 +46,7 @@ def in_place_of(path: Path, on_disk: bool = False) -> Iterator[Path]:
     try:
         yield part
         if on_disk:
-            sync([part])
+            _sync(part, os.O_RDWR)
         part.replace(path)
     except BaseException:
         with suppress(OSError):

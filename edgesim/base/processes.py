@@ -6,8 +6,8 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process, reduction
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -78,35 +78,33 @@ class StopRequest:
     """Whether this process was asked to end soon, by Ctrl-C, SIGTERM or SIGUSR1."""
 
     def __init__(self) -> None:
-        self.came: int | None = None
-        """The signal."""
-        self._timer: threading.Timer | None = None
-
-    def hear(self, number: int, _: FrameType | None) -> None:
-        """It is asked now; KeyboardInterrupt follows if it is asked once more, or has not ended after `_PATIENCE_S`."""
-        if self.came is not None:
-            raise KeyboardInterrupt
-        self.came = number
+        self.signal: int | None = None
+        """The signal that asked; None as long as none has."""
         self._timer = threading.Timer(_PATIENCE_S, self._ask_again)
         self._timer.daemon = True
+
+    def hear(self, number: int, _: FrameType | None) -> None:
+        """Handle a signal; the second one, or `_PATIENCE_S` without an end, raises KeyboardInterrupt."""
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = number
         self._timer.start()
 
     def _ask_again(self) -> None:
-        """From another thread; what the system is doing for the main one (a wait for a process) ends with it."""
+        """Signal the main thread from the timer's; that ends the system call in which it may wait for a process."""
         if sys.platform == "win32":
             _thread.interrupt_main()
-        elif self.came is not None and (main := threading.main_thread().ident) is not None:
-            signal.pthread_kill(main, self.came)
+        elif self.signal is not None and (main := threading.main_thread().ident) is not None:
+            signal.pthread_kill(main, self.signal)
 
     @property
     def status(self) -> int:
-        """That of a process which ends as it was asked to, and can go on."""
-        return INTERRUPTED if self.came == signal.SIGINT else AGAIN
+        """Status of a process that ends as it was asked to, and can go on."""
+        return INTERRUPTED if self.signal == signal.SIGINT else AGAIN
 
-    def over(self) -> None:
-        """Nothing follows any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+    def cancel(self) -> None:
+        """Let no KeyboardInterrupt follow."""
+        self._timer.cancel()
 
 
 @contextmanager
@@ -116,26 +114,34 @@ def asked_to_end() -> Iterator[StopRequest]:
     The handlers of before get them at its end, unless an error ends it.
     """
     request = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield request
-        return
-    before = {number: signal.getsignal(number) for number in _ENDING}
-    heard = [number for number, was in before.items() if _is_to_hear(number, was)]
-    for number in heard:
-        signal.signal(number, request.hear)
+    with _handled(_ENDING, request.hear):
+        try:
+            yield request
+        finally:
+            request.cancel()
+    if request.signal is not None:
+        signal.raise_signal(request.signal)
+
+
+@contextmanager
+def _handled(numbers: Iterable[signal.Signals], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within this context a handler gets some signals, in the main thread.
+
+    It gets those that would interrupt Python, or end the process before anything is saved.
+    """
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.getsignal(number) for number in numbers}
+    before = {
+        number: was for number, was in before.items() if callable(was) or (number in _SOON and was == signal.SIG_DFL)
+    }
+    for number in before:
+        signal.signal(number, handler)
     try:
-        yield request
+        yield
     finally:
-        request.over()
-        for number in heard:
-            signal.signal(number, before[number])
-    if request.came is not None:
-        signal.raise_signal(request.came)
-
-
-def _is_to_hear(number: int, was: Any) -> bool:
-    """Whether a signal with this handler would interrupt Python, or end the process before anything is saved."""
-    return callable(was) or (number in _SOON and was == signal.SIG_DFL)
+        for number, was in before.items():
+            signal.signal(number, was)
 
 
 @contextmanager
@@ -147,22 +153,14 @@ def stopped_by(message: str) -> Iterator[None]:
         came.set()
         raise Stopped(message)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: was for number in _SOON if _is_to_hear(number, was := signal.getsignal(number))}
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        # Libraries that wait in C may raise another in its place, as Ray does.
-        if came.is_set() and not isinstance(interrupt, Stopped):
-            raise Stopped(message) from None
-        raise
-    finally:
-        for number, was in before.items():
-            signal.signal(number, was)
+    with _handled(_SOON, stop):
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            # Libraries that wait in C may raise another in its place, as Ray does.
+            if came.is_set() and not isinstance(interrupt, Stopped):
+                raise Stopped(message) from None
+            raise
 
 
 class Held:
@@ -172,8 +170,10 @@ class Held:
         self.came: list[int] = []
         """Signals that have come and had no effect yet."""
         self._let_in = False
+        # Signals are handled in the main thread alone.
+        numbers = _ENDING if threading.current_thread() is threading.main_thread() else ()
         # A handler that is no function of Python cannot be put back.
-        handlers = {number: signal.getsignal(number) for number in _ENDING}
+        handlers = {number: signal.getsignal(number) for number in numbers}
         self._before = {number: was for number, was in handlers.items() if was not in (None, signal.SIG_IGN)}
         for number in self._before:
             signal.signal(number, self._hear)
@@ -210,16 +210,13 @@ class Held:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[Held | None]:
-    """Ctrl-C and SIGTERM within this context take effect at its end, so that no table is written in part.
+def uninterrupted() -> Iterator[Held]:
+    """Within this context Ctrl-C and SIGTERM wait for its end, so that no table is written in part.
 
     They do so too where the system does not come back from a write (a network drive that has gone): Arrow goes on
     writing after a signal, and many drives let none through, so only SIGKILL ends such a process. What it wrote before
-    can be read. None is answered in another thread than the main one, which hears no signal.
+    can be read.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield None
-        return
     held = Held()
     try:
         yield held
@@ -231,11 +228,6 @@ def uninterrupted() -> Iterator[Held | None]:
         held.release()
         if held.came:
             signal.raise_signal(held.came[0])
-
-
-def let_in(held: Held | None) -> AbstractContextManager[None]:
-    """`Held.let_in` of what `uninterrupted` answers."""
-    return nullcontext() if held is None else held.let_in()
 
 
 def start_process(

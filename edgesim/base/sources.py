@@ -12,10 +12,11 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib.machinery import all_suffixes
-from os.path import isdir, isfile, join
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import NamedTuple
+
+from edgesim.base.file_digest import file_state
 
 _PARTS = (
     "edgesim.selection",
@@ -71,7 +72,7 @@ def installed_imports(module: str) -> set[str]:
     """Names at the top of the installed packages that a module and the user code behind it import, and of its own."""
     origins = {module}
     for file, _ in _walk(module).values():
-        origins |= {each.origin for each in _read(file, *_state(file))[1] if not each.level}
+        origins |= {each.origin for each in _read(file, *file_state(file))[1] if not each.level}
     tops = {_top(origin) for origin in origins} - {"", "edgesim", *_MAIN} - sys.stdlib_module_names
     return {
         top for top in tops if any(map(is_installed, (locate(top).file or Path(), *map(Path, locate(top).folders))))
@@ -102,16 +103,10 @@ def _walk(module: str) -> dict[str, tuple[Path, bytes]]:
         file = locate(name).file
         if name in found or file is None:
             continue
-        content, imports = _read(file, *_state(file))
+        content, imports = _read(file, *file_state(file))
         found[name] = file, content
         left += [other for other in _imported(name, file, imports) if other not in found and _counts(other, name)]
     return found
-
-
-def _state(file: Path) -> tuple[int, int, int, int]:
-    """What differs once a file has been written again."""
-    state = file.stat()
-    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def _counts(name: str, importer: str) -> bool:
@@ -176,28 +171,19 @@ def locate(name: str) -> Place:
         return Place(Path(script), ()) if script else _NOWHERE
     top, *inner = name.split(".")
     try:
-        spec = importlib.util.find_spec(top)
+        place = _place_of(importlib.util.find_spec(top))
     except (ImportError, ValueError):
         return _NOWHERE
-    if spec is None:
-        return _NOWHERE
-    file = Path(spec.origin) if spec.has_location and spec.origin else None
-    place = Place(file, tuple(spec.submodule_search_locations or ()))
     for part in inner:
-        place = _inside(place.folders, part)
+        place = _place_of(PathFinder.find_spec(part, place.folders))
     return place
 
 
-def _inside(folders: tuple[str, ...], part: str) -> Place:
-    """Where a module of a package with these folders lies."""
-    for folder in folders:
-        package = join(folder, part)
-        if isfile(init := join(package, "__init__.py")):
-            return Place(Path(init), (package,))
-        for suffix in all_suffixes():
-            if isfile(file := f"{package}{suffix}"):
-                return Place(Path(file), ())
-    return Place(None, tuple(filter(isdir, (join(folder, part) for folder in folders))))
+def _place_of(spec: ModuleSpec | None) -> Place:
+    if spec is None:
+        return _NOWHERE
+    file = Path(spec.origin) if spec.has_location and spec.origin else None
+    return Place(file, tuple(spec.submodule_search_locations or ()))
 
 
 @cache

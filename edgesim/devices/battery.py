@@ -36,9 +36,7 @@ class Batteries:
     """Joules that idling had taken by ``since_s``, [N]."""
 
     def __post_init__(self) -> None:
-        self._idle_before_j = (
-            np.broadcast_to(0.0, len(self.charge_j)) if self.idle_w == 0 else np.zeros_like(self.charge_j)
-        )
+        self._idle_before_j = np.zeros_like(self.charge_j)
 
     def charge_at(self, ids: Integers | int, t_s: float) -> Floats:
         """Charge of each device in J at an instant that is not before ``since_s``, [n]."""

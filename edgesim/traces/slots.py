@@ -109,7 +109,7 @@ class Slots:
         begins at ``slot`` [n], which it changes. A search that is given up answers inf for those that are left.
         """
         ahead, looked_at = 1, 0
-        steps = self.search.begin("a device available" if there else "the end of a stay")
+        step = self.search.begin("a device available" if there else "the end of a stay")
         while len(open_):
             if there and self.skip is not None:
                 slot[open_] = self.skip(ids[open_], slot[open_])
@@ -131,13 +131,13 @@ class Slots:
                 yield np.full(len(open_), np.inf), open_
                 return
             ahead *= 2
-            steps.step(float(block[0, -1]) * self.slot_s)
+            step(float(block[0, -1]) * self.slot_s)
 
     def next_time_with(self, count: int, t_s: float) -> float:
         """As `Availability` says; inf, or an instant behind the run's end, where `next_available` is."""
         if count > self.device_count:
             return np.inf
-        first, steps, looked_at = int(self._slot(t_s)), self.search.begin(f"{count} devices available"), 0
+        first, step, looked_at = int(self._slot(t_s)), self.search.begin(f"{count} devices available"), 0
         for begin, there in self._blocks(first, int(self._slot(self.search.end_s(t_s))) + 1, count):
             enough = np.flatnonzero(there.sum(axis=1) >= count)
             if len(enough):
@@ -147,7 +147,7 @@ class Slots:
             if looked_at > DRAW_LIMIT:
                 self.search.give_up((begin + len(there)) * self.slot_s, self.remedy)
                 return np.inf
-            steps.step(begin * self.slot_s)
+            step(begin * self.slot_s)
         return float(self.search.nothing_s(t_s))
 
     def next_change(self, t_s: float) -> float:
