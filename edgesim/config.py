@@ -641,35 +641,22 @@ class RunConfig(Section):
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in."""
-        devices, learning, round_, evaluation = self.devices, self.learning, self.round, self.evaluation
-        if devices.battery_j is not None:
-            devices = filled(devices, _BATTERY_DEFAULTS)
-        if learning.epochs is None:
-            learning = filled(learning, {"steps": 5})
-        if round_.delay_knowledge == "reported":
-            round_ = filled(round_, {"report_by_s": round_.tmax_s / 2})
-        if round_.delay_knowledge == "planned":
-            round_ = filled(round_, {"plan_quantile": 0.95})
-        if evaluation.every_s is None:
-            evaluation = filled(evaluation, {"every": 1})
-        merging = self.merging
-        if merging is not None:
-            defaults = {"signal": "validation", "skip": "discard"}
-            merging = None if merging.rule == "every" else filled(merging, defaults)
+        knowledge = {"reported": {"report_by_s": self.round.tmax_s / 2}, "planned": {"plan_quantile": 0.95}}
+        merging = None if self.merging is None or self.merging.rule == "every" else self.merging
         sections: dict[str, Section | None] = {
-            "merging": merging,
-            "devices": devices,
-            "learning": learning,
-            "round": round_,
-            "evaluation": evaluation,
+            "devices": filled(self.devices, {} if self.devices.battery_j is None else _BATTERY_DEFAULTS),
+            "round": filled(self.round, knowledge.get(self.round.delay_knowledge, {})),
+            "staleness": self.staleness.resolved(self.round.protocol),
+            "learning": filled(self.learning, {"steps": 5} if self.learning.epochs is None else {}),
+            "merging": merging and filled(merging, {"signal": "validation", "skip": "discard"}),
+            "evaluation": filled(self.evaluation, {"every": 1} if self.evaluation.every_s is None else {}),
         }
         if self.privacy.mechanism != "none":
             delta = {} if self.privacy.noise is None else {"delta": 1e-5}
             sections["privacy"] = filled(self.privacy, {"clip": 1.0} | delta)
-        sections["staleness"] = self.staleness.resolved(round_.protocol)
         return (filled(self, {"rounds": 60}) if self.stop_at_s is None else self).model_copy(update=sections)
 
 
 def filled(section: AnySection, defaults: Mapping[str, Any]) -> AnySection:
-    """The section with these values for those of their keys that are absent."""
+    """The section with the defaults of those keys that are absent."""
     return section.model_copy(update={key: of for key, of in defaults.items() if getattr(section, key) is None})

@@ -26,9 +26,9 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
 
     An error that the overrides cause names those that set its key, or else all of them.
     """
-    given = values(overrides)
+    nested = values(overrides)
     try:
-        return RunConfig.model_validate(given)
+        return RunConfig.model_validate(nested)
     except ValidationError as error:
         key, words, fields = first_error(RunConfig, error)
     if overrides:
@@ -39,15 +39,15 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
             alone = first_error(RunConfig, error)
         if alone != (key, words, fields):
             keys = {override: override.partition("=")[0].strip() for override in overrides}
-            guilty = [one for one, name in keys.items() if any(_lie_together(field, name) for field in fields)]
-            where = f"set {' '.join(guilty or overrides)}"
+            causes = [text for text, key in keys.items() if any(_lie_together(field, key) for field in fields)]
+            where = f"set {' '.join(causes or overrides)}"
     raise EdgesimError(f"{where}: {words}", *fields)
 
 
-def _lie_together(one: str, other: str) -> bool:
+def _lie_together(key: str, other: str) -> bool:
     """Whether two keys are equal, or one is a section or list that contains the other."""
-    shorter, longer = sorted((one, other), key=len)
-    return one == other or longer.startswith((f"{shorter}.", f"{shorter}["))
+    shorter, longer = sorted((key, other), key=len)
+    return key == other or longer.startswith((f"{shorter}.", f"{shorter}["))
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:

@@ -39,8 +39,8 @@ def find(kind: str, name: str, suffix: str, key: str = "", column: str = "") -> 
     begun = [item for item in known if item.startswith(name)]
     hint = did_you_mean(name, begun or known, 0.0 if begun else 0.4) or ";"
     choice = f" give a path or one of: {', '.join(known)}" if known else " give a path"
-    found = f"{name!r} is a folder, not a file" if as_given.is_dir() else f"no file {name!r}"
-    raise EdgesimError(f"{key or kind}: {found}{hint}{choice}", *([key] if key else []))
+    problem = f"{name!r} is a folder, not a file" if as_given.is_dir() else f"no file {name!r}"
+    raise EdgesimError(f"{key or kind}: {problem}{hint}{choice}", *([key] if key else []))
 
 
 def names(kind: str, suffix: str, column: str = "") -> list[str]:

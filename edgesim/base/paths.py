@@ -32,20 +32,20 @@ def as_path(path: object, argument: str) -> Path:
     """The path that an argument gives; raises `EdgesimError` that names it for what is none, and as `check_path`."""
     if not isinstance(path, str | os.PathLike):
         raise EdgesimError(f"{argument}: expected a path (got {type(path).__name__})", argument)
-    made = Path(path)
-    check_path(made, argument)
-    return made
+    checked = Path(path)
+    check_path(checked, argument)
+    return checked
 
 
 @contextmanager
-def system_errors(told: str, remedy: str = "") -> Iterator[None]:
+def system_errors(failure: str, remedy: str = "") -> Iterator[None]:
     """Turn what the system refuses into an `EdgesimError`: what could not be done, why, and a remedy."""
     try:
         yield
     except OSError as error:
         # Arrow puts words of its own before those of the system.
         reason = re.sub(r".*\[errno \d+\] ", "", error.strerror or str(error))
-        raise EdgesimError(f"{told}: {reason}{remedy}") from None
+        raise EdgesimError(f"{failure}: {reason}{remedy}") from None
 
 
 _DEEPEST = 5

@@ -25,19 +25,19 @@ def cores() -> int:
 
 
 _SOON = (signal.SIGTERM, signal.SIGUSR1) if sys.platform != "win32" else (signal.SIGTERM,)
-"""What `kill`, batch systems and containers send to a process that is to end soon."""
+"""Signals that `kill`, batch systems and containers send to a process that is to end soon."""
 _OWN: tuple[signal.Signals, ...] = (signal.SIGUSR2,) if sys.platform != "win32" else ()
-"""What a study sends to its processes when it is asked to end itself: others may send their own to all of a group."""
+"""Signal that a study sends to its processes when it is asked to end; others may reach a whole process group."""
 _ENDING = (signal.SIGINT, *_SOON, *_OWN)
 """Signals that ask a process to end: Ctrl-C too."""
 _PATIENCE_S = 5.0
-"""How long a run that is asked to end has for coming to a round's end: batch systems and studies kill it later."""
+"""Seconds that a run which is asked to end has to come to a round's end; batch systems and studies kill it later."""
 
 
 AGAIN = 75
 """EX_TEMPFAIL of sysexits.h, after which many batch systems start a job again."""
 INTERRUPTED = 128 + signal.SIGINT
-"""What shells have as the status of a process that Ctrl-C ended."""
+"""Status of a process that Ctrl-C ended, as shells have it."""
 
 
 class Stopped(KeyboardInterrupt, SystemExit):
@@ -54,7 +54,7 @@ class Stopped(KeyboardInterrupt, SystemExit):
 
 @contextmanager
 def why_stopped_printed() -> Iterator[None]:
-    """Within it `Stopped` prints its message on stderr, once: nothing else does where a script ends by it."""
+    """Print the message of a `Stopped` that leaves this context on stderr, once; Python itself would print nothing."""
     try:
         yield
     except Stopped as stopped:
@@ -75,7 +75,7 @@ def sigterm_interrupts() -> None:
 
 
 class StopRequest:
-    """Whether this process was asked to end soon, by Ctrl-C, SIGTERM or SIGUSR1."""
+    """A request to end soon, which Ctrl-C, SIGTERM or SIGUSR1 makes of this process."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -109,9 +109,9 @@ class StopRequest:
 
 @contextmanager
 def asked_to_end() -> Iterator[StopRequest]:
-    """Within this context Ctrl-C, SIGTERM and SIGUSR1 ask, unless this process ignores them.
+    """Note Ctrl-C, SIGTERM and SIGUSR1 within this context as requests to end, unless this process ignores them.
 
-    The handlers of before get them at its end, unless an error ends it.
+    The handlers of before get the signal at the end of the context, unless an error ends it.
     """
     request = StopRequest()
     with _handled(_ENDING, request.hear):
@@ -168,7 +168,7 @@ class Held:
 
     def __init__(self) -> None:
         self.came: list[int] = []
-        """Signals that have come and had no effect yet."""
+        """Signals that have come and have had no effect yet."""
         self._let_in = False
         # Signals are handled in the main thread alone.
         numbers = _ENDING if threading.current_thread() is threading.main_thread() else ()
@@ -180,7 +180,7 @@ class Held:
 
     @contextmanager
     def let_in(self) -> Iterator[None]:
-        """Within this context the first signal takes effect at once; those behind it are held again."""
+        """Let the first signal within this context take effect at once; those behind it are held again."""
         self._let_in = True
         try:
             if self.came:
@@ -202,7 +202,7 @@ class Held:
         self._let_in = True
 
     def release(self) -> None:
-        """Put the handlers back that were there before."""
+        """Put back the handlers of before."""
         for number, was in self._before.items():
             # A handler may have put another in its place.
             if signal.getsignal(number) == self._hear:
@@ -211,9 +211,9 @@ class Held:
 
 @contextmanager
 def uninterrupted() -> Iterator[Held]:
-    """Within this context Ctrl-C and SIGTERM wait for its end, so that no table is written in part.
+    """Hold Ctrl-C and SIGTERM back until the end of this context, so that no table is written in part.
 
-    They do so too where the system does not come back from a write (a network drive that has gone): Arrow goes on
+    They wait even where the system does not come back from a write (a network drive that has gone): Arrow goes on
     writing after a signal, and many drives let none through, so only SIGKILL ends such a process. What it wrote before
     can be read.
     """
@@ -262,7 +262,7 @@ def start_process(
 
 @contextmanager
 def _main_that_can_be_read() -> Iterator[None]:
-    """A new interpreter reads the script that was started; it cannot where that came from standard input."""
+    """Hide a main script that came from standard input, which a new interpreter could not read."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     if file is None or os.path.isfile(file):

@@ -53,15 +53,15 @@ class Registry(dict[str, Kind]):
         path = self.foreign(name)
         if path is None:
             raise KeyError(name)
-        found = imported(path, self.field)
-        if not isinstance(found, type) or self._base not in found.__mro__[1:]:
-            what = f"the class {found.__name__}" if isinstance(found, type) else f"of type {type(found).__name__}"
+        plug_in = imported(path, self.field)
+        if not isinstance(plug_in, type) or self._base not in plug_in.__mro__[1:]:
+            what = f"the class {plug_in.__name__}" if isinstance(plug_in, type) else f"of type {type(plug_in).__name__}"
             base = f"{self._base.__module__}.{self._base.__name__}"
             raise EdgesimError(f"{self.field}: {path!r} is {what}, expected a subclass of {base}", self.field)
-        if lacking := sorted(getattr(found, "__abstractmethods__", ())):
+        if lacking := sorted(getattr(plug_in, "__abstractmethods__", ())):
             raise EdgesimError(f"{self.field}: {path!r} lacks the method {lacking[0]!r}", self.field)
-        _note(found, f"{self.field} {name!r}")
-        return found  # type: ignore[return-value]
+        _note(plug_in, f"{self.field} {name!r}")
+        return plug_in  # type: ignore[return-value]
 
     @override
     def __contains__(self, name: object) -> bool:
@@ -98,8 +98,8 @@ def first_line(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _note(found: type, name: str) -> None:
-    module = sys.modules.get(found.__module__)
+def _note(plug_in: type, name: str) -> None:
+    module = sys.modules.get(plug_in.__module__)
     file = None if module is None or module.__name__.startswith("edgesim.") else inspect.getsourcefile(module)
     if file is not None:
         _files[file] = name
@@ -107,15 +107,15 @@ def _note(found: type, name: str) -> None:
 
 def blamed(error: BaseException) -> str | None:
     """Which plug-in an error came through, where, and what it says, in a line; None if it came through none."""
-    said, trace = None, error.__traceback__
+    blame, trace = None, error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_filename in _files:
             where = f"{code.co_filename}, line {trace.tb_lineno}, in {code.co_name}"
             what = printable(first_line(error), keep="")
-            said = f"{_files[code.co_filename]}: {where}: {type(error).__name__}: {what}"
+            blame = f"{_files[code.co_filename]}: {where}: {type(error).__name__}: {what}"
         trace = trace.tb_next
-    return said
+    return blame
 
 
 @contextmanager
@@ -126,9 +126,9 @@ def plug_ins_named() -> Iterator[None]:
     except EdgesimError:
         raise
     except Exception as error:
-        if (said := blamed(error)) is None:
+        if (blame := blamed(error)) is None:
             raise
-        raise EdgesimError(said) from error
+        raise EdgesimError(blame) from error
 
 
 def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.65, above: str = "") -> str:
@@ -136,7 +136,7 @@ def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.65, above:
 
     Where ``above`` is the section of keys, it stands before the name.
     """
-    lower = {one.lower(): one for one in known}
+    lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(name.lower(), lower, 1, cutoff)
     return f", did you mean {f'{above}.{lower[near[0]]}'.removeprefix('.')!r}?" if near else ""
 

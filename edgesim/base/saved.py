@@ -146,8 +146,8 @@ class _Packer:
     def _tensor(self, tensor: Any, place: str) -> dict[str, Any]:
         torch, dtype = sys.modules["torch"], str(tensor.dtype).removeprefix("torch.")
         if dtype not in {*_DTYPES, "bfloat16"} or tensor.layout != torch.strided or tensor.requires_grad:
-            said = " that requires a gradient; detach it" if tensor.requires_grad else f" of {dtype}"
-            raise EdgesimError(f"{place}: cannot save a tensor{said}")
+            reason = " that requires a gradient; detach it" if tensor.requires_grad else f" of {dtype}"
+            raise EdgesimError(f"{place}: cannot save a tensor{reason}")
         # NumPy has no bfloat16.
         values = (tensor.view(torch.int16) if dtype == "bfloat16" else tensor).cpu().numpy()
         return {"tensor": place, "dtype": dtype, "device": str(tensor.device), **self._keep(values, place)}
@@ -160,7 +160,7 @@ class _Unpacker:
         self.arrays, self.modules = arrays, modules
         self.place = _ROOT
         """The place looked at last."""
-        self.made: dict[str, Any] = {}
+        self.objects: dict[str, Any] = {}
         """Objects that may lie in several places, by the first."""
 
     def value(self, node: Any, place: str) -> Any:
@@ -170,9 +170,9 @@ class _Unpacker:
             return node
         match node:
             case list(items):
-                made = self._made(place, [])
-                made.extend(self._items(items, place))
-                return made
+                container = self._remember(place, [])
+                container.extend(self._items(items, place))
+                return container
             case {"float": "inf" | "-inf" | "nan" as text}:
                 return float(text)
             case {"scalar": scalar, "dtype": str(name)} if name in _DTYPES:
@@ -181,37 +181,37 @@ class _Unpacker:
                     return np.dtype(name).type(number)
             case {"tuple": list(items)}:
                 return tuple(self._items(items, place))
-            case {"same": str(first)} if first in self.made:
-                return self.made[first]
+            case {"same": str(first)} if first in self.objects:
+                return self.objects[first]
             case {"deque": list(items), "most": int() | None as most}:
-                made = self._made(place, deque(maxlen=most))
-                made.extend(self._items(items, place))
-                return made
+                container = self._remember(place, deque(maxlen=most))
+                container.extend(self._items(items, place))
+                return container
             case {"set": list(items)}:
-                return self._made(place, {self.value(item, place) for item in items})
+                return self._remember(place, {self.value(item, place) for item in items})
             case {"dict": list(pairs)}:
-                made = self._made(place, {})
+                container = self._remember(place, {})
                 for key_node, of in pairs:
                     key = self.value(key_node, place)
-                    made[key] = self.value(of, f"{place}[{key!r}]")
-                return made
+                    container[key] = self.value(of, f"{place}[{key!r}]")
+                return container
             case {"record": str(name), "fields": dict(described)}:
                 return self._record(name, described, place)
             case {"array": str(name)}:
-                return self._made(place, self._array(name, node))
+                return self._remember(place, self._array(name, node))
             case {"tensor": str(name), "dtype": str(dtype), "device": str(device)}:
                 import torch
 
                 tensor = torch.from_numpy(self._array(name, node))
                 tensor = tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
-                return self._made(place, tensor.to(device))
+                return self._remember(place, tensor.to(device))
         raise ValueError("is not what was written")
 
     def _items(self, nodes: list[Any], place: str) -> Iterable[Any]:
         return (self.value(node, f"{place}[{number}]") for number, node in enumerate(nodes))
 
-    def _made(self, place: str, made: Any) -> Any:
-        self.made[place] = made
+    def _remember(self, place: str, made: Any) -> Any:
+        self.objects[place] = made
         return made
 
     def _record(self, name: str, described: dict[str, Any], place: str) -> Any:
@@ -224,10 +224,10 @@ class _Unpacker:
         names = [field.name for field in fields(kind)]
         if described.keys() != set(names):
             raise ValueError(f"{kind.__name__} has the fields {', '.join(names)} (got {', '.join(described)})")
-        made = self._made(place, object.__new__(kind))
+        record = self._remember(place, object.__new__(kind))
         for field in names:
-            object.__setattr__(made, field, self.value(described[field], f"{place}.{field}"))
-        return made
+            object.__setattr__(record, field, self.value(described[field], f"{place}.{field}"))
+        return record
 
     def _array(self, name: str, node: Mapping[str, Any]) -> NDArray[Any]:
         array = self.arrays[name]
@@ -239,11 +239,11 @@ class _Unpacker:
 
 def _class_of(module: str, qualname: str) -> Any:
     """The data class of a module that is loaded, or None; nothing is imported for it."""
-    found: Any = sys.modules.get(module)
+    target: Any = sys.modules.get(module)
     for part in qualname.split("."):
-        found = getattr(found, "__dict__", {}).get(part)
-    here = isinstance(found, type) and is_dataclass(found)
-    return found if here and (found.__module__, found.__qualname__) == (module, qualname) else None
+        target = getattr(target, "__dict__", {}).get(part)
+    here = isinstance(target, type) and is_dataclass(target)
+    return target if here and (target.__module__, target.__qualname__) == (module, qualname) else None
 
 
 def _is_plain(value: Any) -> bool:

@@ -71,8 +71,8 @@ def read_facts(path: Path) -> Facts:
     if path.suffix != ".parquet":
         return Facts()
     try:
-        found = pq.read_schema(path).metadata or {}
-        text = {key.decode(): value.decode() for key, value in found.items() if key.startswith(PREFIX.encode())}
+        metadata = pq.read_schema(path).metadata or {}
+        text = {key.decode(): value.decode() for key, value in metadata.items() if key.startswith(PREFIX.encode())}
     except UnicodeDecodeError:
         raise EdgesimError(f"{path}: metadata {PREFIX}*: expected UTF-8 text") from None
     except (OSError, pa.ArrowException) as error:

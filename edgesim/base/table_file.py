@@ -178,15 +178,15 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _refuse_twice(path: Path, columns: Sequence[str], found: list[str]) -> None:
-    twice = [name for name in columns if found.count(name) > 1]
+def _refuse_twice(path: Path, columns: Sequence[str], names: list[str]) -> None:
+    twice = [name for name in columns if names.count(name) > 1]
     if twice:
-        raise EdgesimError(f"{path}: column {twice[0]!r} is given {found.count(twice[0])} times; expected it once")
+        raise EdgesimError(f"{path}: column {twice[0]!r} is given {names.count(twice[0])} times; expected it once")
 
 
-def _need_columns(path: Path, columns: Sequence[str], found: list[str]) -> None:
-    missing = [name for name in columns if name not in found]
+def _need_columns(path: Path, columns: Sequence[str], names: list[str]) -> None:
+    missing = [name for name in columns if name not in names]
     if missing:
         raise EdgesimError(
-            f"{path}: column {missing[0]!r} is missing; expected {', '.join(columns)}; found {', '.join(found)}"
+            f"{path}: column {missing[0]!r} is missing; expected {', '.join(columns)}; found {', '.join(names)}"
         )

@@ -155,22 +155,22 @@ def _check_keys(keys: list[Any]) -> None:
 class _Plain:
     """Converts a loaded object to plain data: stand-ins become arrays, and objects of unknown types are refused."""
 
-    made: dict[int, Any] = field(default_factory=dict)
+    converted: dict[int, Any] = field(default_factory=dict)
     """Converted objects by the identity of the loaded one, so that an object met many times is converted once."""
 
     def of(self, value: Any) -> Any:
         kind = type(value)
         if kind in _ATOMS or kind in _NUMBERS:
             return value
-        if id(value) not in self.made:
+        if id(value) not in self.converted:
             # Marks the conversion as unfinished: meeting the mark below means that the container holds itself.
-            self.made[id(value)] = _RefusedError
-            self.made[id(value)] = self._made(kind, value)
-        if self.made[id(value)] is _RefusedError:
+            self.converted[id(value)] = _RefusedError
+            self.converted[id(value)] = self._convert(kind, value)
+        if self.converted[id(value)] is _RefusedError:
             raise _RefusedError("a container that holds itself")
-        return self.made[id(value)]
+        return self.converted[id(value)]
 
-    def _made(self, kind: type, value: Any) -> Any:
+    def _convert(self, kind: type, value: Any) -> Any:
         if kind in (list, tuple):
             # Most of a large file is lists of numbers, whose types are checked without a loop in Python.
             return value if _ATOMS.issuperset(map(type, value)) else kind(map(self.of, value))

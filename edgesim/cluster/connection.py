@@ -68,8 +68,8 @@ def _connect(ray: Any, address: str, store_bytes: int) -> None:
         raise EdgesimError(f"Ray at {address}: {' '.join(str(error).split())}; {_TOKEN}") from None
     except ray.exceptions.RayError as error:
         # That there is no token; what follows is a page of advice.
-        told = " ".join(str(error).split()).partition(". ")[0]
-        raise EdgesimError(f"Ray at {address}: {told}; {_TOKEN}") from None
+        reason = " ".join(str(error).split()).partition(". ")[0]
+        raise EdgesimError(f"Ray at {address}: {reason}; {_TOKEN}") from None
     except (RuntimeError, ValueError) as error:
         raise EdgesimError(f"Ray at {address}: {' '.join(str(error).split())}") from None
     except SystemExit:
@@ -85,23 +85,23 @@ def probe(address: str | None) -> None:
 
     Without one the address is $RAY_ADDRESS, if it is set.
     """
-    given = "address" if address else "$RAY_ADDRESS"
+    source = "address" if address else "$RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
         return
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 2**16 or "/" in host:
-        raise EdgesimError(f"{given} {address}: expected HOST:PORT of the head of a Ray cluster, such as node1:6379")
+        raise EdgesimError(f"{source} {address}: expected HOST:PORT of the head of a Ray cluster, such as node1:6379")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_ADDRESS_S) as there:
             if os.environ.get("RAY_USE_TLS", "0") == "0" and not _speaks_http_2(there):
                 raise EdgesimError(
-                    f"{given} {address}: something listens there, but it is no head of a Ray cluster; its port is "
+                    f"{source} {address}: something listens there, but it is no head of a Ray cluster; its port is "
                     "6379 unless ray start --head --port says otherwise"
                 )
     except OSError as error:
         why = str(error.strerror or error)
-        raise EdgesimError(f"{given} {address}: no Ray cluster answers there ({why}); ray start --head") from None
+        raise EdgesimError(f"{source} {address}: no Ray cluster answers there ({why}); ray start --head") from None
 
 
 def _speaks_http_2(there: socket.socket) -> bool:

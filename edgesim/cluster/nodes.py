@@ -29,8 +29,8 @@ class NodeShare:
         return {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gib * _GIB}
 
     @property
-    def told(self) -> str:
-        """In words."""
+    def amounts(self) -> str:
+        """The share in words, for messages."""
         return _amounts(self.resources)
 
     @property
@@ -51,9 +51,9 @@ class NodeShare:
         nodes = alive(ray)
         if any(self.fits(node["Resources"]) for node in nodes):
             return
-        told = [f"{node['NodeManagerHostname']} {_amounts(node['Resources'])}" for node in nodes[:4]]
-        has = "; ".join(told) or "there is none"
-        raise EdgesimError(f"no node of the Ray cluster has {self.told} for {what}: {has}")
+        amounts = [f"{node['NodeManagerHostname']} {_amounts(node['Resources'])}" for node in nodes[:4]]
+        has = "; ".join(amounts) or "there is none"
+        raise EdgesimError(f"no node of the Ray cluster has {self.amounts} for {what}: {has}")
 
 
 def alive(ray: Any) -> list[Node]:
@@ -61,18 +61,18 @@ def alive(ray: Any) -> list[Node]:
     return [node for node in ray.nodes() if node["Alive"]]
 
 
-def called(node: Node) -> str:
+def name_of(node: Node) -> str:
     """A node's name for messages."""
     return f"node {node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
 
 
 class Answer(NamedTuple):
-    """What a node answered."""
+    """Answer of one node to a question."""
 
-    called: str
-    """The node."""
-    found: Any
-    """None where there is a fault."""
+    node: str
+    """Name of the node."""
+    value: Any
+    """What the function returned; None where there is a fault."""
     fault: str
     """What is wrong with the node, as the end of a sentence; empty if nothing is."""
 
@@ -83,21 +83,23 @@ def on_node(node_id: str) -> Any:
     return strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
 
 
-def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *given: Any) -> list[Answer]:
+def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *arguments: Any) -> list[Answer]:
     """What a function of edgesim answers on each of some nodes; those that are lost meanwhile are left out."""
     ask = ray.remote(question)
     asked = {
-        ask.options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(node["NodeID"])).remote(*given): called(node)
+        ask.options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(node["NodeID"])).remote(*arguments): name_of(
+            node
+        )
         for node in nodes
     }
     ready, silent = ray.wait([*asked], num_returns=len(asked), timeout=_ANSWER_S)
-    answers = [Answer(asked[each], None, f"has not answered for {_ANSWER_S:g} s") for each in silent]
-    for each in ready:
+    answers = [Answer(asked[answer], None, f"has not answered for {_ANSWER_S:g} s") for answer in silent]
+    for answer in ready:
         try:
-            answers.append(Answer(asked[each], ray.get(each, timeout=10), ""))
+            answers.append(Answer(asked[answer], ray.get(answer, timeout=10), ""))
         except ray.exceptions.RayTaskError as error:
             why = " ".join(str(error.cause or error).split())
-            answers.append(Answer(asked[each], None, f"cannot load edgesim ({why})"))
+            answers.append(Answer(asked[answer], None, f"cannot load edgesim ({why})"))
         except ray.exceptions.RayError:
             # It was lost meanwhile.
             continue
@@ -106,5 +108,5 @@ def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *give
 
 def _amounts(resources: dict[str, float]) -> str:
     memory = resources.get("memory", 0.0) / _GIB
-    told = [f"{resources.get('CPU', 0.0):g} CPUs", f"{resources.get('GPU', 0.0):g} GPUs", f"{memory:.3g} GiB"]
-    return ", ".join(told)
+    amounts = [f"{resources.get('CPU', 0.0):g} CPUs", f"{resources.get('GPU', 0.0):g} GPUs", f"{memory:.3g} GiB"]
+    return ", ".join(amounts)

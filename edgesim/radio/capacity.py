@@ -185,10 +185,10 @@ def one_capacity_table(name: str, t_s: Floats, bps: Floats, until_s: float, wrap
 
 
 def _broadcast(links: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Integers, Floats, Floats]:
-    numbers, one, other = np.broadcast_arrays(
+    numbers, first_values, second_values = np.broadcast_arrays(
         np.asarray(links, dtype=np.int64), np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     )
-    return numbers, one, other
+    return numbers, first_values, second_values
 
 
 def _keys(links: Integers, values: Floats) -> NDArray[np.complex128]:

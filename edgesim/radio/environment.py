@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import value_at
 from edgesim.base.registry import look_up
 from edgesim.base.text_file import read_toml
 from edgesim.base.validation import validate
@@ -103,22 +104,22 @@ def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
 def environment_files(name_or_path: str) -> list[Path]:
     """The file of an environment and that of its capacity table, if any; raises `EdgesimError` without the first."""
     path = find("channels", name_or_path, ".toml")
-    try:
-        capacity = read_toml(path).get("capacity")
-    except EdgesimError:
-        return [path]
-    table = capacity.get("file") if isinstance(capacity, dict) else None
-    return [path, path.parent / table] if isinstance(table, str) else [path]
+    capacity = _text_at("capacity.file", name_or_path)
+    return [path] if capacity is None else [path, path.parent / capacity]
 
 
 def path_loss_name(name_or_path: str) -> str | None:
     """The law that an environment names; None without one, or where the file cannot be read."""
+    return _text_at("path_loss.law", name_or_path)
+
+
+def _text_at(key: str, name_or_path: str) -> str | None:
+    """The text at a dotted key of an environment file; None without one, or where the file cannot be read."""
     try:
-        table = read_toml(find("channels", name_or_path, ".toml")).get("path_loss")
+        text = value_at(read_toml(find("channels", name_or_path, ".toml")), key)
     except EdgesimError:
         return None
-    law = table.get("law") if isinstance(table, dict) else None
-    return law if isinstance(law, str) else None
+    return text if isinstance(text, str) else None
 
 
 def _law(table: Any, path: Path) -> Law:

@@ -73,10 +73,10 @@ def read_links(path: Path) -> LinkRows:
     no_id = ~((ids >= 0) & (ids < 2**31) & (ids == np.floor(ids)))
     refuse_rows(path, frame, DEVICE, no_id, "a whole number, 0 or more")
     device = ids.astype(np.int64)
-    found = np.unique(device)
-    left_out = np.flatnonzero(found != np.arange(len(found)))
+    present = np.unique(device)
+    left_out = np.flatnonzero(present != np.arange(len(present)))
     if len(left_out):
-        raise EdgesimError(f"{path}: device {left_out[0]} has no rows; expected all devices from 0 to {found[-1]}")
+        raise EdgesimError(f"{path}: device {left_out[0]} has no rows; expected all devices from 0 to {present[-1]}")
     order, t_s, bps = checked_rows(path, frame, device, DEVICE)
     device = device[order]
     keys = _keys(path, frame, device, order) if KEY in frame else None

@@ -64,10 +64,10 @@ def _in_a_line(main: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:
     except _UsageError as error:
         # Empty where the help has been printed instead.
         # Some versions of the library leave in what Pydantic puts before its reasons.
-        if said := " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", ""):
+        if reason := " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", ""):
             remedy = f"`{error.ctx.command_path} --help` shows what it takes" if error.ctx else ""
-            told = f"error: {said[0].lower()}{said[1:]}{' ' if said.endswith('?') else '; '}{remedy}"
-            print(printable(told.removesuffix("; "), keep=""), file=sys.stderr)
+            line = f"error: {reason[0].lower()}{reason[1:]}{' ' if reason.endswith('?') else '; '}{remedy}"
+            print(printable(line.removesuffix("; "), keep=""), file=sys.stderr)
         sys.exit(error.exit_code)
     sys.exit(status if isinstance(status, int) else 0)
 

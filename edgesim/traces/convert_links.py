@@ -27,15 +27,15 @@ def convert_links(
     recordings to take, such as ``*-up``. ``length_s`` is the length of recordings that do not state one. Raises
     `EdgesimError`, with nothing written.
     """
-    found: list[tuple[str, Rows, float | None]] = []
+    recordings: list[tuple[str, Rows, float | None]] = []
     for path in _files(sources):
         recorded = _read(path, format, length_s)
         for name, rows in recorded.tables.items():
             if fnmatchcase(name or path.stem, names):
-                found.append((name or path.stem, rows, recorded.ends_s.get(name)))
-    if not found:
+                recordings.append((name or path.stem, rows, recorded.ends_s.get(name)))
+    if not recordings:
         raise EdgesimError(f"links {names}: no trace of {', '.join(map(str, sources))} has such a name")
-    taken, tables, ends_s = zip(*found, strict=True)
+    taken, tables, ends_s = zip(*recordings, strict=True)
     known_s = [end_s for end_s in ends_s if end_s is not None]
     if known_s and len(known_s) < len(ends_s):
         raise EdgesimError(
@@ -55,10 +55,10 @@ def _files(sources: Sequence[Path]) -> Iterator[Path]:
         if not source.is_dir():
             yield source
             continue
-        found = sorted(path for path in source.iterdir() if path.is_file() and not path.name.startswith("."))
-        if not found:
+        paths = sorted(path for path in source.iterdir() if path.is_file() and not path.name.startswith("."))
+        if not paths:
             raise EdgesimError(f"{source}: holds no files")
-        yield from found
+        yield from paths
 
 
 def _read(path: Path, format: str | None, length_s: float | None) -> Capacity:

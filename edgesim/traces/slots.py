@@ -118,10 +118,10 @@ class Slots:
                 return
             ahead = max(1, min(ahead, _AT_ONCE // len(open_), int((last - slot)[open_].max()) + 1))
             block = slot[open_, np.newaxis] + np.arange(ahead)
-            found = self.in_slot(np.repeat(ids[open_], ahead), block.ravel()).reshape(block.shape) == there
-            found &= block <= last[open_, np.newaxis]
-            hit = found.any(axis=1)
-            yield block[hit, np.argmax(found[hit], axis=1)] * self.slot_s, open_[hit]
+            matches = self.in_slot(np.repeat(ids[open_], ahead), block.ravel()).reshape(block.shape) == there
+            matches &= block <= last[open_, np.newaxis]
+            hit = matches.any(axis=1)
+            yield block[hit, np.argmax(matches[hit], axis=1)] * self.slot_s, open_[hit]
             slot[open_] += ahead
             looked_at += block.size
             self.search.drawn += block.size

@@ -143,7 +143,7 @@ def test_a_search_that_takes_long_is_told_and_a_short_one_is_not(monkeypatch: py
     assert isinstance(made, Slots)
     made.next_time_with(1, 0.0)
     assert told == []
-    monkeypatch.setattr(module, "_SECONDS_BEFORE_WORDS", 0.0)
+    monkeypatch.setattr(module, "_SECONDS_BEFORE_MESSAGES", 0.0)
     made.next_time_with(1, 0.0)
     assert told[0] == "looking for 1 devices available, at 0 s"
     assert len(told) < 40

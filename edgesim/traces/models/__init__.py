@@ -51,10 +51,10 @@ def make_availability(
     If ``stop_at_s`` is given, a recording that ends earlier and does not repeat is refused as well. ``search`` limits
     searches for the next available device; without it, they go as far as the config says.
     """
-    made = _checked(config.model, config.options).make(device_count, streams)
-    if isinstance(made, Slots):
-        made = replace(made, search=search or Search(config.searched_s))
-    return made.for_run_until(stop_at_s) if isinstance(made, IntervalTable | Slots) else made
+    availability = _checked(config.model, config.options).make(device_count, streams)
+    if isinstance(availability, Slots):
+        availability = replace(availability, search=search or Search(config.searched_s))
+    return availability.for_run_until(stop_at_s) if isinstance(availability, IntervalTable | Slots) else availability
 
 
 def facts(availability: Availability) -> dict[str, Any]:

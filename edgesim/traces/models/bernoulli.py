@@ -78,7 +78,7 @@ class Bernoulli(Slotted):
         # With probability 1 no stay ends, and every call would search for its end up to the limit.
         if self.file is None and self.probability == 1.0:
             return Always(device_count)
-        made = super().make(device_count, streams)
-        if self.file is not None and isinstance(made, ByRounds):
-            made.known = KnownSlots(self.file, self._rates.shape[1], "give more columns or fewer rounds")
-        return made
+        availability = super().make(device_count, streams)
+        if self.file is not None and isinstance(availability, ByRounds):
+            availability.known = KnownSlots(self.file, self._rates.shape[1], "give more columns or fewer rounds")
+        return availability

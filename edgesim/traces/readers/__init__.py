@@ -60,14 +60,14 @@ def read_recording(path: Path, format: str | None = None, **options: Any) -> Rec
     """
     name = detect(path) if format is None else format
     form = look_up(FORMATS, name, "format")
-    given = {key: value for key, value in options.items() if value is not None}
-    for key in given:
+    chosen = {key: value for key, value in options.items() if value is not None}
+    for key in chosen:
         if key not in form.options:
             owners = [other for other, kind in FORMATS.items() if key in kind.options]
             raise EdgesimError(f"{key}: is for the formats {', '.join(owners)}, but {path} is read as {name}")
-    if {"length_s", "lengths"} <= given.keys():
+    if {"length_s", "lengths"} <= chosen.keys():
         raise EdgesimError("length_s, lengths: expected one of them at most")
-    return form.read(path, **given)
+    return form.read(path, **chosen)
 
 
 def detect(path: Path) -> str:
@@ -104,7 +104,7 @@ def _by_columns(names: list[str]) -> str | None:
 
 def _lacks(columns: set[str]) -> str:
     """Which columns are missing for the format that most of those given fit, as a part of a sentence."""
-    name, needed = max(_COLUMNS, key=lambda one: len(one[1] & columns))
+    name, needed = max(_COLUMNS, key=lambda entry: len(entry[1] & columns))
     if not needed & columns:
         return ""
     missing = sorted(needed - columns)
