@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from edgesim.base.errors import Contradiction
 from edgesim.base.needs import GIVEN, Condition, Except, Rule, refuse, refuse_above
@@ -230,16 +230,6 @@ class RoundConfig(Section):
     payload_bits: Annotated[Bits, Field(ge=1)] | Literal["model"] = "model"
     """Bits of one model, in either direction; ``"model"`` is 32 times the number of trainable parameters. What an
     algorithm sends beside it is charged as well."""
-
-    @field_validator("allocator", mode="before")
-    @classmethod
-    def _one_name_for_equal_finish(cls, value: object) -> object:
-        if value == "equal_finish":
-            raise ValueError(
-                "'equal_finish' is a use of the bandwidth that 'least' leaves over; set round.leftover = "
-                "'equal_finish' and remove allocator"
-            )
-        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -1,4 +1,4 @@
-"""Where content lives: the path as given, then the folder of that kind here, then the packaged copy."""
+"""Look-up of shipped content: by its path, then in the current folder's folder of that kind, then in the package."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ def folders(kind: str) -> list[Path]:
 def find(kind: str, name: str, suffix: str, key: str = "", column: str = "") -> Path:
     """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists the names of all items.
 
-    ``key`` is that of the config which names it, if one does. With ``column`` the error lists those tables alone that
-    have a column of this name: recordings of one kind, of the several that lie in one folder.
+    ``key`` is the key of the config that names the item, if any. With ``column`` the error lists only tables that have
+    a column of this name: a folder holds recordings of several kinds.
     """
     check_path(name, key or kind)
     as_given = Path(name)

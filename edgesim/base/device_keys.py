@@ -74,7 +74,7 @@ def models_of(values: Iterable[object]) -> Texts | None:
 
 
 def models_in_short(models: Texts) -> str:
-    """How many models there are, and the three most frequent ones with their numbers of devices."""
+    """Summary of models, for messages: their number, and the three most frequent with their numbers of devices."""
     counts = Counter(models.tolist())
     without = counts.pop("", 0)
     # Equally frequent models are ordered by name.

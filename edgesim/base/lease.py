@@ -27,7 +27,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import refuse_foreign, system_errors
 
 LEASE_S = 60.0
-"""How long a holder on another machine may be silent."""
+"""Seconds after which a holder on another machine that has not touched its lease counts as gone."""
 _BEAT_S = LEASE_S / 6
 _NAME = re.compile(r"lease-(\d{4,})\.json")
 _FILES = "lease-*"
@@ -242,6 +242,11 @@ def _leases(folder: Path) -> list[tuple[int, Path]]:
     return [(number, folder / entry.name) for number, entry in there]
 
 
+def _taken(folder: Path, by: Standing) -> Taken:
+    who = "" if by.holder is None else f" (process {by.holder.pid} on {by.holder.host})"
+    return Taken(f"{folder}: another process is writing there{who}; wait for it, or choose another folder")
+
+
 def _is(before: Standing) -> bool:
     """Whether the file of a lease still names the holder seen before."""
     try:
@@ -250,11 +255,6 @@ def _is(before: Standing) -> bool:
             return holder is None or file.read() == holder
     except FileNotFoundError:
         return False
-
-
-def _taken(folder: Path, by: Standing) -> Taken:
-    who = "" if by.holder is None else f" (process {by.holder.pid} on {by.holder.host})"
-    return Taken(f"{folder}: another process is writing there{who}; wait for it, or choose another folder")
 
 
 def _now_s(folder: Path) -> float:

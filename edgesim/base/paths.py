@@ -29,7 +29,7 @@ def check_path(path: str | Path, where: str = "") -> None:
 
 
 def as_path(path: object, argument: str) -> Path:
-    """The path that an argument gives; raises `EdgesimError` that names it for what is none, and as `check_path`."""
+    """Path that an argument gives; raises `EdgesimError` that names the argument if it is none, or as `check_path`."""
     if not isinstance(path, str | os.PathLike):
         raise EdgesimError(f"{argument}: expected a path (got {type(path).__name__})", argument)
     checked = Path(path)
@@ -39,11 +39,11 @@ def as_path(path: object, argument: str) -> Path:
 
 @contextmanager
 def system_errors(failure: str, remedy: str = "") -> Iterator[None]:
-    """Turn what the system refuses into an `EdgesimError`: what could not be done, why, and a remedy."""
+    """Turn an OSError within this context into an `EdgesimError` of the failure, the system's reason and a remedy."""
     try:
         yield
     except OSError as error:
-        # Arrow puts words of its own before those of the system.
+        # Arrow puts a message of its own before that of the system.
         reason = re.sub(r".*\[errno \d+\] ", "", error.strerror or str(error))
         raise EdgesimError(f"{failure}: {reason}{remedy}") from None
 

@@ -65,8 +65,7 @@ def why_stopped_printed() -> Iterator[None]:
 
 
 def sigterm_interrupts() -> None:
-    """From now on SIGTERM and SIGUSR1 raise KeyboardInterrupt, as Ctrl-C does, unless this process ignores or handles
-    them."""
+    """Let SIGTERM and SIGUSR1 raise KeyboardInterrupt, as Ctrl-C does, unless this process ignores or handles them."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in _SOON:
@@ -146,7 +145,7 @@ def _handled(numbers: Iterable[signal.Signals], handler: Callable[[int, FrameTyp
 
 @contextmanager
 def stopped_by(message: str) -> Iterator[None]:
-    """Within this context SIGTERM and SIGUSR1 raise `Stopped`, unless this process ignores them."""
+    """Let SIGTERM and SIGUSR1 raise `Stopped` within this context, unless this process ignores them."""
     came = threading.Event()
 
     def stop(*_: object) -> None:

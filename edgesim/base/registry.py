@@ -19,7 +19,7 @@ Entry = TypeVar("Entry")
 Kind = TypeVar("Kind", bound=type)
 
 _files: dict[str, str] = {}
-"""Files of the modules of plug-ins that this process has loaded, with what named them."""
+"""Config field and name of each plug-in that this process has loaded, by the file of its module."""
 
 
 class Registry(dict[str, Kind]):
@@ -80,7 +80,7 @@ class Registry(dict[str, Kind]):
 
 
 def imported(path: str, field: str) -> Any:
-    """What lies at a dotted path, its module imported; raises `EdgesimError` that names ``field`` if nothing does."""
+    """Import the object at a dotted path; raises `EdgesimError` that names ``field`` if there is none."""
     module, _, attribute = path.rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -94,7 +94,7 @@ def imported(path: str, field: str) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says, or its name if it says nothing."""
+    """First line of an error's message, or the error's class where it has no message."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
@@ -106,7 +106,7 @@ def _note(plug_in: type, name: str) -> None:
 
 
 def blamed(error: BaseException) -> str | None:
-    """Which plug-in an error came through, where, and what it says, in a line; None if it came through none."""
+    """One line that names the plug-in an error came through, the place and the error; None if it came through none."""
     blame, trace = None, error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -120,7 +120,7 @@ def blamed(error: BaseException) -> str | None:
 
 @contextmanager
 def plug_ins_named() -> Iterator[None]:
-    """An error of any kind that comes through a plug-in becomes an `EdgesimError` which names it and the line."""
+    """Turn any error that comes through a plug-in into an `EdgesimError` which names the plug-in and the line."""
     try:
         yield
     except EdgesimError:

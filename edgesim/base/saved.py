@@ -60,12 +60,12 @@ def unpack(kind: type[Record], packed: Any, arrays: Arrays, modules: Collection[
 
 
 def lasting(of: Any) -> dict[str, Any]:
-    """What an object remembers from one round to the next: the attributes that its class names in ``LASTING``."""
+    """Snapshot of an object between two rounds: the attributes that its class names in ``LASTING``, by name."""
     return {name: getattr(of, name) for name in of.LASTING}
 
 
 def give_back(to: Any, remembered: Mapping[str, Any]) -> None:
-    """Give another object of the class what `lasting` told of one; raises `EdgesimError` for anything else."""
+    """Restore an object from a snapshot of `lasting`; raises `EdgesimError` for attributes other than `LASTING`."""
     if remembered.keys() != set(to.LASTING):
         raise _damaged(type(to).__name__, f"expected {', '.join(to.LASTING)} (got {', '.join(remembered)})")
     for name, value in remembered.items():
@@ -78,7 +78,7 @@ class _Packer:
     def __init__(self) -> None:
         self.arrays: Arrays = {}
         self.places: dict[int, str] = {}
-        """First place of every object that may lie in several, by its identity."""
+        """First place of every object that may lie in several places, by its identity."""
 
     def node(self, value: Any, place: str) -> Any:
         """The JSON of a value; `EdgesimError` for one that cannot be saved."""
@@ -115,7 +115,7 @@ class _Packer:
         return [self.node(value, f"{place}[{number}]") for number, value in enumerate(values)]
 
     def _key(self, key: Any, place: str) -> Any:
-        """As `node`, of a key of a dict or a member of a set, which has no place that others could lie in too."""
+        """The JSON of a key of a dict or of a member of a set; raises `EdgesimError` for anything but plain values."""
         if _is_plain(key):
             return self.node(key, place)
         raise EdgesimError(f"{place}: cannot save a {_called(key)} as a key or in a set; expected numbers and texts")
@@ -154,14 +154,14 @@ class _Packer:
 
 
 class _Unpacker:
-    """Makes values of their descriptions, in the order in which they were described."""
+    """Makes values from their JSON, in the order in which it was written."""
 
     def __init__(self, arrays: Arrays, modules: Collection[str]) -> None:
         self.arrays, self.modules = arrays, modules
         self.place = _ROOT
-        """The place looked at last."""
+        """Place of the node read last, for messages."""
         self.objects: dict[str, Any] = {}
-        """Objects that may lie in several places, by the first."""
+        """Objects that may lie in several places, by the first of these."""
 
     def value(self, node: Any, place: str) -> Any:
         """The value that a node describes; raises any of several errors for one that `pack` does not write."""

@@ -40,7 +40,7 @@ class _Import(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a module lies: its file (None for a package without ``__init__.py``) and the folders of its submodules."""
+    """File of a module (None for a package without ``__init__.py``), and the folders of its submodules."""
 
     file: Path | None
     folders: tuple[str, ...]
@@ -161,7 +161,10 @@ def _is_foreign(origin: str) -> bool:
 
 
 def locate(name: str) -> Place:
-    """Where a module lies. `importlib.util.find_spec` would run the packages around it."""
+    """File and folders of a module, by its full name.
+
+    `importlib.util.find_spec` of the full name would run the packages around the module.
+    """
     if name == "__main__":
         script = getattr(sys.modules["__main__"], "__file__", None)
         return Place(Path(script), ()) if script else _NOWHERE

@@ -93,7 +93,7 @@ def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None
 
 
 def row_word(path: Path) -> str:
-    """What the index of `read_columns` counts: ``line`` for CSV, ``row`` for Parquet."""
+    """Unit of the index of `read_columns`, for messages: ``line`` for CSV, ``row`` for Parquet."""
     return "line" if path.suffix == ".csv" else "row"
 
 

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 from edgesim.base.errors import EdgesimError
 
 _ANSWER_S = 90.0
-"""How long nodes may take to answer: a new process of theirs loads edgesim first."""
+"""Seconds that nodes may take to answer: a new process of theirs loads edgesim first."""
 _GIB = 2**30
 
 Node = dict[str, Any]
-"""As `ray.nodes` has it."""
+"""A node as `ray.nodes` describes it."""
 
 
 @dataclass(frozen=True)
 class NodeShare:
-    """What one run, or one actor, takes of a node."""
+    """Resources of a node that one run, or one actor, takes."""
 
     cpus: float = 1
     gpus: float = 0
@@ -25,7 +25,7 @@ class NodeShare:
 
     @property
     def resources(self) -> dict[str, float]:
-        """By Ray's names."""
+        """The share by Ray's names of resources; memory in bytes."""
         return {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gib * _GIB}
 
     @property
@@ -35,15 +35,15 @@ class NodeShare:
 
     @property
     def options(self) -> dict[str, Any]:
-        """As options of Ray's tasks and actors."""
+        """The share as options of Ray's tasks and actors."""
         return {"num_cpus": self.cpus, "num_gpus": self.gpus, "memory": self.memory_gib * _GIB or None}
 
     def fits(self, node: dict[str, float]) -> int:
-        """How often a node with these resources has room for it."""
+        """Number of such shares for which a node with these resources has room."""
         return min(int(node.get(name, 0.0) / wanted + 1e-9) for name, wanted in self.resources.items() if wanted)
 
     def room(self, ray: Any) -> int:
-        """How often all nodes together have room for it."""
+        """Number of such shares for which all nodes together have room."""
         return sum(self.fits(node["Resources"]) for node in alive(ray))
 
     def check_room(self, ray: Any, what: str) -> None:
@@ -57,7 +57,7 @@ class NodeShare:
 
 
 def alive(ray: Any) -> list[Node]:
-    """The nodes that Ray hears of."""
+    """The nodes that are alive, to Ray's knowledge."""
     return [node for node in ray.nodes() if node["Alive"]]
 
 
@@ -74,7 +74,7 @@ class Answer(NamedTuple):
     value: Any
     """What the function returned; None where there is a fault."""
     fault: str
-    """What is wrong with the node, as the end of a sentence; empty if nothing is."""
+    """Fault of the node, as the end of a sentence; empty if there is none."""
 
 
 def on_node(node_id: str) -> Any:
@@ -84,7 +84,7 @@ def on_node(node_id: str) -> Any:
 
 
 def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *arguments: Any) -> list[Answer]:
-    """What a function of edgesim answers on each of some nodes; those that are lost meanwhile are left out."""
+    """Call a function of edgesim on each of some nodes; nodes that are lost meanwhile are left out."""
     ask = ray.remote(question)
     asked = {
         ask.options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(node["NodeID"])).remote(*arguments): name_of(
@@ -101,7 +101,7 @@ def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *argu
             why = " ".join(str(error.cause or error).split())
             answers.append(Answer(asked[answer], None, f"cannot load edgesim ({why})"))
         except ray.exceptions.RayError:
-            # It was lost meanwhile.
+            # The node was lost meanwhile.
             continue
     return answers
 

@@ -10,7 +10,7 @@ from edgesim.base.device_keys import texts
 from edgesim.base.errors import EdgesimError
 from edgesim.radio.capacity_file import Rows
 from edgesim.radio.link_file import LinkRows, write_links
-from edgesim.traces.readers import FORMATS, Capacity, detect, read_recording
+from edgesim.traces.readers import Capacity, detect, options_of, read_recording
 
 
 def convert_links(
@@ -63,7 +63,7 @@ def _files(sources: Sequence[Path]) -> Iterator[Path]:
 
 def _read(path: Path, format: str | None, length_s: float | None) -> Capacity:
     name = detect(path) if format is None else format
-    takes_length = name in FORMATS and "length_s" in FORMATS[name].options
+    takes_length = "length_s" in options_of(name)
     recorded = read_recording(path, name, length_s=length_s if takes_length else None)
     if not isinstance(recorded, Capacity):
         raise EdgesimError(f"{path}: expected a recording of capacity, to make links of (read as {name})")

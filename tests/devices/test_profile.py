@@ -103,7 +103,7 @@ def test_kappa_is_refused_where_no_clock_is_known(tmp_path: Path) -> None:
     path = csv(tmp_path, "0,0.1,1e6\n")
     with pytest.raises(EdgesimError, match=r"speed\.csv: has no column clock_hz, which devices\.kappa needs"):
         make_population(DevicesConfig(count=1, profile=str(path), kappa=1e-28), Streams(0))
-    with pytest.raises(EdgesimError, match="kappa is for processors whose clock_hz a profile gives"):
+    with pytest.raises(EdgesimError, match=r"devices\.kappa = 1e-28 needs devices\.profile: it is for processors"):
         parse({"devices": {"kappa": 1e-28}}, "test")
 
 
