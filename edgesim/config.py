@@ -16,7 +16,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     goes_with: ClassVar[tuple[Rule, ...]] = ()
-    """What values of its keys need of each other."""
+    """Rules that values of its keys must meet together."""
     at_most: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Pairs of its keys of which the first must not be above the second, where both are given."""
 
@@ -145,7 +145,8 @@ class TopologyConfig(Section):
     file: str | None = None
     """A file under ``topologies/``; one station at the centre, with the server beside it, when absent."""
     attach: Literal["strongest", "nearest", "least_loaded"] = "strongest"
-    """How a device's station, the same for the whole run, is chosen: by lasting gain, distance or devices per hertz."""
+    """How a device's station, the same for the whole run, is chosen: by the gain common to all rounds, distance or
+    devices per hertz."""
     aggregation: Literal["flat", "hierarchical"] = "flat"
     """Whether updates are merged in the cloud, or in edge servers first."""
     cloud_every: Count | None = Field(None, ge=1)
@@ -417,8 +418,8 @@ class MergingConfig(Section):
     """``every``: all rounds, as without this table; ``stagnation``: every second round, and all while accuracy does not
     improve (`edgesim.engine.stagnation`). The other rounds are skipped."""
     signal: Literal["validation", "test"] | None = None
-    """The accuracy that it goes by: on the images that the server keeps to validate on (``data.validation_per_class``),
-    or on the test images; ``validation`` when absent."""
+    """The accuracy that the rule uses: on the images that the server keeps to validate on
+    (``data.validation_per_class``), or on the test images; ``validation`` when absent."""
     skip: Literal["discard", "carry", "sent"] | None = None
     """What devices do in a round that is skipped. ``discard``: they train, and what comes of it is lost; ``carry``: a
     device keeps its weights and goes on from them if it takes part again before the next model is made; ``sent``: as in
@@ -438,7 +439,7 @@ class PrivacyConfig(Section):
     clip: Factor | None = Field(None, gt=0)
     """S: longest trainable part of an update, a longer one is scaled down to it; 1 when absent."""
     delta: float | None = Field(None, gt=0, lt=1)
-    """The delta for which epsilon is told; 1e-5 when absent."""
+    """The delta for which epsilon is reported; 1e-5 when absent."""
 
 
 class EvaluationConfig(Section):

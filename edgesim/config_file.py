@@ -1,4 +1,4 @@
-"""From TOML, mappings and overrides to a checked `RunConfig`."""
+"""Reading of a checked `RunConfig` from TOML, mappings and overrides."""
 
 import copy
 import tomllib
@@ -22,7 +22,7 @@ def parse(values: Mapping[str, Any], where: str) -> RunConfig:
 
 
 def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: Sequence[str], where: str) -> RunConfig:
-    """As `parse`, of ``values(overrides)``, the mapping with ``section.key=value`` overrides; raises `EdgesimError`.
+    """Check ``values(overrides)``, a nested mapping with ``section.key=value`` overrides; raises `EdgesimError`.
 
     An error that the overrides cause names those that set its key, or else all of them.
     """

@@ -28,7 +28,7 @@ class Batteries:
     charge_j: Floats
     """Charge at ``since_s``, [N]."""
     since_s: Floats
-    """When the power draw of each device last changed, [N]."""
+    """Instant at which the power draw of each device last changed, in s, [N]."""
     draw_w: Floats
     """Power that each device draws above ``idle_w``, [N]; 0 while it does not work."""
     idle_w: float = 0.0
@@ -61,7 +61,7 @@ class Batteries:
         return t_s + charge_j / net_w if net_w > 0 else np.inf
 
     def ready_s(self) -> tuple[Floats, Floats]:
-        """From when and until when each device has its reserve, [N] each; a device that never will has from = inf.
+        """Instants, in s, from and until which each device has its reserve, [N] each; inf where it never will.
 
         Exact for devices that do not work. For a device at work it is the widest possible span, as if it had not worked
         since ``since_s``.

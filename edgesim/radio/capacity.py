@@ -15,7 +15,7 @@ NEARLY = 1.0 - 1e-12
 """Share of a number of bits that counts as all of them, since the integral is rounded."""
 
 Beyond = Literal["refused", "planned", "unmet"]
-"""How a question about time beyond the end of a link that does not wrap is answered.
+"""Answers about time beyond the end of a link that does not wrap.
 
 ``refused``: with an error. ``planned``: as if the link carried nothing there, so that a run can plan; its clock must
 not reach the end. ``unmet``: likewise, and the run is known to stop before the end.

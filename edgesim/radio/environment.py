@@ -65,7 +65,7 @@ class Environment(Section):
         return float(watts_from_dbm(self.noise_dbm_per_hz + self.noise_figure_db))
 
     def link(self) -> ShannonLink:
-        """What a band carries: Shannon's rate behind the SNR gap, up to the cap.
+        """The link of a band: Shannon's rate behind the SNR gap, up to the cap.
 
         Rate min(B log2(1 + p / (gap B n)), cap B), so that the gap acts as a factor on the noise (Mogensen et al.,
         IEEE VTC Spring 2007; truncated as in 3GPP TR 36.942, annex A.2).
@@ -161,7 +161,7 @@ def mean_power_gain(
     """Average power gain |H|^2 of each device to a station, linear: path loss and log-normal shadowing, no fading.
 
     ``distance_m`` and the device ``ids`` have one row per device, [n]. ``shadowing`` overrides the mode of
-    the environment. ``los`` is the result of `line_of_sight`, [n], if the caller has kept it; else it is drawn.
+    the environment. ``los`` is the result of `line_of_sight`, [n], if the caller has it; else it is drawn.
     Draws: stream ``shadowing`` of the station, indexed by the round, or by round 0 if drawn once per run.
 
     FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, sigma^2), sigma that of the device's branch.

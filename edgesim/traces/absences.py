@@ -1,4 +1,4 @@
-"""When each device was absent in a run, for pictures of it: what its availability says from 0 to its end."""
+"""Spans of time in which devices were absent from a run, for plots, by the availability of the run."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from edgesim.traces.slots import Slots
 MOST_DRAWS = 2**22
 """Devices times slots, above which a run's absences are not worth the time that they take to look up."""
 _MOST_STAYS = 5_000
-"""Of one device."""
+"""Most stays of one device that are followed."""
 _AT_ONCE = 2**18
 
 
@@ -62,7 +62,7 @@ def _spans(absent: Booleans, edges_s: Floats) -> Absences:
 
 
 def _by_stays(availability: Availability, device_count: int, end_s: float) -> Absences | None:
-    """From one stay of each device to its next, all devices at once."""
+    """The spans found by going from stay to stay, all devices at once; None for too many stays."""
     ids, t_s = np.arange(device_count, dtype=np.int64), np.zeros(device_count)
     gaps: list[tuple[Integers, Floats, Floats]] = []
     for _ in range(_MOST_STAYS):

@@ -56,7 +56,7 @@ class Chains:
         return there
 
     def _there(self, ids: Integers, slots: Integers) -> Booleans:
-        """As `__call__`, for pairs in order of device and then of slot."""
+        """Whether each device is available in its slot, [n], for pairs in order of device and then of slot."""
         first = np.append(True, ids[1:] != ids[:-1])
         # The slot, at or before its own, at which each pair's walk back meets what is known.
         met = np.append(-1, slots[:-1])

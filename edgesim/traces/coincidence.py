@@ -1,4 +1,4 @@
-"""When enough of all devices are available, and when any of them comes or leaves, in recordings that are repeated."""
+"""Instants at which enough devices are available, or any comes or leaves, in recordings that may be repeated."""
 
 import numpy as np
 
@@ -50,7 +50,10 @@ def next_change(stays: Stays, length_s: float, t_s: float) -> float:
 
 
 def next_time_apart(apart: Intervals, count: int, t_s: float) -> float:
-    """As `next_time_with`, window by window: recordings of different lengths need not repeat together."""
+    """First instant >= ``t_s`` with ``count`` devices, in recordings repeated at different lengths; inf if none.
+
+    It is searched window by window, as such recordings need not repeat together.
+    """
     if len(np.unique(apart.device)) < count:
         return np.inf
     longest_s = float(apart.length_s.max())

@@ -1,4 +1,4 @@
-"""From recordings of capacity to one file of uplinks, one device for each recording."""
+"""Conversion of capacity recordings into one file of uplinks, one device for each recording."""
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase

@@ -1,4 +1,4 @@
-"""How far a search for the next available device goes, and messages about one that takes long."""
+"""Limits of searches for the next available device, and messages about searches that last long."""
 
 import time
 from collections.abc import Callable
@@ -63,7 +63,7 @@ class Search:
 
     @property
     def extent(self) -> str:
-        """How far the searches went, as the end of a sentence in a message."""
+        """Time that the searches covered, as the end of a sentence in a message."""
         return self.given_up or f"{span(self.limit_s)}, availability.search_s"
 
 

@@ -12,7 +12,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.traces.search import DRAW_LIMIT, Search
 
 SLOT_LIMIT = 100_000
-"""How many slots ahead the end of a stay is searched for."""
+"""Slots ahead in which the end of a stay is searched for."""
 
 _AT_ONCE = 2**18
 """Most draws evaluated at once in a search, which bounds the memory."""
@@ -27,7 +27,7 @@ def refuse_beyond(name: str, end_s: float, what: str) -> NoReturn:
 
 
 def counts_in(in_slot: Callable[[Integers, Integers], Booleans], device_count: int, slots: range) -> Integers:
-    """How many of the devices are available in each slot, [slots]."""
+    """Number of devices available in each slot, [slots]."""
     ids = np.arange(device_count)
     return np.array([np.count_nonzero(in_slot(ids, np.full(len(ids), slot))) for slot in slots], dtype=np.int64)
 
@@ -46,12 +46,12 @@ class Slots:
     """The first slot at or after a given one, [n], in which each device, [n], has a chance; None if it always has."""
     search: Search = field(default_factory=Search)
     name: str = "availability"
-    """What messages call it."""
+    """Name in messages."""
     known_until_s: float = np.inf
-    """Where a run must have ended, since nothing is known from there on."""
+    """Instant, in s, by which a run must have ended, since nothing is known of later time."""
 
     def for_run_until(self, stop_at_s: float | None) -> "Slots":
-        """As that of `IntervalTable`: these slots for a run, of known end or not; raises `EdgesimError`."""
+        """These slots for a run, whose end may be known; raises `EdgesimError` if they end before it."""
         if stop_at_s is None:
             return self
         if stop_at_s > self.known_until_s:
@@ -59,7 +59,7 @@ class Slots:
         return replace(self, known_until_s=np.inf)
 
     def refuse_to_go_on(self, what: str = "what follows") -> NoReturn:
-        """The run comes to ``known_until_s``, or will: raises `EdgesimError`."""
+        """Raises `EdgesimError` for a run that comes to ``known_until_s``."""
         refuse_beyond(self.name, self.known_until_s, what)
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
@@ -134,7 +134,10 @@ class Slots:
             step(float(block[0, -1]) * self.slot_s)
 
     def next_time_with(self, count: int, t_s: float) -> float:
-        """As `Availability` says; inf, or an instant behind the run's end, where `next_available` is."""
+        """First instant >= ``t_s`` with at least ``count`` devices available.
+
+        inf, or an instant behind the run's end, in the same cases as in `next_available`.
+        """
         if count > self.device_count:
             return np.inf
         first, step, looked_at = int(self._slot(t_s)), self.search.begin(f"{count} devices available"), 0
@@ -155,11 +158,11 @@ class Slots:
         return (int(self._slot(t_s)) + 1) * self.slot_s
 
     def slots_begun(self, t_s: float) -> int:
-        """How many slots have begun before ``t_s``."""
+        """Number of slots that have begun before ``t_s``."""
         return int(self._slot(np.nextafter(t_s, -np.inf))) + 1
 
     def empty_slots(self, t_s: float, until_s: float) -> int | None:
-        """How many slots from that of ``t_s`` to the one before that of ``until_s`` have nobody available.
+        """Number of slots with nobody available, from the slot of ``t_s`` to the one before that of ``until_s``.
 
         None for more slots than can be looked at.
         """

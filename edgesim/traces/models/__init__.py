@@ -66,7 +66,7 @@ def facts(availability: Availability) -> dict[str, Any]:
 
 
 def empty_slots(availability: Availability, waited: int | None, t_end_s: float) -> int | None:
-    """In how many slots of a run that ended at ``t_end_s`` nobody was available, if not forced.
+    """Number of slots of a run that ended at ``t_end_s`` in which nobody was available, if not forced.
 
     ``waited`` is the number of such slots that the server has let pass while no round was open, None if they were too
     many to look at. By rounds these are all of them; with slots in seconds, slots within a round, in which devices may

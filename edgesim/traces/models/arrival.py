@@ -51,7 +51,8 @@ class Arrival(Model):
     leave_every_rounds: Count | None = Field(None, ge=0)
     """Rounds between two leaves; 10 when absent."""
     if_empty: IfEmpty | None = None
-    """As in `Slotted`, for times in rounds: those in seconds have no slots. Draws with ``force``: those of `Forced`."""
+    """What becomes of a round in which nobody is available: ``force`` or ``wait``, as in `Slotted`. Only for
+    times in rounds, since those in seconds have no slots."""
 
     @property
     def _in_rounds(self) -> list[str]:
@@ -69,7 +70,6 @@ class Arrival(Model):
 
     @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With the time between joins and between leaves filled in."""
         if not self._in_rounds:
             return filled(self, {"join_every_s": 60.0, "leave_every_s": 60.0})
         return filled(self, {"join_every_rounds": 10, "leave_every_rounds": 10} if has_rounds else {})

@@ -52,7 +52,6 @@ class Bernoulli(Slotted):
 
     @override
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
-        """As `Slotted`: a draw for each device and slot."""
         rates = self._rates
         last_row, last_column = rates.shape[0] - 1, rates.shape[1] - 1
 
@@ -64,7 +63,6 @@ class Bernoulli(Slotted):
 
     @override
     def remedy(self) -> str:
-        """Advice to raise the probability."""
         if self.file is not None:
             return "change availability.file"
         return f"raise availability.probability ({self._rates.min():g}{' and up' if len(self._rates) > 1 else ''})"

@@ -31,13 +31,11 @@ class Markov(Slotted):
 
     @override
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
-        """As `Slotted`: a chain for each device."""
         ids = np.arange(device_count)
         return Chains(of_each(self.join_probability, ids), of_each(self.leave_probability, ids), streams)
 
     @override
     def remedy(self) -> str:
-        """Advice to raise the probability to join."""
         least = np.min(self.join_probability)
         return f"raise availability.join_probability ({least:g}{' and up' if np.ndim(self.join_probability) else ''})"
 

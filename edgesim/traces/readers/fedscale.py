@@ -29,7 +29,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxlong = _SHORT.maxstring = _SHORT.maxother = 130
 
 _BYTES_PER_PERIOD = 64
-"""Of memory that reading takes."""
+"""Memory that reading takes for each period, in bytes."""
 
 
 def read_fedscale(path: Path) -> Recorded:

@@ -18,7 +18,7 @@ from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.readers.results import RecordedAvailability
 
 _HOLDS = {"idle": {"screen": 0, "lock": 1}, "charging": {"charger": 1}, "wifi": {"wifi": 1}}
-"""For each condition of availability its signals, of which one at least must be as given."""
+"""Signals of each condition of availability, with values of which at least one must hold."""
 PARTS = tuple(_HOLDS)
 """Conditions of availability: screen off or locked; on the charger; on Wi-Fi."""
 
@@ -34,7 +34,7 @@ _SETS = {
     "charger": {"battery_charged_on": 1, "battery_charged_off": 0},
     "wifi": {"wifi": 1} | dict.fromkeys(("2G", "3G", "4G", "5G", "Unknown"), 0),
 }
-"""What each signal is after an event."""
+"""Value of each signal after an event, by the event's name."""
 _KNOWN = {*chain(*_SETS.values()), "battery_low", "battery_okay", "phone_on", "phone_off"}
 _DAY_S = 86_400
 _YEAR_S = 366 * _DAY_S
