@@ -16,7 +16,7 @@ Texts = NDArray[np.object_]
 
 @dataclass(frozen=True, eq=False)
 class DeviceKeys:
-    """The keys that a recording gives the devices 0, 1, ...: texts, [n], each once."""
+    """The keys of the devices 0, 1, ... of a recording: texts, [n], all different."""
 
     keys: Texts
     file: str

@@ -9,7 +9,7 @@ _PIECE_BYTES = 2**20
 
 
 def file_digest(path: Path) -> bytes:
-    """SHA-256 of a file's content; a process reads a file only once while its size, times and inode do not change."""
+    """SHA-256 of a file's content; a process reads a file only once while its `file_state` does not change."""
     return _read(str(path), *file_state(path))
 
 

@@ -53,7 +53,7 @@ def refuse_above(config: object, pairs: Iterable[tuple[str, str]], error: Callab
 
 
 def refuse_old(kind: type, *names: str) -> None:
-    """Raise TypeError for a class that says in the attributes of older versions what it needs."""
+    """Raise TypeError for a class that states its needs in attributes of older versions."""
     if old := [name for name in names if name in vars(kind)]:
         raise TypeError(f"{kind.__name__}.{old[0]} is no longer asked; say what it needs in `needs` and `rules`")
 

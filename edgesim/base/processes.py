@@ -41,7 +41,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 class Stopped(KeyboardInterrupt, SystemExit):
-    """A run or study ended as it was asked to, and can go on; the message says how, the status is the process's.
+    """A run or study ended on request and can be resumed; the message says how, the status is the process's.
 
     A script that does not catch it ends with that status.
     """
@@ -98,7 +98,7 @@ class StopRequest:
 
     @property
     def status(self) -> int:
-        """Status of a process that ends as it was asked to, and can go on."""
+        """Exit status of a process that ends on request and can be resumed."""
         return INTERRUPTED if self.signal == signal.SIGINT else AGAIN
 
     def cancel(self) -> None:

@@ -12,7 +12,8 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import all_suffixes
+from os.path import isdir, isfile, join
 from pathlib import Path
 from typing import NamedTuple
 
@@ -170,19 +171,31 @@ def locate(name: str) -> Place:
         return Place(Path(script), ()) if script else _NOWHERE
     top, *inner = name.split(".")
     try:
-        place = _place_of(importlib.util.find_spec(top))
+        spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         return _NOWHERE
-    for part in inner:
-        place = _place_of(PathFinder.find_spec(part, place.folders))
-    return place
-
-
-def _place_of(spec: ModuleSpec | None) -> Place:
     if spec is None:
         return _NOWHERE
     file = Path(spec.origin) if spec.has_location and spec.origin else None
-    return Place(file, tuple(spec.submodule_search_locations or ()))
+    place = Place(file, tuple(spec.submodule_search_locations or ()))
+    for part in inner:
+        place = _inside(place.folders, part)
+    return place
+
+
+def _inside(folders: tuple[str, ...], part: str) -> Place:
+    """File and folders of a module of a package with these folders.
+
+    Python's own finders remember what a folder held, and miss a file that was written in the same tick of its clock.
+    """
+    for folder in folders:
+        package = join(folder, part)
+        if isfile(init := join(package, "__init__.py")):
+            return Place(Path(init), (package,))
+        for suffix in all_suffixes():
+            if isfile(file := f"{package}{suffix}"):
+                return Place(Path(file), ())
+    return Place(None, tuple(filter(isdir, (join(folder, part) for folder in folders))))
 
 
 @cache

@@ -11,7 +11,7 @@ from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import Slots
 
 MOST_DRAWS = 2**22
-"""Devices times slots, above which a run's absences are not worth the time that they take to look up."""
+"""Devices times slots above which the absences of a run take too long to look up."""
 _MOST_STAYS = 5_000
 """Most stays of one device that are followed."""
 _AT_ONCE = 2**18

@@ -44,7 +44,7 @@ class Intervals:
 
     @property
     def online_s(self) -> Floats:
-        """Time that each device is there, [devices]."""
+        """Time for which each device is available, in s, [devices]."""
         online_s: Floats = np.bincount(self.device, self.end_s - self.start_s, self.device_count).astype(np.float64)
         return online_s
 

@@ -19,7 +19,7 @@ _AT_ONCE = 2**18
 
 
 def refuse_beyond(name: str, end_s: float, what: str) -> NoReturn:
-    """Raises `EdgesimError`: ``what`` is asked of a recording or a programme that ends before it, at ``end_s``."""
+    """Raises `EdgesimError` for a question, ``what``, about time behind ``end_s``, where a recording ends."""
     raise EdgesimError(
         f"{name}: the trace ends at {end_s:.10g} s, but {what} is asked for; end the run earlier (stop_at_s), repeat "
         'the trace (availability.after_end = "wrap") or count everyone as gone (availability.after_end = "absent")'

@@ -125,7 +125,7 @@ class Stays:
     def _followed(
         self, ask: Callable[[Window, Integers, Floats], Floats], ids: Integers, t_s: ArrayLike, looked_s: float
     ) -> Floats:
-        """Ask window after window: an answer that is a window's end is asked for again in the next one."""
+        """Answers of ``ask``, [n], window by window: an answer at a window's end is taken from the next window."""
         answer_s = np.array(np.broadcast_to(np.asarray(t_s, dtype=np.float64), len(ids)))
         first, looked_s = self._number(answer_s.min(initial=np.inf)), max(looked_s, answer_s.max(initial=0.0))
         open_ = np.arange(len(ids))
