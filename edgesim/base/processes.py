@@ -66,11 +66,16 @@ def why_stopped_printed() -> Iterator[None]:
 
 def sigterm_interrupts() -> None:
     """Let SIGTERM and SIGUSR1 raise KeyboardInterrupt, as Ctrl-C does, unless this process ignores or handles them."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in _SOON:
-        if signal.getsignal(number) == signal.SIG_DFL:
+    for number, was in _handlers(_SOON).items():
+        if was == signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
+
+
+def _handlers(numbers: Iterable[signal.Signals]) -> dict[signal.Signals, Any]:
+    """Handlers of signals, by signal; none outside the main thread, which alone can set them."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.getsignal(number) for number in numbers}
 
 
 class StopRequest:
@@ -128,12 +133,8 @@ def _handled(numbers: Iterable[signal.Signals], handler: Callable[[int, FrameTyp
 
     It gets those that would interrupt Python, or end the process before anything is saved.
     """
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.getsignal(number) for number in numbers}
-    before = {
-        number: was for number, was in before.items() if callable(was) or (number in _SOON and was == signal.SIG_DFL)
-    }
+    handlers = _handlers(numbers).items()
+    before = {number: was for number, was in handlers if callable(was) or (number in _SOON and was == signal.SIG_DFL)}
     for number in before:
         signal.signal(number, handler)
     try:
@@ -169,11 +170,8 @@ class Held:
         self.came: list[int] = []
         """Signals that have come and have had no effect yet."""
         self._let_in = False
-        # Signals are handled in the main thread alone.
-        numbers = _ENDING if threading.current_thread() is threading.main_thread() else ()
         # A handler that is no function of Python cannot be put back.
-        handlers = {number: signal.getsignal(number) for number in numbers}
-        self._before = {number: was for number, was in handlers.items() if was not in (None, signal.SIG_IGN)}
+        self._before = {number: was for number, was in _handlers(_ENDING).items() if was not in (None, signal.SIG_IGN)}
         for number in self._before:
             signal.signal(number, self._hear)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.memory import check_fits
+from edgesim.base.paths import system_errors
 
 _ATOMS = frozenset({type(None), bool, int, float, str, bytes})
 _KINDS = {code: np.dtype(code) for code in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")}
@@ -198,12 +199,11 @@ def load_plain(file: IO[bytes], arrays: bool = False) -> Any:
 def read_plain(path: Path, arrays: bool = False) -> Any:
     """`load_plain` of a file; raises `EdgesimError` that names the file."""
     try:
-        check_fits(path.stat().st_size, str(path))
-        return load_plain(io.BytesIO(path.read_bytes()), arrays)
+        with system_errors(f"{path}: cannot be read"):
+            check_fits(path.stat().st_size, str(path))
+            return load_plain(io.BytesIO(path.read_bytes()), arrays)
     except EdgesimError:
         raise
-    except OSError as error:
-        raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
     except Exception as error:  # a broken pickle can raise nearly anything
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EdgesimError(f"{path}: not a pickle of plain data: {reason}") from None
