@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from edgesim.base.errors import Contradiction
 from edgesim.base.needs import GIVEN, Condition, Except, Rule, refuse, refuse_above
@@ -16,7 +16,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     goes_with: ClassVar[tuple[Rule, ...]] = ()
-    """What values of its keys need of each other."""
+    """Rules that values of its keys must meet together."""
     at_most: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Pairs of its keys of which the first must not be above the second, where both are given."""
 
@@ -145,7 +145,8 @@ class TopologyConfig(Section):
     file: str | None = None
     """A file under ``topologies/``; one station at the centre, with the server beside it, when absent."""
     attach: Literal["strongest", "nearest", "least_loaded"] = "strongest"
-    """How a device's station, the same for the whole run, is chosen: by lasting gain, distance or devices per hertz."""
+    """How a device's station, the same for the whole run, is chosen: by the gain common to all rounds, distance or
+    devices per hertz."""
     aggregation: Literal["flat", "hierarchical"] = "flat"
     """Whether updates are merged in the cloud, or in edge servers first."""
     cloud_every: Count | None = Field(None, ge=1)
@@ -230,16 +231,6 @@ class RoundConfig(Section):
     payload_bits: Annotated[Bits, Field(ge=1)] | Literal["model"] = "model"
     """Bits of one model, in either direction; ``"model"`` is 32 times the number of trainable parameters. What an
     algorithm sends beside it is charged as well."""
-
-    @field_validator("allocator", mode="before")
-    @classmethod
-    def _one_name_for_equal_finish(cls, value: object) -> object:
-        if value == "equal_finish":
-            raise ValueError(
-                "'equal_finish' is a use of the bandwidth that 'least' leaves over; set round.leftover = "
-                "'equal_finish' and remove allocator"
-            )
-        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -427,8 +418,8 @@ class MergingConfig(Section):
     """``every``: all rounds, as without this table; ``stagnation``: every second round, and all while accuracy does not
     improve (`edgesim.engine.stagnation`). The other rounds are skipped."""
     signal: Literal["validation", "test"] | None = None
-    """The accuracy that it goes by: on the images that the server keeps to validate on (``data.validation_per_class``),
-    or on the test images; ``validation`` when absent."""
+    """The accuracy that the rule uses: on the images that the server keeps to validate on
+    (``data.validation_per_class``), or on the test images; ``validation`` when absent."""
     skip: Literal["discard", "carry", "sent"] | None = None
     """What devices do in a round that is skipped. ``discard``: they train, and what comes of it is lost; ``carry``: a
     device keeps its weights and goes on from them if it takes part again before the next model is made; ``sent``: as in
@@ -448,7 +439,7 @@ class PrivacyConfig(Section):
     clip: Factor | None = Field(None, gt=0)
     """S: longest trainable part of an update, a longer one is scaled down to it; 1 when absent."""
     delta: float | None = Field(None, gt=0, lt=1)
-    """The delta for which epsilon is told; 1e-5 when absent."""
+    """The delta for which epsilon is reported; 1e-5 when absent."""
 
 
 class EvaluationConfig(Section):
@@ -547,7 +538,7 @@ _GOES_WITH = (
     *_only_for({"staleness.weight": "refl"}, "staleness.beta"),
     Rule({"staleness.weight": Except([None, "constant"]), **_ROUNDS}, _LATE, "it is for updates that come late"),
     Rule({"staleness.limit": GIVEN, **_ROUNDS}, _LATE, "it is for updates that come late"),
-    Rule({"staleness.weight": "refl"}, _TRAINING, "it looks at updates"),
+    Rule({"staleness.weight": "refl"}, _TRAINING, "it depends on the updates"),
     *_only_for({"data.scale": GIVEN}, "data.offset"),
     Rule({"data.dataset": "none"}, {"learning.training": "none"}),
     *_only_for({"learning.epochs": None}, "learning.steps"),
@@ -562,12 +553,12 @@ _GOES_WITH = (
     *_only_for(_SKIPS, "merging.signal", "merging.skip"),
     Rule(_SKIPS, {**_ROUNDS, **_FLAT}, "one server skips rounds"),
     Rule(_SKIPS, {"round.late": "drop"}, "late updates would arrive in skipped rounds"),
-    Rule(_SKIPS, _TRAINING, "it goes by accuracy"),
+    Rule(_SKIPS, _TRAINING, "it depends on accuracy"),
     Rule(_SKIPS, {"algorithm.kpfl": None}, "KPFL's pool ages with every round"),
     Rule(
         {**_SKIPS, "merging.signal": (None, "validation")},
         {"data.validation_per_class": GIVEN},
-        "it goes by images to validate on; or set merging.signal = 'test'",
+        "it depends on images to validate on; or set merging.signal = 'test'",
     ),
     Rule({**_SKIPS, "merging.skip": "carry"}, {"learning.persist_momentum": False}, "devices keep weights alone"),
     *_only_for(_NOISY, "privacy.noise", "privacy.delta"),
@@ -641,35 +632,22 @@ class RunConfig(Section):
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in."""
-        devices, learning, round_, evaluation = self.devices, self.learning, self.round, self.evaluation
-        if devices.battery_j is not None:
-            devices = filled(devices, _BATTERY_DEFAULTS)
-        if learning.epochs is None:
-            learning = filled(learning, {"steps": 5})
-        if round_.delay_knowledge == "reported":
-            round_ = filled(round_, {"report_by_s": round_.tmax_s / 2})
-        if round_.delay_knowledge == "planned":
-            round_ = filled(round_, {"plan_quantile": 0.95})
-        if evaluation.every_s is None:
-            evaluation = filled(evaluation, {"every": 1})
-        merging = self.merging
-        if merging is not None:
-            defaults = {"signal": "validation", "skip": "discard"}
-            merging = None if merging.rule == "every" else filled(merging, defaults)
+        knowledge = {"reported": {"report_by_s": self.round.tmax_s / 2}, "planned": {"plan_quantile": 0.95}}
+        merging = None if self.merging is None or self.merging.rule == "every" else self.merging
         sections: dict[str, Section | None] = {
-            "merging": merging,
-            "devices": devices,
-            "learning": learning,
-            "round": round_,
-            "evaluation": evaluation,
+            "devices": filled(self.devices, {} if self.devices.battery_j is None else _BATTERY_DEFAULTS),
+            "round": filled(self.round, knowledge.get(self.round.delay_knowledge, {})),
+            "staleness": self.staleness.resolved(self.round.protocol),
+            "learning": filled(self.learning, {"steps": 5} if self.learning.epochs is None else {}),
+            "merging": merging and filled(merging, {"signal": "validation", "skip": "discard"}),
+            "evaluation": filled(self.evaluation, {"every": 1} if self.evaluation.every_s is None else {}),
         }
         if self.privacy.mechanism != "none":
             delta = {} if self.privacy.noise is None else {"delta": 1e-5}
             sections["privacy"] = filled(self.privacy, {"clip": 1.0} | delta)
-        sections["staleness"] = self.staleness.resolved(round_.protocol)
         return (filled(self, {"rounds": 60}) if self.stop_at_s is None else self).model_copy(update=sections)
 
 
 def filled(section: AnySection, defaults: Mapping[str, Any]) -> AnySection:
-    """The section with these values for those of their keys that are absent."""
+    """The section with the defaults of those keys that are absent."""
     return section.model_copy(update={key: of for key, of in defaults.items() if getattr(section, key) is None})

@@ -1,4 +1,4 @@
-"""From TOML, mappings and overrides to a checked `RunConfig`."""
+"""Reading of a checked `RunConfig` from TOML, mappings and overrides."""
 
 import copy
 import tomllib
@@ -22,13 +22,13 @@ def parse(values: Mapping[str, Any], where: str) -> RunConfig:
 
 
 def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: Sequence[str], where: str) -> RunConfig:
-    """As `parse`, of ``values(overrides)``, the mapping with ``section.key=value`` overrides; raises `EdgesimError`.
+    """Check ``values(overrides)``, a nested mapping with ``section.key=value`` overrides; raises `EdgesimError`.
 
     An error that the overrides cause names those that set its key, or else all of them.
     """
-    given = values(overrides)
+    nested = values(overrides)
     try:
-        return RunConfig.model_validate(given)
+        return RunConfig.model_validate(nested)
     except ValidationError as error:
         key, words, fields = first_error(RunConfig, error)
     if overrides:
@@ -39,15 +39,15 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
             alone = first_error(RunConfig, error)
         if alone != (key, words, fields):
             keys = {override: override.partition("=")[0].strip() for override in overrides}
-            guilty = [one for one, name in keys.items() if any(_lie_together(field, name) for field in fields)]
-            where = f"set {' '.join(guilty or overrides)}"
+            causes = [text for text, key in keys.items() if any(_lie_together(field, key) for field in fields)]
+            where = f"set {' '.join(causes or overrides)}"
     raise EdgesimError(f"{where}: {words}", *fields)
 
 
-def _lie_together(one: str, other: str) -> bool:
+def _lie_together(key: str, other: str) -> bool:
     """Whether two keys are equal, or one is a section or list that contains the other."""
-    shorter, longer = sorted((one, other), key=len)
-    return one == other or longer.startswith((f"{shorter}.", f"{shorter}["))
+    shorter, longer = sorted((key, other), key=len)
+    return key == other or longer.startswith((f"{shorter}.", f"{shorter}["))
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -66,19 +66,22 @@ Change = tuple[str, Any] | None
 """A key and its value; None where both are read from the ``section.key=value`` that was typed."""
 
 
-def change(values: dict[str, Any], text: str, made: Change) -> None:
+def change(values: dict[str, Any], text: str, key_value: Change) -> None:
     """Apply one change to a nested mapping, which errors call ``text``; raises `EdgesimError`."""
-    if made is None:
-        set_value(values, text)
-        return
+    key, value = key_value or _parsed(text)
     try:
-        set_key(values, *made)
+        set_key(values, key, value)
     except EdgesimError as error:
         raise EdgesimError(f"set {text}: {error}") from None
 
 
 def set_value(values: dict[str, Any], override: str) -> None:
-    """Apply one ``section.key=value`` to a nested mapping; the value is TOML, or else a bare string."""
+    """Apply one ``section.key=value`` to a nested mapping; raises `EdgesimError`."""
+    change(values, override, None)
+
+
+def _parsed(override: str) -> tuple[str, Any]:
+    """Key and value of a ``section.key=value``; the value is TOML, or else a bare string."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise EdgesimError(f"set {override}: expected section.key=value")
@@ -90,10 +93,7 @@ def set_value(values: dict[str, Any], override: str) -> None:
         raise EdgesimError(f"set {key}: {error}") from None
     if len(parsed) > 1:
         raise EdgesimError(f"set {key}: expected one value on one line (got {text!r}); give one set for each key")
-    try:
-        set_key(values, key, parsed["value"])
-    except EdgesimError as error:
-        raise EdgesimError(f"set {override}: {error}") from None
+    return key, parsed["value"]
 
 
 def set_key(values: dict[str, Any], key: str, value: object) -> None:

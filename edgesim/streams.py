@@ -109,9 +109,9 @@ class Streams:
     def _draws(
         self, law: Law, name: str, devices: ArrayLike, round: ArrayLike, count: int | None, first_pair: ArrayLike = 0
     ) -> NDArray[Any]:
-        """What a law makes of 64-bit words, two of which are one block; shape and arguments as in `uniform`.
+        """Draws of a law from 64-bit words, two of which are one block; shape and arguments as in `uniform`.
 
-        Few of them are drawn for many rounds at once.
+        A few draws of a round are drawn together with those of later rounds.
         """
         from_first = isinstance(first_pair, int) and first_pair == 0
         if from_first and isinstance(devices, np.ndarray) and 0 < devices.size <= _FEW:

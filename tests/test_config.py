@@ -45,10 +45,6 @@ def refusal(values: dict) -> str:
             {"round": {"report_by_s": 0.9, "delay_knowledge": "planned"}},
             ["report_by_s = 0.9 needs round.delay_knowledge = 'reported', not 'planned'"],
         ),
-        (
-            {"round": {"allocator": "equal_finish"}},
-            ["round.allocator: 'equal_finish' is a use of", "set round.leftover = 'equal_finish'"],
-        ),
         ({"round": {"allocator": "most"}}, ["round.allocator", "'least', 'equal_share' or 'proportional'", "'most'"]),
         (
             {"topology": {"file": "one-cell", "aggregation": "hierarchical"}},

@@ -140,8 +140,7 @@ def test_every_scenario_leaves_tables_and_figures(tmp_path, drawing_scenario, mo
     [
         (
             ["--matrix", "nowhere.csv"],
-            "availability.file: 'nowhere.csv' is not a file; give the path of a matrix, CSV or Parquet with the "
-            "columns device, 1, 2, ... and a row for each device (here availability.file is --matrix)",
+            "availability.file: no file 'nowhere.csv'; give a path (here availability.file is --matrix)",
         ),
         (["--matrix", "bad.csv"], "bad.csv: line 3: column '2': expected 0 or 1 (got 7)"),
         (["--matrix", "bad.csv", "--clients", "2,3"], "bad.csv: line 3: column '2': expected 0 or 1 (got 7)"),

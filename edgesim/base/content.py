@@ -1,4 +1,4 @@
-"""Where content lives: the path as given, then the folder of that kind here, then the packaged copy."""
+"""Look-up of shipped content: by its path, then in the current folder's folder of that kind, then in the package."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ def folders(kind: str) -> list[Path]:
 def find(kind: str, name: str, suffix: str, key: str = "", column: str = "") -> Path:
     """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists the names of all items.
 
-    ``key`` is that of the config which names it, if one does. With ``column`` the error lists those tables alone that
-    have a column of this name: recordings of one kind, of the several that lie in one folder.
+    ``key`` is the key of the config that names the item, if any. With ``column`` the error lists only tables that have
+    a column of this name: a folder holds recordings of several kinds.
     """
     check_path(name, key or kind)
     as_given = Path(name)
@@ -39,8 +39,8 @@ def find(kind: str, name: str, suffix: str, key: str = "", column: str = "") -> 
     begun = [item for item in known if item.startswith(name)]
     hint = did_you_mean(name, begun or known, 0.0 if begun else 0.4) or ";"
     choice = f" give a path or one of: {', '.join(known)}" if known else " give a path"
-    found = f"{name!r} is a folder, not a file" if as_given.is_dir() else f"no file {name!r}"
-    raise EdgesimError(f"{key or kind}: {found}{hint}{choice}", *([key] if key else []))
+    problem = f"{name!r} is a folder, not a file" if as_given.is_dir() else f"no file {name!r}"
+    raise EdgesimError(f"{key or kind}: {problem}{hint}{choice}", *([key] if key else []))
 
 
 def names(kind: str, suffix: str, column: str = "") -> list[str]:

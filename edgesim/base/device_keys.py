@@ -16,7 +16,7 @@ Texts = NDArray[np.object_]
 
 @dataclass(frozen=True, eq=False)
 class DeviceKeys:
-    """The keys that a recording gives the devices 0, 1, ...: texts, [n], each once."""
+    """The keys of the devices 0, 1, ... of a recording: texts, [n], all different."""
 
     keys: Texts
     file: str
@@ -69,15 +69,15 @@ def texts(values: Iterable[str]) -> Texts:
 def models_of(values: Iterable[object]) -> Texts | None:
     """Models of the devices of a recording, [n], empty for a device without one; None if no device has one."""
     # Lone surrogates, which UTF-8 cannot encode, are replaced.
-    found = [value.strip().encode(errors="replace").decode() if isinstance(value, str) else "" for value in values]
-    return texts(found) if any(found) else None
+    models = [value.strip().encode(errors="replace").decode() if isinstance(value, str) else "" for value in values]
+    return texts(models) if any(models) else None
 
 
 def models_in_short(models: Texts) -> str:
-    """How many models there are, and the three most frequent ones with their numbers of devices."""
+    """Summary of models, for messages: their number, and the three most frequent with their numbers of devices."""
     counts = Counter(models.tolist())
     without = counts.pop("", 0)
     # Equally frequent models are ordered by name.
-    most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:3]
-    told = ", ".join(f"{name} ({count:,})" for name, count in most)
-    return f"{len(counts):,} models, most often {told}" + (f"; unknown for {without:,}" if without else "")
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:3]
+    frequent = ", ".join(f"{name} ({count:,})" for name, count in most)
+    return f"{len(counts):,} models, most often {frequent}" + (f"; unknown for {without:,}" if without else "")

@@ -9,9 +9,14 @@ _PIECE_BYTES = 2**20
 
 
 def file_digest(path: Path) -> bytes:
-    """SHA-256 of a file's content; a process reads a file only once while its size, times and inode do not change."""
+    """SHA-256 of a file's content; a process reads a file only once while its `file_state` does not change."""
+    return _read(str(path), *file_state(path))
+
+
+def file_state(path: Path) -> tuple[int, int, int, int]:
+    """Inode, size in bytes and times of a file, which differ once it has been written again."""
     state = os.stat(path)
-    return _read(str(path), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def beginning_hash(path: Path, size: int) -> "hashlib._Hash":

@@ -27,31 +27,31 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import refuse_foreign, system_errors
 
 LEASE_S = 60.0
-"""How long a holder on another machine may be silent."""
+"""Seconds after which a holder on another machine that has not touched its lease counts as gone."""
 _BEAT_S = LEASE_S / 6
 _NAME = re.compile(r"lease-(\d{4,})\.json")
 _FILES = "lease-*"
 
 
 class Taken(EdgesimError):  # noqa: N818 - reads as what it is
-    """Another process has the lease."""
+    """Another process holds the lease."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that has, or had, a lease."""
+    """The process that holds, or held, a lease."""
 
     host: str
     machine: str
-    """What is the same for processes that see one another's ids; empty where that is not known."""
+    """Text that processes which see one another's ids have in common; empty where it is not known."""
     pid: int
     started: str
-    """When the process began, as its system tells it."""
+    """Start of the process, as its system writes it."""
     token: str
-    """Of this lease alone."""
+    """Random text that no other lease has."""
 
     def is_gone(self, silent_s: Callable[[], float]) -> bool:
-        """Whether the process has ended; ``silent_s`` is for how long it has not been heard of."""
+        """Whether the process has ended; ``silent_s`` gives the seconds since it last touched its lease."""
         if self.machine and self.machine == _machine():
             return _started(self.pid) != self.started
         return silent_s() > LEASE_S
@@ -59,22 +59,23 @@ class Holder:
 
 @dataclass(frozen=True)
 class Standing:
-    """The lease of a folder as it stands."""
+    """A lease as last seen in its folder."""
 
+    number: int
     path: Path
     holder: Holder | None
-    """None where it has not written its name yet, or never will, on a file system without links."""
+    """None where the holder has not written its name yet, or never will, on a file system without links."""
     beat_s: float
-    """When it was last heard of, by the file system's clock."""
+    """When the holder last touched the lease, by the file system's clock."""
 
     @property
     def silent_s(self) -> float:
-        """For how long it has not been heard of."""
+        """Seconds since the holder last touched the lease."""
         return _now_s(self.path.parent) - self.beat_s
 
     @property
     def is_held(self) -> bool:
-        """Whether a process has it."""
+        """Whether a living process holds the lease."""
         if self.holder is None:
             return self.silent_s <= LEASE_S
         return not self.holder.is_gone(lambda: self.silent_s)
@@ -85,7 +86,7 @@ def standing(folder: Path) -> Standing | None:
 
     Raises `EdgesimError` for a link or anything else by the name of a lease that is no file.
     """
-    for _, path in sorted(_leases(folder), reverse=True):
+    for number, path in sorted(_leases(folder), reverse=True):
         # Opened, so that a network drive asks the server for the time of its last change.
         with suppress(FileNotFoundError), path.open(encoding="utf-8") as file:
             beat_s = os.fstat(file.fileno()).st_mtime
@@ -93,7 +94,7 @@ def standing(folder: Path) -> Standing | None:
                 holder = Holder(**json.load(file))
             except (ValueError, TypeError):
                 holder = None
-            return Standing(path, holder, beat_s)
+            return Standing(number, path, holder, beat_s)
     return None
 
 
@@ -132,10 +133,10 @@ class Lease:
             before = standing(self._folder)
             if before is not None and before.is_held:
                 raise _taken(self._folder, before)
-            number = 1 if before is None else _number(before.path) + 1
+            number = 1 if before is None else before.number + 1
             path = self._folder / f"lease-{number:04d}.json"
             if not self._create(path):
-                # Another one was faster.
+                # Another process was faster.
                 continue
             try:
                 # Where this process slept after it had looked, others may have had the folder meanwhile.
@@ -151,7 +152,7 @@ class Lease:
             path.unlink(missing_ok=True)
 
     def _create(self, path: Path) -> bool:
-        """Create a lease with its holder's name in it: a kill leaves a whole one or none. False if it is there."""
+        """Create a lease that names its holder, whole even if this process is killed; False if the file exists."""
         part = self._folder / f"lease-{secrets.token_hex(8)}.part"
         try:
             part.write_text(self._text, encoding="utf-8")
@@ -166,7 +167,7 @@ class Lease:
                     file.write(self._text)
             return True
         except (FileExistsError, FileNotFoundError):
-            # The other one tidies up behind itself.
+            # The other process tidies up behind itself.
             return False
         finally:
             part.unlink(missing_ok=True)
@@ -177,7 +178,7 @@ class Lease:
                 os.utime(self._path)
 
     def check(self) -> None:
-        """Raises `Taken` if another process has taken the lease over, since this one was not heard of for long.
+        """Raises `Taken` if another process has taken the lease over, since this one was silent for `LEASE_S`.
 
         Raises `EdgesimError` if the folder is no longer there.
         """
@@ -195,7 +196,7 @@ class Lease:
         )
 
     def release(self) -> None:
-        """Let other processes have the folder; one that was made for this and is empty goes too."""
+        """Give the lease back; an empty folder that was made for it is removed."""
         if self._over.is_set():
             return
         self._over.set()
@@ -213,7 +214,7 @@ class Lease:
 
 @contextmanager
 def leased(folder: Path, what: str = "a run folder", patience_s: float = 0.0) -> Iterator[Lease]:
-    """Within this context the lease of a folder is held; raises as `Lease`, where another has it for so long."""
+    """Hold the lease of a folder within this context; raises as `Lease` if it is not free within ``patience_s``."""
     until_s = time.monotonic() + patience_s
     while True:
         try:
@@ -232,7 +233,7 @@ def leased(folder: Path, what: str = "a run folder", patience_s: float = 0.0) ->
 def _leases(folder: Path) -> list[tuple[int, Path]]:
     try:
         with os.scandir(folder) as entries:
-            there = [(int(found[1]), entry) for entry in entries if (found := _NAME.fullmatch(entry.name))]
+            there = [(int(match[1]), entry) for entry in entries if (match := _NAME.fullmatch(entry.name))]
     except (FileNotFoundError, NotADirectoryError):
         return []
     for _, entry in there:
@@ -241,14 +242,13 @@ def _leases(folder: Path) -> list[tuple[int, Path]]:
     return [(number, folder / entry.name) for number, entry in there]
 
 
-def _number(path: Path) -> int:
-    found = _NAME.fullmatch(path.name)
-    assert found is not None
-    return int(found[1])
+def _taken(folder: Path, by: Standing) -> Taken:
+    who = "" if by.holder is None else f" (process {by.holder.pid} on {by.holder.host})"
+    return Taken(f"{folder}: another process is writing there{who}; wait for it, or choose another folder")
 
 
 def _is(before: Standing) -> bool:
-    """Whether a lease is still the one that was looked at."""
+    """Whether the file of a lease still names the holder seen before."""
     try:
         with before.path.open(encoding="utf-8") as file:
             holder = None if before.holder is None else json.dumps(asdict(before.holder))
@@ -257,13 +257,8 @@ def _is(before: Standing) -> bool:
         return False
 
 
-def _taken(folder: Path, by: Standing) -> Taken:
-    who = "" if by.holder is None else f" (process {by.holder.pid} on {by.holder.host})"
-    return Taken(f"{folder}: another process is writing there{who}; wait for it, or choose another folder")
-
-
 def _now_s(folder: Path) -> float:
-    """The time by the clock of a folder's file system; by this machine's where nothing can be written."""
+    """Time in s by the clock of a folder's file system; by this machine's clock where nothing can be written."""
     try:
         handle, name = tempfile.mkstemp(prefix="lease-", suffix=".part", dir=folder)
     except OSError:
@@ -278,24 +273,24 @@ def _now_s(folder: Path) -> float:
 
 @cache
 def _machine() -> str:
-    """The machine since its last start, and in it the container: two processes of one see one another's ids."""
+    """Text that names the machine since its last start, and the container: its processes see one another's ids."""
     if sys.platform == "win32":
         return ""
-    told = [socket.gethostname()]
+    parts = [socket.gethostname()]
     with suppress(OSError):
-        told.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
-        told.append(os.readlink("/proc/self/ns/pid"))
-    return " ".join(told)
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)
 
 
 def _started(pid: int) -> str:
-    """When a process began, by its system; empty if it has ended."""
+    """Start of a process, as its system writes it; empty if the process has ended."""
     if sys.platform == "linux":
         try:
-            told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             return ""
-        return "" if told[0] in "ZX" else told[19]
+        return "" if fields[0] in "ZX" else fields[19]
     if sys.platform == "win32":
         return ""
     asked = ["ps", "-o", "lstart=", "-p", str(pid)]

@@ -1,4 +1,4 @@
-"""What goes with what: values of some keys of a config that need values of others, stated as data."""
+"""Rules of a config, stated as data: values of some keys need values of others."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class Rule:
     """Values of keys that need values of others; keys are written as ``section.key``, and None stands for absent."""
 
     when: Mapping[str, Condition]
-    """The rule is for configs in which all of these keys have such a value."""
+    """Condition of each key; the rule applies to configs that meet all of these."""
     needs: Mapping[str, Condition]
-    """What all of these keys must have then."""
+    """Condition of each key that a config must then meet."""
     why: str = ""
 
 
@@ -53,7 +53,7 @@ def refuse_above(config: object, pairs: Iterable[tuple[str, str]], error: Callab
 
 
 def refuse_old(kind: type, *names: str) -> None:
-    """Raise TypeError for a class that says in the attributes of older versions what it needs."""
+    """Raise TypeError for a class that states its needs in attributes of older versions."""
     if old := [name for name in names if name in vars(kind)]:
         raise TypeError(f"{kind.__name__}.{old[0]} is no longer asked; say what it needs in `needs` and `rules`")
 

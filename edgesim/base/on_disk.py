@@ -12,19 +12,16 @@ from edgesim.base.paths import own_file
 
 
 def sync(paths: Sequence[Path]) -> None:
-    """Have what was written to files on the disk; raises OSError.
+    """Write the content of files through to the disk; raises OSError.
 
     All at the same time: a journal takes about as long for several files as for one.
     """
-    if len(paths) == 1:
-        _sync(paths[0], os.O_RDWR)
-        return
     with ThreadPoolExecutor(max(1, len(paths))) as pool:
         list(pool.map(lambda path: _sync(path, os.O_RDWR), paths))
 
 
 def sync_names(folder: Path) -> None:
-    """Have the names of a folder's files on the disk, after files were renamed, where its file system can do that.
+    """Write the names of a folder's files through to the disk, after renames, where its file system can do that.
 
     Raises OSError.
     """
@@ -40,16 +37,16 @@ def sync_names(folder: Path) -> None:
 
 @contextmanager
 def in_place_of(path: Path, on_disk: bool = False) -> Iterator[Path]:
-    """Within this context another file is written that then takes the place of one: that is never there in part.
+    """Write a file under another name within this context, which then replaces ``path``: it is never there in part.
 
-    With ``on_disk`` it is not after a power cut either, and all files renamed in its folder before are on the disk
-    under their names, where `sync_names` can do that. An error removes the other file, and leaves the one as it was.
+    With ``on_disk`` this holds after a power cut too, and all files renamed in its folder before are on the disk under
+    their names, where `sync_names` can do that. An error removes the new file, and leaves the old one as it was.
     """
     part = own_file(path.with_name(f"{path.name}.part"))
     try:
         yield part
         if on_disk:
-            sync([part])
+            _sync(part, os.O_RDWR)
         part.replace(path)
     except BaseException:
         with suppress(OSError):

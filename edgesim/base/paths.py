@@ -29,23 +29,23 @@ def check_path(path: str | Path, where: str = "") -> None:
 
 
 def as_path(path: object, argument: str) -> Path:
-    """The path that an argument gives; raises `EdgesimError` that names it for what is none, and as `check_path`."""
+    """Path that an argument gives; raises `EdgesimError` that names the argument if it is none, or as `check_path`."""
     if not isinstance(path, str | os.PathLike):
         raise EdgesimError(f"{argument}: expected a path (got {type(path).__name__})", argument)
-    made = Path(path)
-    check_path(made, argument)
-    return made
+    checked = Path(path)
+    check_path(checked, argument)
+    return checked
 
 
 @contextmanager
-def system_errors(told: str, remedy: str = "") -> Iterator[None]:
-    """Turn what the system refuses into an `EdgesimError`: what could not be done, why, and a remedy."""
+def system_errors(failure: str, remedy: str = "") -> Iterator[None]:
+    """Turn an OSError within this context into an `EdgesimError` of the failure, the system's reason and a remedy."""
     try:
         yield
     except OSError as error:
-        # Arrow puts words of its own before those of the system.
+        # Arrow puts a message of its own before that of the system.
         reason = re.sub(r".*\[errno \d+\] ", "", error.strerror or str(error))
-        raise EdgesimError(f"{told}: {reason}{remedy}") from None
+        raise EdgesimError(f"{failure}: {reason}{remedy}") from None
 
 
 _DEEPEST = 5

@@ -10,7 +10,7 @@ def printable(text: str, keep: str = "\n") -> str:
     r"""The text with control characters, lone surrogates and the like as escapes (``\x1b``), but those of ``keep``."""
     if text.isprintable():
         return text
-    return "".join(one if one in keep or not _steers(one) else ascii(one)[1:-1] for one in text)
+    return "".join(ascii(sign)[1:-1] if _steers(sign) and sign not in keep else sign for sign in text)
 
 
 def _steers(character: str) -> bool:

@@ -6,8 +6,8 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process, reduction
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -25,23 +25,23 @@ def cores() -> int:
 
 
 _SOON = (signal.SIGTERM, signal.SIGUSR1) if sys.platform != "win32" else (signal.SIGTERM,)
-"""What `kill`, batch systems and containers send to a process that is to end soon."""
+"""Signals that `kill`, batch systems and containers send to a process that is to end soon."""
 _OWN: tuple[signal.Signals, ...] = (signal.SIGUSR2,) if sys.platform != "win32" else ()
-"""What a study sends to its processes when it is asked to end itself: others may send their own to all of a group."""
+"""Signal that a study sends to its processes when it is asked to end; others may reach a whole process group."""
 _ENDING = (signal.SIGINT, *_SOON, *_OWN)
 """Signals that ask a process to end: Ctrl-C too."""
 _PATIENCE_S = 5.0
-"""How long a run that is asked to end has for coming to a round's end: batch systems and studies kill it later."""
+"""Seconds that a run which is asked to end has to come to a round's end; batch systems and studies kill it later."""
 
 
 AGAIN = 75
 """EX_TEMPFAIL of sysexits.h, after which many batch systems start a job again."""
 INTERRUPTED = 128 + signal.SIGINT
-"""What shells have as the status of a process that Ctrl-C ended."""
+"""Status of a process that Ctrl-C ended, as shells have it."""
 
 
 class Stopped(KeyboardInterrupt, SystemExit):
-    """A run or study ended as it was asked to, and can go on; the message says how, the status is the process's.
+    """A run or study ended on request and can be resumed; the message says how, the status is the process's.
 
     A script that does not catch it ends with that status.
     """
@@ -54,7 +54,7 @@ class Stopped(KeyboardInterrupt, SystemExit):
 
 @contextmanager
 def why_stopped_printed() -> Iterator[None]:
-    """Within it `Stopped` prints its message on stderr, once: nothing else does where a script ends by it."""
+    """Print the message of a `Stopped` that leaves this context on stderr, once; Python itself would print nothing."""
     try:
         yield
     except Stopped as stopped:
@@ -65,104 +65,102 @@ def why_stopped_printed() -> Iterator[None]:
 
 
 def sigterm_interrupts() -> None:
-    """From now on SIGTERM and SIGUSR1 raise KeyboardInterrupt, as Ctrl-C does, unless this process ignores or handles
-    them."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in _SOON:
-        if signal.getsignal(number) == signal.SIG_DFL:
+    """Let SIGTERM and SIGUSR1 raise KeyboardInterrupt, as Ctrl-C does, unless this process ignores or handles them."""
+    for number, was in _handlers(_SOON).items():
+        if was == signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
 
 
+def _handlers(numbers: Iterable[signal.Signals]) -> dict[signal.Signals, Any]:
+    """Handlers of signals, by signal; none outside the main thread, which alone can set them."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.getsignal(number) for number in numbers}
+
+
 class StopRequest:
-    """Whether this process was asked to end soon, by Ctrl-C, SIGTERM or SIGUSR1."""
+    """A request to end soon, which Ctrl-C, SIGTERM or SIGUSR1 makes of this process."""
 
     def __init__(self) -> None:
-        self.came: int | None = None
-        """The signal."""
-        self._timer: threading.Timer | None = None
-
-    def hear(self, number: int, _: FrameType | None) -> None:
-        """It is asked now; KeyboardInterrupt follows if it is asked once more, or has not ended after `_PATIENCE_S`."""
-        if self.came is not None:
-            raise KeyboardInterrupt
-        self.came = number
+        self.signal: int | None = None
+        """The signal that asked; None as long as none has."""
         self._timer = threading.Timer(_PATIENCE_S, self._ask_again)
         self._timer.daemon = True
+
+    def hear(self, number: int, _: FrameType | None) -> None:
+        """Handle a signal; the second one, or `_PATIENCE_S` without an end, raises KeyboardInterrupt."""
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = number
         self._timer.start()
 
     def _ask_again(self) -> None:
-        """From another thread; what the system is doing for the main one (a wait for a process) ends with it."""
+        """Signal the main thread from the timer's; that ends the system call in which it may wait for a process."""
         if sys.platform == "win32":
             _thread.interrupt_main()
-        elif self.came is not None and (main := threading.main_thread().ident) is not None:
-            signal.pthread_kill(main, self.came)
+        elif self.signal is not None and (main := threading.main_thread().ident) is not None:
+            signal.pthread_kill(main, self.signal)
 
     @property
     def status(self) -> int:
-        """That of a process which ends as it was asked to, and can go on."""
-        return INTERRUPTED if self.came == signal.SIGINT else AGAIN
+        """Exit status of a process that ends on request and can be resumed."""
+        return INTERRUPTED if self.signal == signal.SIGINT else AGAIN
 
-    def over(self) -> None:
-        """Nothing follows any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+    def cancel(self) -> None:
+        """Let no KeyboardInterrupt follow."""
+        self._timer.cancel()
 
 
 @contextmanager
 def asked_to_end() -> Iterator[StopRequest]:
-    """Within this context Ctrl-C, SIGTERM and SIGUSR1 ask, unless this process ignores them.
+    """Note Ctrl-C, SIGTERM and SIGUSR1 within this context as requests to end, unless this process ignores them.
 
-    The handlers of before get them at its end, unless an error ends it.
+    The handlers of before get the signal at the end of the context, unless an error ends it.
     """
     request = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield request
-        return
-    before = {number: signal.getsignal(number) for number in _ENDING}
-    heard = [number for number, was in before.items() if _is_to_hear(number, was)]
-    for number in heard:
-        signal.signal(number, request.hear)
+    with _handled(_ENDING, request.hear):
+        try:
+            yield request
+        finally:
+            request.cancel()
+    if request.signal is not None:
+        signal.raise_signal(request.signal)
+
+
+@contextmanager
+def _handled(numbers: Iterable[signal.Signals], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within this context a handler gets some signals, in the main thread.
+
+    It gets those that would interrupt Python, or end the process before anything is saved.
+    """
+    handlers = _handlers(numbers).items()
+    before = {number: was for number, was in handlers if callable(was) or (number in _SOON and was == signal.SIG_DFL)}
+    for number in before:
+        signal.signal(number, handler)
     try:
-        yield request
+        yield
     finally:
-        request.over()
-        for number in heard:
-            signal.signal(number, before[number])
-    if request.came is not None:
-        signal.raise_signal(request.came)
-
-
-def _is_to_hear(number: int, was: Any) -> bool:
-    """Whether a signal with this handler would interrupt Python, or end the process before anything is saved."""
-    return callable(was) or (number in _SOON and was == signal.SIG_DFL)
+        for number, was in before.items():
+            signal.signal(number, was)
 
 
 @contextmanager
 def stopped_by(message: str) -> Iterator[None]:
-    """Within this context SIGTERM and SIGUSR1 raise `Stopped`, unless this process ignores them."""
+    """Let SIGTERM and SIGUSR1 raise `Stopped` within this context, unless this process ignores them."""
     came = threading.Event()
 
     def stop(*_: object) -> None:
         came.set()
         raise Stopped(message)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: was for number in _SOON if _is_to_hear(number, was := signal.getsignal(number))}
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        # Libraries that wait in C may raise another in its place, as Ray does.
-        if came.is_set() and not isinstance(interrupt, Stopped):
-            raise Stopped(message) from None
-        raise
-    finally:
-        for number, was in before.items():
-            signal.signal(number, was)
+    with _handled(_SOON, stop):
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            # Libraries that wait in C may raise another in its place, as Ray does.
+            if came.is_set() and not isinstance(interrupt, Stopped):
+                raise Stopped(message) from None
+            raise
 
 
 class Held:
@@ -170,17 +168,16 @@ class Held:
 
     def __init__(self) -> None:
         self.came: list[int] = []
-        """Signals that have come and had no effect yet."""
+        """Signals that have come and have had no effect yet."""
         self._let_in = False
         # A handler that is no function of Python cannot be put back.
-        handlers = {number: signal.getsignal(number) for number in _ENDING}
-        self._before = {number: was for number, was in handlers.items() if was not in (None, signal.SIG_IGN)}
+        self._before = {number: was for number, was in _handlers(_ENDING).items() if was not in (None, signal.SIG_IGN)}
         for number in self._before:
             signal.signal(number, self._hear)
 
     @contextmanager
     def let_in(self) -> Iterator[None]:
-        """Within this context the first signal takes effect at once; those behind it are held again."""
+        """Let the first signal within this context take effect at once; those behind it are held again."""
         self._let_in = True
         try:
             if self.came:
@@ -202,7 +199,7 @@ class Held:
         self._let_in = True
 
     def release(self) -> None:
-        """Put the handlers back that were there before."""
+        """Put back the handlers of before."""
         for number, was in self._before.items():
             # A handler may have put another in its place.
             if signal.getsignal(number) == self._hear:
@@ -210,16 +207,13 @@ class Held:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[Held | None]:
-    """Ctrl-C and SIGTERM within this context take effect at its end, so that no table is written in part.
+def uninterrupted() -> Iterator[Held]:
+    """Hold Ctrl-C and SIGTERM back until the end of this context, so that no table is written in part.
 
-    They do so too where the system does not come back from a write (a network drive that has gone): Arrow goes on
+    They wait even where the system does not come back from a write (a network drive that has gone): Arrow goes on
     writing after a signal, and many drives let none through, so only SIGKILL ends such a process. What it wrote before
-    can be read. None is answered in another thread than the main one, which hears no signal.
+    can be read.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield None
-        return
     held = Held()
     try:
         yield held
@@ -231,11 +225,6 @@ def uninterrupted() -> Iterator[Held | None]:
         held.release()
         if held.came:
             signal.raise_signal(held.came[0])
-
-
-def let_in(held: Held | None) -> AbstractContextManager[None]:
-    """`Held.let_in` of what `uninterrupted` answers."""
-    return nullcontext() if held is None else held.let_in()
 
 
 def start_process(
@@ -270,7 +259,7 @@ def start_process(
 
 @contextmanager
 def _main_that_can_be_read() -> Iterator[None]:
-    """A new interpreter reads the script that was started; it cannot where that came from standard input."""
+    """Hide a main script that came from standard input, which a new interpreter could not read."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     if file is None or os.path.isfile(file):

@@ -19,7 +19,7 @@ Entry = TypeVar("Entry")
 Kind = TypeVar("Kind", bound=type)
 
 _files: dict[str, str] = {}
-"""Files of the modules of plug-ins that this process has loaded, with what named them."""
+"""Config field and name of each plug-in that this process has loaded, by the file of its module."""
 
 
 class Registry(dict[str, Kind]):
@@ -53,15 +53,15 @@ class Registry(dict[str, Kind]):
         path = self.foreign(name)
         if path is None:
             raise KeyError(name)
-        found = imported(path, self.field)
-        if not isinstance(found, type) or self._base not in found.__mro__[1:]:
-            what = f"the class {found.__name__}" if isinstance(found, type) else f"of type {type(found).__name__}"
+        plug_in = imported(path, self.field)
+        if not isinstance(plug_in, type) or self._base not in plug_in.__mro__[1:]:
+            what = f"the class {plug_in.__name__}" if isinstance(plug_in, type) else f"of type {type(plug_in).__name__}"
             base = f"{self._base.__module__}.{self._base.__name__}"
             raise EdgesimError(f"{self.field}: {path!r} is {what}, expected a subclass of {base}", self.field)
-        if lacking := sorted(getattr(found, "__abstractmethods__", ())):
+        if lacking := sorted(getattr(plug_in, "__abstractmethods__", ())):
             raise EdgesimError(f"{self.field}: {path!r} lacks the method {lacking[0]!r}", self.field)
-        _note(found, f"{self.field} {name!r}")
-        return found  # type: ignore[return-value]
+        _note(plug_in, f"{self.field} {name!r}")
+        return plug_in  # type: ignore[return-value]
 
     @override
     def __contains__(self, name: object) -> bool:
@@ -80,7 +80,7 @@ class Registry(dict[str, Kind]):
 
 
 def imported(path: str, field: str) -> Any:
-    """What lies at a dotted path, its module imported; raises `EdgesimError` that names ``field`` if nothing does."""
+    """Import the object at a dotted path; raises `EdgesimError` that names ``field`` if there is none."""
     module, _, attribute = path.rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -94,41 +94,41 @@ def imported(path: str, field: str) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says, or its name if it says nothing."""
+    """First line of an error's message, or the error's class where it has no message."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _note(found: type, name: str) -> None:
-    module = sys.modules.get(found.__module__)
+def _note(plug_in: type, name: str) -> None:
+    module = sys.modules.get(plug_in.__module__)
     file = None if module is None or module.__name__.startswith("edgesim.") else inspect.getsourcefile(module)
     if file is not None:
         _files[file] = name
 
 
 def blamed(error: BaseException) -> str | None:
-    """Which plug-in an error came through, where, and what it says, in a line; None if it came through none."""
-    said, trace = None, error.__traceback__
+    """One line that names the plug-in an error came through, the place and the error; None if it came through none."""
+    blame, trace = None, error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_filename in _files:
             where = f"{code.co_filename}, line {trace.tb_lineno}, in {code.co_name}"
             what = printable(first_line(error), keep="")
-            said = f"{_files[code.co_filename]}: {where}: {type(error).__name__}: {what}"
+            blame = f"{_files[code.co_filename]}: {where}: {type(error).__name__}: {what}"
         trace = trace.tb_next
-    return said
+    return blame
 
 
 @contextmanager
 def plug_ins_named() -> Iterator[None]:
-    """An error of any kind that comes through a plug-in becomes an `EdgesimError` which names it and the line."""
+    """Turn any error that comes through a plug-in into an `EdgesimError` which names the plug-in and the line."""
     try:
         yield
     except EdgesimError:
         raise
     except Exception as error:
-        if (said := blamed(error)) is None:
+        if (blame := blamed(error)) is None:
             raise
-        raise EdgesimError(said) from error
+        raise EdgesimError(blame) from error
 
 
 def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.65, above: str = "") -> str:
@@ -136,7 +136,7 @@ def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.65, above:
 
     Where ``above`` is the section of keys, it stands before the name.
     """
-    lower = {one.lower(): one for one in known}
+    lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(name.lower(), lower, 1, cutoff)
     return f", did you mean {f'{above}.{lower[near[0]]}'.removeprefix('.')!r}?" if near else ""
 

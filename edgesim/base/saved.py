@@ -60,12 +60,12 @@ def unpack(kind: type[Record], packed: Any, arrays: Arrays, modules: Collection[
 
 
 def lasting(of: Any) -> dict[str, Any]:
-    """What an object remembers from one round to the next: the attributes that its class names in ``LASTING``."""
+    """Snapshot of an object between two rounds: the attributes that its class names in ``LASTING``, by name."""
     return {name: getattr(of, name) for name in of.LASTING}
 
 
 def give_back(to: Any, remembered: Mapping[str, Any]) -> None:
-    """Give another object of the class what `lasting` told of one; raises `EdgesimError` for anything else."""
+    """Restore an object from a snapshot of `lasting`; raises `EdgesimError` for attributes other than `LASTING`."""
     if remembered.keys() != set(to.LASTING):
         raise _damaged(type(to).__name__, f"expected {', '.join(to.LASTING)} (got {', '.join(remembered)})")
     for name, value in remembered.items():
@@ -78,7 +78,7 @@ class _Packer:
     def __init__(self) -> None:
         self.arrays: Arrays = {}
         self.places: dict[int, str] = {}
-        """First place of every object that may lie in several, by its identity."""
+        """First place of every object that may lie in several places, by its identity."""
 
     def node(self, value: Any, place: str) -> Any:
         """The JSON of a value; `EdgesimError` for one that cannot be saved."""
@@ -115,7 +115,7 @@ class _Packer:
         return [self.node(value, f"{place}[{number}]") for number, value in enumerate(values)]
 
     def _key(self, key: Any, place: str) -> Any:
-        """As `node`, of a key of a dict or a member of a set, which has no place that others could lie in too."""
+        """The JSON of a key of a dict or of a member of a set; raises `EdgesimError` for anything but plain values."""
         if _is_plain(key):
             return self.node(key, place)
         raise EdgesimError(f"{place}: cannot save a {_called(key)} as a key or in a set; expected numbers and texts")
@@ -146,22 +146,22 @@ class _Packer:
     def _tensor(self, tensor: Any, place: str) -> dict[str, Any]:
         torch, dtype = sys.modules["torch"], str(tensor.dtype).removeprefix("torch.")
         if dtype not in {*_DTYPES, "bfloat16"} or tensor.layout != torch.strided or tensor.requires_grad:
-            said = " that requires a gradient; detach it" if tensor.requires_grad else f" of {dtype}"
-            raise EdgesimError(f"{place}: cannot save a tensor{said}")
+            reason = " that requires a gradient; detach it" if tensor.requires_grad else f" of {dtype}"
+            raise EdgesimError(f"{place}: cannot save a tensor{reason}")
         # NumPy has no bfloat16.
         values = (tensor.view(torch.int16) if dtype == "bfloat16" else tensor).cpu().numpy()
         return {"tensor": place, "dtype": dtype, "device": str(tensor.device), **self._keep(values, place)}
 
 
 class _Unpacker:
-    """Makes values of their descriptions, in the order in which they were described."""
+    """Makes values from their JSON, in the order in which it was written."""
 
     def __init__(self, arrays: Arrays, modules: Collection[str]) -> None:
         self.arrays, self.modules = arrays, modules
         self.place = _ROOT
-        """The place looked at last."""
-        self.made: dict[str, Any] = {}
-        """Objects that may lie in several places, by the first."""
+        """Place of the node read last, for messages."""
+        self.objects: dict[str, Any] = {}
+        """Objects that may lie in several places, by the first of these."""
 
     def value(self, node: Any, place: str) -> Any:
         """The value that a node describes; raises any of several errors for one that `pack` does not write."""
@@ -170,9 +170,9 @@ class _Unpacker:
             return node
         match node:
             case list(items):
-                made = self._made(place, [])
-                made.extend(self._items(items, place))
-                return made
+                container = self._remember(place, [])
+                container.extend(self._items(items, place))
+                return container
             case {"float": "inf" | "-inf" | "nan" as text}:
                 return float(text)
             case {"scalar": scalar, "dtype": str(name)} if name in _DTYPES:
@@ -181,37 +181,37 @@ class _Unpacker:
                     return np.dtype(name).type(number)
             case {"tuple": list(items)}:
                 return tuple(self._items(items, place))
-            case {"same": str(first)} if first in self.made:
-                return self.made[first]
+            case {"same": str(first)} if first in self.objects:
+                return self.objects[first]
             case {"deque": list(items), "most": int() | None as most}:
-                made = self._made(place, deque(maxlen=most))
-                made.extend(self._items(items, place))
-                return made
+                container = self._remember(place, deque(maxlen=most))
+                container.extend(self._items(items, place))
+                return container
             case {"set": list(items)}:
-                return self._made(place, {self.value(item, place) for item in items})
+                return self._remember(place, {self.value(item, place) for item in items})
             case {"dict": list(pairs)}:
-                made = self._made(place, {})
+                container = self._remember(place, {})
                 for key_node, of in pairs:
                     key = self.value(key_node, place)
-                    made[key] = self.value(of, f"{place}[{key!r}]")
-                return made
+                    container[key] = self.value(of, f"{place}[{key!r}]")
+                return container
             case {"record": str(name), "fields": dict(described)}:
                 return self._record(name, described, place)
             case {"array": str(name)}:
-                return self._made(place, self._array(name, node))
+                return self._remember(place, self._array(name, node))
             case {"tensor": str(name), "dtype": str(dtype), "device": str(device)}:
                 import torch
 
                 tensor = torch.from_numpy(self._array(name, node))
                 tensor = tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
-                return self._made(place, tensor.to(device))
+                return self._remember(place, tensor.to(device))
         raise ValueError("is not what was written")
 
     def _items(self, nodes: list[Any], place: str) -> Iterable[Any]:
         return (self.value(node, f"{place}[{number}]") for number, node in enumerate(nodes))
 
-    def _made(self, place: str, made: Any) -> Any:
-        self.made[place] = made
+    def _remember(self, place: str, made: Any) -> Any:
+        self.objects[place] = made
         return made
 
     def _record(self, name: str, described: dict[str, Any], place: str) -> Any:
@@ -224,10 +224,10 @@ class _Unpacker:
         names = [field.name for field in fields(kind)]
         if described.keys() != set(names):
             raise ValueError(f"{kind.__name__} has the fields {', '.join(names)} (got {', '.join(described)})")
-        made = self._made(place, object.__new__(kind))
+        record = self._remember(place, object.__new__(kind))
         for field in names:
-            object.__setattr__(made, field, self.value(described[field], f"{place}.{field}"))
-        return made
+            object.__setattr__(record, field, self.value(described[field], f"{place}.{field}"))
+        return record
 
     def _array(self, name: str, node: Mapping[str, Any]) -> NDArray[Any]:
         array = self.arrays[name]
@@ -239,11 +239,11 @@ class _Unpacker:
 
 def _class_of(module: str, qualname: str) -> Any:
     """The data class of a module that is loaded, or None; nothing is imported for it."""
-    found: Any = sys.modules.get(module)
+    target: Any = sys.modules.get(module)
     for part in qualname.split("."):
-        found = getattr(found, "__dict__", {}).get(part)
-    here = isinstance(found, type) and is_dataclass(found)
-    return found if here and (found.__module__, found.__qualname__) == (module, qualname) else None
+        target = getattr(target, "__dict__", {}).get(part)
+    here = isinstance(target, type) and is_dataclass(target)
+    return target if here and (target.__module__, target.__qualname__) == (module, qualname) else None
 
 
 def _is_plain(value: Any) -> bool:

@@ -17,6 +17,8 @@ from os.path import isdir, isfile, join
 from pathlib import Path
 from typing import NamedTuple
 
+from edgesim.base.file_digest import file_state
+
 _PARTS = (
     "edgesim.selection",
     "edgesim.learning.algorithms",
@@ -39,7 +41,7 @@ class _Import(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a module lies: its file (None for a package without ``__init__.py``) and the folders of its submodules."""
+    """File of a module (None for a package without ``__init__.py``), and the folders of its submodules."""
 
     file: Path | None
     folders: tuple[str, ...]
@@ -50,11 +52,11 @@ _NOWHERE = Place(None, ())
 
 def source_digest(module: str) -> str | None:
     """SHA-256 of a module's file and of all user code that it imports, directly or not; None if it has no file."""
-    found = {name: content for name, (_, content) in _walk(module).items()}
+    hashes = {name: content for name, (_, content) in _walk(module).items()}
     digest = hashlib.sha256()
-    for name, content in sorted(found.items()):
+    for name, content in sorted(hashes.items()):
         digest.update(f"{name} ".encode() + content)
-    return digest.hexdigest() if _own_name(module) in found else None
+    return digest.hexdigest() if _own_name(module) in hashes else None
 
 
 def source_files(module: str) -> dict[str, Path]:
@@ -71,7 +73,7 @@ def installed_imports(module: str) -> set[str]:
     """Names at the top of the installed packages that a module and the user code behind it import, and of its own."""
     origins = {module}
     for file, _ in _walk(module).values():
-        origins |= {each.origin for each in _read(file, *_state(file))[1] if not each.level}
+        origins |= {each.origin for each in _read(file, *file_state(file))[1] if not each.level}
     tops = {_top(origin) for origin in origins} - {"", "edgesim", *_MAIN} - sys.stdlib_module_names
     return {
         top for top in tops if any(map(is_installed, (locate(top).file or Path(), *map(Path, locate(top).folders))))
@@ -95,23 +97,17 @@ def _own_name(module: str) -> str:
 def _walk(module: str) -> dict[str, tuple[Path, bytes]]:
     """File and hash of a module and of all user code that it imports, by name."""
     module = _own_name(module)
-    found: dict[str, tuple[Path, bytes]] = {}
+    walked: dict[str, tuple[Path, bytes]] = {}
     left = [module, *(name for name in _packages(module) if _counts(name, module))]
     while left:
         name = left.pop()
         file = locate(name).file
-        if name in found or file is None:
+        if name in walked or file is None:
             continue
-        content, imports = _read(file, *_state(file))
-        found[name] = file, content
-        left += [other for other in _imported(name, file, imports) if other not in found and _counts(other, name)]
-    return found
-
-
-def _state(file: Path) -> tuple[int, int, int, int]:
-    """What differs once a file has been written again."""
-    state = file.stat()
-    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+        content, imports = _read(file, *file_state(file))
+        walked[name] = file, content
+        left += [other for other in _imported(name, file, imports) if other not in walked and _counts(other, name)]
+    return walked
 
 
 def _counts(name: str, importer: str) -> bool:
@@ -142,15 +138,15 @@ def _packages(name: str) -> list[str]:
 def _imported(name: str, file: Path, imports: tuple[_Import, ...]) -> Iterator[str]:
     """Names of the modules that a module imports, and of the packages around them."""
     package = name if file.stem == "__init__" else name.rpartition(".")[0]
-    for each in imports:
-        origin = each.origin
-        if each.level:
+    for statement in imports:
+        origin = statement.origin
+        if statement.level:
             above = package.split(".")
-            origin = ".".join([*above[: len(above) - each.level + 1], *filter(None, [origin])])
+            origin = ".".join([*above[: len(above) - statement.level + 1], *filter(None, [origin])])
         if not origin or _is_foreign(origin):
             continue
-        modules = {inner if _exists(inner := f"{origin}.{one}") else origin for one in each.names} or {origin}
-        for module in modules:
+        modules = {origin if locate(inner := f"{origin}.{part}") == _NOWHERE else inner for part in statement.names}
+        for module in modules or {origin}:
             yield from (module, *_packages(module))
 
 
@@ -165,12 +161,11 @@ def _is_foreign(origin: str) -> bool:
     return file is not None and is_installed(file)
 
 
-def _exists(name: str) -> bool:
-    return locate(name) != _NOWHERE
-
-
 def locate(name: str) -> Place:
-    """Where a module lies. `importlib.util.find_spec` would run the packages around it."""
+    """File and folders of a module, by its full name.
+
+    `importlib.util.find_spec` of the full name would run the packages around the module.
+    """
     if name == "__main__":
         script = getattr(sys.modules["__main__"], "__file__", None)
         return Place(Path(script), ()) if script else _NOWHERE
@@ -189,7 +184,10 @@ def locate(name: str) -> Place:
 
 
 def _inside(folders: tuple[str, ...], part: str) -> Place:
-    """Where a module of a package with these folders lies."""
+    """File and folders of a module of a package with these folders.
+
+    Python's own finders remember what a folder held, and miss a file that was written in the same tick of its clock.
+    """
     for folder in folders:
         package = join(folder, part)
         if isfile(init := join(package, "__init__.py")):
@@ -204,7 +202,7 @@ def _inside(folders: tuple[str, ...], part: str) -> Place:
 def _read(file: Path, *state: int) -> tuple[bytes, tuple[_Import, ...]]:
     """A file's hash and its import statements; read only once while the file's inode, size and times do not change."""
     content = file.read_bytes()
-    found: list[_Import] = []
+    imports: list[_Import] = []
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):
@@ -212,7 +210,7 @@ def _read(file: Path, *state: int) -> tuple[bytes, tuple[_Import, ...]]:
         tree = ast.Module([], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [_Import(alias.name, (), 0) for alias in node.names]
+            imports += [_Import(alias.name, (), 0) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found.append(_Import(node.module or "", tuple(alias.name for alias in node.names), node.level))
-    return hashlib.sha256(content).digest(), tuple(found)
+            imports.append(_Import(node.module or "", tuple(alias.name for alias in node.names), node.level))
+    return hashlib.sha256(content).digest(), tuple(imports)

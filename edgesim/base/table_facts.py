@@ -6,11 +6,11 @@ The notes are key-value metadata of the file. Every note is checked here before 
 import reprlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.quantities import MOST_DEVICES
@@ -35,35 +35,28 @@ class Facts(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 
-    devices: Json[Annotated[int, Field(ge=1, le=MOST_DEVICES)] | None] = Field(
+    devices: Json[Annotated[int, Field(ge=1, le=MOST_DEVICES)]] | None = Field(
         None, description=f"a whole number from 1 to {MOST_DEVICES}"
     )
     """Devices of the recording, those without rows included."""
-    length_s: Json[list[_Seconds] | None] = Field(
+    length_s: Json[list[_Seconds]] | None = Field(
         None, description=f"a list of seconds above 0, up to {LONGEST_S:g}, one for each device"
     )
-    """Where the recording of each device ends."""
-    unobserved_s: Json[list[_SecondsOrNone] | None] = Field(
+    """Length of each device's recording, in s."""
+    unobserved_s: Json[list[_SecondsOrNone]] | None = Field(
         None, description=f"a list of seconds, 0 or more, up to {LONGEST_S:g}, one for each device"
     )
-    """For how many seconds of its recording each device was not observed."""
+    """Seconds of each device's recording in which it was not observed."""
     unobserved_as: Unobserved = Field("absent", description="absent or present")
     """Whether a device counts as absent or present in that time; older files lack the note and count it as absent."""
-    keys: Json[list[str] | None] = Field(None, description="a list of texts, one for each device")
+    keys: Json[list[str]] | None = Field(None, description="a list of texts, one for each device")
     """Key (name) of each device in the recording."""
-    models: Json[list[str] | None] = Field(None, description="a list of texts, one for each device")
+    models: Json[list[str]] | None = Field(None, description="a list of texts, one for each device")
     """Model of each device, empty if not known."""
-    guessed: Json[Annotated[int, Field(ge=0, le=MOST_DEVICES)] | None] = Field(
+    guessed: Json[Annotated[int, Field(ge=0, le=MOST_DEVICES)]] | None = Field(
         None, description=f"a whole number from 0 to {MOST_DEVICES}"
     )
     """Number of devices of a profile whose speeds are guessed."""
-
-    @field_validator("*")
-    @classmethod
-    def _is_no_null(cls, value: Any) -> Any:
-        if value is None:
-            raise ValueError("null")
-        return value
 
 
 def read_facts(path: Path) -> Facts:
@@ -71,8 +64,8 @@ def read_facts(path: Path) -> Facts:
     if path.suffix != ".parquet":
         return Facts()
     try:
-        found = pq.read_schema(path).metadata or {}
-        text = {key.decode(): value.decode() for key, value in found.items() if key.startswith(PREFIX.encode())}
+        metadata = pq.read_schema(path).metadata or {}
+        text = {key.decode(): value.decode() for key, value in metadata.items() if key.startswith(PREFIX.encode())}
     except UnicodeDecodeError:
         raise EdgesimError(f"{path}: metadata {PREFIX}*: expected UTF-8 text") from None
     except (OSError, pa.ArrowException) as error:
@@ -86,11 +79,9 @@ def checked_facts(path: Path, text: Mapping[str, str]) -> Facts:
         return Facts.model_validate(text)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
-    name, *place = detail["loc"]
+    name, *place = (part for part in detail["loc"] if part in Facts.model_fields or isinstance(part, int))
     if detail["type"] == "json_invalid":
         got = f"is not JSON: {detail['ctx']['error']}"
-    elif detail["type"] == "value_error":
-        got = "got null"
     else:
         got = f"got {_SHORT.repr(detail['input'])}{f' for device {place[0]}' if place else ''}"
     raise EdgesimError(f"{path}: metadata {PREFIX}{name}: expected {Facts.model_fields[str(name)].description} ({got})")

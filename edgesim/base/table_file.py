@@ -1,7 +1,6 @@
 """Tables that users bring, as CSV or Parquet: reading chosen columns, with line or row numbers for messages."""
 
 import csv
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -16,6 +15,7 @@ from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.device_keys import Texts
 from edgesim.base.errors import EdgesimError
 from edgesim.base.on_disk import in_place_of
+from edgesim.base.paths import system_errors
 from edgesim.base.table_facts import PREFIX
 
 
@@ -86,18 +86,14 @@ def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None
     if path.suffix != ".parquet":
         raise EdgesimError(f"{path}: expected a name that ends in .parquet")
     notes = {f"{PREFIX}{key}".encode(): value.encode() for key, value in facts.items()}
-    try:
+    with system_errors(f"{path}: cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with in_place_of(path) as part:
             pq.write_table(table.replace_schema_metadata(notes), part, compression="zstd")
-    except OSError as error:
-        # Arrow's own message is hundreds of characters long.
-        reason = os.strerror(error.errno) if error.errno else error
-        raise EdgesimError(f"{path}: cannot be written: {reason}") from None
 
 
 def row_word(path: Path) -> str:
-    """What the index of `read_columns` counts: ``line`` for CSV, ``row`` for Parquet."""
+    """Unit of the index of `read_columns`, for messages: ``line`` for CSV, ``row`` for Parquet."""
     return "line" if path.suffix == ".csv" else "row"
 
 
@@ -182,15 +178,15 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _refuse_twice(path: Path, columns: Sequence[str], found: list[str]) -> None:
-    twice = [name for name in columns if found.count(name) > 1]
+def _refuse_twice(path: Path, columns: Sequence[str], names: list[str]) -> None:
+    twice = [name for name in columns if names.count(name) > 1]
     if twice:
-        raise EdgesimError(f"{path}: column {twice[0]!r} is given {found.count(twice[0])} times; expected it once")
+        raise EdgesimError(f"{path}: column {twice[0]!r} is given {names.count(twice[0])} times; expected it once")
 
 
-def _need_columns(path: Path, columns: Sequence[str], found: list[str]) -> None:
-    missing = [name for name in columns if name not in found]
+def _need_columns(path: Path, columns: Sequence[str], names: list[str]) -> None:
+    missing = [name for name in columns if name not in names]
     if missing:
         raise EdgesimError(
-            f"{path}: column {missing[0]!r} is missing; expected {', '.join(columns)}; found {', '.join(found)}"
+            f"{path}: column {missing[0]!r} is missing; expected {', '.join(columns)}; found {', '.join(names)}"
         )

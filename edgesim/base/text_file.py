@@ -49,7 +49,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
             raise ValueError(f"a number of more than {_MOST_BITS} bits")
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        left += [(each, depth + 1) for each in inner]
+        left += [(child, depth + 1) for child in inner]
     return values
 
 

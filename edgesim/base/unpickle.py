@@ -16,6 +16,7 @@ import numpy as np
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.memory import check_fits
+from edgesim.base.paths import system_errors
 
 _ATOMS = frozenset({type(None), bool, int, float, str, bytes})
 _KINDS = {code: np.dtype(code) for code in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")}
@@ -155,22 +156,22 @@ def _check_keys(keys: list[Any]) -> None:
 class _Plain:
     """Converts a loaded object to plain data: stand-ins become arrays, and objects of unknown types are refused."""
 
-    made: dict[int, Any] = field(default_factory=dict)
+    converted: dict[int, Any] = field(default_factory=dict)
     """Converted objects by the identity of the loaded one, so that an object met many times is converted once."""
 
     def of(self, value: Any) -> Any:
         kind = type(value)
         if kind in _ATOMS or kind in _NUMBERS:
             return value
-        if id(value) not in self.made:
+        if id(value) not in self.converted:
             # Marks the conversion as unfinished: meeting the mark below means that the container holds itself.
-            self.made[id(value)] = _RefusedError
-            self.made[id(value)] = self._made(kind, value)
-        if self.made[id(value)] is _RefusedError:
+            self.converted[id(value)] = _RefusedError
+            self.converted[id(value)] = self._convert(kind, value)
+        if self.converted[id(value)] is _RefusedError:
             raise _RefusedError("a container that holds itself")
-        return self.made[id(value)]
+        return self.converted[id(value)]
 
-    def _made(self, kind: type, value: Any) -> Any:
+    def _convert(self, kind: type, value: Any) -> Any:
         if kind in (list, tuple):
             # Most of a large file is lists of numbers, whose types are checked without a loop in Python.
             return value if _ATOMS.issuperset(map(type, value)) else kind(map(self.of, value))
@@ -198,12 +199,11 @@ def load_plain(file: IO[bytes], arrays: bool = False) -> Any:
 def read_plain(path: Path, arrays: bool = False) -> Any:
     """`load_plain` of a file; raises `EdgesimError` that names the file."""
     try:
-        check_fits(path.stat().st_size, str(path))
-        return load_plain(io.BytesIO(path.read_bytes()), arrays)
+        with system_errors(f"{path}: cannot be read"):
+            check_fits(path.stat().st_size, str(path))
+            return load_plain(io.BytesIO(path.read_bytes()), arrays)
     except EdgesimError:
         raise
-    except OSError as error:
-        raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
     except Exception as error:  # a broken pickle can raise nearly anything
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EdgesimError(f"{path}: not a pickle of plain data: {reason}") from None

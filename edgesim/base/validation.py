@@ -88,8 +88,9 @@ def _of_the_union(details: list[ErrorDetails]) -> ErrorDetails:
         return first
     branches = [detail for detail in details if detail["loc"][:depth] == first["loc"][:depth]]
     for detail in branches:
-        # The value has the type of this branch, and fails for another reason.
-        if not detail["type"].endswith("_type") and detail["type"] != "literal_error":
+        # The value has the type of this branch, and fails for another reason, or some item of it fails.
+        is_item = len(detail["loc"]) > depth + 1
+        if is_item or not (detail["type"].endswith("_type") or detail["type"] == "literal_error"):
             return detail
     expected = [detail["msg"].removeprefix("Input should be ") for detail in branches]
     return first | {"msg": f"input should be {' or '.join(expected)}"}

@@ -1,1 +1,1 @@
-"""What everything that runs on a cluster of Ray has in common: reaching it, its nodes, and code that travels there."""
+"""The parts that all users of a Ray cluster share: the connection, the nodes, and user code that travels there."""

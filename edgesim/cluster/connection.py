@@ -1,4 +1,4 @@
-"""Being part of a cluster of Ray, and what is refused before Ray is asked: it would wait for minutes."""
+"""The connection to a Ray cluster, and checks before it is made: Ray itself would wait for minutes."""
 
 import importlib
 import os
@@ -14,12 +14,12 @@ from typing import Any
 from edgesim.base.errors import EdgesimError
 
 _ADDRESS_S = 4.0
-"""How long an address may take to answer; Ray itself would wait for minutes, and then end this process."""
+"""Seconds that an address may take to answer; Ray itself would wait for minutes, and then end this process."""
 _STORE_BYTES = 80 * 2**20
 """The least object store that Ray accepts."""
 _TOKEN = "if the cluster asks for a token, set RAY_AUTH_MODE=token and have it in RAY_AUTH_TOKEN or ~/.ray/auth_token"
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""What a client of HTTP/2 begins with (RFC 9113, section 3.4), with empty settings."""
+"""Connection preface of an HTTP/2 client (RFC 9113, section 3.4), with empty settings."""
 _HEADER, _SETTINGS = 9, 4
 """Bytes of a frame's header, and the type of the frame with which a server of HTTP/2 answers."""
 
@@ -67,13 +67,13 @@ def _connect(ray: Any, address: str, store_bytes: int) -> None:
     except ConnectionError as error:
         raise EdgesimError(f"Ray at {address}: {' '.join(str(error).split())}; {_TOKEN}") from None
     except ray.exceptions.RayError as error:
-        # That there is no token; what follows is a page of advice.
-        told = " ".join(str(error).split()).partition(". ")[0]
-        raise EdgesimError(f"Ray at {address}: {told}; {_TOKEN}") from None
+        # The first sentence says that there is no token; a page of advice follows.
+        reason = " ".join(str(error).split()).partition(". ")[0]
+        raise EdgesimError(f"Ray at {address}: {reason}; {_TOKEN}") from None
     except (RuntimeError, ValueError) as error:
         raise EdgesimError(f"Ray at {address}: {' '.join(str(error).split())}") from None
     except SystemExit:
-        # Of Ray's own, where what answers is no head of a cluster after all.
+        # Ray exits where no head of a cluster answers after all.
         raise EdgesimError(f"Ray at {address}: no head of a Ray cluster has answered") from None
     finally:
         if main:
@@ -85,23 +85,23 @@ def probe(address: str | None) -> None:
 
     Without one the address is $RAY_ADDRESS, if it is set.
     """
-    given = "address" if address else "$RAY_ADDRESS"
+    source = "address" if address else "$RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
         return
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 2**16 or "/" in host:
-        raise EdgesimError(f"{given} {address}: expected HOST:PORT of the head of a Ray cluster, such as node1:6379")
+        raise EdgesimError(f"{source} {address}: expected HOST:PORT of the head of a Ray cluster, such as node1:6379")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_ADDRESS_S) as there:
             if os.environ.get("RAY_USE_TLS", "0") == "0" and not _speaks_http_2(there):
                 raise EdgesimError(
-                    f"{given} {address}: something listens there, but it is no head of a Ray cluster; its port is "
+                    f"{source} {address}: something listens there, but it is no head of a Ray cluster; its port is "
                     "6379 unless ray start --head --port says otherwise"
                 )
     except OSError as error:
         why = str(error.strerror or error)
-        raise EdgesimError(f"{given} {address}: no Ray cluster answers there ({why}); ray start --head") from None
+        raise EdgesimError(f"{source} {address}: no Ray cluster answers there ({why}); ray start --head") from None
 
 
 def _speaks_http_2(there: socket.socket) -> bool:

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 from edgesim.base.errors import EdgesimError
 
 _ANSWER_S = 90.0
-"""How long nodes may take to answer: a new process of theirs loads edgesim first."""
+"""Seconds that nodes may take to answer: a new process of theirs loads edgesim first."""
 _GIB = 2**30
 
 Node = dict[str, Any]
-"""As `ray.nodes` has it."""
+"""A node as `ray.nodes` describes it."""
 
 
 @dataclass(frozen=True)
 class NodeShare:
-    """What one run, or one actor, takes of a node."""
+    """Resources of a node that one run, or one actor, takes."""
 
     cpus: float = 1
     gpus: float = 0
@@ -25,25 +25,25 @@ class NodeShare:
 
     @property
     def resources(self) -> dict[str, float]:
-        """By Ray's names."""
+        """The share by Ray's names of resources; memory in bytes."""
         return {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gib * _GIB}
 
     @property
-    def told(self) -> str:
-        """In words."""
+    def amounts(self) -> str:
+        """The share in words, for messages."""
         return _amounts(self.resources)
 
     @property
     def options(self) -> dict[str, Any]:
-        """As options of Ray's tasks and actors."""
+        """The share as options of Ray's tasks and actors."""
         return {"num_cpus": self.cpus, "num_gpus": self.gpus, "memory": self.memory_gib * _GIB or None}
 
     def fits(self, node: dict[str, float]) -> int:
-        """How often a node with these resources has room for it."""
+        """Number of such shares for which a node with these resources has room."""
         return min(int(node.get(name, 0.0) / wanted + 1e-9) for name, wanted in self.resources.items() if wanted)
 
     def room(self, ray: Any) -> int:
-        """How often all nodes together have room for it."""
+        """Number of such shares for which all nodes together have room."""
         return sum(self.fits(node["Resources"]) for node in alive(ray))
 
     def check_room(self, ray: Any, what: str) -> None:
@@ -51,30 +51,30 @@ class NodeShare:
         nodes = alive(ray)
         if any(self.fits(node["Resources"]) for node in nodes):
             return
-        told = [f"{node['NodeManagerHostname']} {_amounts(node['Resources'])}" for node in nodes[:4]]
-        has = "; ".join(told) or "there is none"
-        raise EdgesimError(f"no node of the Ray cluster has {self.told} for {what}: {has}")
+        amounts = [f"{node['NodeManagerHostname']} {_amounts(node['Resources'])}" for node in nodes[:4]]
+        has = "; ".join(amounts) or "there is none"
+        raise EdgesimError(f"no node of the Ray cluster has {self.amounts} for {what}: {has}")
 
 
 def alive(ray: Any) -> list[Node]:
-    """The nodes that Ray hears of."""
+    """The nodes that are alive, to Ray's knowledge."""
     return [node for node in ray.nodes() if node["Alive"]]
 
 
-def called(node: Node) -> str:
+def name_of(node: Node) -> str:
     """A node's name for messages."""
     return f"node {node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
 
 
 class Answer(NamedTuple):
-    """What a node answered."""
+    """Answer of one node to a question."""
 
-    called: str
-    """The node."""
-    found: Any
-    """None where there is a fault."""
+    node: str
+    """Name of the node."""
+    value: Any
+    """What the function returned; None where there is a fault."""
     fault: str
-    """What is wrong with the node, as the end of a sentence; empty if nothing is."""
+    """Fault of the node, as the end of a sentence; empty if there is none."""
 
 
 def on_node(node_id: str) -> Any:
@@ -83,28 +83,30 @@ def on_node(node_id: str) -> Any:
     return strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
 
 
-def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *given: Any) -> list[Answer]:
-    """What a function of edgesim answers on each of some nodes; those that are lost meanwhile are left out."""
+def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *arguments: Any) -> list[Answer]:
+    """Call a function of edgesim on each of some nodes; nodes that are lost meanwhile are left out."""
     ask = ray.remote(question)
     asked = {
-        ask.options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(node["NodeID"])).remote(*given): called(node)
+        ask.options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(node["NodeID"])).remote(*arguments): name_of(
+            node
+        )
         for node in nodes
     }
     ready, silent = ray.wait([*asked], num_returns=len(asked), timeout=_ANSWER_S)
-    answers = [Answer(asked[each], None, f"has not answered for {_ANSWER_S:g} s") for each in silent]
-    for each in ready:
+    answers = [Answer(asked[answer], None, f"has not answered for {_ANSWER_S:g} s") for answer in silent]
+    for answer in ready:
         try:
-            answers.append(Answer(asked[each], ray.get(each, timeout=10), ""))
+            answers.append(Answer(asked[answer], ray.get(answer, timeout=10), ""))
         except ray.exceptions.RayTaskError as error:
             why = " ".join(str(error.cause or error).split())
-            answers.append(Answer(asked[each], None, f"cannot load edgesim ({why})"))
+            answers.append(Answer(asked[answer], None, f"cannot load edgesim ({why})"))
         except ray.exceptions.RayError:
-            # It was lost meanwhile.
+            # The node was lost meanwhile.
             continue
     return answers
 
 
 def _amounts(resources: dict[str, float]) -> str:
     memory = resources.get("memory", 0.0) / _GIB
-    told = [f"{resources.get('CPU', 0.0):g} CPUs", f"{resources.get('GPU', 0.0):g} GPUs", f"{memory:.3g} GiB"]
-    return ", ".join(told)
+    amounts = [f"{resources.get('CPU', 0.0):g} CPUs", f"{resources.get('GPU', 0.0):g} GPUs", f"{memory:.3g} GiB"]
+    return ", ".join(amounts)

@@ -28,7 +28,7 @@ class Batteries:
     charge_j: Floats
     """Charge at ``since_s``, [N]."""
     since_s: Floats
-    """When the power draw of each device last changed, [N]."""
+    """Instant at which the power draw of each device last changed, in s, [N]."""
     draw_w: Floats
     """Power that each device draws above ``idle_w``, [N]; 0 while it does not work."""
     idle_w: float = 0.0
@@ -36,9 +36,7 @@ class Batteries:
     """Joules that idling had taken by ``since_s``, [N]."""
 
     def __post_init__(self) -> None:
-        self._idle_before_j = (
-            np.broadcast_to(0.0, len(self.charge_j)) if self.idle_w == 0 else np.zeros_like(self.charge_j)
-        )
+        self._idle_before_j = np.zeros_like(self.charge_j)
 
     def charge_at(self, ids: Integers | int, t_s: float) -> Floats:
         """Charge of each device in J at an instant that is not before ``since_s``, [n]."""
@@ -63,7 +61,7 @@ class Batteries:
         return t_s + charge_j / net_w if net_w > 0 else np.inf
 
     def ready_s(self) -> tuple[Floats, Floats]:
-        """From when and until when each device has its reserve, [N] each; a device that never will has from = inf.
+        """Instants, in s, from and until which each device has its reserve, [N] each; inf where it never will.
 
         Exact for devices that do not work. For a device at work it is the widest possible span, as if it had not worked
         since ``since_s``.

@@ -1,8 +1,7 @@
 """Profiles of recorded devices: seconds per training sample and, if recorded, link rate and processor clock."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,10 +38,8 @@ class Profile:
 
     def of(self, rows: Integers) -> "Profile":
         """The profile of the devices ``rows`` [k], in this order."""
-        names = ("link_bps", "clock_hz", "keys", "models")
-        columns = {name: getattr(self, name) for name in names}
-        others: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
-        return Profile(self.s_per_sample[rows], **others)
+        columns = {name: values[rows] for name, values in vars(self).items() if isinstance(values, np.ndarray)}
+        return replace(self, guessed=0, **columns)
 
 
 def read_profile(path: Path) -> Profile:

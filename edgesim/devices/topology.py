@@ -63,8 +63,8 @@ class Topology(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for key, given in self.named.items():
-            if twice := [name for name in given if given.count(name) > 1]:
+        for key, names in self.named.items():
+            if twice := [name for name in names if names.count(name) > 1]:
                 raise ValueError(f"{key}: the name {twice[0]!r} is given twice")
         nodes = self.nodes
         first_row: dict[frozenset[str], int] = {}

@@ -86,11 +86,11 @@ def _draw(
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """As `check_in`: a slot begins now, and after each deadline's length another one until there are enough devices."""
     knobs, search = world.config.round, world.search
-    begun_s, steps = clock.now, search.begin(f"{knobs.min_candidates} devices available")
+    begun_s, step = clock.now, search.begin(f"{knobs.min_candidates} devices available")
     for _ in range(min(STEP_LIMIT, DRAW_LIMIT // (_DRAWS_OF_SLOT * availability.device_count) + 1)):
         if clock.now - begun_s > search.limit_s:
             return None
-        steps.step(clock.now)
+        step(clock.now)
         availability.begin_slot(clock.now)
         meet_slot()
         ids = _ready(clock, world, batteries)
@@ -127,7 +127,7 @@ def next_time_with(
     if batteries is None:
         return availability.next_time_with(count, t_s)
     charged_s, until_s = batteries.ready_s()
-    steps, end_s, work = search.begin(f"{count} devices available and charged"), t_s + search.limit_s, -search.drawn
+    step, end_s, work = search.begin(f"{count} devices available and charged"), t_s + search.limit_s, -search.drawn
     # Of those that were asked for: as answers do not depend on earlier ones, they hold until then.
     back_s = np.full(len(charged_s), -np.inf)
     for _ in range(CHARGED_LIMIT):
@@ -148,6 +148,6 @@ def next_time_with(
             return t_s
         if work + search.drawn > DRAW_LIMIT:
             break
-        steps.step(t_s)
+        step(t_s)
     search.give_up(t_s, "lower devices.battery_reserve or raise devices.recharge_w")
     return np.inf

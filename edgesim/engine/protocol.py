@@ -56,5 +56,5 @@ def too_few_left(config: RunConfig, search: Search) -> str:
     charged = "" if config.devices.battery_j is None else " and charged"
     return (
         f"fewer than {config.round.min_candidates} devices are ever available{charged} again, as far as was searched "
-        f"({search.told})"
+        f"({search.extent})"
     )

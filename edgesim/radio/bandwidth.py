@@ -71,7 +71,7 @@ def min_bandwidth_hz(
         bandwidth = payload * _LN2 / (time_left * _lambert_gap(gamma))
     else:
         payload, time_left, power, noise = (
-            np.broadcast_to(one, gamma.shape) for one in (payload, time_left, power, noise)
+            np.broadcast_to(values, gamma.shape) for values in (payload, time_left, power, noise)
         )
         bandwidth = np.full(gamma.shape, np.inf)
         bandwidth[usual] = payload[usual] * _LN2 / (time_left[usual] * _lambert_gap(gamma[usual]))

@@ -15,7 +15,7 @@ NEARLY = 1.0 - 1e-12
 """Share of a number of bits that counts as all of them, since the integral is rounded."""
 
 Beyond = Literal["refused", "planned", "unmet"]
-"""How a question about time beyond the end of a link that does not wrap is answered.
+"""Answers about time beyond the end of a link that does not wrap.
 
 ``refused``: with an error. ``planned``: as if the link carried nothing there, so that a run can plan; its clock must
 not reach the end. ``unmet``: likewise, and the run is known to stop before the end.
@@ -185,10 +185,10 @@ def one_capacity_table(name: str, t_s: Floats, bps: Floats, until_s: float, wrap
 
 
 def _broadcast(links: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Integers, Floats, Floats]:
-    numbers, one, other = np.broadcast_arrays(
+    numbers, first_values, second_values = np.broadcast_arrays(
         np.asarray(links, dtype=np.int64), np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     )
-    return numbers, one, other
+    return numbers, first_values, second_values
 
 
 def _keys(links: Integers, values: Floats) -> NDArray[np.complex128]:

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
+from edgesim.base.needs import value_at
 from edgesim.base.registry import look_up
 from edgesim.base.text_file import read_toml
 from edgesim.base.validation import validate
@@ -64,7 +65,7 @@ class Environment(Section):
         return float(watts_from_dbm(self.noise_dbm_per_hz + self.noise_figure_db))
 
     def link(self) -> ShannonLink:
-        """What a band carries: Shannon's rate behind the SNR gap, up to the cap.
+        """The link of a band: Shannon's rate behind the SNR gap, up to the cap.
 
         Rate min(B log2(1 + p / (gap B n)), cap B), so that the gap acts as a factor on the noise (Mogensen et al.,
         IEEE VTC Spring 2007; truncated as in 3GPP TR 36.942, annex A.2).
@@ -103,22 +104,22 @@ def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
 def environment_files(name_or_path: str) -> list[Path]:
     """The file of an environment and that of its capacity table, if any; raises `EdgesimError` without the first."""
     path = find("channels", name_or_path, ".toml")
-    try:
-        capacity = read_toml(path).get("capacity")
-    except EdgesimError:
-        return [path]
-    table = capacity.get("file") if isinstance(capacity, dict) else None
-    return [path, path.parent / table] if isinstance(table, str) else [path]
+    capacity = _text_at("capacity.file", name_or_path)
+    return [path] if capacity is None else [path, path.parent / capacity]
 
 
 def path_loss_name(name_or_path: str) -> str | None:
     """The law that an environment names; None without one, or where the file cannot be read."""
+    return _text_at("path_loss.law", name_or_path)
+
+
+def _text_at(key: str, name_or_path: str) -> str | None:
+    """The text at a dotted key of an environment file; None without one, or where the file cannot be read."""
     try:
-        table = read_toml(find("channels", name_or_path, ".toml")).get("path_loss")
+        text = value_at(read_toml(find("channels", name_or_path, ".toml")), key)
     except EdgesimError:
         return None
-    law = table.get("law") if isinstance(table, dict) else None
-    return law if isinstance(law, str) else None
+    return text if isinstance(text, str) else None
 
 
 def _law(table: Any, path: Path) -> Law:
@@ -160,7 +161,7 @@ def mean_power_gain(
     """Average power gain |H|^2 of each device to a station, linear: path loss and log-normal shadowing, no fading.
 
     ``distance_m`` and the device ``ids`` have one row per device, [n]. ``shadowing`` overrides the mode of
-    the environment. ``los`` is the result of `line_of_sight`, [n], if the caller has kept it; else it is drawn.
+    the environment. ``los`` is the result of `line_of_sight`, [n], if the caller has it; else it is drawn.
     Draws: stream ``shadowing`` of the station, indexed by the round, or by round 0 if drawn once per run.
 
     FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, sigma^2), sigma that of the device's branch.

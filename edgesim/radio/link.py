@@ -14,14 +14,14 @@ _LN2 = math.log(2.0)
 
 
 class Known(Protocol):
-    """How long a link is known: for ever, unless it was recorded."""
+    """The time for which a link is known: for ever, unless it was recorded."""
 
     def known_until_s(self, device: int) -> float:
-        """The instant from which on a run knows nothing of a device's link; inf where it does not come to it."""
+        """Instant, in s, from which on a run knows nothing of a device's link; inf if the run does not reach it."""
         return math.inf
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` where the clock has come to that instant."""
+        """Raises `EdgesimError` if the run's clock, ``now_s``, has reached the end of the link's recording."""
         return
 
 
@@ -41,7 +41,7 @@ class Link(Known, Protocol):
         """Bits that a bandwidth carries between two instants of the run's clock."""
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """When a bandwidth has carried ``bits`` since ``start_s``; inf if beyond the end of a recording."""
+        """Instant at which a bandwidth has carried ``bits`` since ``start_s``; inf beyond the end of a recording."""
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """Mean rates of a bandwidth between two instants of the run's clock, at each received power, [n].
@@ -54,7 +54,7 @@ class SharedLink(Known, Protocol):
     """The uplink of a station whose band is shared anew at every change."""
 
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
-        """How fast each of several bandwidths above 0 carries bits, [n], in the link's own unit."""
+        """Rates at which several bandwidths above 0 carry bits, [n], in the link's own unit."""
 
     def bits_each(self, rates: Floats, start_s: float, end_s: float) -> Floats:
         """Bits that each of the `rates` carries between two instants of the run's clock, [n]."""

@@ -31,7 +31,7 @@ class LinkRows:
     bps: Floats
     """Capacity from there to the device's next row, [m]."""
     end_s: Floats | None
-    """When the last row of each device ends, [devices]; None if the recording does not say."""
+    """End of each device's last row, in s, [devices]; None if the recording does not state it."""
     keys: Texts | None = None
     """Key of each device in the recording, [devices], all different; None if it has no keys."""
 
@@ -42,7 +42,7 @@ class LinkRows:
 
     @property
     def held_s(self) -> Floats:
-        """How long each row holds, [m]; 0 for a last row whose end is not known."""
+        """Seconds that each row holds, [m]; 0 for a last row whose end is not known."""
         behind_s = np.append(self.t_s[1:], 0.0)
         last = np.append(np.diff(self.device) > 0, True)
         behind_s[last] = self.t_s[last] if self.end_s is None else self.end_s
@@ -73,10 +73,10 @@ def read_links(path: Path) -> LinkRows:
     no_id = ~((ids >= 0) & (ids < 2**31) & (ids == np.floor(ids)))
     refuse_rows(path, frame, DEVICE, no_id, "a whole number, 0 or more")
     device = ids.astype(np.int64)
-    found = np.unique(device)
-    left_out = np.flatnonzero(found != np.arange(len(found)))
+    present = np.unique(device)
+    left_out = np.flatnonzero(present != np.arange(len(present)))
     if len(left_out):
-        raise EdgesimError(f"{path}: device {left_out[0]} has no rows; expected all devices from 0 to {found[-1]}")
+        raise EdgesimError(f"{path}: device {left_out[0]} has no rows; expected all devices from 0 to {present[-1]}")
     order, t_s, bps = checked_rows(path, frame, device, DEVICE)
     device = device[order]
     keys = _keys(path, frame, device, order) if KEY in frame else None
@@ -143,7 +143,7 @@ def load_links(config: LinksConfig, count: int, keys: DeviceKeys | None = None) 
 
 
 def _ends_s(config: LinksConfig, links: LinkRows, path: Path) -> Floats:
-    """When the last row of each device ends, [devices]."""
+    """End of each device's last row, in s, [devices]; raises `EdgesimError` unless it is stated once."""
     if config.after_end == "hold":
         return np.full(links.device_count, np.inf)
     if links.end_s is not None and config.end_s is None:

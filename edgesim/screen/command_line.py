@@ -1,4 +1,4 @@
-"""Command lines: what is wrong with their words is one line, like every other error."""
+"""Command lines: a usage error is one line, like every other error."""
 
 import sys
 from collections.abc import Callable
@@ -25,7 +25,6 @@ class Group(TyperGroup):
 
     @override
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Run one of them, and end."""
         _in_a_line(super().main, *args, **kwargs)
 
 
@@ -34,12 +33,11 @@ class Command(TyperCommand):
 
     @override
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Run it, and end."""
         _in_a_line(super().main, *args, **kwargs)
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options; raises the library's usage error, which the library prints."""
+        """Parse the options; raises the library's usage error with a suggestion."""
         try:
             return list(super().parse_args(ctx, args))
         except Exception as raised:
@@ -58,16 +56,16 @@ class Command(TyperCommand):
 
 
 def _in_a_line(main: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:
-    """Run a command, and end with its status; of wrong words the library alone would tell in a box of several lines."""
+    """Run a command and end with its status; a usage error is one line, not the library's box of several lines."""
     try:
         status = main(*args, **kwargs | {"standalone_mode": False})
     except _UsageError as error:
         # Empty where the help has been printed instead.
         # Some versions of the library leave in what Pydantic puts before its reasons.
-        if said := " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", ""):
+        if reason := " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", ""):
             remedy = f"`{error.ctx.command_path} --help` shows what it takes" if error.ctx else ""
-            told = f"error: {said[0].lower()}{said[1:]}{' ' if said.endswith('?') else '; '}{remedy}"
-            print(printable(told.removesuffix("; "), keep=""), file=sys.stderr)
+            line = f"error: {reason[0].lower()}{reason[1:]}{' ' if reason.endswith('?') else '; '}{remedy}"
+            print(printable(line.removesuffix("; "), keep=""), file=sys.stderr)
         sys.exit(error.exit_code)
     sys.exit(status if isinstance(status, int) else 0)
 

@@ -1,4 +1,4 @@
-"""Where commands print: names and texts of strangers are shown as text, without markup and without escapes."""
+"""The console of all commands: it shows names and texts of strangers as text, without markup or escapes."""
 
 from contextlib import nullcontext
 from importlib.util import find_spec
@@ -23,17 +23,15 @@ class PlainConsole(Console):
 
     @override
     def render_str(self, text: str, **options: Any) -> Text:
-        """As rich: what becomes of a string, in tables too."""
         return super().render_str(printable(text), **options)
 
     @override
     def on_broken_pipe(self) -> None:
-        """As rich: called where what is printed is read no further."""
         reader_left()
 
     @override
     def status(self, *arguments: Any, **options: Any) -> Any:
-        """As rich: a context that shows what is being done; nothing where a notebook could not show it."""
+        """Show what is being done within a context; nothing where a notebook could not show it."""
         return nullcontext() if lacks_widgets(self) else super().status(*arguments, **options)
 
 

@@ -54,13 +54,13 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def say(what: object) -> None:
-    """Print a line, or several, in which names of strangers are shown as text."""
+    """Print text with control characters, which names of strangers may have, as escapes."""
     print(printable(str(what)))
 
 
 @contextmanager
 def ends_with_its_reader() -> Iterator[None]:
-    """Within it a command whose output is read no further (``| head``) ends without a word."""
+    """End a command whose output is read no further (``| head``) without a message, within this context."""
     try:
         try:
             yield
@@ -71,7 +71,7 @@ def ends_with_its_reader() -> Iterator[None]:
 
 
 def reader_left() -> NoReturn:
-    """End as the system ends programs that write where nobody reads; what is left to be written goes nowhere."""
+    """End with the status of SIGPIPE, as programs do whose reader has gone; output that is left is dropped."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(128 + 13)
 

@@ -19,7 +19,7 @@ from edgesim.screen.console import lacks_widgets
 _SECONDS_BEFORE_LINES = 2.0
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_CHANGES = 0.5
-"""Of the one line in a notebook."""
+"""Least time between two changes of the line in a notebook, in s."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Message:
 
 
 class Bars(Progress):
-    """Bars; or, where there is no terminal for them, the first of them as a line, now and then."""
+    """Progress bars; without a terminal the first of them is printed as a line now and then."""
 
     say: Callable[[str], None] | None = None
     """Shows a line; None where bars are shown."""
@@ -47,12 +47,10 @@ class Bars(Progress):
 
     @override
     def add_task(self, description: str, *arguments: Any, **facts: Any) -> TaskID:
-        """Add a bar, with the field ``text``."""
         return super().add_task(printable(description, keep=""), *arguments, **facts)
 
     @override
     def update(self, task_id: TaskID, *arguments: Any, **changes: Any) -> None:
-        """Change a bar."""
         if "text" in changes:
             changes["text"] = printable(changes["text"], keep="")
         super().update(task_id, *arguments, **changes)
@@ -63,7 +61,7 @@ class Bars(Progress):
 
     @override
     def stop(self) -> None:
-        """End the display; a line in a notebook tells the end."""
+        """End the display; a line in a notebook shows the last state."""
         # Before Rich 14.3 one that shows nothing would end with an empty line.
         if not self.disable:
             super().stop()
@@ -77,7 +75,7 @@ class Bars(Progress):
 
 
 class NotebookLine:
-    """One line of a notebook's cell, which changes; no widgets are needed for it."""
+    """A line of a notebook's cell that is rewritten in place, without widgets."""
 
     def __init__(self) -> None:
         self._shown: Any = None
@@ -204,7 +202,7 @@ class Display:
         self._show_count()
 
     def _get_on(self) -> None:
-        """From now on the display prints failures: a run has had a round, or the user stopped the study."""
+        """Print failures from now on: a run has had a round, or the user stopped the study."""
         self._goes_on = True
         for line in self._held:
             self._console.print(line, highlight=False, style="red")

@@ -307,7 +307,7 @@ def _simulated(
         status: Status = "failed"
         reason, cut = "an error in the program", True
         try:
-            with processes.let_in(signals):
+            with signals.let_in():
                 named_code.keep_code(config, folder)
                 if found is None:
                     _begin_tables(writer, world, ready.backhaul, ready.federation)
@@ -342,7 +342,7 @@ def _simulated(
             raise
         except KeyboardInterrupt as interrupt:
             status, reason = "interrupted", "stopped by Ctrl-C or SIGTERM"
-            if asked.came is None or isinstance(interrupt, processes.Stopped):
+            if asked.signal is None or isinstance(interrupt, processes.Stopped):
                 raise
             raise resumption.stopped(folder, asked.status) from None
         finally:

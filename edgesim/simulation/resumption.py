@@ -217,7 +217,7 @@ class Saver:
     def __call__(self, number: RoundNumber) -> None:
         """A round has ended."""
         begun_s = time.perf_counter()
-        ends = self._asked.came is not None or number.round == self._until
+        ends = self._asked.signal is not None or number.round == self._until
         is_kept = number.round in self._keep_at
         # From here a run with more rounds goes on. A short one is played again as fast.
         is_end = number.round_in_frame == number.rounds_in_frame - 1 and begun_s - self._started_s >= self._every_s

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import leased
-from edgesim.base.processes import let_in, uninterrupted
+from edgesim.base.processes import uninterrupted
 from edgesim.folder.records import note_failure
 from edgesim.folder.state import state_of
 from edgesim.screen.progress import Display, Message
@@ -119,7 +119,7 @@ class Dispatch:
         # A second Ctrl-C waits until the runs have closed their tables.
         with uninterrupted() as held:
             try:
-                with let_in(held):
+                with held.let_in():
                     while waiting or at_work:
                         while waiting and workers.has_room():
                             run = waiting.popleft()

@@ -1,4 +1,4 @@
-"""When each device was absent in a run, for pictures of it: what its availability says from 0 to its end."""
+"""Spans of time in which devices were absent from a run, for plots, by the availability of the run."""
 
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import Slots
 
 MOST_DRAWS = 2**22
-"""Devices times slots, above which a run's absences are not worth the time that they take to look up."""
+"""Devices times slots above which the absences of a run take too long to look up."""
 _MOST_STAYS = 5_000
-"""Of one device."""
+"""Most stays of one device that are followed."""
 _AT_ONCE = 2**18
 
 
@@ -44,11 +44,11 @@ def absences(availability: Availability, device_count: int, end_s: float) -> Abs
     if slots * device_count > MOST_DRAWS:
         return None
     block, ids = max(1, _AT_ONCE // device_count), np.arange(device_count, dtype=np.int64)
-    found = [
-        availability.in_slot(np.tile(ids, len(some)), np.repeat(some, device_count)).reshape(len(some), device_count)
-        for some in np.split(np.arange(slots), range(block, slots, block))
+    present = [
+        availability.in_slot(np.tile(ids, len(piece)), np.repeat(piece, device_count)).reshape(len(piece), device_count)
+        for piece in np.split(np.arange(slots), range(block, slots, block))
     ]
-    return _spans(~np.concatenate(found), edges_s)
+    return _spans(~np.concatenate(present), edges_s)
 
 
 def _spans(absent: Booleans, edges_s: Floats) -> Absences:
@@ -62,20 +62,20 @@ def _spans(absent: Booleans, edges_s: Floats) -> Absences:
 
 
 def _by_stays(availability: Availability, device_count: int, end_s: float) -> Absences | None:
-    """From one stay of each device to its next, all devices at once."""
+    """The spans found by going from stay to stay, all devices at once; None for too many stays."""
     ids, t_s = np.arange(device_count, dtype=np.int64), np.zeros(device_count)
-    found: list[tuple[Integers, Floats, Floats]] = []
+    gaps: list[tuple[Integers, Floats, Floats]] = []
     for _ in range(_MOST_STAYS):
         back_s = np.minimum(availability.next_available(ids, t_s), end_s)
         gone = back_s > t_s
-        found.append((ids[gone], t_s[gone], back_s[gone]))
+        gaps.append((ids[gone], t_s[gone], back_s[gone]))
         here = back_s < end_s
         ids, back_s = ids[here], back_s[here]
         t_s = availability.available_until(ids, back_s, end_s)
         on = t_s < end_s
         ids, t_s = ids[on], t_s[on]
         if not len(ids):
-            device, start_s, stop_s = (np.concatenate(column) for column in zip(*found, strict=True))
+            device, start_s, stop_s = (np.concatenate(column) for column in zip(*gaps, strict=True))
             order = np.lexsort((start_s, device))
             return Absences(device[order], start_s[order], stop_s[order])
     return None

@@ -1,4 +1,4 @@
-"""When each device is available: the interface of all models. An answer never depends on earlier calls.
+"""The interface of all availability models. An answer never depends on earlier calls.
 
 Answers are exact: a returned instant is the first one of the floating-point clock at which the condition holds.
 """

@@ -13,12 +13,12 @@ from edgesim.base.errors import EdgesimError
 
 @dataclass(frozen=True)
 class KnownSlots:
-    """The slots of a file that says nothing of those after its last."""
+    """The slots of a file, after which nothing is known."""
 
     file: str
     count: int
     remedy: str
-    """What to do where more are needed."""
+    """Advice for the message where more slots are needed."""
 
     def need(self, slots: int) -> None:
         """Raises `EdgesimError` if more slots are wanted than are known."""
@@ -46,9 +46,9 @@ class ByRounds:
     settled_from: float = np.inf
     """Slot from which on nobody comes or leaves; ``inf`` if there is none."""
     known: KnownSlots | None = None
-    """How many slots are known, of a matrix that ends; None if all are."""
+    """The known slots of a matrix that ends; None if all slots are known."""
     starts_s: "array[float]" = field(default_factory=lambda: array("d"))
-    """When each slot began, ascending; a type that NumPy searches without a copy."""
+    """Start of each slot that has begun, in s, ascending; a type that NumPy searches without a copy."""
 
     def begin_slot(self, t_s: float) -> None:
         """Note that a round, or a wait for enough devices, begins at ``t_s``.
@@ -65,7 +65,7 @@ class ByRounds:
         return settled and np.isinf(self.next_time_with(count, self.starts_s[-1]))
 
     def slots_begun(self, t_s: float) -> int:
-        """How many slots have begun until ``t_s``."""
+        """Number of slots that have begun by ``t_s``."""
         return int(np.searchsorted(self.starts_s, t_s, "right"))
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:

@@ -56,7 +56,7 @@ class Chains:
         return there
 
     def _there(self, ids: Integers, slots: Integers) -> Booleans:
-        """As `__call__`, for pairs in order of device and then of slot."""
+        """Whether each device is available in its slot, [n], for pairs in order of device and then of slot."""
         first = np.append(True, ids[1:] != ids[:-1])
         # The slot, at or before its own, at which each pair's walk back meets what is known.
         met = np.append(-1, slots[:-1])
@@ -94,14 +94,14 @@ class Chains:
             draws = self.streams.uniform("availability", devices, steps.ravel(), count=2).reshape(*steps.shape, 2)
             begins = steps == 0
             settled = walked & (begins | (draws[..., 0] < forgets[open_, np.newaxis]))
-            found = settled.any(axis=1)
-            rows, columns = np.flatnonzero(found), np.argmax(settled[found], axis=1)
+            is_settled = settled.any(axis=1)
+            rows, columns = np.flatnonzero(is_settled), np.argmax(settled[is_settled], axis=1)
             which = open_[rows]
             stationary = joins[which] / (joins[which] + leaves[which])
             anew[which] = steps[rows, columns]
             state[which] = draws[rows, columns, 1] < np.where(begins[rows, columns], stationary, chance[which])
             back[open_] -= steps.shape[1]
-            open_ = open_[~found & (back[open_] > met[open_])]
+            open_ = open_[~is_settled & (back[open_] > met[open_])]
             width, drawn = 2 * width, drawn + steps.size
             if drawn > _DRAW_LIMIT and len(open_):
                 raise EdgesimError(

@@ -1,4 +1,4 @@
-"""When enough of all devices are available, and when any of them comes or leaves, in recordings that are repeated."""
+"""Instants at which enough devices are available, or any comes or leaves, in recordings that may be repeated."""
 
 import numpy as np
 
@@ -20,7 +20,8 @@ def next_time_with(stays: Stays, length_s: float, count: int, t_s: float) -> flo
     All recordings are repeated at one length, inf where they are not. Also inf where they are and the instant does not
     come in `LENGTHS_LIMIT` of them.
     """
-    cycle, phase_s = _cycle_and_phase(t_s, length_s)
+    # By an infinite length, 0 and the instant itself.
+    cycle, phase_s = divmod(t_s, length_s)
     if stays.count_at(phase_s) >= count:
         return t_s
     last_cycle = cycle + LENGTHS_LIMIT
@@ -31,7 +32,7 @@ def next_time_with(stays: Stays, length_s: float, count: int, t_s: float) -> flo
         if not cycle or np.isinf(later_s):
             return later_s
         when_s = float(instants_s(cycle, length_s, later_s))
-        cycle, phase_s = _cycle_and_phase(when_s, length_s)
+        cycle, phase_s = divmod(when_s, length_s)
         # A stay shorter than a step of the clock may hold at no instant that the clock can show.
         if stays.count_at(phase_s) >= count:
             return when_s
@@ -43,17 +44,16 @@ def next_change(stays: Stays, length_s: float, t_s: float) -> float:
 
     All recordings are repeated at one length, and then the seam counts too; inf where they are not.
     """
-    cycle, phase_s = _cycle_and_phase(t_s, length_s)
+    cycle, phase_s = divmod(t_s, length_s)
     first_s = min(stays.next_edge_s(phase_s), length_s)
     return float(instants_s(cycle, length_s, first_s)) if np.isfinite(length_s) else first_s
 
 
-def _cycle_and_phase(t_s: float, length_s: float) -> tuple[float, float]:
-    return divmod(t_s, length_s) if np.isfinite(length_s) else (0.0, t_s)
-
-
 def next_time_apart(apart: Intervals, count: int, t_s: float) -> float:
-    """As `next_time_with`, window by window: recordings of different lengths need not repeat together."""
+    """First instant >= ``t_s`` with ``count`` devices, in recordings repeated at different lengths; inf if none.
+
+    It is searched window by window, as such recordings need not repeat together.
+    """
     if len(np.unique(apart.device)) < count:
         return np.inf
     longest_s = float(apart.length_s.max())

@@ -1,4 +1,4 @@
-"""From any recorded format to the project's own Parquet files."""
+"""Conversion of any recorded format into the project's own Parquet files."""
 
 from dataclasses import replace
 from pathlib import Path

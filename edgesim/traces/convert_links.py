@@ -1,4 +1,4 @@
-"""From recordings of capacity to one file of uplinks, one device for each recording."""
+"""Conversion of capacity recordings into one file of uplinks, one device for each recording."""
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -10,7 +10,7 @@ from edgesim.base.device_keys import texts
 from edgesim.base.errors import EdgesimError
 from edgesim.radio.capacity_file import Rows
 from edgesim.radio.link_file import LinkRows, write_links
-from edgesim.traces.readers import FORMATS, Capacity, detect, read_recording
+from edgesim.traces.readers import Capacity, detect, options_of, read_recording
 
 
 def convert_links(
@@ -27,15 +27,15 @@ def convert_links(
     recordings to take, such as ``*-up``. ``length_s`` is the length of recordings that do not state one. Raises
     `EdgesimError`, with nothing written.
     """
-    found: list[tuple[str, Rows, float | None]] = []
+    recordings: list[tuple[str, Rows, float | None]] = []
     for path in _files(sources):
         recorded = _read(path, format, length_s)
         for name, rows in recorded.tables.items():
             if fnmatchcase(name or path.stem, names):
-                found.append((name or path.stem, rows, recorded.ends_s.get(name)))
-    if not found:
+                recordings.append((name or path.stem, rows, recorded.ends_s.get(name)))
+    if not recordings:
         raise EdgesimError(f"links {names}: no trace of {', '.join(map(str, sources))} has such a name")
-    taken, tables, ends_s = zip(*found, strict=True)
+    taken, tables, ends_s = zip(*recordings, strict=True)
     known_s = [end_s for end_s in ends_s if end_s is not None]
     if known_s and len(known_s) < len(ends_s):
         raise EdgesimError(
@@ -55,15 +55,15 @@ def _files(sources: Sequence[Path]) -> Iterator[Path]:
         if not source.is_dir():
             yield source
             continue
-        found = sorted(path for path in source.iterdir() if path.is_file() and not path.name.startswith("."))
-        if not found:
+        paths = sorted(path for path in source.iterdir() if path.is_file() and not path.name.startswith("."))
+        if not paths:
             raise EdgesimError(f"{source}: holds no files")
-        yield from found
+        yield from paths
 
 
 def _read(path: Path, format: str | None, length_s: float | None) -> Capacity:
     name = detect(path) if format is None else format
-    takes_length = name in FORMATS and "length_s" in FORMATS[name].options
+    takes_length = "length_s" in options_of(name)
     recorded = read_recording(path, name, length_s=length_s if takes_length else None)
     if not isinstance(recorded, Capacity):
         raise EdgesimError(f"{path}: expected a recording of capacity, to make links of (read as {name})")

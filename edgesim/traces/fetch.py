@@ -45,11 +45,11 @@ def fetch(name: str, folder: Path, host: str = HOST) -> Path:
     """
     original = look_up(ORIGINALS, name, "recording")
     path = folder / Path(original.path).name
-    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         download(f"{host}/{original.repository}/{original.path}", f"sha256:{original.sha256}", path)
     except EdgesimError as error:
-        for parent in made:
+        for parent in missing:
             if parent.is_dir():
                 parent.rmdir()
         raise EdgesimError(f"{name}: {error}; or get it another way and put it at {path}") from None

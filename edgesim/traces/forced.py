@@ -14,7 +14,7 @@ _AT_ONCE = 2**18
 """Most pairs of device and slot looked at together, which bounds the memory."""
 
 _KEPT = 2**18
-"""Slots of which the answer is kept, and a call's."""
+"""Slots whose forced devices are remembered, and slots of a call."""
 
 _MOST = 2**27
 """Most pairs of device and slot that are looked at to count the empty slots: some seconds."""
@@ -45,7 +45,7 @@ class Forced:
         return there
 
     def count(self, slots: int) -> int | None:
-        """How many of the slots 0 to ``slots`` - 1 the law leaves empty; None for more slots than can be looked at."""
+        """Number of the slots 0 to ``slots`` - 1 that the law leaves empty; None for too many slots to look at."""
         if slots * self.device_count > _MOST:
             return None
         parts = (np.arange(first, min(first + _KEPT, slots)) for first in range(0, slots, _KEPT))

@@ -15,7 +15,7 @@ from edgesim.traces.slots import Slots, refuse_beyond
 from edgesim.traces.stays import Stays, stays_of
 
 AfterEnd = Literal["raise", "wrap", "absent"]
-"""What follows a recording's end: nothing is known (asking is an error), it begins again, or nobody is there."""
+"""Rule for time after a recording's end: asking is an error, the recording begins again, or nobody is available."""
 
 _MOST_FLEETS = 64
 """Lengths of repeated recordings up to which devices of one length are looked at together."""
@@ -34,11 +34,11 @@ class IntervalTable:
         self.keys = None if intervals.keys is None else DeviceKeys(intervals.keys, intervals.name)
         self.device_count = intervals.device_count
         self.known_until_s = np.inf
-        """Where a run must have ended, since nothing is known from there on."""
+        """Instant, in s, by which a run must have ended, since nothing is known of later time."""
         self.slots: Slots | None = None
         """The slots of a programme of which this is the table; None for one that has none."""
         self.length_s = float(intervals.length_s.min())
-        """Where the first of the recordings ends."""
+        """Length of the shortest recording, in s."""
         lengths_s = np.unique(intervals.length_s)
         # One number where all recordings are equally long: dividing by it is the dearest step of a question.
         self._length_s = intervals.length_s if len(lengths_s) > 1 else lengths_s[0]
@@ -103,7 +103,7 @@ class IntervalTable:
         return np.where(here, t_s, self._instant_s(ids, cycle, start_s))
 
     def next_time_with(self, count: int, t_s: float) -> float:
-        """As `Availability` says: ``t_s``, or else the start of an interval."""
+        """First instant >= ``t_s`` with ``count`` devices or more: ``t_s`` or the start of an interval; inf if none."""
         if count > self.device_count:
             return np.inf
         if self._apart is None:
@@ -117,14 +117,17 @@ class IntervalTable:
         return when_s
 
     def next_change(self, t_s: float) -> float:
-        """As `Availability` says; not known (inf) where recordings of very many lengths are repeated."""
+        """First instant > ``t_s`` at which a device comes or leaves; inf if none, or if not known.
+
+        It is not known where recordings of very many lengths are repeated.
+        """
         if self._apart is None:
             return next_change(self._stays, self._cycle_s, t_s)
         return min((next_change(stays, length_s, t_s) for _, length_s, stays in self._fleets), default=np.inf)
 
     @property
     def _cycle_s(self) -> float:
-        """What all recordings are repeated at; inf where they are not."""
+        """Length at which all recordings are repeated, in s; inf where they are not."""
         return self.length_s if self.after_end == "wrap" else np.inf
 
     def ever_has(self, count: int) -> bool:
@@ -153,7 +156,7 @@ class IntervalTable:
         return table
 
     def refuse_to_go_on(self, what: str = "what follows") -> None:
-        """The run comes to ``known_until_s``, or will: raises `EdgesimError`."""
+        """Raises `EdgesimError` for a run that comes to ``known_until_s``."""
         self._refuse_beyond(True, what)
 
     def _cycle_and_phase(self, ids: Integers, t_s: ArrayLike) -> tuple[Floats, Floats]:
@@ -164,8 +167,6 @@ class IntervalTable:
         if self.after_end != "wrap":
             return np.zeros(()), instants_s
         lengths_s = self._lengths_of(ids)
-        if np.ndim(lengths_s) == 0 and np.isinf(lengths_s):
-            return np.zeros(()), instants_s
         cycle, phase_s = np.divmod(instants_s, lengths_s)
         return np.asarray(cycle), np.asarray(phase_s)
 

@@ -20,17 +20,17 @@ class Intervals:
     start_s: Floats
     end_s: Floats
     length_s: Floats
-    """Where each device's recording ends, [devices]; no period reaches beyond. ``inf`` where it never ends."""
+    """Length of each device's recording, [devices]; no period reaches beyond. ``inf`` for one that never ends."""
     name: str = "the trace"
-    """What messages call it."""
+    """Name in messages."""
     unobserved_s: Floats | None = None
-    """Time of each device in which nobody looked, [devices]; none if absent."""
+    """Seconds in which each device was not observed, [devices]; None if the recording does not say."""
     unobserved_as: Unobserved = "absent"
-    """What the periods treat that time as."""
+    """Whether the periods count that time as absent or present."""
     keys: Texts | None = None
-    """What the recording calls each device, [devices], each once; none if it has no names for them."""
+    """Key of each device in the recording, [devices], all different; None if it has no keys."""
     models: Texts | None = None
-    """Model of each device, [devices], empty for one that is not known; none if absent."""
+    """Model of each device, [devices], empty if not known; None if the recording has no models."""
 
     @property
     def device_count(self) -> int:
@@ -39,12 +39,12 @@ class Intervals:
 
     @property
     def unobserved_share(self) -> float:
-        """Share of the devices' time in which nobody looked."""
+        """Share of the devices' time in which they were not observed."""
         return 0.0 if self.unobserved_s is None else float(np.sum(self.unobserved_s) / np.sum(self.length_s))
 
     @property
     def online_s(self) -> Floats:
-        """Time that each device is there, [devices]."""
+        """Time for which each device is available, in s, [devices]."""
         online_s: Floats = np.bincount(self.device, self.end_s - self.start_s, self.device_count).astype(np.float64)
         return online_s
 

@@ -34,9 +34,9 @@ class Lengths:
 
 def read_lengths(path: Path) -> Lengths:
     """Read and check a file of lengths; raises `EdgesimError` that names the file, the row and what was expected."""
-    found = column_names(path) if path.suffix in (".csv", ".parquet") else []
+    names = column_names(path) if path.suffix in (".csv", ".parquet") else []
     id_column = id_column_of(path)
-    length_column = PERIOD if PERIOD in found and LENGTH not in found else LENGTH
+    length_column = PERIOD if PERIOD in names and LENGTH not in names else LENGTH
     frame = read_columns(path, (id_column, length_column))
     ids = ids_of(frame, path, id_column)
     return Lengths(ids, above_zero(frame, path, length_column, LONGEST_S), id_column == DEVICE_ID, str(path))

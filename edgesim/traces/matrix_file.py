@@ -26,16 +26,9 @@ def is_matrix(path: Path) -> bool:
 def find_matrix(name: str) -> Path:
     """Path of the matrix that ``availability.file`` gives, as a path or as a name under ``traces/``.
 
-    Raises `EdgesimError` if there is no such file; the recordings under ``traces/`` are no matrices to choose from.
+    Raises `EdgesimError` that lists the matrices under ``traces/`` if there is no such file.
     """
-    try:
-        return find("traces", name, ".parquet")
-    except EdgesimError:
-        raise EdgesimError(
-            f"availability.file: {name!r} is not a file; give the path of a matrix, CSV or Parquet with the columns "
-            f"{DEVICE}, 1, 2, ... and a row for each device",
-            "availability.file",
-        ) from None
+    return find("traces", name, ".parquet", "availability.file", "1")
 
 
 def read_matrix(path: Path) -> Booleans:

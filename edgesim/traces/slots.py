@@ -12,14 +12,14 @@ from edgesim.base.errors import EdgesimError
 from edgesim.traces.search import DRAW_LIMIT, Search
 
 SLOT_LIMIT = 100_000
-"""How many slots ahead the end of a stay is searched for."""
+"""Slots ahead in which the end of a stay is searched for."""
 
 _AT_ONCE = 2**18
 """Most draws evaluated at once in a search, which bounds the memory."""
 
 
 def refuse_beyond(name: str, end_s: float, what: str) -> NoReturn:
-    """Raises `EdgesimError`: ``what`` is asked of a recording or a programme that ends before it, at ``end_s``."""
+    """Raises `EdgesimError` for a question, ``what``, about time behind ``end_s``, where a recording ends."""
     raise EdgesimError(
         f"{name}: the trace ends at {end_s:.10g} s, but {what} is asked for; end the run earlier (stop_at_s), repeat "
         'the trace (availability.after_end = "wrap") or count everyone as gone (availability.after_end = "absent")'
@@ -27,7 +27,7 @@ def refuse_beyond(name: str, end_s: float, what: str) -> NoReturn:
 
 
 def counts_in(in_slot: Callable[[Integers, Integers], Booleans], device_count: int, slots: range) -> Integers:
-    """How many of the devices are available in each slot, [slots]."""
+    """Number of devices available in each slot, [slots]."""
     ids = np.arange(device_count)
     return np.array([np.count_nonzero(in_slot(ids, np.full(len(ids), slot))) for slot in slots], dtype=np.int64)
 
@@ -46,12 +46,12 @@ class Slots:
     """The first slot at or after a given one, [n], in which each device, [n], has a chance; None if it always has."""
     search: Search = field(default_factory=Search)
     name: str = "availability"
-    """What messages call it."""
+    """Name in messages."""
     known_until_s: float = np.inf
-    """Where a run must have ended, since nothing is known from there on."""
+    """Instant, in s, by which a run must have ended, since nothing is known of later time."""
 
     def for_run_until(self, stop_at_s: float | None) -> "Slots":
-        """As that of `IntervalTable`: these slots for a run, of known end or not; raises `EdgesimError`."""
+        """These slots for a run, whose end may be known; raises `EdgesimError` if they end before it."""
         if stop_at_s is None:
             return self
         if stop_at_s > self.known_until_s:
@@ -59,7 +59,7 @@ class Slots:
         return replace(self, known_until_s=np.inf)
 
     def refuse_to_go_on(self, what: str = "what follows") -> NoReturn:
-        """The run comes to ``known_until_s``, or will: raises `EdgesimError`."""
+        """Raises `EdgesimError` for a run that comes to ``known_until_s``."""
         refuse_beyond(self.name, self.known_until_s, what)
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
@@ -109,7 +109,7 @@ class Slots:
         begins at ``slot`` [n], which it changes. A search that is given up answers inf for those that are left.
         """
         ahead, looked_at = 1, 0
-        steps = self.search.begin("a device available" if there else "the end of a stay")
+        step = self.search.begin("a device available" if there else "the end of a stay")
         while len(open_):
             if there and self.skip is not None:
                 slot[open_] = self.skip(ids[open_], slot[open_])
@@ -118,10 +118,10 @@ class Slots:
                 return
             ahead = max(1, min(ahead, _AT_ONCE // len(open_), int((last - slot)[open_].max()) + 1))
             block = slot[open_, np.newaxis] + np.arange(ahead)
-            found = self.in_slot(np.repeat(ids[open_], ahead), block.ravel()).reshape(block.shape) == there
-            found &= block <= last[open_, np.newaxis]
-            hit = found.any(axis=1)
-            yield block[hit, np.argmax(found[hit], axis=1)] * self.slot_s, open_[hit]
+            matches = self.in_slot(np.repeat(ids[open_], ahead), block.ravel()).reshape(block.shape) == there
+            matches &= block <= last[open_, np.newaxis]
+            hit = matches.any(axis=1)
+            yield block[hit, np.argmax(matches[hit], axis=1)] * self.slot_s, open_[hit]
             slot[open_] += ahead
             looked_at += block.size
             self.search.drawn += block.size
@@ -131,13 +131,16 @@ class Slots:
                 yield np.full(len(open_), np.inf), open_
                 return
             ahead *= 2
-            steps.step(float(block[0, -1]) * self.slot_s)
+            step(float(block[0, -1]) * self.slot_s)
 
     def next_time_with(self, count: int, t_s: float) -> float:
-        """As `Availability` says; inf, or an instant behind the run's end, where `next_available` is."""
+        """First instant >= ``t_s`` with at least ``count`` devices available.
+
+        inf, or an instant behind the run's end, in the same cases as in `next_available`.
+        """
         if count > self.device_count:
             return np.inf
-        first, steps, looked_at = int(self._slot(t_s)), self.search.begin(f"{count} devices available"), 0
+        first, step, looked_at = int(self._slot(t_s)), self.search.begin(f"{count} devices available"), 0
         for begin, there in self._blocks(first, int(self._slot(self.search.end_s(t_s))) + 1, count):
             enough = np.flatnonzero(there.sum(axis=1) >= count)
             if len(enough):
@@ -147,7 +150,7 @@ class Slots:
             if looked_at > DRAW_LIMIT:
                 self.search.give_up((begin + len(there)) * self.slot_s, self.remedy)
                 return np.inf
-            steps.step(begin * self.slot_s)
+            step(begin * self.slot_s)
         return float(self.search.nothing_s(t_s))
 
     def next_change(self, t_s: float) -> float:
@@ -155,11 +158,11 @@ class Slots:
         return (int(self._slot(t_s)) + 1) * self.slot_s
 
     def slots_begun(self, t_s: float) -> int:
-        """How many slots have begun before ``t_s``."""
+        """Number of slots that have begun before ``t_s``."""
         return int(self._slot(np.nextafter(t_s, -np.inf))) + 1
 
     def empty_slots(self, t_s: float, until_s: float) -> int | None:
-        """How many slots from that of ``t_s`` to the one before that of ``until_s`` have nobody available.
+        """Number of slots with nobody available, from the slot of ``t_s`` to the one before that of ``until_s``.
 
         None for more slots than can be looked at.
         """

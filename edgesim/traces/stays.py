@@ -1,4 +1,4 @@
-"""All devices' stays in one pass of a recording, kept window by window of time and made when they are first needed."""
+"""Stays of all devices in one pass of a recording, in windows of time that are made when first needed."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -125,7 +125,7 @@ class Stays:
     def _followed(
         self, ask: Callable[[Window, Integers, Floats], Floats], ids: Integers, t_s: ArrayLike, looked_s: float
     ) -> Floats:
-        """Ask window after window: an answer that is a window's end is asked for again in the next one."""
+        """Answers of ``ask``, [n], window by window: an answer at a window's end is taken from the next window."""
         answer_s = np.array(np.broadcast_to(np.asarray(t_s, dtype=np.float64), len(ids)))
         first, looked_s = self._number(answer_s.min(initial=np.inf)), max(looked_s, answer_s.max(initial=0.0))
         open_ = np.arange(len(ids))
@@ -189,12 +189,12 @@ class Stays:
 
 
 def windows_of(periods: float, device_count: int) -> int:
-    """In how many windows to keep so many periods of so many devices."""
+    """Number of windows in which to keep so many periods of so many devices."""
     return max(round(periods / max(_ROWS_OF_DEVICE * device_count, _LEAST_ROWS)), 1)
 
 
 def stays_of(intervals: Intervals) -> Stays:
-    """Those of a recording, in windows of about as many starts each."""
+    """Stays of a recording, in windows of about as many starts each."""
     rows = len(intervals.start_s)
     count = windows_of(rows, intervals.device_count)
     places = np.arange(1, count) * rows // count

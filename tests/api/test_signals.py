@@ -99,7 +99,7 @@ def test_a_signal_that_would_end_the_process_is_heard_and_its_handler_comes_back
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     with pytest.raises(Stopped), asked_to_end() as asked:  # noqa: PT012 - what is asked is looked at within it
         signal.raise_signal(signal.SIGTERM)
-        assert asked.came == signal.SIGTERM
+        assert asked.signal == signal.SIGTERM
         raise Stopped("", asked.status)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
@@ -109,6 +109,6 @@ def test_a_signal_that_the_process_ignores_stays_ignored() -> None:
     try:
         with stopped_by(""), asked_to_end() as asked:
             signal.raise_signal(signal.SIGTERM)
-            assert asked.came is None
+            assert asked.signal is None
     finally:
         signal.signal(signal.SIGTERM, before)

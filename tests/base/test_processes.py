@@ -9,7 +9,7 @@ from multiprocessing import util
 import pyarrow.parquet as pq
 import pytest
 
-from edgesim.base.processes import let_in, start_process, uninterrupted
+from edgesim.base.processes import start_process, uninterrupted
 from edgesim.folder import records
 from edgesim.screen.plain import plain_errors
 
@@ -55,7 +55,7 @@ def stops_at(moments):
         with uninterrupted() as held:
             try:
                 do("begin")
-                with let_in(held):
+                with held.let_in():
                     try:
                         do("middle")
                     finally:

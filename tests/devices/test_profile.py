@@ -34,8 +34,8 @@ def test_a_recorded_speed_is_the_whole_compute_time_of_every_round(tmp_path: Pat
         {
             "rounds": 5,
             "devices": {"count": 3, "profile": str(path)},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "steps": 2, "batch_size": 10, "pretrain": True},
+            "data": {"dataset": "none"},
+            "learning": {"training": "none", "steps": 2, "batch_size": 10},
             "round": {"payload_bits": 1e5, "delay_knowledge": "planned"},
         },
         "test",
@@ -103,10 +103,7 @@ def test_kappa_is_refused_where_no_clock_is_known(tmp_path: Path) -> None:
     path = csv(tmp_path, "0,0.1,1e6\n")
     with pytest.raises(EdgesimError, match=r"speed\.csv: has no column clock_hz, which devices\.kappa needs"):
         make_population(DevicesConfig(count=1, profile=str(path), kappa=1e-28), Streams(0))
-    with pytest.raises(
-        EdgesimError,
-        match=r"devices\.kappa = 1e-28 needs devices\.profile: it is for processors whose clock_hz a profile gives",
-    ):
+    with pytest.raises(EdgesimError, match=r"devices\.kappa = 1e-28 needs devices\.profile: it is for processors"):
         parse({"devices": {"kappa": 1e-28}}, "test")
 
 

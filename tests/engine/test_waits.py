@@ -200,7 +200,7 @@ def test_availability_that_changes_millions_of_times_in_a_round_is_refused_at_th
 
 def test_a_long_search_is_a_line_of_progress_without_a_terminal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edgesim.traces.search._SECONDS_BEFORE_WORDS", 0.0)
+    monkeypatch.setattr("edgesim.traces.search._SECONDS_BEFORE_MESSAGES", 0.0)
     monkeypatch.setattr("edgesim.screen.progress._SECONDS_BEFORE_LINES", 0.0)
     Path("run.toml").write_text(
         "rounds = 1\n"

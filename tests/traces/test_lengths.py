@@ -15,7 +15,7 @@ from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.models import make_availability
-from edgesim.traces.readers import FORMATS, detect, read_recording
+from edgesim.traces.readers import FORMATS, detect, options_of, read_recording
 
 HEAD = "device_id,model,period_s,available_s,compute_ms_per_sample,bandwidth_kbps\n"
 
@@ -168,5 +168,5 @@ def test_lengths_that_do_not_fit_an_on_off_list_are_refused(tmp_path, lengths, w
 
 
 def test_only_interval_files_and_on_off_lists_take_lengths():
-    takers = [name for name, format_ in FORMATS.items() if "lengths" in format_.options]
+    takers = [name for name in FORMATS if "lengths" in options_of(name)]
     assert takers == ["intervals", "on-off"]

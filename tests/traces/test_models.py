@@ -131,13 +131,17 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
         (
             "table",
             {"file": "nowhere", "slots": "rounds"},
-            r"^availability.file: 'nowhere' is not a file; give the path of a matrix, CSV or Parquet with the col",
+            "^availability.file: no file 'nowhere'; give a path$",
         ),
-        ("table", {"file": "traces", "slot_s": 3.0}, r"^availability.file: 'traces' is not a file; give .* matrix"),
+        (
+            "table",
+            {"file": "traces", "slot_s": 3.0},
+            "^availability.file: 'traces' is a folder, not a file; give a path$",
+        ),
         (
             "bernoulli",
             {"file": "nowhere", "slots": "rounds"},
-            r"^availability.file: 'nowhere' is not a file; .* matrix",
+            "^availability.file: no file 'nowhere'; give a path$",
         ),
         ("table", {"file": "x", "after_end": "loop"}, r"after_end: .*'raise', 'wrap' or 'absent'"),
         ("markov", {}, r"availability\.slot_s: expected"),

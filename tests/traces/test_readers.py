@@ -208,7 +208,7 @@ def test_phones_of_which_no_model_has_a_score_and_a_bad_map_are_refused(tmp_path
 @pytest.mark.parametrize("score", ["0", "-3", "", "inf", "fast"])
 def test_a_score_of_zero_or_none_is_refused_with_its_line(score: str, tmp_path: Path) -> None:
     path = text(tmp_path, f"model,ai_score\nA,1000\nB,{score}\n", "ai.csv")
-    with pytest.raises(EdgesimError, match=r"ai_score: expected scores above 0 \(line 3: got"):
+    with pytest.raises(EdgesimError, match=r"line 3: ai_score: expected a finite number above 0 \(got"):
         read_ai_benchmark(path)
 
 
@@ -280,7 +280,9 @@ def test_a_profile_survives_the_round_trip(tmp_path: Path) -> None:
 def test_a_row_that_lacks_the_wanted_value_is_refused_and_only_lines_blank_throughout_are_left_out(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(EdgesimError, match=r"phones\.csv: ai_score: expected scores above 0 \(line 3: got nan\)"):
+    with pytest.raises(
+        EdgesimError, match=r"phones\.csv: line 3: ai_score: expected a finite number above 0 \(got nan\)"
+    ):
         read_ai_benchmark(text(tmp_path, "phone,ai_score\nA,100\nB,\nC,300\n", "phones.csv"))
     found = read_ai_benchmark(text(tmp_path, "phone,ai_score\nA,100\n\n , \n,\nC,300\n", "phones.csv"))
     assert found.s_per_sample == pytest.approx([0.1, 0.1 / 3])

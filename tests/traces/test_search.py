@@ -139,11 +139,11 @@ def test_thirty_years_are_searched_unless_the_config_says_otherwise() -> None:
 
 def test_a_search_that_takes_long_is_told_and_a_short_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    made = make_availability(AvailabilityConfig.model_validate(RARE), 3, Streams(8), search=Search(tell=told.append))
+    made = make_availability(AvailabilityConfig.model_validate(RARE), 3, Streams(8), search=Search(report=told.append))
     assert isinstance(made, Slots)
     made.next_time_with(1, 0.0)
     assert told == []
-    monkeypatch.setattr(module, "_SECONDS_BEFORE_WORDS", 0.0)
+    monkeypatch.setattr(module, "_SECONDS_BEFORE_MESSAGES", 0.0)
     made.next_time_with(1, 0.0)
     assert told[0] == "looking for 1 devices available, at 0 s"
     assert len(told) < 40

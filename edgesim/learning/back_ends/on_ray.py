@@ -152,7 +152,7 @@ class RayBackEnd:
         self._share.check_room(self._ray, "an actor of learning.back_end = 'ray'")
         room = self._share.room(self._ray)
         if (self._count or 0) > room:
-            has = f"the Ray cluster has room for {room} that take {self._share.told} each"
+            has = f"the Ray cluster has room for {room} that take {self._share.amounts} each"
             raise EdgesimError(f"learning.workers: {self._count} actors are asked for, and {has}")
         nodes = [node for node in alive(self._ray) if self._share.fits(node["Resources"])]
         wrong, here = [], version_here()

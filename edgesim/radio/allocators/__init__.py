@@ -1,4 +1,4 @@
-"""How the uploads of a round share a band: one file each, one signature, one line here.
+"""The registry of allocators, which share a band among the uploads of a round: one file and one line each.
 
 `equal_finish` is not an allocator to choose: ``round.leftover = "equal_finish"`` applies it to least bandwidths.
 """

@@ -13,7 +13,7 @@ class Request:
     ids: Integers
     payload_bits: Floats
     ready_s: Floats
-    """When each upload can begin, to the scheduler's knowledge."""
+    """Instant at which each upload can begin, in s, to the scheduler's knowledge."""
     rx_power_w: Floats
     """Received power that each upload is planned with."""
     need_hz: Floats

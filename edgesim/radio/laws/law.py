@@ -1,4 +1,4 @@
-"""What a path-loss law is: a checked set of parameters and a function from distance to decibels."""
+"""The base class of path-loss laws: a checked set of parameters and a function from distance to decibels."""
 
 from abc import abstractmethod
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""What the path-loss laws of 3GPP TR 38.901, tables 7.4.1-1 and 7.4.2-1, have in common."""
+"""The common part of the path-loss laws of 3GPP TR 38.901, tables 7.4.1-1 and 7.4.2-1."""
 
 import math
 from abc import abstractmethod

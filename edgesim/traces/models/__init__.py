@@ -51,10 +51,10 @@ def make_availability(
     If ``stop_at_s`` is given, a recording that ends earlier and does not repeat is refused as well. ``search`` limits
     searches for the next available device; without it, they go as far as the config says.
     """
-    made = _checked(config.model, config.options).make(device_count, streams)
-    if isinstance(made, Slots):
-        made = replace(made, search=search or Search(config.searched_s))
-    return made.for_run_until(stop_at_s) if isinstance(made, IntervalTable | Slots) else made
+    availability = _checked(config.model, config.options).make(device_count, streams)
+    if isinstance(availability, Slots):
+        availability = replace(availability, search=search or Search(config.searched_s))
+    return availability.for_run_until(stop_at_s) if isinstance(availability, IntervalTable | Slots) else availability
 
 
 def facts(availability: Availability) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def facts(availability: Availability) -> dict[str, Any]:
 
 
 def empty_slots(availability: Availability, waited: int | None, t_end_s: float) -> int | None:
-    """In how many slots of a run that ended at ``t_end_s`` nobody was available, if not forced.
+    """Number of slots of a run that ended at ``t_end_s`` in which nobody was available, if not forced.
 
     ``waited`` is the number of such slots that the server has let pass while no round was open, None if they were too
     many to look at. By rounds these are all of them; with slots in seconds, slots within a round, in which devices may

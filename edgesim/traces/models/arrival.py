@@ -51,7 +51,8 @@ class Arrival(Model):
     leave_every_rounds: Count | None = Field(None, ge=0)
     """Rounds between two leaves; 10 when absent."""
     if_empty: IfEmpty | None = None
-    """As in `Slotted`, for times in rounds: those in seconds have no slots. Draws with ``force``: those of `Forced`."""
+    """What becomes of a round in which nobody is available: ``force`` or ``wait``, as in `Slotted`. Only for
+    times in rounds, since those in seconds have no slots."""
 
     @property
     def _in_rounds(self) -> list[str]:
@@ -69,7 +70,6 @@ class Arrival(Model):
 
     @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With the time between joins and between leaves filled in."""
         if not self._in_rounds:
             return filled(self, {"join_every_s": 60.0, "leave_every_s": 60.0})
         return filled(self, {"join_every_rounds": 10, "leave_every_rounds": 10} if has_rounds else {})
@@ -86,9 +86,7 @@ class Arrival(Model):
         own = self.resolved(0.0, True)
         if self._in_rounds:
             return own._by_rounds(device_count, streams)
-        start, end = own._periods(
-            device_count, own.join_from_s, own.join_every_s, own.leave_from_s, own.leave_every_s
-        )  # fmt: skip
+        start, end = own._periods(device_count)
         comes = end > start
         forever_s = np.broadcast_to(np.inf, device_count)
         ids = np.arange(device_count, dtype=np.int64)
@@ -97,13 +95,7 @@ class Arrival(Model):
         )
 
     def _by_rounds(self, device_count: int, streams: Streams) -> ByRounds:
-        start, end = self._periods(
-            device_count,
-            self.join_after_rounds,
-            self.join_every_rounds,
-            self.leave_after_rounds,
-            self.leave_every_rounds,
-        )
+        start, end = self._periods(device_count)
 
         def in_slot(ids: Integers, slots: Integers) -> Booleans:
             return np.asarray((slots >= start[ids]) & (slots < end[ids]))
@@ -114,13 +106,12 @@ class Arrival(Model):
         last = np.where(np.isfinite(end), end, start).max()
         return ByRounds(device_count, in_slot, remedy, settled_from=float(last))
 
-    def _periods(
-        self, device_count: int, join: float | None, join_every: float | None, leave: float | None,
-        leave_every: float | None,
-    ) -> tuple[Floats, Floats]:  # fmt: skip
-        """Start and end of each device's period, [devices], in the unit of the arguments."""
-        assert join_every is not None
-        assert leave_every is not None
+    def _periods(self, device_count: int) -> tuple[Floats, Floats]:
+        """Start and end of each device's period, [devices], in seconds or in rounds."""
+        unit = ("after_rounds", "every_rounds") if self._in_rounds else ("from_s", "every_s")
+        join, join_every, leave, leave_every = (
+            getattr(self, f"{act}_{key}") for act in ("join", "leave") for key in unit
+        )
         ids = np.arange(device_count, dtype=np.int64)
         joins = (np.maximum(ids - self.at_start + 1, 0) - 1) // (self.join_at_once or 1)
         start = (joins + 1) * float(join_every) if join is None else join + joins * float(join_every)

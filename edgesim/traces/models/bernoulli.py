@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
@@ -19,7 +19,7 @@ from edgesim.traces.by_rounds import ByRounds, KnownSlots
 from edgesim.traces.matrix_file import find_matrix, read_cells
 from edgesim.traces.models.always import Always
 from edgesim.traces.models.options import Slotted, need_devices
-from edgesim.traces.models.rates import branch, need_one_each
+from edgesim.traces.models.rates import need_one_each
 
 _Rate = Annotated[float, Field(gt=0, le=1)]
 
@@ -36,10 +36,7 @@ class Bernoulli(Slotted):
         Rule({"availability.file": GIVEN}, {"round.protocol": "synchronous"}, "it has a column for each round"),
     )
 
-    probability: Annotated[
-        Annotated[_Rate, Tag("float")] | Annotated[list[_Rate], Field(min_length=1), Tag("list[float]")],
-        Discriminator(branch),
-    ] = 1.0
+    probability: _Rate | Annotated[list[_Rate], Field(min_length=1)] = 1.0
     """One number, or a list of one number for each device; further numbers of a list are left out."""
     file: str | None = None
     """Instead of ``probability`` a path, or name of a file under ``traces/``, CSV or Parquet, with the columns device,
@@ -55,7 +52,6 @@ class Bernoulli(Slotted):
 
     @override
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
-        """As `Slotted`: a draw for each device and slot."""
         rates = self._rates
         last_row, last_column = rates.shape[0] - 1, rates.shape[1] - 1
 
@@ -67,7 +63,6 @@ class Bernoulli(Slotted):
 
     @override
     def remedy(self) -> str:
-        """Advice to raise the probability."""
         if self.file is not None:
             return "change availability.file"
         return f"raise availability.probability ({self._rates.min():g}{' and up' if len(self._rates) > 1 else ''})"
@@ -81,7 +76,7 @@ class Bernoulli(Slotted):
         # With probability 1 no stay ends, and every call would search for its end up to the limit.
         if self.file is None and self.probability == 1.0:
             return Always(device_count)
-        made = super().make(device_count, streams)
-        if self.file is not None and isinstance(made, ByRounds):
-            made.known = KnownSlots(self.file, self._rates.shape[1], "give more columns or fewer rounds")
-        return made
+        availability = super().make(device_count, streams)
+        if self.file is not None and isinstance(availability, ByRounds):
+            availability.known = KnownSlots(self.file, self._rates.shape[1], "give more columns or fewer rounds")
+        return availability

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
@@ -12,13 +12,10 @@ from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.chains import Chains
 from edgesim.traces.models.options import Slotted
-from edgesim.traces.models.rates import branch, need_one_each, of_each
+from edgesim.traces.models.rates import need_one_each, of_each
 
 _Rate = Annotated[float, Field(gt=0, lt=1)]
-_Rates = Annotated[
-    Annotated[_Rate, Tag("float")] | Annotated[list[_Rate], Field(min_length=1), Tag("list[float]")],
-    Discriminator(branch),
-]
+_Rates = _Rate | Annotated[list[_Rate], Field(min_length=1)]
 
 
 class Markov(Slotted):
@@ -34,13 +31,11 @@ class Markov(Slotted):
 
     @override
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
-        """As `Slotted`: a chain for each device."""
         ids = np.arange(device_count)
         return Chains(of_each(self.join_probability, ids), of_each(self.leave_probability, ids), streams)
 
     @override
     def remedy(self) -> str:
-        """Advice to raise the probability to join."""
         least = np.min(self.join_probability)
         return f"raise availability.join_probability ({least:g}{' and up' if np.ndim(self.join_probability) else ''})"
 

@@ -38,7 +38,7 @@ class Model(Section):
         Rule({"availability.slots": "rounds"}, _ROUNDS),
         *(Rule({f"availability.{key}": GIVEN}, _ROUNDS) for key in _IN_ROUNDS),
     )
-    """What its options need of other keys, or rule out."""
+    """Rules that the model's options and other keys of the config must meet together."""
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
         """The options with the defaults that depend on the deadline, or on whether the protocol has rounds, filled in.
@@ -66,7 +66,7 @@ class Slotted(Model):
     or the slot passes and the server waits (``wait``, also when absent)."""
 
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
-        """Of devices, [n], and slots, [n], counted from 0: whether each device is available in its slot, [n]."""
+        """A function of devices, [n], and slots, [n], from 0: whether each device is available in its slot, [n]."""
         raise NotImplementedError
 
     def remedy(self) -> str:
@@ -75,7 +75,6 @@ class Slotted(Model):
 
     @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With the kind of slots filled in."""
         if self.slots is not None or self.slot_s is not None:
             return self
         return self.model_copy(update={"slots": "rounds"} if has_rounds else {"slot_s": tmax_s})

@@ -1,22 +1,15 @@
 """Probabilities of availability models: one for all devices, or a list of one for each."""
 
-from typing import Any
-
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 
 
-def branch(value: Any) -> str:
-    """The tag of the annotation that checks a value, so that an error speaks of what was given."""
-    return "list[float]" if isinstance(value, list) else "float"
-
-
 def of_each(rates: float | list[float], ids: Integers) -> Floats:
     """The probability of each device, [n]."""
-    found = np.asarray(rates, dtype=np.float64)
-    return found[ids] if found.ndim else np.broadcast_to(found, len(ids))
+    values = np.asarray(rates, dtype=np.float64)
+    return values[ids] if values.ndim else np.broadcast_to(values, len(ids))
 
 
 def need_one_each(key: str, rates: float | list[float], device_count: int) -> None:

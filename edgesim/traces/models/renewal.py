@@ -39,9 +39,9 @@ _SHARE_IN_LENGTHS = 0.5
 _LOST_TO_RHYTHM = 0.09
 """Part of the share that a rhythm of 1 would cost, measured: nights cannot be filled by as much as days are emptied."""
 _LEAST_SHARE = 1e-4
-"""Of a device's time online; its gaps take at least as much."""
+"""Least share of time online of a device; its gaps take at least as much."""
 _MOST_SESSIONS = 20_000
-"""Of a device in the middle of both spreads: those of four years at 90 a week. They are drawn one after another."""
+"""Most sessions of a device in the middle of both spreads: those of four years at 90 a week, drawn one by one."""
 _BLOCK_BITS = 6
 """2^6 sessions have one index of the stream; shifts take a tenth of a division's time."""
 
@@ -151,7 +151,7 @@ class Renewal(Repeated):
     def _in_equilibrium(
         self, ids: Integers, session_s: Floats, gap_s: Floats, draws: Floats, streams: Streams
     ) -> tuple[Floats, Floats]:
-        """What is left of the gap and of the session in which the process begins; in a session no gap is left."""
+        """Rest of the gap and of the session in which the process begins, in s, [n] each; no gap in a session."""
         uniform = streams.uniform("availability-device", ids, 2, count=2)
         inside = uniform[:, 0] < session_s[ids] / (session_s[ids] + gap_s[ids])
         # A length-biased log-normal is the log-normal shifted by its variance; an instant falls anywhere in it.
@@ -165,7 +165,7 @@ class Renewal(Repeated):
 def _cut(
     device: Integers, come_s: Floats, leave_s: Floats, begin_s: float, until_s: float
 ) -> tuple[Integers, Floats, Floats]:
-    """What lies between two instants of sessions, [n], in whole seconds: the devices, starts and ends, [k] each."""
+    """Parts of sessions, [n], between two instants, in whole seconds: devices, starts and ends, [k] each."""
     from_s, to_s = np.maximum(np.floor(come_s), begin_s), np.minimum(np.floor(leave_s), until_s)
     rows = np.flatnonzero(from_s < to_s)
     return device[rows], from_s[rows], to_s[rows]

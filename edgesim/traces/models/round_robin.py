@@ -73,7 +73,6 @@ class RoundRobin(Repeated):
 
     @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With all defaults filled in."""
         update: dict[str, float] = {}
         if self._of_windows:
             update["at_once"], update["overlap_devices"] = self._window

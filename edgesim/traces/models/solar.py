@@ -40,11 +40,10 @@ class Solar(Model):
     day_rounds: Factor | None = Field(None, ge=1e-6)
     """Length of the day in rounds; each slot is then a round."""
     if_empty: IfEmpty | None = None
-    """As in `Slotted`."""
+    """What becomes of a slot in which nobody is available: ``force`` or ``wait``, as in `Slotted`."""
 
     @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With the lengths of slot and day filled in."""
         if self.day_rounds is not None:
             return self
         return self.model_copy(update={"day_s": self.day_s or DAY_S, "slot_s": self.slot_s or tmax_s})

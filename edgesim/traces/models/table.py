@@ -51,18 +51,18 @@ class TableModel(Repeated):
     slot_s: Seconds | None = Field(None, ge=1e-6)
     """The file has one column for each so many seconds."""
     if_empty: IfEmpty | None = None
-    """As in `Slotted`, for a matrix."""
+    """What becomes of a slot of a matrix in which nobody is available: ``force`` or ``wait``, as in `Slotted`."""
 
     @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """The file's devices, with numbers by ``order``; raises `EdgesimError` for a bad file."""
         if self.slots is None and self.slot_s is None:
             return super().make(device_count, streams)
-        given = self._matrix(device_count)
-        there = given
+        matrix = self._matrix(device_count)
+        there = matrix
         if self.order != "given":
             sign = 1 if self.order == "rising" else -1
-            there = given[np.argsort(sign * given.sum(axis=1), kind="stable")]
+            there = matrix[np.argsort(sign * matrix.sum(axis=1), kind="stable")]
         end = there.shape[1]
 
         def in_slot(ids: Integers, slots: Integers) -> Booleans:
@@ -77,15 +77,15 @@ class TableModel(Repeated):
             if forces:
                 return slots
             # The table answers without a search, also of devices that never come; the slots only count.
-            table = self.table_of(self._periods(given))
+            table = self.table_of(self._periods(matrix))
             table.slots = slots
             return table
-        made = ByRounds(device_count, law, remedy)
+        availability = ByRounds(device_count, law, remedy)
         if self.after_end == "raise":
-            made.known = KnownSlots(self.file, end, _MORE_SLOTS)
+            availability.known = KnownSlots(self.file, end, _MORE_SLOTS)
         if self.after_end == "absent" and not forces:
-            made.settled_from = end
-        return made
+            availability.settled_from = end
+        return availability
 
     @override
     def intervals(self, device_count: int, streams: Streams) -> Intervals:

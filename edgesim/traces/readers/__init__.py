@@ -1,7 +1,7 @@
 """Readers of recorded formats, and the detection of a file's format."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -28,28 +28,25 @@ from edgesim.traces.readers.results import Capacity, Recorded, RecordedAvailabil
 __all__ = ["FORMATS", "Capacity", "LinkRows", "Profile", "Recorded", "RecordedAvailability", "detect", "read_recording"]
 
 
-@dataclass(frozen=True)
-class Format:
-    """A recorded format."""
-
-    read: Callable[..., Recorded]
-    options: frozenset[str] = frozenset()
-    """Names of the options of ``read``."""
-
-
-FORMATS = {
-    "intervals": Format(read_interval_availability, frozenset({"length_s", "lengths"})),
-    "on-off": Format(read_on_off, frozenset({"length_s", "lengths"})),
-    "flash": Format(read_flash, frozenset({"require"})),
-    "fedscale": Format(read_fedscale),
-    "fedscale-devices": Format(read_fedscale_devices),
-    "mahimahi": Format(read_mahimahi),
-    "mahimahi-bins": Format(read_mahimahi_bins),
-    "capacity": Format(read_capacity_tables, frozenset({"length_s"})),
-    "links": Format(read_links),
-    "ai-benchmark": Format(read_ai_benchmark, frozenset({"median_s", "phones", "model_map"})),
-    "profile": Format(read_profile),
+FORMATS: dict[str, Callable[..., Recorded]] = {
+    "intervals": read_interval_availability,
+    "on-off": read_on_off,
+    "flash": read_flash,
+    "fedscale": read_fedscale,
+    "fedscale-devices": read_fedscale_devices,
+    "mahimahi": read_mahimahi,
+    "mahimahi-bins": read_mahimahi_bins,
+    "capacity": read_capacity_tables,
+    "links": read_links,
+    "ai-benchmark": read_ai_benchmark,
+    "profile": read_profile,
 }
+"""Readers by the names of the formats; their parameters behind the path are the options of the format."""
+
+
+def options_of(format: str) -> list[str]:
+    """Names of the options of a format; none for an unknown one."""
+    return [*signature(FORMATS[format]).parameters][1:] if format in FORMATS else []
 
 
 def read_recording(path: Path, format: str | None = None, **options: Any) -> Recorded:
@@ -59,15 +56,15 @@ def read_recording(path: Path, format: str | None = None, **options: Any) -> Rec
     lengths, or a bad file.
     """
     name = detect(path) if format is None else format
-    form = look_up(FORMATS, name, "format")
-    given = {key: value for key, value in options.items() if value is not None}
-    for key in given:
-        if key not in form.options:
-            owners = [other for other, kind in FORMATS.items() if key in kind.options]
+    read = look_up(FORMATS, name, "format")
+    chosen = {key: value for key, value in options.items() if value is not None}
+    for key in chosen:
+        if key not in options_of(name):
+            owners = [other for other in FORMATS if key in options_of(other)]
             raise EdgesimError(f"{key}: is for the formats {', '.join(owners)}, but {path} is read as {name}")
-    if {"length_s", "lengths"} <= given.keys():
+    if {"length_s", "lengths"} <= chosen.keys():
         raise EdgesimError("length_s, lengths: expected one of them at most")
-    return form.read(path, **given)
+    return read(path, **chosen)
 
 
 def detect(path: Path) -> str:
@@ -104,7 +101,7 @@ def _by_columns(names: list[str]) -> str | None:
 
 def _lacks(columns: set[str]) -> str:
     """Which columns are missing for the format that most of those given fit, as a part of a sentence."""
-    name, needed = max(_COLUMNS, key=lambda one: len(one[1] & columns))
+    name, needed = max(_COLUMNS, key=lambda entry: len(entry[1] & columns))
     if not needed & columns:
         return ""
     missing = sorted(needed - columns)

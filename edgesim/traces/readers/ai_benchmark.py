@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from edgesim.base.errors import EdgesimError
-from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, row_word, texts_of
+from edgesim.base.table_file import read_columns, refuse_rows, texts_of
 from edgesim.devices.profile import Profile
+from edgesim.traces.device_rows import above_zero
 from edgesim.traces.intervals import Intervals
 
 SCORE, NAME = "ai_score", "model"
@@ -37,13 +38,8 @@ def read_ai_benchmark(
     if (phones is None) != (model_map is None):
         raise EdgesimError("phones, model_map: expected both or neither")
     needed, optional = ((SCORE,), (NAME,)) if phones is None else ((SCORE, NAME), ())
-    frame = read_columns(path, needed, optional, text=(NAME,), or_empty=True)
-    score = numbers_of(frame[SCORE])
-    bad = ~(np.isfinite(score) & (score > 0))
-    if not len(score) or bad.any():
-        row = int(np.argmax(bad)) if len(score) else None
-        got = "no rows" if row is None else f"{row_word(path)} {frame.index[row]}: got {frame[SCORE].iloc[row]}"
-        raise EdgesimError(f"{path}: {SCORE}: expected scores above 0 ({got})")
+    frame = read_columns(path, needed, optional, text=(NAME,))
+    score = above_zero(frame, path, SCORE)
     names = texts_of(frame[NAME]) if NAME in frame else None
     scale = median_s * np.median(score)
     if phones is None or model_map is None:

@@ -29,7 +29,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxlong = _SHORT.maxstring = _SHORT.maxother = 130
 
 _BYTES_PER_PERIOD = 64
-"""Of memory that reading takes."""
+"""Memory that reading takes for each period, in bytes."""
 
 
 def read_fedscale(path: Path) -> Recorded:
@@ -103,11 +103,11 @@ def _behaviour(path: Path, keys: list[int], records: list[Any]) -> RecordedAvail
     lists: dict[str, list[list[Any]]] = {}
     for field in ("active", "inactive"):
         lists[field] = [record.get(field) for record in records]
-        bad = next((row for row, found in enumerate(lists[field]) if not isinstance(found, list | tuple)), None)
+        bad = next((row for row, instants in enumerate(lists[field]) if not isinstance(instants, list | tuple)), None)
         if bad is not None:
             _refuse(path, keys[bad], field, "a list of seconds")
-    counts = np.array([len(found) for found in lists["active"]])
-    short = counts != np.array([len(found) for found in lists["inactive"]])
+    counts = np.array([len(instants) for instants in lists["active"]])
+    short = counts != np.array([len(instants) for instants in lists["inactive"]])
     if short.any():
         row = int(np.argmax(short))
         _refuse(path, keys[row], "inactive", f"as many instants as active has, {counts[row]}")

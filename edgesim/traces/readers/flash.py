@@ -18,7 +18,7 @@ from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.readers.results import RecordedAvailability
 
 _HOLDS = {"idle": {"screen": 0, "lock": 1}, "charging": {"charger": 1}, "wifi": {"wifi": 1}}
-"""For each condition of availability its signals, of which one at least must be as given."""
+"""Signals of each condition of availability, with values of which at least one must hold."""
 PARTS = tuple(_HOLDS)
 """Conditions of availability: screen off or locked; on the charger; on Wi-Fi."""
 
@@ -34,7 +34,7 @@ _SETS = {
     "charger": {"battery_charged_on": 1, "battery_charged_off": 0},
     "wifi": {"wifi": 1} | dict.fromkeys(("2G", "3G", "4G", "5G", "Unknown"), 0),
 }
-"""What each signal is after an event."""
+"""Value of each signal after an event, by the event's name."""
 _KNOWN = {*chain(*_SETS.values()), "battery_low", "battery_okay", "phone_on", "phone_off"}
 _DAY_S = 86_400
 _YEAR_S = 366 * _DAY_S
@@ -97,12 +97,12 @@ def _refuse_a_span_above_a_year(path: Path, keys: list[str], logs: Sequence[tupl
 
 def _devices(path: Path) -> dict[str, Any]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        values = dict(pairs)
+        if len(values) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
             raise EdgesimError(f"{path}: expected each key once (got {twice!r} twice)")
-        return found
+        return values
 
     try:
         with path.open(encoding="utf-8") as file:
@@ -121,17 +121,17 @@ def _events(path: Path, key: str, device: Any) -> tuple[Integers, "pd.Series[str
         messages = "\n".join(messages)
     if not isinstance(messages, str):
         raise EdgesimError(f"{path}: device {key!r}: messages: expected text, one event a line")
-    found = _LINES.findall(messages)
+    matches = _LINES.findall(messages)
     lines = [(number, line) for number, line in enumerate(messages.split("\n"), 1) if line.strip()]
 
     def refuse(index: int, expected: str) -> EdgesimError:
         number, line = lines[index]
         return EdgesimError(f"{path}: device {key!r}: messages, line {number}: expected {expected} (got {line!r})")
 
-    if len(found) < len(lines):
+    if len(matches) < len(lines):
         bad = next(index for index, (_, line) in enumerate(lines) if not _LINE.fullmatch(line.rstrip()))
         raise refuse(bad, "YYYY-MM-DD HH:MM:SS, a tab and an event")
-    stamps, events = ([one for one, _ in found], [one for _, one in found])
+    stamps, events = ([stamp for stamp, _ in matches], [event for _, event in matches])
     try:
         when_s = np.array(stamps, dtype="datetime64[s]").astype(np.int64)
     except ValueError:

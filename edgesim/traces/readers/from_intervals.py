@@ -10,7 +10,7 @@ from edgesim.traces.readers.results import RecordedAvailability
 def read_interval_availability(
     path: Path, length_s: float | None = None, lengths: Path | None = None
 ) -> RecordedAvailability:
-    """As `read_intervals`; the recording lengths in a file of ``lengths`` replace those of the interval file.
+    """Read an interval file; the recording lengths in a file of ``lengths`` replace those of the interval file.
 
     Raises `EdgesimError` for a bad file.
     """

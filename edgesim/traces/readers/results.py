@@ -10,7 +10,7 @@ from edgesim.traces.intervals import Intervals
 
 @dataclass(frozen=True)
 class RecordedAvailability:
-    """When each device was available, and when it was observed."""
+    """Periods in which each device was available, and in which it was observed."""
 
     available: Intervals
     observed: Intervals | None = None
@@ -26,7 +26,7 @@ class Capacity:
     tables: dict[str, Rows]
     """Times and capacities of each trace; they hold up to the next row."""
     ends_s: dict[str, float] = field(default_factory=dict)
-    """When the last row of each trace ends; a trace whose end is not known is left out."""
+    """End of each trace's last row, in s; a trace whose end is not known is left out."""
 
 
 Recorded = RecordedAvailability | Capacity | LinkRows | Profile
