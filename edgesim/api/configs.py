@@ -57,11 +57,11 @@ def configured(config: Config, set: Overrides | None = None) -> RunConfig:
     return checked
 
 
-def with_set(values: Mapping[str, Any], set: Mapping[str, Any]) -> dict[str, Any]:
-    """The nested mapping with keys set to other values; raises `EdgesimError` for a key within a value."""
+def with_set(values: Mapping[str, Any], set: Overrides) -> dict[str, Any]:
+    """Copy a nested mapping and set keys of the copy; raises `EdgesimError` for a key within a value."""
     nested = copy.deepcopy(dict(values))
-    for text, made in changes_of(set).items():
-        change(nested, text, made)
+    for text, key_and_value in changes_of(set).items():
+        change(nested, text, key_and_value)
     return nested
 
 

@@ -16,7 +16,6 @@ from edgesim.analysis.runs import is_study
 from edgesim.api.names import LISTS
 from edgesim.base import content
 from edgesim.base.errors import EdgesimError
-from edgesim.base.paths import system_errors
 from edgesim.base.validation import keys_called
 from edgesim.commands import completion, new_command, study_command, trace_command
 from edgesim.commands import explain as explaining
@@ -197,8 +196,6 @@ def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> No
     whose = f"all {config.devices.count} devices" if device is None else f"device {device}"
     figure = draw_drift(found.x, found.shares, found.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")
     folder = out or Path("runs") / f"{path.stem}-drift"
-    with system_errors(f"{folder}: cannot be written", "; choose another folder"):
-        folder.mkdir(parents=True, exist_ok=True)
     for file in save(figure, folder / ("drift" if device is None else f"drift-device-{device}")):
         say(file)
 

@@ -154,11 +154,11 @@ def _bounds(annotations: list[Any]) -> str:
     most: list[tuple[float, str]] = []
     for each in annotations:
         for part in _parts(each):
-            for name, word, side in (("ge", "at least", least), ("gt", "above", least), ("le", "at most", most)):
+            for name, word, side in (
+                ("ge", "at least", least), ("gt", "above", least), ("le", "at most", most), ("lt", "below", most),
+            ):  # fmt: skip
                 if (value := getattr(part, name, None)) is not None:
                     side.append((value, word))
-            if (value := getattr(part, "lt", None)) is not None:
-                most.append((value, "below"))
     told = [max(least)] if least else []
     told += [min(most)] if most else []
     return ", ".join(f"{word} {value:g}" for value, word in told)

@@ -1,6 +1,6 @@
 """Where forks leave the past that they have in common with other runs, in figures over rounds and seconds."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,11 @@ COMMON_PAST = "end of the common past"
 """Text of the legend."""
 LOOK: dict[str, Any] = {"color": "#555555", "linestyle": ":", "linewidth": 0.9}
 """Of the line."""
+
+
+def past_text(runs: Iterable[RunFolder]) -> list[str]:
+    """The legend's text for the line of `mark_past`; empty where none of the runs is a fork."""
+    return [COMMON_PAST] if any(run.fork for run in runs) else []
 
 
 def left_past(runs: Sequence[RunFolder], over: Over) -> set[float]:

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -25,7 +24,7 @@ from edgesim.analysis.waste import AMOUNTS
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import refuse_link
 from edgesim.folder.records import read_run
-from edgesim.plots import heat_map, style
+from edgesim.plots import heat_map
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album, Pictures
 from edgesim.plots.band_use import draw_band_use
@@ -91,19 +90,6 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
         read_run(run.folder)
     if out.parent in paths:
         refuse_link(out)
-    made = not out.exists()
-    style.make_folder(out)
-    try:
-        return _drawn(runs, study, out, round)
-    except EdgesimError:
-        if made:
-            with suppress(OSError):
-                # Nothing is in it where the first figure could not be drawn.
-                out.rmdir()
-        raise
-
-
-def _drawn(runs: list[RunFolder], study: StudyFolder | None, out: Path, round: int | None) -> list[Path]:
     digest = digest_of_study(study) if study else digest_of(runs, round)
     drawn = Made(out).current(_ALL, digest)
     if drawn is not None:

@@ -70,6 +70,11 @@ def labels_of(panels: Sequence[Panel]) -> list[str]:
     return list(dict.fromkeys(series.label for panel in panels for series in panel.series))
 
 
+def runs_of(panels: Sequence[Panel]) -> list[RunFolder]:
+    """The runs of all panels' series."""
+    return [run for panel in panels for series in panel.series for run in series.runs]
+
+
 def _distinguishing(runs: Sequence[RunFolder]) -> list[str]:
     names = dict.fromkeys(name for run in runs for name in run.knobs if name not in ("policy", _TITLE_KNOB))
     values: dict[tuple[str, Knob | None, Knob | None], set[Knob | None]] = {}

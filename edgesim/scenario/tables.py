@@ -96,14 +96,8 @@ def anatomies(traces: Mapping[str, Anatomy]) -> pd.DataFrame:
 
 def show_anatomies(path: Path) -> None:
     """Print a table as from `anatomies` that was saved as CSV."""
-    shown = Table(title="availability", title_justify="left")
-    found = pd.read_csv(path, dtype=str, keep_default_na=False)
-    shown.add_column("")
-    for name in found.columns[1:]:
-        shown.add_column(name, justify="right")
-    for row in found.itertuples(index=False):
-        shown.add_row(*row)
-    print_whole(Console(), shown)
+    saved = pd.read_csv(path, dtype=str, keep_default_na=False)
+    show_texts(saved.rename(columns={saved.columns[0]: ""}), "availability", [""])
 
 
 def show_texts(table: pd.DataFrame, title: str, words: Collection[str] = ()) -> None:

@@ -66,16 +66,6 @@ class Seen:
     """How far the best accuracy of the worst seed is below the target; 0 or below where all reached it."""
 
 
-def of_seconds(objectives: Sequence[TuningObjective]) -> bool:
-    """Whether a time to the target accuracy is among the objectives, so that all runs must have equal time for it."""
-    return any(objective.measure in ("seconds_to_target", "seconds_to_stay") for objective in objectives)
-
-
-def end_at_target(objectives: Sequence[TuningObjective]) -> bool:
-    """Whether nothing of the objectives comes after a run's first test at the target, so that it may end there."""
-    return all(objective.measure in TO_TARGET for objective in objectives)
-
-
 def find_objectives(names: Sequence[str], target: float | None) -> list[TuningObjective]:
     """Objectives by name; raises `EdgesimError` for an unknown one, one given twice and one that lacks a target."""
     if not names:

@@ -1,6 +1,5 @@
 """What is tuned, and which cells of it a study has answered already."""
 
-import copy
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -8,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgesim.analysis.measures import TO_TARGET
 from edgesim.analysis.runs import RunFolder
-from edgesim.api.configs import Config, Overrides, values_of, with_set
+from edgesim.api.configs import Config, Overrides, changes_of, values_of, with_set
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.config_file import parse, set_value
+from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import named_code
 from edgesim.simulation.inputs import input_digests
@@ -21,7 +21,7 @@ from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, grid, names_of_knobs
 from edgesim.studies.plan_file import read_plan
 from edgesim.tuning.knobs import Knob, Spec, check_knobs
-from edgesim.tuning.objectives import Seen, TuningObjective, end_at_target, find_objectives, of_seconds, seen
+from edgesim.tuning.objectives import Seen, TuningObjective, find_objectives, seen
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,11 @@ class TuningTask:
 def base_of(config: Config, knobs: Mapping[str, Spec], set: Overrides | None) -> tuple[dict[str, Any], str]:
     """The nested config with keys set to other values, and what to call it in errors; raises `EdgesimError`."""
     values, where = values_of(config)
-    typed = [] if set is None or isinstance(set, Mapping) else list(set)
-    changed = [*set] if isinstance(set, Mapping) else [text.partition("=")[0].strip() for text in typed]
+    changed = [text.partition("=")[0].strip() for text in changes_of(set or ())]
     if varied := [key for key in changed if key in knobs]:
         raise EdgesimError(f"set {varied[0]}: the tuning itself varies it", varied[0])
-    base = with_set(values, set) if isinstance(set, Mapping) else copy.deepcopy(values)
-    for text in typed:
-        set_value(base, text)
-    found: dict[str, Any] = json.loads(json.dumps(base))
-    return found, where
+    base: dict[str, Any] = json.loads(json.dumps(with_set(values, set or ())))
+    return base, where
 
 
 def named_of(base: Mapping[str, Any], knobs: Mapping[str, Spec], where: str) -> list[RunConfig]:
@@ -164,7 +160,8 @@ def _with_equal_time(
     that it reaches first; the line says so where the time is tuned itself, or is that of frames. Runs end at the target
     if nothing sought comes after it.
     """
-    if not of_seconds(objectives):
+    measures = {objective.measure for objective in objectives}
+    if not measures & {"seconds_to_target", "seconds_to_stay"}:
         return base, ""
     settings = simulation.complete(parse(base, "the config"))
     tuned = {knob.key: knob for knob in knobs}
@@ -183,7 +180,7 @@ def _with_equal_time(
         changed["stop_at_s"] = settings.stop_at_s if given else settings.rounds * longest_s
         why = "as given" if given else f"{settings.rounds} rounds x {longest_s:g} s, the longest deadline"
         said.append(f"all runs have the same time, stop_at_s = {changed['stop_at_s']:g} ({why}), in place of rounds")
-    if end_at_target(objectives) and settings.learning.training != "none":
+    if measures <= {*TO_TARGET} and settings.learning.training != "none":
         changed["stop_at_accuracy"] = target
         said.append("runs end when they reach the target")
     return changed, f"an objective in s: {'; '.join(said)}" if said else ""
