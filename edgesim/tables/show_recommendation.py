@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from edgesim.analysis.recommendation import CANNOT_BE_TOLD
+from edgesim.analysis.recommendation import UNDISTINGUISHED
 from edgesim.analysis.statistics import LEVEL
 from edgesim.plots.groups import quantity
 from edgesim.tables.table_text import bare_table, number, p_value, print_whole
@@ -31,7 +31,7 @@ def print_recommendation(
     )
     for row in recommended.to_dict("records"):
         budget = _amount(row["cost"], budgets[row[place], row["cost"]])
-        left = row["left"] if row["take"] == CANNOT_BE_TOLD else ""
+        left = row["left"] if row["take"] == UNDISTINGUISHED else ""
         shown.add_row(_where(place, row[place]), row["cost"], row["take"], left, row["ruled_out"], budget)
     print_whole(console, shown)
     _print_standings(scores, standings[standings["cost"] == "seconds"], place, choice, console)
