@@ -17,7 +17,7 @@ itself is one comparison, asked once and not among these: of each seed the stand
 
 Fixed before the runs, after a look at seed 1000 alone: FedScale's 100 most available phones (``--trace
 fedscale100.parquet``), 1,800 s, ten seeds (0 to 9), none added, none left out, nothing stopped early.
-docs/results.md tells what was found.
+docs/results.md has the results.
 """
 
 from functools import partial

@@ -12,7 +12,7 @@ With ``--controls`` the parts of AFL are compared with FedAvg at the same rate i
 
 Skews: ``iid`` (equal mixes), ``moderate`` (Dirichlet(1.0) per class over devices), ``high`` (Dirichlet(0.3)). The paper
 names no data set and no value of lambda, of the scores' weights or of m; what stands here is edgesim's reading.
-docs/papers/afl.md defines the figures and tells what was found.
+docs/papers/afl.md defines the figures and has the results.
 """
 
 import itertools
@@ -138,8 +138,8 @@ def beside_the_paper(study: edgesim.StudyResult, reference: str) -> tuple[pd.Dat
     """The methods beside the paper's numbers; their differences from the ``reference``, all corrected together."""
 
     def measured(run: edgesim.Run) -> dict[str, float]:
-        found = published.measure(run, study.plan.target)
-        return found | {"gigabytes": (found["bits_up"] + found["bits_down"]) / 8e9}
+        measures = published.measure(run, study.plan.target)
+        return measures | {"gigabytes": (measures["bits_up"] + measures["bits_down"]) / 8e9}
 
     def of_the_paper(row: Mapping[str, Any]) -> Mapping[str, float]:
         return PUBLISHED.get((row["skew"], row["method"]), {})

@@ -189,9 +189,9 @@ def _of_learning(runs: Sequence[RunFolder], pictures: Pictures, study: StudyFold
 
 def _of_losses(runs: Sequence[RunFolder], pictures: Pictures) -> None:
     """What dynamic participation costs, if some of the runs have the static run that is like them in all else."""
-    found = pairs(runs)[0]
-    if found and len(panels_of_pairs(found)) <= MOST_PANELS:
-        pictures.add("participation_loss", lambda: draw_participation_loss(found), runs)
+    compared = pairs(runs)[0]
+    if compared and len(panels_of_pairs(compared)) <= MOST_PANELS:
+        pictures.add("participation_loss", lambda: draw_participation_loss(compared), runs)
 
 
 def draw_against(study: StudyFolder, knob: str, reference: Knob, out: Path, called: str | None = None) -> None:
@@ -210,14 +210,14 @@ def add_paired(study: StudyFolder, knob: str, reference: Knob, pictures: Picture
     Their names end with ``called``, the knob's name when absent.
     """
     ending = called or knob
-    found = pairings(study.finished, knob, reference)
-    if not any(one.runs for one in found):
+    paired = pairings(study.finished, knob, reference)
+    if not any(pairing.runs for pairing in paired):
         return
     facts = (study.target, knob, reference)
     forest = partial(_forest, study.folder, knob, reference)
     pictures.add(f"differences-{ending}", forest, study.finished, *facts)
-    tested = [one for one in found if one.runs and not evaluations(one.runs[0][0].rounds).empty]
-    panels = panels_of([run for one in tested for run, _ in one.runs])
+    tested = [pairing for pairing in paired if pairing.runs and not evaluations(pairing.runs[0][0].rounds).empty]
+    panels = panels_of([run for pairing in tested for run, _ in pairing.runs])
     if tested and len(panels) <= MOST_PANELS and len(labels_of(panels)) <= MOST_SERIES:
         for over in get_args(Over):
             draws = partial(draw_difference_curves, tested, over, str(reference))

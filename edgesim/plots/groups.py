@@ -59,9 +59,9 @@ def panels_of(runs: Sequence[RunFolder]) -> list[Panel]:
 
 def beyond_labels(runs: Sequence[RunFolder]) -> list[str]:
     """Knobs in which runs of different policies or deadlines differ, but not those of one: no label names them."""
-    told = {"policy", _TITLE_KNOB, *_distinguishing(runs)}
+    named = {"policy", _TITLE_KNOB, *_distinguishing(runs)}
     # Options that some runs do not have belong to what their labels name.
-    common = [name for name in runs[0].knobs if name not in told and all(name in run.knobs for run in runs)]
+    common = [name for name in runs[0].knobs if name not in named and all(name in run.knobs for run in runs)]
     return [name for name in common if len({run.knobs[name] for run in runs}) > 1]
 
 

@@ -122,15 +122,15 @@ def scenario(
     ]
 
     def of(main: Callable[Concatenate[Runs, P], None]) -> Callable[..., None]:
-        parameters = {one.name: one for one in [*inspect.signature(main).parameters.values()][1:]}
+        parameters = {parameter.name: parameter for parameter in [*inspect.signature(main).parameters.values()][1:]}
         own = [*parameters]
-        parameters |= {one.name: one for one in options if one.name not in own}
+        parameters |= {parameter.name: parameter for parameter in options if parameter.name not in own}
 
         @functools.wraps(main)
-        def command(**given: Any) -> None:
-            common = {one.name: given[one.name] for one in options if one.name != "out"}
+        def command(**chosen: Any) -> None:
+            common = {parameter.name: chosen[parameter.name] for parameter in options if parameter.name != "out"}
             try:
-                main(Runs(**common, typed_out=given["out"]), **{name: given[name] for name in own})  # type: ignore[call-arg]
+                main(Runs(**common, typed_out=chosen["out"]), **{name: chosen[name] for name in own})  # type: ignore[call-arg]
             except EdgesimError as error:
                 here = ", ".join(
                     f"{field} is --{name.replace('_', '-')}"
@@ -142,7 +142,7 @@ def scenario(
 
         changed: Any = command
         changed.__signature__ = inspect.Signature([*parameters.values()])
-        command.__annotations__ = {name: one.annotation for name, one in parameters.items()}
+        command.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
         return plain_errors(with_executor(command))
 
     return of

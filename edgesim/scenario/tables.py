@@ -68,10 +68,10 @@ def crossed(folder: Path, first: tuple[str, str], second: tuple[str, str], measu
 
     Into ``crossed.csv`` and ``variance.csv``.
     """
-    found = cross(read_study(folder), first, second, measure)
-    save(found.differences, folder / "crossed.csv")
-    save(found.variance, folder / "variance.csv")
-    print_crossed(found, Console())
+    comparison = cross(read_study(folder), first, second, measure)
+    save(comparison.differences, folder / "crossed.csv")
+    save(comparison.variance, folder / "variance.csv")
+    print_crossed(comparison, Console())
 
 
 def recommendation(folder: Path, place: str, choice: str) -> None:
@@ -79,13 +79,13 @@ def recommendation(folder: Path, place: str, choice: str) -> None:
 
     Into ``pairs.csv``, ``standings.csv`` and ``recommendation.csv``.
     """
-    found, places = scores(read_study(folder), [place], choice), [place, "cost"]
-    pairs = compare(found, places, choice)
-    standings = stand(found, pairs, places, choice)
+    scored, places = scores(read_study(folder), [place], choice), [place, "cost"]
+    pairs = compare(scored, places, choice)
+    standings = stand(scored, pairs, places, choice)
     recommended = recommend(standings, places, choice)
     for name, table in (("pairs", pairs), ("standings", standings), ("recommendation", recommended)):
         save(table, folder / f"{name}.csv")
-    print_recommendation(found, standings, recommended, place, choice, Console())
+    print_recommendation(scored, standings, recommended, place, choice, Console())
 
 
 def anatomies(traces: Mapping[str, Anatomy]) -> pd.DataFrame:

@@ -25,9 +25,9 @@ def in_processes(act: Callable[..., R], arguments: Sequence[tuple[Any, ...]], jo
     """
     at_once = min(jobs or cores(), len(arguments))
     if at_once < 2:
-        return [act(*each) for each in arguments]
+        return [act(*some) for some in arguments]
     with ProcessPoolExecutor(at_once, get_context("spawn")) as pool:
-        return [each.result() for each in [pool.submit(act, *each) for each in arguments]]
+        return [some.result() for some in [pool.submit(act, *some) for some in arguments]]
 
 
 class Kept:

@@ -1,4 +1,4 @@
-"""Tables on the terminal that say which choice to take where, and how far behind the others are."""
+"""Tables on the terminal of the recommended choice in each place, and of how far the others are behind."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from edgesim.plots.groups import quantity
 from edgesim.tables.table_text import bare_table, number, p_value, print_whole
 
 _AMOUNTS = {"seconds": ("{:g} s", 1.0), "bits": ("{:,.2f} Mbit", 1e-6), "joules": ("{:.0f} J", 1.0)}
-"""How an amount of each of `edgesim.analysis.spending.COSTS` is written: format and factor from SI."""
+"""Format, and factor from SI, of amounts of each of `edgesim.analysis.spending.COSTS`."""
 _HEADINGS = ("rounds", "sent up", "energy", "accuracy (%)", "at equal bits", "at equal joules", "behind (points)", "p")
 
 
