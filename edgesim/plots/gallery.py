@@ -188,14 +188,14 @@ def _of_learning(runs: Sequence[RunFolder], pictures: Pictures, study: StudyFold
 
 
 def _of_losses(runs: Sequence[RunFolder], pictures: Pictures) -> None:
-    """What dynamic participation costs, if some of the runs have the static run that is like them in all else."""
+    """Add the accuracy lost to dynamic participation, if some runs have a static run that is equal in all else."""
     compared = pairs(runs)[0]
     if compared and len(panels_of_pairs(compared)) <= MOST_PANELS:
         pictures.add("participation_loss", lambda: draw_participation_loss(compared), runs)
 
 
 def draw_against(study: StudyFolder, knob: str, reference: Knob, out: Path, called: str | None = None) -> None:
-    """`add_paired` into the folder ``out``, unless all that it draws is there and current."""
+    """Draw the figures of `add_paired` into the folder ``out``, unless all of them are there and current."""
     name, digest = f"figures of {called or knob}", digest_of_study(study, knob, reference)
     if Made(out).current(name, digest) is None:
         album, pictures = Album(out), Pictures()
@@ -205,7 +205,7 @@ def draw_against(study: StudyFolder, knob: str, reference: Knob, out: Path, call
 
 
 def add_paired(study: StudyFolder, knob: str, reference: Knob, pictures: Pictures, called: str | None = None) -> None:
-    """Figures of what the values of a knob are worth against one of them: a forest plot, and curves over time.
+    """Add figures of the paired differences to one value of a knob: a forest plot, and curves over time.
 
     Their names end with ``called``, the knob's name when absent.
     """

@@ -16,7 +16,7 @@ from edgesim.tables.table_text import p_value, plain
 
 
 class Collector(PlainConsole):
-    """A console that keeps what is printed to it: tables, and lines of text."""
+    """A console that collects the tables and lines printed to it."""
 
     def __init__(self) -> None:
         super().__init__(width=200)
@@ -24,7 +24,6 @@ class Collector(PlainConsole):
 
     @override
     def print(self, *objects: Any, **_: Any) -> None:
-        """Keep the objects."""
         self.printed += [item if isinstance(item, Table) else str(item) for item in objects]
 
 
@@ -34,7 +33,7 @@ def html_of(printed: list[Table | str]) -> str:
 
 
 def text(value: object) -> str:
-    """A text of a stranger as it may stand in HTML."""
+    """Escape a text for HTML; control characters are escaped, too."""
     return escape(printable(str(value)))
 
 

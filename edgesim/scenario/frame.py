@@ -57,13 +57,13 @@ class Runs:
         return self.typed_out
 
     def name_folder(self, name: str) -> None:
-        """Let the folder be ``runs/NAME`` unless ``--out`` says another one."""
+        """Set the folder to ``runs/NAME``, unless ``--out`` was given."""
         self.typed_out = self.typed_out or Path("runs") / name
 
     def study(
         self, out: Path | None = None, *, target: float | None = None, reference: str | None = None
     ) -> StudyResult:
-        """Run what is planned, after which nothing is; the folder is ``--out`` when absent. As `edgesim.study`."""
+        """Run the planned runs as `edgesim.study` and clear the plan; the folder is ``--out`` when absent."""
         planned, self.planned = self.planned, []
         where: dict[str, Any] = {"out": out or self.out, "jobs": self.jobs, "fresh": self.fresh}
         return study(planned, target=target, reference=reference, **where)
@@ -76,7 +76,7 @@ class Runs:
         reference: str | None = None,
         against: Sequence[tuple[str, str]] = (),
     ) -> StudyResult:
-        """As `study`; then its tables and figures, as by `conclude`."""
+        """Run the planned runs, then print tables and draw figures by `conclude`."""
         done = self.study(out, target=target, reference=reference)
         conclude(done.folder, against)
         return done

@@ -1,4 +1,4 @@
-"""Recordings of devices, and generated ones: what they hold, and which devices are there in which round."""
+"""Recorded and generated availability of devices: statistics, and the devices present in each round."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

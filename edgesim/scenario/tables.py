@@ -89,7 +89,7 @@ def recommendation(folder: Path, place: str, choice: str) -> None:
 
 
 def anatomies(traces: Mapping[str, Anatomy]) -> pd.DataFrame:
-    """Statistics of availability traces as texts: a column for what is told, and one per trace."""
+    """Statistics of availability traces as texts: a column with the names of the statistics, and one per trace."""
     table = anatomy_table(traces)
     return pd.DataFrame({str(column.header): list(column.cells) for column in table.columns})
 
