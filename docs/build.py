@@ -51,8 +51,8 @@ def explained_at_the_top() -> list[Key]:
 
 def _row(key: Key) -> str:
     facts = key.line().partition(": ")[2].replace("|", "\\|")
-    told = key.told().replace("``", "`").replace("|", "\\|")
-    return f"| `{key.name.rpartition('.')[2]}` | {facts} | {told} |"
+    meaning = key.meaning().replace("``", "`").replace("|", "\\|")
+    return f"| `{key.name.rpartition('.')[2]}` | {facts} | {meaning} |"
 
 
 def copy_pages(folder: Path) -> None:

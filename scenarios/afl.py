@@ -138,8 +138,8 @@ def beside_the_paper(study: edgesim.StudyResult, reference: str) -> tuple[pd.Dat
     """The methods beside the paper's numbers; their differences from the ``reference``, all corrected together."""
 
     def measured(run: edgesim.Run) -> dict[str, float]:
-        found = published.measure(run, study.plan.target)
-        return found | {"gigabytes": (found["bits_up"] + found["bits_down"]) / 8e9}
+        measures = published.measure(run, study.plan.target)
+        return measures | {"gigabytes": (measures["bits_up"] + measures["bits_down"]) / 8e9}
 
     def of_the_paper(row: Mapping[str, Any]) -> Mapping[str, float]:
         return PUBLISHED.get((row["skew"], row["method"]), {})

@@ -104,16 +104,16 @@ def main(
     windows = sorted({pair for pair in others if sum(pair) <= rounds} | {(history, future)})
     code = [forecasts.code_of(name) for name in chosen]
     asked = (devices, rounds, round_s, history, future, windows, every, runs.seeds, runs.set_)
-    kept, out = work.Kept(runs.out, paths, labels, chosen, code, *asked), runs.out
+    files_kept, out = work.Kept(runs.out, paths, labels, chosen, code, *asked), runs.out
     plots = [out / "plots" / f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")]
     files = [out / f"{name}.csv" for name in TABLES] + plots
-    if runs.fresh or not kept.is_current:
+    if runs.fresh or not files_kept.is_current:
         logs = [log_of(runs, path, devices, round_s, rounds) for path in paths]
         judge(out, dict(zip(labels, logs, strict=True)), chosen, windows, (history, future), every, round_s, jobs)
-        kept.keep(files)
+        files_kept.keep(files)
     title = f"K_h {history}, K {future} rounds of {round_s:g} s, {minutes:g} minutes"
-    for name, told in (("predictors", title), ("overheads", "on a device, per selection")):
-        tables.show_texts(pd.read_csv(out / f"{name}.csv"), told, ("trace", "predictor", "selector"))
+    for name, heading in (("predictors", title), ("overheads", "on a device, per selection")):
+        tables.show_texts(pd.read_csv(out / f"{name}.csv"), heading, ("trace", "predictor", "selector"))
     print(f"figures in {out / 'plots'}; tables in {out}")
 
 
@@ -130,11 +130,11 @@ def judge(
     """Judge predictors on the logs of traces, by ``window`` all of them, by ``windows`` the first; write and draw."""
     asked = [(log, name, *window, every) for log in logs.values() for name in chosen]
     asked += [(log, chosen[0], *pair, every) for log in logs.values() for pair in windows]
-    found = iter(work.in_processes(forecasts.judged, asked, jobs))
-    results = {label: {name: next(found) for name in chosen} for label in logs}
+    backtests = iter(work.in_processes(forecasts.judged, asked, jobs))
+    results = {label: {name: next(backtests) for name in chosen} for label in logs}
     scores: dict[str, dict[tuple[int, int], figures.Score]] = {}
     for label in logs:
-        of_windows = [next(found).overall for _ in windows]
+        of_windows = [next(backtests).overall for _ in windows]
         pairs = zip(windows, of_windows, strict=True)
         scores[label] = {pair: figures.Score(judged.accuracy, judged.f1) for pair, judged in pairs}
     rows = [
@@ -150,7 +150,7 @@ def judge(
     first, present = next(iter(logs.items()))
     hours = round_s / 3600
     accuracy = {
-        name: (hours * np.array(result.rounds), np.array([each.accuracy for each in result.confusions]))
+        name: (hours * np.array(result.rounds), np.array([confusion.accuracy for confusion in result.confusions]))
         for name, result in results[first].items()
     }
     costs = {name: np.array(result.wall_s) / present.shape[1] for name, result in results[first].items()}

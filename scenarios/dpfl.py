@@ -265,36 +265,36 @@ def skew_of(text: str) -> tuple[str, float]:
 
 def courses(study: edgesim.StudyResult, **knobs: object) -> list[NDArray[np.float64]]:
     """Accuracies in % after each round, of each finished run with these knobs and without KPFL."""
-    found = [run for run in study.runs.values() if run.knobs.get("server", "own") == "own"]
-    return [tables.course(run) for run in found if knobs.items() <= run.knobs.items()]
+    own = [run for run in study.runs.values() if run.knobs.get("server", "own") == "own"]
+    return [tables.course(run) for run in own if knobs.items() <= run.knobs.items()]
 
 
 def within_reach(study: edgesim.StudyResult, algorithms: list[str]) -> list[str]:
     """How far WE of the other algorithms is from the first one's where data are alike and nobody is away."""
-    found = {name: courses(study, algorithm=name, participation="static", skew="iid") for name in algorithms}
-    we = {name: np.mean([tables.windowed(psi).mean[-1] for psi in of]) for name, of in found.items() if of}
+    by_algorithm = {name: courses(study, algorithm=name, participation="static", skew="iid") for name in algorithms}
+    we = {name: np.mean([tables.windowed(psi).mean[-1] for psi in of]) for name, of in by_algorithm.items() if of}
     if algorithms[0] not in we or len(we) < 2:
         return []
     away = {name: float(value - we[algorithms[0]]) for name, value in we.items() if name != algorithms[0]}
-    told = ", ".join(f"{name} {points:+.2f}" for name, points in away.items())
+    differences = ", ".join(f"{name} {points:+.2f}" for name, points in away.items())
     far = [name for name, points in away.items() if abs(points) > NEAR_POINTS]
     judged = f"not within {NEAR_POINTS:g} points: {', '.join(far)}" if far else f"all within {NEAR_POINTS:g} points"
-    return [f"Equal mixes, nobody away: WE less that of {algorithms[0]}, in points: {told}; {judged}."]
+    return [f"Equal mixes, nobody away: WE less that of {algorithms[0]}, in points: {differences}; {judged}."]
 
 
 def beside_the_prototype(study: edgesim.StudyResult) -> list[str]:
     """FedAvg's WE, mean over rounds and ID, where the prototype was run too."""
     texts = []
     for law, theirs in PROTOTYPE.items():
-        found = courses(study, algorithm="fedavg", participation=law, skew="heavy", clients=10)
-        found = [psi[:PROTOTYPE_ROUNDS] for psi in found if len(psi) >= PROTOTYPE_ROUNDS]
-        if found:
+        accuracies = courses(study, algorithm="fedavg", participation=law, skew="heavy", clients=10)
+        accuracies = [psi[:PROTOTYPE_ROUNDS] for psi in accuracies if len(psi) >= PROTOTYPE_ROUNDS]
+        if accuracies:
             ours = np.mean(
-                [(tables.windowed(psi).mean[-1], psi.mean(), tables.instability(psi)) for psi in found], axis=0
+                [(tables.windowed(psi).mean[-1], psi.mean(), tables.instability(psi)) for psi in accuracies], axis=0
             )
-            told, theirs_told = (" / ".join(f"{value:.2f}" for value in values) for values in (ours, theirs))
+            ours_, theirs_ = (" / ".join(f"{value:.2f}" for value in values) for values in (ours, theirs))
             texts.append(
-                f"fedavg, {law}, {PROTOTYPE_ROUNDS} rounds: WE / mean over rounds / ID {told}; prototype {theirs_told}."
+                f"fedavg, {law}, {PROTOTYPE_ROUNDS} rounds: WE / mean over rounds / ID {ours_}; prototype {theirs_}."
             )
     return texts
 
@@ -358,10 +358,10 @@ def main(
         base, options = world.base(law, parameter, count), {"name": name} | world.options(name)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
         for tried in TRIED.get(name, [{}]) if tune else [{}]:
-            told = {"tried": " ".join(f"{key}={value}" for key, value in tried.items()) or "none"} if tune else {}
-            told |= {"server": "own"} if kpfl else {}
+            further = {"tried": " ".join(f"{key}={value}" for key, value in tried.items()) or "none"} if tune else {}
+            further |= {"server": "own"} if kpfl else {}
             seeds = range(first, first + runs.seeds)
-            runs.add(base | {"algorithm": options | tried}, labels=labels | told, seeds=seeds)
+            runs.add(base | {"algorithm": options | tried}, labels=labels | further, seeds=seeds)
         if kpfl and has_kpfl(name):
             own = base | {"algorithm": options | {"kpfl": kpfl_options(settings)}}
             runs.add(own, labels=labels | {"server": "kpfl"})

@@ -463,12 +463,12 @@ def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(cap
         (
             "dpfl.py",
             ["--set", "algorithm.name=fedavg", "--algorithms", "fedavg,scaffold"],
-            "set algorithm.name=fedavg: algorithm.name is what tells apart algorithm fedavg, scaffold; leave one of",
+            "set algorithm.name=fedavg: algorithm.name distinguishes algorithm fedavg, scaffold; leave one of",
         ),
         (
             "feddance_ablation.py",
             ["--set", "selection.accuracy_window=4"],
-            "selection.accuracy_window is what tells apart variant beta-3, beta-10; leave one of them out",
+            "selection.accuracy_window distinguishes variant beta-3, beta-10; leave one of them out",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -16,7 +16,7 @@ from edgesim.analysis.judgement import Sides, judge
 from edgesim.analysis.statistics import LEVEL, mean_interval
 from edgesim.base.errors import EdgesimError
 
-CANNOT_BE_TOLD = "cannot be told"
+UNDISTINGUISHED = "cannot be distinguished"
 
 
 def compare(scores: pd.DataFrame, places: Sequence[str], choice: str) -> pd.DataFrame:
@@ -67,7 +67,7 @@ def stand(scores: pd.DataFrame, compared: pd.DataFrame, places: Sequence[str], c
 
 
 def recommend(standings: pd.DataFrame, places: Sequence[str], choice: str) -> pd.DataFrame:
-    """One row per place: the choice to ``take``, or `CANNOT_BE_TOLD`; ``left`` and ``ruled_out`` name the choices.
+    """One row per place: the choice to ``take``, or `UNDISTINGUISHED`; ``left`` and ``ruled_out`` name the choices.
 
     ``standings`` as from `stand`. Names are in the order of the means, separated by commas.
     """
@@ -75,7 +75,7 @@ def recommend(standings: pd.DataFrame, places: Sequence[str], choice: str) -> pd
     for place, group in standings.groupby(list(places), sort=False):
         left = group.loc[group["ruled_out_by"] == "", choice]
         out = group.loc[group["ruled_out_by"] != "", choice]
-        told = {"take": left.iloc[0] if len(left) == 1 else CANNOT_BE_TOLD}
+        told = {"take": left.iloc[0] if len(left) == 1 else UNDISTINGUISHED}
         rows.append(
             dict(zip(places, place, strict=True)) | told | {"left": ", ".join(left), "ruled_out": ", ".join(out)}
         )

@@ -1,4 +1,4 @@
-"""What a user gives as a config: a mapping, a file or a checked config, with keys of it set to other values."""
+"""Configs of users: a mapping, a file or a checked config, with keys set to other values."""
 
 import copy
 import hashlib
@@ -23,7 +23,7 @@ Overrides = Mapping[str, Any] | Sequence[str]
 
 
 def values_of(config: Config) -> tuple[dict[str, Any], str]:
-    """A config as a nested mapping of plain values, and what to call it in errors; raises `EdgesimError`."""
+    """A config as a nested mapping of plain values, and its name in errors; raises `EdgesimError`."""
     if isinstance(config, RunConfig):
         return config.model_dump(exclude_none=True, by_alias=True), "config"
     if isinstance(config, str | Path):
@@ -36,9 +36,9 @@ def values_of(config: Config) -> tuple[dict[str, Any], str]:
 
 
 def configured(config: Config, set: Overrides | None = None) -> RunConfig:
-    """The checked config; raises `EdgesimError` that names the key.
+    """Check a config; raises `EdgesimError` that names the key.
 
-    The user's own modules that it names are loaded anew if they have changed.
+    The user's own modules that it names are loaded again if they have changed.
     """
     if isinstance(config, RunConfig) and not set:
         checked = config
@@ -57,25 +57,25 @@ def configured(config: Config, set: Overrides | None = None) -> RunConfig:
     return checked
 
 
-def with_set(values: Mapping[str, Any], set: Mapping[str, Any]) -> dict[str, Any]:
-    """The nested mapping with keys set to other values; raises `EdgesimError` for a key within a value."""
+def with_set(values: Mapping[str, Any], set: Overrides) -> dict[str, Any]:
+    """Copy a nested mapping and set keys of the copy; raises `EdgesimError` for a key within a value."""
     nested = copy.deepcopy(dict(values))
-    for text, made in changes_of(set).items():
-        change(nested, text, made)
+    for text, key_and_value in changes_of(set).items():
+        change(nested, text, key_and_value)
     return nested
 
 
-def changes_of(given: Overrides) -> dict[str, Change]:
-    """Changes of a config by the ``key=value`` that errors call them; raises `EdgesimError` for a text alone."""
-    if isinstance(given, Mapping):
-        return {f"{key}={value!r}": (key, value) for key, value in _plain(given).items()}
-    if isinstance(given, str):
-        raise EdgesimError(f"set: expected a mapping such as {{'round.tmax_s': 0.8}} (got {given!r})")
-    return dict.fromkeys(given)
+def changes_of(overrides: Overrides) -> dict[str, Change]:
+    """Changes of a config by their name in errors, ``key=value``; raises `EdgesimError` for a single text."""
+    if isinstance(overrides, Mapping):
+        return {f"{key}={value!r}": (key, value) for key, value in _plain(overrides).items()}
+    if isinstance(overrides, str):
+        raise EdgesimError(f"set: expected a mapping such as {{'round.tmax_s': 0.8}} (got {overrides!r})")
+    return dict.fromkeys(overrides)
 
 
 def _plain(value: Any) -> Any:
-    """Arrays, numbers of NumPy, paths and tuples as a config file would have them."""
+    """Convert arrays, numbers of NumPy, paths and tuples to the values of a config file."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, Path):
@@ -86,17 +86,17 @@ def _plain(value: Any) -> Any:
 
 
 def folder_for(out: str | Path | None, config: object, kind: str, complete: Iterable[RunConfig]) -> Path:
-    """``out``; or below ``runs`` the name of the config's file or, for any other config, one by what it says.
+    """The folder ``out``; if absent, one below ``runs`` named by the config's file or else by a hash.
 
-    Such a name is ``run-`` or ``study-`` (``kind``) and eight digits of a hash of the ``complete`` configs, so that the
-    same config finds its folder again, and another one never does.
+    The latter is ``run-`` or ``study-`` (``kind``) and eight digits of a hash of the ``complete`` configs: equal
+    configs have one folder, different configs different folders.
     """
     if out is not None:
         return as_path(out, "out")
     if isinstance(config, str | Path):
         return as_path(Path("runs") / Path(config).stem, kind)
-    told = "\n".join(each.model_dump_json(by_alias=True) for each in complete)
-    return Path("runs") / f"{kind}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+    text = "\n".join(settings.model_dump_json(by_alias=True) for settings in complete)
+    return Path("runs") / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def paths_of(folders: str | Path | Sequence[str | Path]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""What a run would be, without running it: its whole config, payload, first round and memory, and what is wrong."""
+"""Dry runs: the complete config, payload, first round and memory of a run, and why it would be refused."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,16 +25,16 @@ from edgesim.traces.by_rounds import ByRounds
 
 @dataclass(frozen=True)
 class Outlook:
-    """What `dry_run` finds."""
+    """The result of `dry_run`."""
 
     config: RunConfig
-    """Complete, as the run's folder would hold it."""
+    """The complete config, as in the run's folder."""
     folder: Path
-    """Of the run."""
+    """The run's folder."""
     facts: dict[str, str] = field(default_factory=dict)
-    """In words, by subject; empty where the run would be refused."""
+    """Facts about the run as text, by subject; empty if the run would be refused."""
     refused: list[str] = field(default_factory=list)
-    """Why the run would be refused; empty if it would not."""
+    """Reasons for which the run would be refused; empty if it would not."""
 
     def toml(self) -> str:
         """The complete config as a config file."""
@@ -48,7 +48,7 @@ def dry_run(
     """Work out what `edgesim.run` would do with the same arguments, and write nothing.
 
     Data are read and the model is made, but nothing is trained. Raises `EdgesimError` for a config that is not valid in
-    itself; what else would be refused is told.
+    itself; other reasons to refuse it are in the result.
     """
     settings = configured(config, set)
     is_file = isinstance(config, str | Path)
@@ -90,7 +90,7 @@ def _payload(ready: Prepared) -> dict[str, str]:
 
 
 def _first_round(ready: Prepared) -> dict[str, str]:
-    """Who is there when the first round begins, who could be in time, and for how many the band suffices at once."""
+    """Devices present when the first round begins, those that could be in time, and how many fit the band at once."""
     world, accounts = ready.world, ready.learner.accounts
     config, everyone = world.config, np.arange(world.config.devices.count, dtype=np.int64)
     batteries, at_s = make_batteries(config.devices, world.streams), 0.0
@@ -106,27 +106,27 @@ def _first_round(ready: Prepared) -> dict[str, str]:
     timeline = timeline_of_round(world, ready.backhaul, there, ready.charged[there], 1, config.round, accounts)
     needs_hz = np.asarray(timeline.need_hz)
     in_time = int(np.count_nonzero(needs_hz <= world.bands_hz[timeline.station]))
-    told = f"{len(there)} of {len(everyone)} devices are there at {at_s:,.6g} s, {in_time} can meet the deadline"
+    text = f"{len(there)} of {len(everyone)} devices are there at {at_s:,.6g} s, {in_time} can meet the deadline"
     if world.own_links is None:
         at_once = PlannedEstimates(timeline, world.bands_hz, None).places()
-        told += f", {at_once} of these fit the band at once by their least bandwidths"
+        text += f", {at_once} of these fit the band at once by their least bandwidths"
         if in_time:
             usable = needs_hz[needs_hz <= world.bands_hz[timeline.station]]
-            told += f" ({usable.min() / 1e6:.3g} to {usable.max() / 1e6:.3g} MHz of {world.bands_hz.sum() / 1e6:g})"
-    return {"first round": told + (f"; {config.round.count} are taken at most" if config.round.count else "")}
+            text += f" ({usable.min() / 1e6:.3g} to {usable.max() / 1e6:.3g} MHz of {world.bands_hz.sum() / 1e6:g})"
+    return {"first round": text + (f"; {config.round.count} are taken at most" if config.round.count else "")}
 
 
 def _memory(ready: Prepared) -> dict[str, str]:
-    """The matrix of one round's updates, and what is remembered of devices."""
+    """Memory of one round's updates, and of the state kept for each device, in MB."""
     config, facts = ready.world.config, ready.learner.facts()
     if config.learning.training == "none":
         return {"memory": "no training: tables of events only"}
     devices = config.round.count or config.devices.count
     update_mb = 4e-6 * facts["parameters"]
-    told = f"{devices} updates of {update_mb:,.3g} MB in a round, {devices * update_mb:,.3g} MB, at most"
-    if kept := facts.get("bytes_per_merged_device"):
-        told += f"; {kept / 1e6:,.3g} MB remembered of each device that was merged"
-    return {"memory": f"{told}; training on {facts['device_kind']} by {facts['back_end']}"}
+    text = f"{devices} updates of {update_mb:,.3g} MB in a round, {devices * update_mb:,.3g} MB, at most"
+    if per_device := facts.get("bytes_per_merged_device"):
+        text += f"; {per_device / 1e6:,.3g} MB remembered of each device that was merged"
+    return {"memory": f"{text}; training on {facts['device_kind']} by {facts['back_end']}"}
 
 
 def _span(values: np.ndarray) -> str:

@@ -26,6 +26,6 @@ def draw(
     console = PlainConsole(stderr=True)
     with console.status("drawing the figures"):
         files = gallery.draw(paths, as_path(out or "plots", "out"), round)
-    if len(paths) > 1 and (told := beyond_labels(runs_of(paths))):
-        console.print(f"note: the runs also differ in {', '.join(told)}, which no label says", style="yellow")
+    if len(paths) > 1 and (unlabelled := beyond_labels(runs_of(paths))):
+        console.print(f"note: the runs also differ in {', '.join(unlabelled)}, which no label says", style="yellow")
     return files

@@ -91,4 +91,4 @@ LISTS = (
     metrics, protocols, channels,
     topologies, recordings, models, datasets, scenarios,
 )  # fmt: skip
-"""All of them; `edgesim list` prints what they say."""
+"""All of these functions; `edgesim list` prints their names."""

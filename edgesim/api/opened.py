@@ -1,4 +1,4 @@
-"""What lies in a folder: a run or a study."""
+"""Opening a folder as a run or a study."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One run: simulate it, go on with it, and look at what came of it."""
+"""Single runs: simulate, resume and fork them, and read their results."""
 
 import html
 import math
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Run(analysed.RunFolder):
-    """A run's folder and what came of the run; tables are read when asked for.
+    """A run's folder and its results; tables are read when they are first used.
 
     ``rounds``, ``activities``, ``updates``, ``devices``, ``stations``, ``metrics`` and ``timing`` are data frames,
     ``config`` is the complete config. Every property raises `EdgesimError` when the folder lacks what it reads.
@@ -61,8 +61,8 @@ class Run(analysed.RunFolder):
         start = start_accuracy(self.metrics) or 0.0
         if start >= target:
             return 0.0
-        found = to_target(self.tests, target, start)
-        return found.t_s if found.reached else math.inf
+        result = to_target(self.tests, target, start)
+        return result.t_s if result.reached else math.inf
 
     def show(self) -> None:
         """Print what `edgesim show` prints: how the run ended, and its totals."""
@@ -92,7 +92,7 @@ class Run(analysed.RunFolder):
         return of_runs([self], round)
 
     def _facts(self) -> dict[str, str]:
-        """What a line or a small table says of the run."""
+        """Facts about the run as text, by name."""
         facts = {"folder": str(self.folder)}
         try:
             rounds = read_table(self.folder, "rounds")
@@ -113,21 +113,23 @@ class Run(analysed.RunFolder):
 
 
 def as_line(kind: str, facts: dict[str, str]) -> str:
-    """A line for terminals; texts are shown as text."""
-    told = [f"{name} {printable(text, keep='')}" for name, text in facts.items()]
-    return f"{kind}({', '.join(told)})"
+    """Format facts as a line for terminals; control characters of texts are escaped."""
+    parts = [f"{name} {printable(text, keep='')}" for name, text in facts.items()]
+    return f"{kind}({', '.join(parts)})"
 
 
 def as_html(facts: dict[str, str], table: str = "") -> str:
-    """For notebooks, a table of two columns and perhaps another table below; texts are shown as text."""
-    told = {html.escape(name): html.escape(printable(text, keep="")) for name, text in facts.items()}
-    rows = (f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in told.items())
+    """Format facts for notebooks as a table of two columns, above the HTML ``table``; texts are escaped."""
+    rows = (
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(printable(text, keep=''))}</td></tr>"
+        for name, text in facts.items()
+    )
     # Notebooks take what stands between dollars for mathematics, but not in this class.
     return f'<div class="tex2jax_ignore mathjax_ignore"><table>{"".join(rows)}</table>{table}</div>'
 
 
 def made(pictures: "Pictures", name: str, folder: Path) -> "Figure":
-    """The figure of a name; raises `EdgesimError` for one that is not there, with those that are."""
+    """Make the figure of a name; raises `EdgesimError` for an unknown one, with the names there are."""
     if name not in pictures:
         hint = did_you_mean(name, pictures) or ";"
         raise EdgesimError(f"{folder}: has no figure {name!r}{hint} its figures are {', '.join(pictures)}")
@@ -136,9 +138,9 @@ def made(pictures: "Pictures", name: str, folder: Path) -> "Figure":
 
 def of_folder(folder: Path) -> Run:
     """The run of a folder; raises `EdgesimError` if it is not a run's."""
-    (found,) = analysed.runs_of([folder])
+    (run_folder,) = analysed.runs_of([folder])
     read_run(folder)
-    return Run(found.folder, found.knobs, found.seed)
+    return Run(run_folder.folder, run_folder.knobs, run_folder.seed)
 
 
 @why_stopped_printed()
@@ -221,8 +223,8 @@ def fork(
     source, out, tell = as_path(folder, "folder"), as_path(out, "out"), PlainConsole(quiet=quiet)
     tell_user_code(parse(read_config(source), str(source / "config.toml")), str(source), not user_code, tell)
 
-    def note(_: str, told: str) -> None:
-        tell.print(f"note: {told}", style="yellow", highlight=False)
+    def note(_: str, text: str) -> None:
+        tell.print(f"note: {text}", style="yellow", highlight=False)
 
     def replay(settings: RunConfig, place: Path, until: int) -> None:
         play(settings, place, tell, log, until=until, checkpoint_s=checkpoint_s)
@@ -233,7 +235,7 @@ def fork(
 
 
 def tell_user_code(settings: RunConfig, where: str, is_refused: bool, console: PlainConsole | None) -> None:
-    """Print what a config names of code outside edgesim, before any of it is imported, or refuse it."""
+    """Print, or refuse, the names in a config of code outside edgesim, before any of it is imported."""
     if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
         if is_refused:
             raise EdgesimError(f"{where}: names code outside edgesim, {foreign}, which is refused here")
@@ -263,8 +265,8 @@ def result_of(result: simulation.RunResult, console: PlainConsole) -> Run:
     """The run that was simulated; prints what was special. Raises `EdgesimError` if it did not finish."""
     folder = result.folder
     if result.status != "finished":
-        kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
-        raise EdgesimError(f"{folder}: {result.reason}{kept}")
+        rest = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
+        raise EdgesimError(f"{folder}: {result.reason}{rest}")
     if result.reused:
         console.print(f"{folder}: finished before, reused", highlight=False)
     if result.restarted:

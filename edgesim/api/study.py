@@ -1,4 +1,4 @@
-"""Studies: a grid of runs in several processes, and what came of it."""
+"""Studies: grids of runs in several processes, and their results."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class StudyResult:
-    """A study's folder and what came of its runs; all of it is read when asked for.
+    """A study's folder and the results of its runs; tables are read when they are first used.
 
     Raises `EdgesimError` for a folder that is not a study's.
     """
@@ -48,7 +48,7 @@ class StudyResult:
     @property
     def unfinished(self) -> dict[str, str]:
         """Status of every other run, by name."""
-        return {one.run.folder.name: one.status for one in self.plan.planned if one.status != "finished"}
+        return {entry.run.folder.name: entry.status for entry in self.plan.planned if entry.status != "finished"}
 
     def table(self) -> pd.DataFrame:
         """The summary: a row for each combination of knobs, with means over seeds and 95 % intervals."""
@@ -118,9 +118,9 @@ def compare(
 
     ``metric`` is a measure, such as ``rounds_to_target``, or several; ``reference`` the value that all others are
     compared with (by policy the study's, else every two are compared); ``within`` are knobs at each value of which is
-    compared separately; ``target`` is the accuracy of what is to a target, the study's when absent; ``difference`` is
-    the one that seeds are to be counted for, the seen one when absent. The result's ``table`` has a row for each
-    comparison. Raises `EdgesimError` for runs that are not pairs.
+    compared separately; ``target`` is the accuracy of what is to a target, the study's when absent; ``detect`` is the
+    difference that seeds are counted for, the margin of equivalence when absent. The result's ``table`` has a row for
+    each comparison. Raises `EdgesimError` for runs that are not pairs.
     """
     metrics = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric))
     return comparing.compare(paths_of(folders), metrics, by, reference, within, target, detect)

@@ -16,7 +16,6 @@ from edgesim.analysis.runs import is_study
 from edgesim.api.names import LISTS
 from edgesim.base import content
 from edgesim.base.errors import EdgesimError
-from edgesim.base.paths import system_errors
 from edgesim.base.validation import keys_called
 from edgesim.commands import completion, new_command, study_command, trace_command
 from edgesim.commands import explain as explaining
@@ -112,8 +111,8 @@ def _tell_outlook(outlook: edgesim.Outlook) -> None:
     if outlook.refused:
         raise EdgesimError("would be refused: " + "; and for another reason: ".join(outlook.refused))
     say(outlook.toml())
-    for about, told in outlook.facts.items():
-        say(f"{about}: {told}")
+    for about, fact in outlook.facts.items():
+        say(f"{about}: {fact}")
 
 
 @app.command()
@@ -193,12 +192,10 @@ def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> No
         raise EdgesimError(f"--drift: expected one config (got {len(configs)})")
     (path,) = configs
     config = simulation.complete(edgesim.load(path))
-    found = course(config, device)
+    mix = course(config, device)
     whose = f"all {config.devices.count} devices" if device is None else f"device {device}"
-    figure = draw_drift(found.x, found.shares, found.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")
+    figure = draw_drift(mix.x, mix.shares, mix.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")
     folder = out or Path("runs") / f"{path.stem}-drift"
-    with system_errors(f"{folder}: cannot be written", "; choose another folder"):
-        folder.mkdir(parents=True, exist_ok=True)
     for file in save(figure, folder / ("drift" if device is None else f"drift-device-{device}")):
         say(file)
 
@@ -243,10 +240,10 @@ def explain(
     if key is None:
         say(f"tables of a config: {', '.join(explaining.sections())}; `edgesim explain TABLE` shows their keys")
         return
-    for each in explaining.explained(key):
-        say(each.line())
-        if told := each.told():
-            say(textwrap.fill(told, 100, initial_indent="    ", subsequent_indent="    "))
+    for entry in explaining.explained(key):
+        say(entry.line())
+        if meaning := entry.meaning():
+            say(textwrap.fill(meaning, 100, initial_indent="    ", subsequent_indent="    "))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
@@ -260,9 +257,9 @@ def scenario(
 ) -> None:
     """Start a scenario, installed or of ./scenarios, with the options behind its name; --help shows them."""
     if name is None or name == "--help":
-        for each in edgesim.scenarios():
-            text = ast.get_docstring(ast.parse(content.find("scenarios", each, ".py").read_text())) or ""
-            say(f"{each}: {text.splitlines()[0] if text else ''}")
+        for script_name in edgesim.scenarios():
+            text = ast.get_docstring(ast.parse(content.find("scenarios", script_name, ".py").read_text())) or ""
+            say(f"{script_name}: {text.splitlines()[0] if text else ''}")
         return
     script = content.find("scenarios", name, ".py")
     os.execv(sys.executable, [sys.executable, str(script), *context.args])

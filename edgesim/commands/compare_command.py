@@ -63,33 +63,33 @@ def compare_command(
     """Say whether one value of a knob really beats another: paired tests over seeds, corrected for all comparisons."""
     if target is not None and not 0 < target <= 1:
         raise EdgesimError(f"--target {target:g}: expected an accuracy above 0 and at most 1")
-    made = edgesim.compare(paths, metric, by, reference, within or [], target, detect)
-    headings, rows = _cells(made)
-    written = {csv: made.table.to_csv(index=False, lineterminator="\n"), markdown_: markdown(headings, rows),
+    result = edgesim.compare(paths, metric, by, reference, within or [], target, detect)
+    headings, rows = _cells(result)
+    written = {csv: result.table.to_csv(index=False, lineterminator="\n"), markdown_: markdown(headings, rows),
                latex_: latex(headings, rows)}  # fmt: skip
     for path, text in written.items():
         if path is not None:
             with system_errors(f"{path}: cannot be written"):
                 write_whole(path, text)
-    _print(made, headings, rows)
+    _print(result, headings, rows)
 
 
-def _print(made: edgesim.Compared, headings: list[str], rows: list[list[str]]) -> None:
+def _print(result: edgesim.Compared, headings: list[str], rows: list[list[str]]) -> None:
     console = PlainConsole()
     texts = headings.index("pairs")
     shown = bare_table("", headings[:texts], headings[texts:])
     for row in rows:
         shown.add_row(*row)
     print_whole(console, shown)
-    for one, row in zip(made.found, made.table.to_dict("records"), strict=True):
-        console.print(sentence(row, knobs_text(_varying(made, one.pairing.place))), highlight=False)
-    for name, table in made.variances.items():
+    for test, row in zip(result.found, result.table.to_dict("records"), strict=True):
+        console.print(sentence(row, knobs_text(_varying(result, test.pairing.place))), highlight=False)
+    for name, table in result.variances.items():
         print_whole(console, variance_table(name, table))
-    if made.variances:
+    if result.variances:
         console.print(SHARED_SEEDS, highlight=False)
-    tests = int(made.table["alpha"].notna().sum())
-    places = dict.fromkeys(name for one in made.found for name in _varying(made, one.pairing.place))
-    for note in [*_notes(made.table, tests, [*places, "choice", "against"]), *made.notes]:
+    tests = int(result.table["alpha"].notna().sum())
+    places = dict.fromkeys(name for test in result.found for name in _varying(result, test.pairing.place))
+    for note in [*_notes(result.table, tests, [*places, "choice", "against"]), *result.notes]:
         console.print(note, highlight=False)
 
 
@@ -109,20 +109,20 @@ def _notes(table: pd.DataFrame, tests: int, names: list[str]) -> list[str]:
     return [*notes, *restricted_note(table), *spreads_note(table, names)]
 
 
-def _varying(made: edgesim.Compared, place: Any) -> dict[str, Any]:
+def _varying(result: edgesim.Compared, place: Any) -> dict[str, Any]:
     """The knobs of a place in which places differ."""
-    places = [one.pairing.place for one in made.found]
+    places = [test.pairing.place for test in result.found]
     return {name: value for name, value in place.items() if any(other.get(name) != value for other in places)}
 
 
-def _cells(made: edgesim.Compared) -> tuple[list[str], list[list[str]]]:
+def _cells(result: edgesim.Compared) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of the table that is read: knobs in which all agree are left out."""
-    knobs = list(dict.fromkeys(name for one in made.found for name in _varying(made, one.pairing.place)))
+    knobs = list(dict.fromkeys(name for test in result.found for name in _varying(result, test.pairing.place)))
     headings = ["measure", *knobs, "choice", "against", "reading", "pairs", "difference", "95 %", "corrected", "p"]
     headings += ["corrected p", "Wilcoxon p", "d_z", "d_av", "detect", "seeds", _PAST]
     rows = []
-    for one, row in zip(made.found, made.table.to_dict("records"), strict=True):
-        place = [knobs_text({name: one.pairing.place[name]}).partition(" = ")[2] if name in one.pairing.place else ""
+    for test, row in zip(result.found, result.table.to_dict("records"), strict=True):
+        place = [knobs_text({name: test.pairing.place[name]}).partition(" = ")[2] if name in test.pairing.place else ""
                  for name in knobs]  # fmt: skip
         rows.append(
             [row["measure"], *place, row["choice"], row["against"], row["reading"], str(row["pairs"])]
@@ -132,5 +132,5 @@ def _cells(made: edgesim.Compared) -> tuple[list[str], list[list[str]]]:
             + [number(row["detect"], "{:.3g}"), number(row["seeds_needed"], "{:.0f}")]
             + [f"until round {row['common_past_rounds']}" if row.get("common_past_rounds") else ""]
         )
-    kept = [i for i, name in enumerate(headings) if name != _PAST or any(row[i] for row in rows)]
-    return [headings[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    shown_columns = [i for i, name in enumerate(headings) if name != _PAST or any(row[i] for row in rows)]
+    return [headings[i] for i in shown_columns], [[row[i] for i in shown_columns] for row in rows]

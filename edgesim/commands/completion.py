@@ -29,7 +29,8 @@ def settings(incomplete: str) -> list[str]:
     """For ``--set``: keys of a config, and behind the equals sign what a key may be."""
     key, equals, value = incomplete.partition("=")
     if equals:
-        return [f"{key}={one}" for one in _values(key) if one.startswith(value)]
+        known = _NAMES[key]() if key in _NAMES else explain.choices(key)
+        return [f"{key}={name}" for name in known if name.startswith(value)]
     return [f"{name}=" for name in explain.key_names() if name.startswith(incomplete)]
 
 
@@ -41,9 +42,3 @@ def keys(incomplete: str) -> list[str]:
 def scenarios(incomplete: str) -> list[str]:
     """Names of scenarios."""
     return [name for name in names.scenarios() if name.startswith(incomplete)]
-
-
-def _values(key: str) -> list[str]:
-    if key in _NAMES:
-        return _NAMES[key]()
-    return explain.choices(key)

@@ -40,7 +40,7 @@ class Key:
     """One key of a config."""
 
     name: str
-    """As ``section.key``."""
+    """Full name, ``section.key``."""
     owner: str
     """What it is an option of, such as ``policy 'oort'``; empty for keys that every config has."""
     model: type[BaseModel]
@@ -61,13 +61,13 @@ class Key:
         of = f" (option of {self.owner})" if self.owner else ""
         return f"{self.name}{of}: {', '.join(parts)}"
 
-    def told(self) -> str:
-        """What it means; empty where name and unit say it all."""
+    def meaning(self) -> str:
+        """Docstring of the key; empty if name and unit suffice."""
         for kind in self.model.__mro__:
             if kind.__module__.startswith("pydantic") or not issubclass(kind, BaseModel):
                 break
-            if (found := _docstrings(kind).get(self.name.rpartition(".")[2])) is not None:
-                return found
+            if (text := _docstrings(kind).get(self.name.rpartition(".")[2])) is not None:
+                return text
         return ""
 
 
@@ -77,14 +77,14 @@ def explained(name: str) -> list[Key]:
     Raises `EdgesimError` for a name that is none of these.
     """
     keys = list(_keys())
-    found = [key for key in keys if key.name == name]
-    found = found or [key for key in keys if key.name.rpartition(".")[0] == name]
-    found = found or [key for key in keys if key.name.rpartition(".")[2] == name]
-    if not found:
+    matches = [key for key in keys if key.name == name]
+    matches = matches or [key for key in keys if key.name.rpartition(".")[0] == name]
+    matches = matches or [key for key in keys if key.name.rpartition(".")[2] == name]
+    if not matches:
         known = {key.name for key in keys} | {key.name.rpartition(".")[2] for key in keys}
         remedy = did_you_mean(name, known) or "; `edgesim explain` lists the tables of a config"
         raise EdgesimError(f"no key {name!r}{remedy}")
-    return found
+    return matches
 
 
 def sections() -> list[str]:
@@ -99,14 +99,14 @@ def key_names() -> list[str]:
 
 def choices(name: str) -> list[str]:
     """What a key may be, where it is one of a few texts, or true or false; empty for other keys."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for key in _keys():
         for branch in _branches(key.field.annotation) if key.name == name else []:
             if get_origin(branch) is Literal:
-                found |= dict.fromkeys(map(str, get_args(branch)))
+                texts |= dict.fromkeys(map(str, get_args(branch)))
             elif branch is bool:
-                found |= {"true": None, "false": None}
-    return [*found]
+                texts |= {"true": None, "false": None}
+    return [*texts]
 
 
 def _keys() -> Iterator[Key]:
@@ -152,16 +152,16 @@ def _bounds(annotations: list[Any]) -> str:
     """``above 0, at most 5``: the tightest bounds among annotations."""
     least: list[tuple[float, str]] = []
     most: list[tuple[float, str]] = []
-    for each in annotations:
-        for part in _parts(each):
-            for name, word, side in (("ge", "at least", least), ("gt", "above", least), ("le", "at most", most)):
+    for annotation in annotations:
+        for part in _parts(annotation):
+            for name, word, side in (
+                ("ge", "at least", least), ("gt", "above", least), ("le", "at most", most), ("lt", "below", most),
+            ):  # fmt: skip
                 if (value := getattr(part, name, None)) is not None:
                     side.append((value, word))
-            if (value := getattr(part, "lt", None)) is not None:
-                most.append((value, "below"))
-    told = [max(least)] if least else []
-    told += [min(most)] if most else []
-    return ", ".join(f"{word} {value:g}" for value, word in told)
+    tightest = [max(least)] if least else []
+    tightest += [min(most)] if most else []
+    return ", ".join(f"{word} {value:g}" for value, word in tightest)
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
@@ -178,9 +178,9 @@ def _docstrings(model: type[BaseModel]) -> dict[str, str]:
     """The text under each field of a class, by its name."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(body, ast.ClassDef)
-    found = {}
+    texts = {}
     for field, text in zip(body.body, body.body[1:], strict=False):
         match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(told))):
-                found[name] = " ".join(told.split())
-    return found
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+                texts[name] = " ".join(words.split())
+    return texts

@@ -28,12 +28,12 @@ def export_command(
     if is_study(run):
         raise EdgesimError(f"{run}: is a study; export one of its run folders")
     edgesim.read_run(run)
-    (found,) = runs_of([run])
+    (run_folder,) = runs_of([run])
     with PlainConsole(stderr=True).status("writing"):
         if perfetto is not None:
             from edgesim.export.perfetto import write_perfetto
 
-            write_perfetto(found, perfetto)
+            write_perfetto(run_folder, perfetto)
             say(perfetto)
         if csv is not None:
             from edgesim.export.csv_files import write_csv
@@ -43,8 +43,8 @@ def export_command(
         if tensorboard is not None:
             from edgesim.export.tensorboard import write_tensorboard
 
-            say(write_tensorboard(found, tensorboard))
+            say(write_tensorboard(run_folder, tensorboard))
         if mlflow is not None:
             from edgesim.export.mlflow_run import write_mlflow
 
-            say(f"MLflow run {write_mlflow(found, mlflow)}")
+            say(f"MLflow run {write_mlflow(run_folder, mlflow)}")

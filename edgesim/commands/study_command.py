@@ -69,7 +69,7 @@ def table(folder: Folder) -> None:
 
 
 def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool) -> None:
-    """Do what is missing of a study; ends with status 1 if a run did not finish."""
+    """Run the unfinished runs of a study; exit with status 1 if a run did not finish."""
     study = read_plan(folder)
     _tell_user_code(study, folder, no_user_code)
     edgesim.run_study(study, folder, jobs, retry_failed=retry_failed)

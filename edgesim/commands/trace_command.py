@@ -75,8 +75,8 @@ def convert_(
                 "--lengths, --observed, --require, --median-s, --phones and --model-map: are not for recordings of "
                 "capacity"
             )
-        made = convert_links(sources, target, format_, links or "*", length_s)
-        say(f"{target}: {_in_short(made)}\n{_links_keys(target, made)}")
+        link_rows = convert_links(sources, target, format_, links or "*", length_s)
+        say(f"{target}: {_in_short(link_rows)}\n{_links_keys(target, link_rows)}")
         return
     recorded = convert(
         sources[0],
@@ -130,11 +130,11 @@ def show(
     console = PlainConsole()
     folder = out or Path("runs") / f"trace-{path.stem}"
     if isinstance(recorded, RecordedAvailability):
-        found = anatomy(settle(recorded, observed, counts_as))
-        print_whole(console, anatomy_table({path.stem: found}))
-        if found.intervals.models is not None:
-            say(models_in_short(found.intervals.models))
-        figure, name = draw_anatomy({path.stem: found}), "anatomy"
+        statistics = anatomy(settle(recorded, observed, counts_as))
+        print_whole(console, anatomy_table({path.stem: statistics}))
+        if statistics.intervals.models is not None:
+            say(models_in_short(statistics.intervals.models))
+        figure, name = draw_anatomy({path.stem: statistics}), "anatomy"
     elif isinstance(recorded, Profile):
         print_whole(console, profile_table(path.stem, recorded))
         for note in _notes(recorded):
@@ -179,12 +179,12 @@ def _links_keys(target: Path, links: LinkRows) -> str:
 
 def _in_short(recorded: Recorded) -> str:
     if isinstance(recorded, RecordedAvailability):
-        found = anatomy(recorded.available)
+        stats = anatomy(recorded.available)
         return (
-            f"{len(found.sessions):,} devices, {len(found.duration_s):,} periods, {found.length_s / 86400:.2f} days; "
-            f"online {found.pooled_share:.2%} of the time, not observed {not_observed(found)}"
+            f"{len(stats.sessions):,} devices, {len(stats.duration_s):,} periods, {stats.length_s / 86400:.2f} days; "
+            f"online {stats.pooled_share:.2%} of the time, not observed {not_observed(stats)}"
             + (f"; {recorded.cut:,} periods cut at finish_time" if recorded.cut else "")
-            + (f"; {models_in_short(found.intervals.models)}" if found.intervals.models is not None else "")
+            + (f"; {models_in_short(stats.intervals.models)}" if stats.intervals.models is not None else "")
         )
     if isinstance(recorded, Profile):
         speed = f"median {1e3 * np.median(recorded.s_per_sample):.4g} ms a sample"

@@ -55,7 +55,7 @@ def watch_command(
 
 
 def _ledgers(folder: Path) -> Iterator[tuple[dict[str, RunState], bool]]:
-    """How far the runs are, again and again until all have ended, and whether they have."""
+    """Yield the states of the runs, and whether all have ended, repeatedly until they have."""
     over = False
     while not over:
         began_s = time.monotonic()

@@ -16,7 +16,7 @@ def write_csv(run: Path, folder: Path) -> list[Path]:
     # All are read before the first is written: a damaged table leaves nothing behind.
     tables = {name: read_table(run, name) for name in SCHEMAS}
     counts = tables["devices"]["class_counts"]
-    tables["devices"]["class_counts"] = [None if each is None else json.dumps(list(map(int, each))) for each in counts]
+    tables["devices"]["class_counts"] = [None if row is None else json.dumps(list(map(int, row))) for row in counts]
     refuse_link(folder)
     paths = []
     with system_errors(f"csv {folder}: cannot be written", "; choose another folder"):

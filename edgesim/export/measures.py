@@ -25,7 +25,7 @@ def measures(run: RunFolder) -> Measures:
     t_s = pd.concat([pd.Series({0: 0.0}), rounds.set_index("round")["t_end_s"]])
     columns = {"simulated_s": rounds["t_end_s"]}
     columns |= {name: rounds[name] for name in rounds.columns if name not in ("round", "t_start_s", "t_end_s")}
-    found = {
+    tables = {
         name: pd.DataFrame({"round": rounds["round"], "t_s": rounds["t_end_s"], "value": column.astype(np.float64)})
         for name, column in columns.items()
     }
@@ -33,6 +33,6 @@ def measures(run: RunFolder) -> Measures:
         rows = rows[rows["round"].isin(t_s.index)].drop_duplicates("round", keep="last")
         table = pd.DataFrame({"round": rows["round"], "t_s": rows["round"].map(t_s), "value": rows["value"]})
         # The start model's accuracy stands in metrics, those of the rounds' models in rounds.
-        found[str(name)] = pd.concat([table, found[str(name)]]) if name in found else table
-    finite = {name: table[np.isfinite(table["value"])].sort_values("round") for name, table in found.items()}
+        tables[str(name)] = pd.concat([table, tables[str(name)]]) if name in tables else table
+    finite = {name: table[np.isfinite(table["value"])].sort_values("round") for name, table in tables.items()}
     return Measures({name: table for name, table in finite.items() if len(table)}, float(rounds["t_end_s"].max()))

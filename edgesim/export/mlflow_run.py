@@ -23,10 +23,10 @@ def write_mlflow(run: RunFolder, tracking_uri: str) -> str:
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
     mlflow, entities = needed("mlflow", "mlflow"), needed("mlflow.entities", "mlflow")
-    found = measures(run)
+    measured = measures(run)
     values = [
         entities.Metric(name, row.value, int(1_000 * row.t_s), row.round)
-        for name, table in found.by_name.items()
+        for name, table in measured.by_name.items()
         for row in table.itertuples()
     ]
     settings = [entities.Param(key, str(value)[:_LONGEST]) for key, value in flat_settings(run.config).items()]
@@ -34,12 +34,12 @@ def write_mlflow(run: RunFolder, tracking_uri: str) -> str:
         client = mlflow.MlflowClient(tracking_uri=tracking_uri)
         experiment = client.get_experiment_by_name(EXPERIMENT)
         place = experiment.experiment_id if experiment else client.create_experiment(EXPERIMENT)
-        made = client.create_run(place, start_time=0, run_name=run.folder.resolve().name).info.run_id
+        run_id = client.create_run(place, start_time=0, run_name=run.folder.resolve().name).info.run_id
         for first in range(0, len(settings), 100):
-            client.log_batch(made, params=settings[first : first + 100])
+            client.log_batch(run_id, params=settings[first : first + 100])
         for first in range(0, len(values), _AT_ONCE):
-            client.log_batch(made, metrics=values[first : first + _AT_ONCE])
-        client.set_terminated(made, end_time=int(1_000 * found.end_s))
+            client.log_batch(run_id, metrics=values[first : first + _AT_ONCE])
+        client.set_terminated(run_id, end_time=int(1_000 * measured.end_s))
     except mlflow.exceptions.MlflowException as error:
         raise EdgesimError(f"mlflow {tracking_uri}: {str(error).strip().splitlines()[0]}") from None
-    return str(made)
+    return str(run_id)

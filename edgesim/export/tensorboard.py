@@ -18,7 +18,7 @@ def write_tensorboard(run: RunFolder, folder: Path) -> Path:
     """
     needed("tensorboard", "tensorboard")
     writer_of = needed("torch.utils.tensorboard", "tensorboard").SummaryWriter
-    found = measures(run)
+    measured = measures(run)
     refuse_link(folder)
     if folder.is_dir() and any(folder.glob("events.out.tfevents.*")):
         raise EdgesimError(f"tensorboard {folder}: holds a run already; choose another folder, or remove it")
@@ -26,7 +26,7 @@ def write_tensorboard(run: RunFolder, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         writer = writer_of(str(folder))
         try:
-            for name, table in found.by_name.items():
+            for name, table in measured.by_name.items():
                 for row in table.itertuples():
                     writer.add_scalar(name, row.value, global_step=row.round, walltime=row.t_s)
             settings = "\n".join(f"    {line}" for line in tomli_w.dumps(run.config).splitlines())

@@ -9,8 +9,8 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.courses import Over, accuracy_course
 from edgesim.analysis.metrics import final_accuracy
-from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
-from edgesim.plots.groups import Panel, labels_of
+from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past, past_text
+from edgesim.plots.groups import Panel, labels_of, runs_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
 from edgesim.plots.panel_figures import draw_means, line_panels
 
@@ -34,7 +34,7 @@ def draw_accuracy(
     """
     note = spread_note(panels, "95 % bands").removeprefix("\n")
     texts = [] if target is None else [f"target {target:g}"]
-    forks = [COMMON_PAST] if any(run.fork for panel in panels for one in panel.series for run in one.runs) else []
+    forks = past_text(runs_of(panels))
     with line_panels(panels, "test accuracy (1)", further=[*texts, *forks, *([note] if note else [])]) as drawn:
         in_hours = over == "seconds" and longest_s(panels) >= HOUR_S
         foremost = compared(panels, reference)
@@ -92,5 +92,4 @@ def compared(panels: Sequence[Panel], reference: str) -> set[str]:
 
 def longest_s(panels: Sequence[Panel]) -> float:
     """Simulated seconds of the longest run."""
-    runs = (run for panel in panels for series in panel.series for run in series.runs)
-    return max(float(run.rounds["t_end_s"].iloc[-1]) for run in runs)
+    return max(float(run.rounds["t_end_s"].iloc[-1]) for run in runs_of(panels))

@@ -1,4 +1,4 @@
-"""Figures by name, made when asked for; and those of one folder, drawn only where something has changed."""
+"""Figures by name that are made on demand, and the figures of a folder, redrawn only if something has changed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from edgesim.plots.style import save
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that has not been made yet."""
+    """The function that makes a figure, and what the figure depends on."""
 
     make: Callable[[], Figure]
     runs: Sequence[RunFolder]
     facts: tuple[object, ...]
-    """What it depends on beside the runs."""
+    """Further values on which the figure depends."""
 
 
 class Pictures(dict[str, Picture]):

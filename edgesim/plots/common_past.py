@@ -1,6 +1,6 @@
 """Where forks leave the past that they have in common with other runs, in figures over rounds and seconds."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,18 @@ from edgesim.analysis.courses import Over
 from edgesim.analysis.runs import RunFolder
 
 COMMON_PAST = "end of the common past"
-"""Text of the legend."""
+"""Text of that line in legends."""
 LOOK: dict[str, Any] = {"color": "#555555", "linestyle": ":", "linewidth": 0.9}
-"""Of the line."""
+"""Style of the line where forks leave their common past."""
+
+
+def past_text(runs: Iterable[RunFolder]) -> list[str]:
+    """The legend's text for the line of `mark_past`; empty where none of the runs is a fork."""
+    return [COMMON_PAST] if any(run.fork for run in runs) else []
 
 
 def left_past(runs: Sequence[RunFolder], over: Over) -> set[float]:
-    """Where the forks among runs that differ in their seed alone leave it: a round, or its mean end in seconds."""
+    """Rounds after which forks leave the common past, or mean ends of these rounds in s; runs differ in seed alone."""
     forks = [(run, run.fork.round) for run in runs if run.fork]
     places = {}
     for round in {at for _, at in forks}:

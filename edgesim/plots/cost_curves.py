@@ -53,9 +53,9 @@ def draw_cost_curves(runs: Sequence[RunFolder], row: str, series: str, foremost:
             for cost in COSTS:
                 axes = next(grid)
                 for place, name in enumerate(labels):
-                    if found := tables.get((value, name)):
+                    if spent := tables.get((value, name)):
                         first_mark = int(_POINTS / _MARKS * place / len(labels))
-                        lines[name] = _draw_line(axes, found, cost, styles[name], name in foremost, first_mark)
+                        lines[name] = _draw_line(axes, spent, cost, styles[name], name in foremost, first_mark)
                 axes.set_xlim(left=0)
                 axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
                 axes.set_xlabel(_LABELS[cost][0])

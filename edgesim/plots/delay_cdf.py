@@ -29,10 +29,10 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
     with style.figure(style.PAGE_IN, 1.75 * len(panels), legend) as figure:
         grid = figure.subplots(len(panels), len(KINDS), squeeze=False, sharey=True, sharex="col")
         curves = [[_curves(series) for series in panel.series] for panel in panels]
-        right_s = [1.05 * max(float(some[k][0][-1]) for row in curves for some in row) for k in range(len(KINDS))]
-        for row, panel, found in zip(grid, panels, curves, strict=True):
-            for series, some in zip(panel.series, found, strict=True):
-                for axes, (times, shares), end_s in zip(row, some, right_s, strict=True):
+        right_s = [1.05 * max(float(by_kind[k][0][-1]) for row in curves for by_kind in row) for k in range(len(KINDS))]
+        for row, panel, by_series in zip(grid, panels, curves, strict=True):
+            for series, by_kind in zip(panel.series, by_series, strict=True):
+                for axes, (times, shares), end_s in zip(row, by_kind, right_s, strict=True):
                     axes.step([*times, end_s], [*shares, shares[-1]], where="post", **styles[series.label].line())
             row[0].set_ylabel("share of durations (1)")
             for axes in row:
@@ -52,7 +52,7 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
 
 def _curves(series: Series) -> list[tuple[Floats, Floats]]:
     durations = [_durations(run) for run in series.runs]
-    return [cdf(*(np.concatenate([one[kind][part] for one in durations]) for part in (0, 1))) for kind in KINDS]
+    return [cdf(*(np.concatenate([of_run[kind][part] for of_run in durations]) for part in (0, 1))) for kind in KINDS]
 
 
 def _durations(run: RunFolder) -> dict[str, tuple[Floats, Floats]]:
@@ -62,11 +62,11 @@ def _durations(run: RunFolder) -> dict[str, tuple[Floats, Floats]]:
     activities = run.activities.merge(close_s, on="round")
     length_s = (activities["t_end_s"] - activities["t_start_s"]).to_numpy()
     whole = _seen_to_its_end(activities)
-    found = {"round": ((rounds["t_end_s"] - rounds["t_start_s"]).to_numpy(), np.empty(0))}
+    durations = {"round": ((rounds["t_end_s"] - rounds["t_start_s"]).to_numpy(), np.empty(0))}
     for kind in ("compute", "upload"):
         mine = (activities["activity"] == kind).to_numpy()
-        found[kind] = (length_s[mine & whole], length_s[mine & ~whole])
-    return found
+        durations[kind] = (length_s[mine & whole], length_s[mine & ~whole])
+    return durations
 
 
 def _seen_to_its_end(activities: pd.DataFrame) -> Booleans:
@@ -84,5 +84,5 @@ def cdf(whole_s: Floats, cut_s: Floats) -> tuple[Floats, Floats]:
         return np.zeros(1), np.zeros(1)
     estimate = stats.ecdf(stats.CensoredData(uncensored=whole_s, right=cut_s)).cdf
     times, shares = np.asarray(estimate.quantiles), np.asarray(estimate.probabilities)
-    kept = np.unique(np.linspace(0, times.size - 1, _MOST_POINTS).round().astype(int))
-    return np.concatenate([times[:1], times[kept]]), np.concatenate([[0.0], shares[kept]])
+    shown = np.unique(np.linspace(0, times.size - 1, _MOST_POINTS).round().astype(int))
+    return np.concatenate([times[:1], times[shown]]), np.concatenate([[0.0], shares[shown]])

@@ -29,7 +29,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
 """What the legend says of bars and filled marks."""
 
 
-def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
+def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figure:
     """A panel per measure, a row per combination of knobs, a colour per deadline: the mean difference over seeds.
 
     Zero is the reference. The thick bar is the 95 % t interval, the thin one that at the level at which the comparison
@@ -38,13 +38,13 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
     no mean difference, and the row has the ratio of times up to the one to which all runs were tested. A measure in
     which no pair differs has no panel, unless that is so of all.
     """
-    table = summarise_differences(found).to_dict("records")
-    rows_of = {one.runs[0].folder: one.runs for one in found}
+    table = summarise_differences(comparisons).to_dict("records")
+    rows_of = {each.runs[0].folder: each.runs for each in comparisons}
     panels = panels_of([run for runs in rows_of.values() for run in runs])
     place = {run.folder: (panel.title, of.label) for panel in panels for of in panel.series for run in of.runs}
     rows = labels_of(panels)
-    present = list(dict.fromkeys(one.measure for one in found))
-    differing = {one.measure for one, row in zip(found, table, strict=True) if row["differing"]}
+    present = list(dict.fromkeys(each.measure for each in comparisons))
+    differing = {each.measure for each, row in zip(comparisons, table, strict=True) if row["differing"]}
     measures = [name for name in present if name in differing] or present
     titles = [panel.title for panel in panels]
     styles = palette.line_styles(titles)
@@ -60,9 +60,9 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
         )
         for measure, axes in grid.items():
             axes.axvline(0, color="black", linewidth=0.7)
-            for one, row in zip(found, table, strict=True):
-                if one.measure == measure:
-                    title, label = place[one.runs[0].folder]
+            for comparison, row in zip(comparisons, table, strict=True):
+                if comparison.measure == measure:
+                    title, label = place[comparison.runs[0].folder]
                     _draw_row(axes, rows.index(label) + shifts[title], row, styles[title])
             axes.margins(x=0.12)
             axes.grid(visible=False, axis="y")
@@ -75,28 +75,30 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
         every = list(grid.values())
         every[0].set_yticks(range(len(rows)), names)
         every[0].set_ylim(len(rows) - 0.5, -0.5)
+        # A line that is longer than its panel is high would leave the figure at its top.
+        compared = style.folded(against([each.pairing for each in comparisons], reference), row_in * len(rows) + 0.3)
         for axes in every[:: style.abreast(len(every))]:
-            axes.set_ylabel(against([one.pairing for one in found], reference))
+            axes.set_ylabel(compared)
         marks = [Line2D([], [], color=styles[name].color, marker=styles[name].marker) for name in titles if several]
         looks = [Line2D([], [], color=palette.PALETTE["slate"], **look) for look in _LOOKS.values()]
         style.legend_below(figure, [*marks, *looks], legend)
     return figure
 
 
-def against(found: Sequence[Pairing], reference: str) -> str:
+def against(pairings: Sequence[Pairing], reference: str) -> str:
     """What is compared: ``against REFERENCE``, and before it the other value where there is only one."""
-    others = {value_text(value) for one in found for value in one.choice.values()}
+    others = {value_text(value) for pairing in pairings for value in pairing.choice.values()}
     other = f"{others.pop()} " if len(others) == 1 else ""
     return figure_text(f"{other}against {reference}")
 
 
 def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: palette.LineStyle) -> None:
-    told = row["p_holm"] < 0.05
+    is_significant = row["p_holm"] < 0.05
     if row["never"]:
         # The mark of what is significant, as the legend has it.
         has_interval = row["pairs"] >= LEAST_SEEDS and not np.isnan(row["ratio_low"])
         ends = f" [{row['ratio_low']:.2g}, {row['ratio_high']:.2g}]" if has_interval else ""
-        text = f"{'● ' * told}x{row['ratio']:.2g}{ends} up to {row['tau']:.4g}"
+        text = f"{'● ' * is_significant}x{row['ratio']:.2g}{ends} up to {row['tau']:.4g}"
         box = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
         axes.text(0.5, place, text, transform=axes.get_yaxis_transform(), fontsize=5, ha="center", va="center",
                   bbox=box, color=look.color)  # fmt: skip
@@ -105,10 +107,10 @@ def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: palette.Li
         axes.hlines(place, row["low_holm"], row["high_holm"], color=look.color, linewidth=_THIN)
         axes.hlines(place, row["low"], row["high"], color=look.color, linewidth=_THICK)
     axes.plot(row["difference"], place, linestyle="none", marker=look.marker, color=look.color,
-              markerfacecolor=look.color if told else "white", markersize=4)  # fmt: skip
+              markerfacecolor=look.color if is_significant else "white", markersize=4)  # fmt: skip
 
 
-def _share_scale(one: Axes, other: Axes) -> None:
-    ends = np.array([one.get_xlim(), other.get_xlim()])
-    for axes in (one, other):
+def _share_scale(first: Axes, second: Axes) -> None:
+    ends = np.array([first.get_xlim(), second.get_xlim()])
+    for axes in (first, second):
         axes.set_xlim(ends[:, 0].min(), ends[:, 1].max())

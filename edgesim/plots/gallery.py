@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -25,7 +24,7 @@ from edgesim.analysis.waste import AMOUNTS
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import refuse_link
 from edgesim.folder.records import read_run
-from edgesim.plots import heat_map, style
+from edgesim.plots import heat_map
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album, Pictures
 from edgesim.plots.band_use import draw_band_use
@@ -91,19 +90,6 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
         read_run(run.folder)
     if out.parent in paths:
         refuse_link(out)
-    made = not out.exists()
-    style.make_folder(out)
-    try:
-        return _drawn(runs, study, out, round)
-    except EdgesimError:
-        if made:
-            with suppress(OSError):
-                # Nothing is in it where the first figure could not be drawn.
-                out.rmdir()
-        raise
-
-
-def _drawn(runs: list[RunFolder], study: StudyFolder | None, out: Path, round: int | None) -> list[Path]:
     digest = digest_of_study(study) if study else digest_of(runs, round)
     drawn = Made(out).current(_ALL, digest)
     if drawn is not None:
@@ -202,14 +188,14 @@ def _of_learning(runs: Sequence[RunFolder], pictures: Pictures, study: StudyFold
 
 
 def _of_losses(runs: Sequence[RunFolder], pictures: Pictures) -> None:
-    """What dynamic participation costs, if some of the runs have the static run that is like them in all else."""
-    found = pairs(runs)[0]
-    if found and len(panels_of_pairs(found)) <= MOST_PANELS:
-        pictures.add("participation_loss", lambda: draw_participation_loss(found), runs)
+    """Add the accuracy lost to dynamic participation, if some runs have a static run that is equal in all else."""
+    compared = pairs(runs)[0]
+    if compared and len(panels_of_pairs(compared)) <= MOST_PANELS:
+        pictures.add("participation_loss", lambda: draw_participation_loss(compared), runs)
 
 
 def draw_against(study: StudyFolder, knob: str, reference: Knob, out: Path, called: str | None = None) -> None:
-    """`add_paired` into the folder ``out``, unless all that it draws is there and current."""
+    """Draw the figures of `add_paired` into the folder ``out``, unless all of them are there and current."""
     name, digest = f"figures of {called or knob}", digest_of_study(study, knob, reference)
     if Made(out).current(name, digest) is None:
         album, pictures = Album(out), Pictures()
@@ -219,19 +205,19 @@ def draw_against(study: StudyFolder, knob: str, reference: Knob, out: Path, call
 
 
 def add_paired(study: StudyFolder, knob: str, reference: Knob, pictures: Pictures, called: str | None = None) -> None:
-    """Figures of what the values of a knob are worth against one of them: a forest plot, and curves over time.
+    """Add figures of the paired differences to one value of a knob: a forest plot, and curves over time.
 
     Their names end with ``called``, the knob's name when absent.
     """
     ending = called or knob
-    found = pairings(study.finished, knob, reference)
-    if not any(one.runs for one in found):
+    paired = pairings(study.finished, knob, reference)
+    if not any(pairing.runs for pairing in paired):
         return
     facts = (study.target, knob, reference)
     forest = partial(_forest, study.folder, knob, reference)
     pictures.add(f"differences-{ending}", forest, study.finished, *facts)
-    tested = [one for one in found if one.runs and not evaluations(one.runs[0][0].rounds).empty]
-    panels = panels_of([run for one in tested for run, _ in one.runs])
+    tested = [pairing for pairing in paired if pairing.runs and not evaluations(pairing.runs[0][0].rounds).empty]
+    panels = panels_of([run for pairing in tested for run, _ in pairing.runs])
     if tested and len(panels) <= MOST_PANELS and len(labels_of(panels)) <= MOST_SERIES:
         for over in get_args(Over):
             draws = partial(draw_difference_curves, tested, over, str(reference))

@@ -59,15 +59,20 @@ def panels_of(runs: Sequence[RunFolder]) -> list[Panel]:
 
 def beyond_labels(runs: Sequence[RunFolder]) -> list[str]:
     """Knobs in which runs of different policies or deadlines differ, but not those of one: no label names them."""
-    told = {"policy", _TITLE_KNOB, *_distinguishing(runs)}
+    named = {"policy", _TITLE_KNOB, *_distinguishing(runs)}
     # Options that some runs do not have belong to what their labels name.
-    common = [name for name in runs[0].knobs if name not in told and all(name in run.knobs for run in runs)]
+    common = [name for name in runs[0].knobs if name not in named and all(name in run.knobs for run in runs)]
     return [name for name in common if len({run.knobs[name] for run in runs}) > 1]
 
 
 def labels_of(panels: Sequence[Panel]) -> list[str]:
     """Labels of all panels' series, each once, in order of first appearance."""
     return list(dict.fromkeys(series.label for panel in panels for series in panel.series))
+
+
+def runs_of(panels: Sequence[Panel]) -> list[RunFolder]:
+    """The runs of all panels' series."""
+    return [run for panel in panels for series in panel.series for run in series.runs]
 
 
 def _distinguishing(runs: Sequence[RunFolder]) -> list[str]:

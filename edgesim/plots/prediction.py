@@ -29,9 +29,9 @@ def draw_sensitivity(
     styles = palette.line_styles(list(scores))
     with style.figure(style.PAGE_IN, 3.4, list(scores)) as figure:
         grid = figure.subplots(2, 2, sharey="row", sharex="col")
-        for trace, found in scores.items():
-            past = sorted((windows[0], score) for windows, score in found.items() if windows[1] == future_rounds)
-            ahead = sorted((windows[1], score) for windows, score in found.items() if windows[0] == history_rounds)
+        for trace, by_windows in scores.items():
+            past = sorted((windows[0], score) for windows, score in by_windows.items() if windows[1] == future_rounds)
+            ahead = sorted((windows[1], score) for windows, score in by_windows.items() if windows[0] == history_rounds)
             for column, points in enumerate((past, ahead)):
                 at = [place for place, _ in points]
                 for row, values in enumerate(([score.accuracy for _, score in points], [s.f1 for _, s in points])):

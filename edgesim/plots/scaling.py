@@ -31,12 +31,12 @@ def draw_scaling(runs: Sequence[RunFolder], series: str) -> Figure:
     }
     texts = []
     for name in groups:
-        told = []
+        exponents = []
         for clock in CLOCKS:
-            found = growth(devices[name], seconds[clock][name])
-            half = "" if np.isnan(found.low) else f" ± {found.high - found.exponent:.2f}"
-            told.append(f"{clock} {found.exponent:.2f}{half}")
-        texts.append(f"{name}: exponent {', '.join(told)}")
+            power = growth(devices[name], seconds[clock][name])
+            half = "" if np.isnan(power.low) else f" ± {power.high - power.exponent:.2f}"
+            exponents.append(f"{clock} {power.exponent:.2f}{half}")
+        texts.append(f"{name}: exponent {', '.join(exponents)}")
     with style.figure(style.PAGE_IN, 2.3, texts) as figure:
         grid = style.panel_grid(figure, [_TITLES[clock] for clock in CLOCKS])
         for axes, clock in zip(grid, CLOCKS, strict=True):

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from edgesim.analysis.metrics import new_class_devices, scheduled_by_class
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import style
-from edgesim.plots.groups import Panel, Series
+from edgesim.plots.groups import Panel, Series, runs_of
 from edgesim.plots.panel_figures import row_panels
 
 _NEW, _OLD = "#444444", "#bbbbbb"
@@ -21,7 +21,7 @@ def draw_scheduled(panels: Sequence[Panel]) -> Figure:
 
     If no device ever gets a new class, or the runs have no classes, the bars are not divided.
     """
-    split = _is_split([run for panel in panels for series in panel.series for run in series.runs])
+    split = _is_split(runs_of(panels))
     with row_panels(panels, "scheduled clients (count per round)", _PARTS if split else ()) as drawn:
         for axes, panel in drawn.each:
             places = [drawn.labels.index(series.label) for series in panel.series]

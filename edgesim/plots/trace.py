@@ -151,8 +151,8 @@ def _cdf(axes: Axes, values: Floats, **line: object) -> None:
     if not len(values):
         return
     ordered = np.sort(values)
-    kept = np.unique(np.linspace(0, len(ordered) - 1, _MOST_POINTS).round().astype(int))
-    axes.step(np.append(ordered[0], ordered[kept]), np.append(0.0, (kept + 1) / len(ordered)), where="post", **line)
+    shown = np.unique(np.linspace(0, len(ordered) - 1, _MOST_POINTS).round().astype(int))
+    axes.step(np.append(ordered[0], ordered[shown]), np.append(0.0, (shown + 1) / len(ordered)), where="post", **line)
 
 
 def _by_second(t_s: Floats, bps: Floats) -> tuple[Floats, Floats]:

@@ -8,8 +8,8 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
-from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
-from edgesim.plots.groups import Panel
+from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past, past_text
+from edgesim.plots.groups import Panel, runs_of
 from edgesim.plots.panel_figures import line_panels
 
 _SMOOTHED = 20
@@ -26,7 +26,7 @@ def draw_training_loss(panels: Sequence[Panel]) -> Figure:
 
     A dotted line stands where forks leave the past that they have in common with other runs.
     """
-    forks = [COMMON_PAST] if any(run.fork for panel in panels for one in panel.series for run in one.runs) else []
+    forks = past_text(runs_of(panels))
     with line_panels(panels, "training loss (nat)", further=forks) as drawn:
         for axes, panel in drawn.each:
             for series in panel.series:

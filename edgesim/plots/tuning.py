@@ -64,10 +64,10 @@ def draw_front(trials: pd.DataFrame, front: pd.DataFrame, measures: Sequence[str
 
 def draw_importance(importances: Mapping[str, Mapping[str, float]]) -> Figure:
     """A panel for each measure: a bar for each knob, its share of what tells the best trials from the others."""
-    told = {measure: shares for measure, shares in importances.items() if shares}
-    names = list(next(iter(told.values())))
-    with style.figure(*style.panel_size(len(told), 0.9 + 0.25 * len(names))) as figure:
-        for axes, (measure, shares) in zip(_panels(figure, len(told)), told.items(), strict=True):
+    known = {measure: shares for measure, shares in importances.items() if shares}
+    names = list(next(iter(known.values())))
+    with style.figure(*style.panel_size(len(known), 0.9 + 0.25 * len(names))) as figure:
+        for axes, (measure, shares) in zip(_panels(figure, len(known)), known.items(), strict=True):
             values = [shares[name] for name in names]
             axes.barh([quantity(name).name for name in names], values, color=_COLOR, height=0.6)
             for place, value in enumerate(values):

@@ -37,10 +37,8 @@ def _idle(absences: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     edges = pd.concat(parts).sort_values(["device", "t_s"], kind="stable", ignore_index=True)
     # All that begins for a device ends, so that the sums are 0 where the next device begins.
     free = (edges["absent"].cumsum() > 0) & (edges["busy"].cumsum() == 0)
-    found = pd.DataFrame({"device": edges["device"], "t_start_s": edges["t_s"], "t_end_s": edges["t_s"].shift(-1)})[
-        free
-    ]
-    return found[found["t_end_s"] > found["t_start_s"]]
+    idle = pd.DataFrame({"device": edges["device"], "t_start_s": edges["t_s"], "t_end_s": edges["t_s"].shift(-1)})[free]
+    return idle[idle["t_end_s"] > idle["t_start_s"]]
 
 
 def _with_pauses(activities: pd.DataFrame) -> pd.DataFrame:

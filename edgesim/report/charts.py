@@ -55,7 +55,7 @@ COUNT_COLORS = {
 
 def colors_of(series: Sequence[Series]) -> dict[str, str]:
     """The colour of each line, by its label: that of its policy in all of edgesim's figures."""
-    return {label: style.color for label, style in line_styles([one.label for one in series]).items()}
+    return {label: style.color for label, style in line_styles([line.label for line in series]).items()}
 
 
 def accuracy_charts(series: Sequence[Series], target: float | None) -> dict[str, Item]:
@@ -63,7 +63,7 @@ def accuracy_charts(series: Sequence[Series], target: float | None) -> dict[str,
 
     A line is drawn as far as all runs of its series got.
     """
-    tested = [one for one in series if all(len(evaluations(run.rounds)) for run in one.runs)]
+    tested = [line for line in series if all(len(evaluations(run.rounds)) for run in line.runs)]
     charts = {}
     for over, label in COSTS.items():
         drawn = _accuracy(over, label, tested, colors_of(series), target) if tested else None
@@ -105,23 +105,23 @@ def _accuracy(
     return plot
 
 
-def _course(one: Series, over: str) -> tuple[Floats, Floats] | None:
+def _course(line: Series, over: str) -> tuple[Floats, Floats] | None:
     """Amounts of a cost [p] and accuracies [runs, p]; None where the runs' costs are not known."""
     if over == "rounds" or over == "seconds":
-        found: Over = "rounds" if over == "rounds" else "seconds"
-        return accuracy_course(one.runs, found)
+        unit: Over = "rounds" if over == "rounds" else "seconds"
+        return accuracy_course(line.runs, unit)
     cost: Cost = "bits" if over == "bits" else "joules"
-    if any(start_accuracy(run.metrics) is None for run in one.runs):
+    if any(start_accuracy(run.metrics) is None for run in line.runs):
         return None
-    places, values = accuracy_over([spending(run) for run in one.runs], cost, POINTS)
+    places, values = accuracy_over([spending(run) for run in line.runs], cost, POINTS)
     return places * (1e-9 if cost == "bits" else 1.0), values
 
 
 def waste_chart(series: Sequence[Series]) -> Item:
     """Mean share of the joules by what came of the work, a bar per series."""
-    labels = [one.label for one in series]
-    of = [[shares(run.work_by_kind, "joules") for run in one.runs] for one in series]
-    table = [[float(np.mean([each[kind] for each in runs])) for runs in of] for kind in KINDS]
+    labels = [line.label for line in series]
+    of = [[shares(run.work_by_kind, "joules") for run in line.runs] for line in series]
+    table = [[float(np.mean([of_run[kind] for of_run in runs])) for runs in of] for kind in KINDS]
     source = ColumnDataSource({"label": labels, **dict(zip(KINDS, table, strict=True))})
     plot = _chart("waste", "share of energy (1)", "", 60 + 34 * len(labels), y_range=FactorRange(*labels[::-1]))
     bars = plot.hbar_stack(
@@ -141,8 +141,8 @@ def waste_chart(series: Sequence[Series]) -> Item:
 @cache
 def run_charts() -> dict[str, Item]:
     """The charts of the chosen run, still empty: its cell, its rounds and its work; the same for every page."""
-    made: dict[str, Callable[[], figure]] = {"cell": _cell, "counts": _counts, "work": _work}
-    return {name: _item(make(), name) for name, make in made.items()}
+    makers: dict[str, Callable[[], figure]] = {"cell": _cell, "counts": _counts, "work": _work}
+    return {name: _item(make(), name) for name, make in makers.items()}
 
 
 def _cell() -> figure:

@@ -67,8 +67,8 @@ def taking_part(rows: pd.DataFrame, rounds: pd.DataFrame, state: NDArray[Any], s
     worst = worst.groupby(["place", "device"], as_index=False)["state"].max()
     cell = (worst["device"] // size * spans + worst["place"] // block).to_numpy()
     busy = {
-        states.NAMES[one]: np.bincount(cell[worst["state"] == one], minlength=count * spans) / block
-        for one in np.unique(worst["state"])
+        states.NAMES[code]: np.bincount(cell[worst["state"] == code], minlength=count * spans) / block
+        for code in np.unique(worst["state"])
     }
     return {"spans": spans, "block": block, "states": _counts(busy)}
 

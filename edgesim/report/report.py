@@ -69,26 +69,25 @@ def _of_study(study: StudyFolder, refresh_s: int | None, now: str) -> str:
     series = series_of(study.finished)
     tables = html_of(console.printed)
     if compared := study.compared_knob:
-        found = differences_html(differences_table(study.folder, compared[0], str(compared[1])), str(compared[1]))
-        tables += f"<details><summary>all differences, with corrected intervals</summary>{found}</details>" * bool(
-            found
-        )
+        table = differences_html(differences_table(study.folder, compared[0], str(compared[1])), str(compared[1]))
+        summary = "<summary>all differences, with corrected intervals</summary>"
+        tables += f"<details>{summary}{table}</details>" if table else ""
     first = series[0].runs[0]
-    made = about(first, f"edgesim report {shlex.quote(str(first.folder))} --open")
+    about_run = about(first, f"edgesim report {shlex.quote(str(first.folder))} --open")
     shown: list[RunFolder] = []
     rows = 0
-    for run in (one.runs[0] for one in series[:MOST_RUNS]):
+    for run in (line.runs[0] for line in series[:MOST_RUNS]):
         rows += len(run.activities)
         if shown and rows > MOST_BARS:
             break
         shown.append(run)
     data = _data(series, shown, study.target, study.name)
-    return page(f"study {study.name}", now + made, tables, data, refresh_s)
+    return page(f"study {study.name}", now + about_run, tables, data, refresh_s)
 
 
 def _data(series: Sequence[Series], shown: Sequence[RunFolder], target: float | None, name: str) -> dict[str, Any]:
     """What the page draws; of a study the pictures of single runs show the first run of each series."""
-    runs = sum(len(one.runs) for one in series)
+    runs = sum(len(line.runs) for line in series)
     note = "" if runs == 1 else f"This page holds {len(shown)} of {runs} runs: the first seed of each line above"
     if note:
         note += f" up to {len(shown)} lines" if len(shown) < len(series) else ""

@@ -64,22 +64,22 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
 
 def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:
     """Refuse rows that no picture has a place for; raises `EdgesimError`."""
-    for told, bad in (
+    for fault, bad in (
         ("device is not in the table devices", activities["device"] >= devices),
         ("activity begins before instant 0", activities["t_start_s"] < 0),
     ):
         if bad.any():
-            raise EdgesimError(f"{run.folder}: table activities: row {int(bad.idxmax()) + 1}: its {told}")
+            raise EdgesimError(f"{run.folder}: table activities: row {int(bad.idxmax()) + 1}: its {fault}")
 
 
 def _absences(run: RunFolder, devices: int, end_s: float) -> pd.DataFrame | None:
     """When devices were absent until ``end_s``; raises `EdgesimError` for devices that the run does not have."""
-    found = read_absences(run.folder)
-    if found is None:
+    absences = read_absences(run.folder)
+    if absences is None:
         return None
-    if found["device"].max() >= devices:
-        raise EdgesimError(f"{run.folder}: table absences: its device {found['device'].max()} is not in devices")
-    return found[found["t_start_s"] < end_s].assign(t_end_s=found["t_end_s"].clip(upper=end_s))
+    if absences["device"].max() >= devices:
+        raise EdgesimError(f"{run.folder}: table absences: its device {absences['device'].max()} is not in devices")
+    return absences[absences["t_start_s"] < end_s].assign(t_end_s=absences["t_end_s"].clip(upper=end_s))
 
 
 def _rounds(rounds: pd.DataFrame) -> dict[str, Any]:
@@ -130,10 +130,10 @@ def _work(run: RunFolder, rounds: pd.DataFrame) -> dict[str, Any]:
     starts = np.arange(0, len(numbers), block)
     lasts = numbers[np.minimum(starts + block, len(numbers)) - 1]
     work = run.work_by_kind[run.work_by_kind["round"].isin(numbers)]
-    found: dict[str, Any] = {"block": block, "first": whole(numbers[starts]), "last": whole(lasts)}
+    packed: dict[str, Any] = {"block": block, "first": whole(numbers[starts]), "last": whole(lasts)}
     for amount in ("seconds", "bits", "joules"):
         table = work.pivot(index="round", columns="kind", values=amount)
         table = table.reindex(index=pd.Index(numbers), columns=list(KINDS)).fillna(0.0)
         sums = np.add.reduceat(table.to_numpy(dtype=np.float64), starts, axis=0)
-        found[amount] = {kind: exact(column) for kind, column in zip(KINDS, sums.T, strict=True)}
-    return found
+        packed[amount] = {kind: exact(column) for kind, column in zip(KINDS, sums.T, strict=True)}
+    return packed

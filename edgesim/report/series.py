@@ -13,11 +13,11 @@ def series_of(runs: Sequence[RunFolder]) -> list[Series]:
     varied = [name for name in names if len({run.knobs.get(name) for run in runs}) > 1]
     members: dict[str, list[RunFolder]] = {}
     for run in runs:
-        told = [_told(name, run) for name in varied if name in run.knobs]
-        members.setdefault(", ".join(told) or str(run.knobs.get("policy", "all runs")), []).append(run)
+        parts = [_knob_text(name, run) for name in varied if name in run.knobs]
+        members.setdefault(", ".join(parts) or str(run.knobs.get("policy", "all runs")), []).append(run)
     return [Series(printable(label, keep=""), tuple(group)) for label, group in members.items()]
 
 
-def _told(name: str, run: RunFolder) -> str:
+def _knob_text(name: str, run: RunFolder) -> str:
     value = run.knobs[name]
     return value if isinstance(value, str) else f"{name} = {value_text(value)}"

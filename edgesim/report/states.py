@@ -1,4 +1,4 @@
-"""What a bar of the timeline shows: what a device was doing, or how its work was lost."""
+"""States of devices in the timeline: an activity, or how the work was lost."""
 
 from typing import NamedTuple
 

@@ -16,7 +16,7 @@ from edgesim.tables.table_text import p_value, plain
 
 
 class Collector(PlainConsole):
-    """A console that keeps what is printed to it: tables, and lines of text."""
+    """A console that collects the tables and lines printed to it."""
 
     def __init__(self) -> None:
         super().__init__(width=200)
@@ -24,17 +24,16 @@ class Collector(PlainConsole):
 
     @override
     def print(self, *objects: Any, **_: Any) -> None:
-        """Keep the objects."""
-        self.printed += [one if isinstance(one, Table) else str(one) for one in objects]
+        self.printed += [item if isinstance(item, Table) else str(item) for item in objects]
 
 
 def html_of(printed: list[Table | str]) -> str:
     """Tables as HTML, and lines between them as paragraphs."""
-    return "\n".join(_table(one) if isinstance(one, Table) else f"<p>{text(one)}</p>" for one in printed)
+    return "\n".join(_table(item) if isinstance(item, Table) else f"<p>{text(item)}</p>" for item in printed)
 
 
 def text(value: object) -> str:
-    """A text of a stranger as it may stand in HTML."""
+    """Escape a text for HTML; control characters are escaped, too."""
     return escape(printable(str(value)))
 
 
@@ -46,7 +45,7 @@ def table_html(
     ends: Collection[int] = (),
 ) -> str:
     """A table whose columns hold ``texts`` or numbers; the first names its row, and a rule lies below rows ``ends``."""
-    head = "".join(f'<th scope="col">{text(one).replace(chr(10), "<br>")}</th>' for one in headings)
+    head = "".join(f'<th scope="col">{text(heading).replace(chr(10), "<br>")}</th>' for heading in headings)
     body = []
     for i, row in enumerate(rows):
         cells = [
@@ -56,8 +55,8 @@ def table_html(
         end = " class=end" if i in ends else ""
         body.append(f'<tr{end}><th scope="row">{text(row[0])}</th>{"".join(cells)}</tr>')
     top = f"<thead><tr>{head}</tr></thead>" if any(headings) else ""
-    told = f"<caption>{text(caption)}</caption>" if caption else ""
-    return f'<div class="wide" tabindex="0"><table>{told}{top}<tbody>{"".join(body)}</tbody></table></div>'
+    caption_html = f"<caption>{text(caption)}</caption>" if caption else ""
+    return f'<div class="wide" tabindex="0"><table>{caption_html}{top}<tbody>{"".join(body)}</tbody></table></div>'
 
 
 def differences_html(table: pd.DataFrame, reference: str) -> str:
@@ -66,7 +65,7 @@ def differences_html(table: pd.DataFrame, reference: str) -> str:
         return ""
     knobs = list(table.columns[: table.columns.get_loc("measure")])
     headings = [*knobs, "measure", "reading", "pairs", "difference", "95 %", "corrected", "test", "p", "corrected p"]
-    texts = [one in (*knobs, "measure", "reading", "test") for one in headings]
+    texts = [heading in (*knobs, "measure", "reading", "test") for heading in headings]
     rows = [
         [*(plain(row[knob]) for knob in knobs), row["measure"], row["reading"], str(row["pairs"])]
         + [effect_text(row, "{:+.4g}"), ends_text(row), ends_text(row, "_holm")]

@@ -42,8 +42,8 @@ def stop_if_failed(study_folder: Path, console: Console | None = None) -> None:
     """Exit with status 1 and a line about the first failure if a run of the study did not finish."""
     console = console or PlainConsole()
     if failed := failures(study_folder):
-        told = f"{len(failed)} of the runs did not finish, the first one: {failed[0]}"
-        console.print(told, highlight=False)
+        line = f"{len(failed)} of the runs did not finish, the first one: {failed[0]}"
+        console.print(line, highlight=False)
         sys.exit(1)
 
 

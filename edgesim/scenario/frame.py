@@ -57,13 +57,13 @@ class Runs:
         return self.typed_out
 
     def name_folder(self, name: str) -> None:
-        """Let the folder be ``runs/NAME`` unless ``--out`` says another one."""
+        """Set the folder to ``runs/NAME``, unless ``--out`` was given."""
         self.typed_out = self.typed_out or Path("runs") / name
 
     def study(
         self, out: Path | None = None, *, target: float | None = None, reference: str | None = None
     ) -> StudyResult:
-        """Run what is planned, after which nothing is; the folder is ``--out`` when absent. As `edgesim.study`."""
+        """Run the planned runs as `edgesim.study` and clear the plan; the folder is ``--out`` when absent."""
         planned, self.planned = self.planned, []
         where: dict[str, Any] = {"out": out or self.out, "jobs": self.jobs, "fresh": self.fresh}
         return study(planned, target=target, reference=reference, **where)
@@ -76,7 +76,7 @@ class Runs:
         reference: str | None = None,
         against: Sequence[tuple[str, str]] = (),
     ) -> StudyResult:
-        """As `study`; then its tables and figures, as by `conclude`."""
+        """Run the planned runs, then print tables and draw figures by `conclude`."""
         done = self.study(out, target=target, reference=reference)
         conclude(done.folder, against)
         return done
@@ -122,15 +122,15 @@ def scenario(
     ]
 
     def of(main: Callable[Concatenate[Runs, P], None]) -> Callable[..., None]:
-        parameters = {one.name: one for one in [*inspect.signature(main).parameters.values()][1:]}
+        parameters = {parameter.name: parameter for parameter in [*inspect.signature(main).parameters.values()][1:]}
         own = [*parameters]
-        parameters |= {one.name: one for one in options if one.name not in own}
+        parameters |= {parameter.name: parameter for parameter in options if parameter.name not in own}
 
         @functools.wraps(main)
-        def command(**given: Any) -> None:
-            common = {one.name: given[one.name] for one in options if one.name != "out"}
+        def command(**chosen: Any) -> None:
+            common = {parameter.name: chosen[parameter.name] for parameter in options if parameter.name != "out"}
             try:
-                main(Runs(**common, typed_out=given["out"]), **{name: given[name] for name in own})  # type: ignore[call-arg]
+                main(Runs(**common, typed_out=chosen["out"]), **{name: chosen[name] for name in own})  # type: ignore[call-arg]
             except EdgesimError as error:
                 here = ", ".join(
                     f"{field} is --{name.replace('_', '-')}"
@@ -142,7 +142,7 @@ def scenario(
 
         changed: Any = command
         changed.__signature__ = inspect.Signature([*parameters.values()])
-        command.__annotations__ = {name: one.annotation for name, one in parameters.items()}
+        command.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
         return plain_errors(with_executor(command))
 
     return of

@@ -1,4 +1,4 @@
-"""Facts by which a study is planned: what data sets, layouts and algorithms are like."""
+"""Facts about data sets, layouts and algorithms, for planning studies."""
 
 from typing import Any
 

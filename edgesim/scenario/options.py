@@ -57,10 +57,10 @@ def refuse_unknown(option: str, given: Iterable[str], among: Iterable[str]) -> N
 
 def names(text: str) -> list[str]:
     """A list of names separated by commas; raises `EdgesimError` if there is none."""
-    found = [name.strip() for name in text.split(",") if name.strip()]
-    if not found:
+    listed = [name.strip() for name in text.split(",") if name.strip()]
+    if not listed:
         raise EdgesimError(f"{text!r}: expected at least one value, several separated by commas")
-    return found
+    return listed
 
 
 def numbers(text: str) -> list[float]:

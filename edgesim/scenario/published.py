@@ -62,16 +62,16 @@ def beside(
     """
     knobs, rows = read_study(folder).knob_names, []
     for row, runs in groups(folder):
-        found = {name: row.get(name, np.nan) for name in [*knobs, "seeds", *further]}
+        line = {name: row.get(name, np.nan) for name in [*knobs, "seeds", *further]}
         theirs, ours = published(row), [own(run) for run in runs]
         for name in measures:
             ends = (name, f"{name}_low", f"{name}_high")
             if any(name in of for of in ours):
-                found |= zip(ends, mean_interval([of[name] for of in ours if name in of]), strict=True)
+                line |= zip(ends, mean_interval([of[name] for of in ours if name in of]), strict=True)
             else:
-                found |= {end: row.get(end, np.nan) for end in ends}
-            found[f"{name}_paper"] = theirs.get(name, np.nan)
-        rows.append(found)
+                line |= {end: row.get(end, np.nan) for end in ends}
+            line[f"{name}_paper"] = theirs.get(name, np.nan)
+        rows.append(line)
     return pd.DataFrame(rows)
 
 

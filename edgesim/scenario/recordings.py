@@ -1,4 +1,4 @@
-"""Recordings of devices, and generated ones: what they hold, and which devices are there in which round."""
+"""Recorded and generated availability of devices: statistics, and the devices present in each round."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,10 +43,10 @@ def has_links(profile: str) -> bool:
 
 def anatomy_of(recording: str) -> Anatomy:
     """Statistics of an availability recording in any format, a name or a path; raises `EdgesimError`."""
-    found = read_recording(find("traces", recording, ".parquet"))
-    if not isinstance(found, RecordedAvailability):
+    recorded = read_recording(find("traces", recording, ".parquet"))
+    if not isinstance(recorded, RecordedAvailability):
         raise EdgesimError(f"{recording}: is no availability recording; draw it with edgesim trace show")
-    return anatomy(settle(found))
+    return anatomy(settle(recorded))
 
 
 def anatomy_of_generated(devices: int, seed: int, set_: Sequence[str] | None = None) -> Anatomy:
@@ -57,9 +57,9 @@ def anatomy_of_generated(devices: int, seed: int, set_: Sequence[str] | None = N
     section = _phones({"model": "renewal"}, set_)
     if section.model != "renewal":
         raise EdgesimError(f"set availability.model: expected 'renewal' here (got {section.model!r})")
-    made = options_of(MODELS, section.model, section.options, "availability.model", "availability")
-    assert isinstance(made, Renewal)
-    return anatomy(made.intervals(devices, Streams(seed)))
+    model = options_of(MODELS, section.model, section.options, "availability.model", "availability")
+    assert isinstance(model, Renewal)
+    return anatomy(model.intervals(devices, Streams(seed)))
 
 
 def check_ins(

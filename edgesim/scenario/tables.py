@@ -68,10 +68,10 @@ def crossed(folder: Path, first: tuple[str, str], second: tuple[str, str], measu
 
     Into ``crossed.csv`` and ``variance.csv``.
     """
-    found = cross(read_study(folder), first, second, measure)
-    save(found.differences, folder / "crossed.csv")
-    save(found.variance, folder / "variance.csv")
-    print_crossed(found, Console())
+    comparison = cross(read_study(folder), first, second, measure)
+    save(comparison.differences, folder / "crossed.csv")
+    save(comparison.variance, folder / "variance.csv")
+    print_crossed(comparison, Console())
 
 
 def recommendation(folder: Path, place: str, choice: str) -> None:
@@ -79,31 +79,25 @@ def recommendation(folder: Path, place: str, choice: str) -> None:
 
     Into ``pairs.csv``, ``standings.csv`` and ``recommendation.csv``.
     """
-    found, places = scores(read_study(folder), [place], choice), [place, "cost"]
-    pairs = compare(found, places, choice)
-    standings = stand(found, pairs, places, choice)
+    scored, places = scores(read_study(folder), [place], choice), [place, "cost"]
+    pairs = compare(scored, places, choice)
+    standings = stand(scored, pairs, places, choice)
     recommended = recommend(standings, places, choice)
     for name, table in (("pairs", pairs), ("standings", standings), ("recommendation", recommended)):
         save(table, folder / f"{name}.csv")
-    print_recommendation(found, standings, recommended, place, choice, Console())
+    print_recommendation(scored, standings, recommended, place, choice, Console())
 
 
 def anatomies(traces: Mapping[str, Anatomy]) -> pd.DataFrame:
-    """Statistics of availability traces as texts: a column for what is told, and one per trace."""
+    """Statistics of availability traces as texts: a column with the names of the statistics, and one per trace."""
     table = anatomy_table(traces)
     return pd.DataFrame({str(column.header): list(column.cells) for column in table.columns})
 
 
 def show_anatomies(path: Path) -> None:
     """Print a table as from `anatomies` that was saved as CSV."""
-    shown = Table(title="availability", title_justify="left")
-    found = pd.read_csv(path, dtype=str, keep_default_na=False)
-    shown.add_column("")
-    for name in found.columns[1:]:
-        shown.add_column(name, justify="right")
-    for row in found.itertuples(index=False):
-        shown.add_row(*row)
-    print_whole(Console(), shown)
+    saved = pd.read_csv(path, dtype=str, keep_default_na=False)
+    show_texts(saved.rename(columns={saved.columns[0]: ""}), "availability", [""])
 
 
 def show_texts(table: pd.DataFrame, title: str, words: Collection[str] = ()) -> None:

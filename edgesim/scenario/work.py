@@ -1,4 +1,4 @@
-"""What scenarios do that run no study: work in several processes, and results that are kept while they are current."""
+"""Work of scenarios without a study: calls in several processes, and files that are made again only when outdated."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -19,19 +19,19 @@ _NAME = "scenario"
 
 
 def in_processes(act: Callable[..., R], arguments: Sequence[tuple[Any, ...]], jobs: int | None) -> list[R]:
-    """What a function of a module answers to each of the ``arguments``, in their order.
+    """Call a function of a module with each of the ``arguments``; returns the results in their order.
 
     ``jobs`` processes are at work at a time, one per core when absent; with one all is done in this process.
     """
     at_once = min(jobs or cores(), len(arguments))
     if at_once < 2:
-        return [act(*each) for each in arguments]
+        return [act(*some) for some in arguments]
     with ProcessPoolExecutor(at_once, get_context("spawn")) as pool:
-        return [each.result() for each in [pool.submit(act, *each) for each in arguments]]
+        return [some.result() for some in [pool.submit(act, *some) for some in arguments]]
 
 
 class Kept:
-    """The files that a scenario leaves in a folder, and what they were made from."""
+    """The files that a scenario writes into a folder, and a digest of their inputs."""
 
     def __init__(self, out: Path, read: Sequence[str], *facts: object) -> None:
         """``read`` are paths of files that are read, or names that are no files; ``facts`` what else matters."""

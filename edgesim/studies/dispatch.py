@@ -1,4 +1,4 @@
-"""Handing out the runs of a study, and noting what became of them: the same for every executor."""
+"""Dispatch of a study's runs to the processes of an executor, and of their endings to the study."""
 
 import time
 from collections import deque
@@ -15,18 +15,18 @@ from edgesim.folder.state import state_of
 from edgesim.screen.progress import Display, Message
 from edgesim.simulation import composition as simulation
 from edgesim.studies.executor import Ending, Executor, Lost, RunOrder, Workers
-from edgesim.studies.ledger import told_of
+from edgesim.studies.ledger import fingerprint
 from edgesim.studies.plan import PlannedRun, Study
 
 _PATIENCE_S = 8.0
-"""How long the runs of a study that is stopped have for closing their tables, before their processes are killed."""
+"""How long the runs of a stopped study may take to close their tables before their processes are killed."""
 _LOOK_S = 1.0
-"""How often runs are looked at that other processes work on, and workers that have said nothing."""
+"""Longest wait between two looks at the workers, and between two at runs that other processes work on."""
 
 
 @dataclass(frozen=True)
 class Dispatch:
-    """Has the runs of a study carried out and notes in ``endings`` how each ended."""
+    """Has an executor carry out the runs of a study, and notes in ``endings`` how each ended."""
 
     study: Study
     out: Path
@@ -36,15 +36,15 @@ class Dispatch:
     jobs: int | None
     display: Display
     until: Mapping[str, int] = field(default_factory=dict)
-    """By folder, the round behind which a run is saved and pauses."""
-    told: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """By folder, `told_of` it when the study was begun: a run that another process tries, and that fails, is not tried
-    again."""
+    """The round after which a run is saved and pauses, by folder."""
+    fingerprints: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """`fingerprint` of each folder when the study began: a run that has failed since then was tried by another process
+    and is not tried again."""
     endings: dict[str, Ending] = field(default_factory=dict)
     elsewhere: set[str] = field(default_factory=set)
     """Folders of the runs that other processes work on."""
     on_finished: Callable[[Path], None] = lambda _: None
-    """Is called with the folder of each run that finishes, while the next ones are carried out."""
+    """Called with the folder of each run that finishes, while further ones are carried out."""
     _just_finished: deque[Path] = field(default_factory=deque)
 
     def end(self, folder: str, ending: Ending) -> None:
@@ -59,27 +59,31 @@ class Dispatch:
 
     def run_all(self) -> None:
         """Run all runs that have not ended; those that other processes work on are waited for."""
-        told = False
+        has_said = False
         while pending := [run for run in self.study.runs if run.folder not in self.endings]:
             free = [run for run in pending if not self._ended_elsewhere(run)]
             lost: dict[str, Lost] = {}
-            for tried in range(self.executor.tries):
+            for attempt in range(self.executor.tries):
                 if free:
-                    lost = self._run(free, again=tried > 0)
+                    lost = self._run(free, again=attempt > 0)
                     free = [run for run in free if run.folder in lost]
             for run in free:
-                self._note_lost(run, lost[run.folder].reason)
+                folder, reason = self.out / run.folder, lost[run.folder].reason
+                with suppress(EdgesimError), leased(folder):
+                    note_failure(folder, simulation.as_toml(run.config), reason)
+                self.end(run.folder, Ending("failed", reason))
             left = len(self.study.runs) - len(self.endings)
-            if left and not told:
-                told = True
+            if left and not has_said:
+                has_said = True
                 self.display.say(f"other processes work on {left} of the runs; waiting for them")
             if left:
                 time.sleep(_LOOK_S)
 
     def _ended_elsewhere(self, run: PlannedRun) -> bool:
-        """Whether a run is not free, since another process works on it or, as is noted then, has just ended it."""
+        """Whether another process works on a run or has ended it; an ending is noted."""
         state = state_of(self.out / run.folder)
-        is_new = run.folder in self.told and told_of(self.out / run.folder) != self.told[run.folder]
+        before = self.fingerprints.get(run.folder)
+        is_new = before is not None and fingerprint(self.out / run.folder) != before
         if state.status in ("finished", "failed") and (run.folder in self.elsewhere or is_new):
             self.end(run.folder, Ending(state.status, state.reason))
             return True
@@ -91,29 +95,24 @@ class Dispatch:
 
     def _order(self, run: PlannedRun) -> RunOrder:
         name = run.folder
-        until, told = self.until.get(name), self.told.get(name)
-        return RunOrder(run.config, self.out / name, self.study.target, name in self.anew, until, told)
-
-    def _note_lost(self, run: PlannedRun, reason: str) -> None:
-        with suppress(EdgesimError), leased(self.out / run.folder):
-            note_failure(self.out / run.folder, simulation.as_toml(run.config), reason)
-        self.end(run.folder, Ending("failed", reason))
+        until, before = self.until.get(name), self.fingerprints.get(name)
+        return RunOrder(run.config, self.out / name, self.study.target, name in self.anew, until, before)
 
     def _run(self, runs: Sequence[PlannedRun], again: bool) -> dict[str, Lost]:
-        """Have runs carried out, which were lost before where ``again``; returns those that were lost."""
+        """Carry out runs, ``again`` if they were lost before; returns those whose processes were lost, by folder."""
         waiting, at_work = deque(runs), set[str]()
         lost: dict[str, Lost] = {}
 
         def listen(workers: Workers, timeout_s: float) -> None:
-            for name, said in workers.news(timeout_s):
-                if isinstance(said, Message):
-                    self.display.show(said)
+            for name, news in workers.news(timeout_s):
+                if isinstance(news, Message):
+                    self.display.show(news)
                     continue
                 at_work.discard(name)
-                if isinstance(said, Lost):
-                    lost[name] = said
+                if isinstance(news, Lost):
+                    lost[name] = news
                 else:
-                    self.end(name, said)
+                    self.end(name, news)
 
         workers = self.executor.open(self.out, len(runs), self.jobs, again)
         # A second Ctrl-C waits until the runs have closed their tables.

@@ -1,4 +1,4 @@
-"""What carries out the runs of a study: one is handed out, its news come back. `pool` is one, `on_ray` another."""
+"""The interface of executors, which carry out the runs of studies (`pool`, `on_ray`), and how each runs one of them."""
 
 import traceback
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from edgesim.folder.state import state_of
 from edgesim.screen.progress import Message
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.run_progress import Listener
-from edgesim.studies.ledger import told_of
+from edgesim.studies.ledger import fingerprint
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class RunOrder:
     fresh: bool
     """Whether it begins from the start, even if it is finished."""
     until: int | None = None
-    """The round behind which it is saved and pauses."""
-    told: tuple[int, ...] | None = None
-    """`told_of` its folder when the study was begun: where it has failed since, another process has tried it, and it is
-    not tried again. None where that does not matter."""
+    """The round after which it is saved and pauses; None: it runs to its end."""
+    fingerprint: tuple[int, ...] | None = None
+    """`fingerprint` of its folder when the study began: a run that has failed since then was tried by another process
+    and is not tried again. None: it is tried in any case."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Lost:
-    """The process of a run has gone without a word; the run can go on from what it saved."""
+    """The end of a run's process without an `Ending`; the run can be resumed from its last checkpoint."""
 
     reason: str
 
@@ -62,29 +62,29 @@ class Workers(Protocol):
     """Processes that carry out runs; each order ends with one `Ending` or `Lost`."""
 
     def has_room(self) -> bool:
-        """Whether another order would be begun now."""
+        """Whether an order that is handed out now would begin at once."""
 
     def hand_out(self, order: RunOrder) -> None:
-        """Have a run carried out; returns at once."""
+        """Begin to carry out an order, without waiting for it."""
 
     def news(self, timeout_s: float) -> list[tuple[str, News]]:
-        """What is new of the orders, by the folder's name; waits for it so long at most."""
+        """Messages and endings since the last call, by the name of the run's folder; waits ``timeout_s`` at most."""
 
     def ask_to_end(self) -> None:
-        """Have all runs save themselves and end, soon; the news still come."""
+        """Ask all runs to save a checkpoint and end; `news` still returns their endings."""
 
     def close(self) -> None:
-        """End all processes, whatever they do."""
+        """Kill all processes."""
 
 
 class Executor(Protocol):
     """Where the runs of studies are carried out."""
 
     tries: ClassVar[int]
-    """How often a run is begun whose process is lost each time."""
+    """How often a run is begun at most if its process is lost each time."""
 
     def connected(self) -> AbstractContextManager[None]:
-        """Within this context `open` can be called; raises `EdgesimError`, within seconds, where it never could."""
+        """Context in which `open` may be called; raises `EdgesimError` within seconds if it cannot be provided."""
 
     def open(self, out: Path, count: int, jobs: int | None, again: bool) -> Workers:
         """Workers for ``count`` runs of the study in ``out``, ``jobs`` at a time or as many as there is room for.
@@ -94,18 +94,18 @@ class Executor(Protocol):
 
 
 def refuse_failed(order: RunOrder) -> None:
-    """Raises `EdgesimError` where another process has tried the run since the study was begun, and it failed.
+    """Raise `EdgesimError` if another process has tried the run since the study began, and it failed.
 
-    For the process that has the lease of the run's folder.
+    The caller holds the lease of the run's folder.
     """
-    if order.told is not None and told_of(order.folder) != order.told:
+    if order.fingerprint is not None and fingerprint(order.folder) != order.fingerprint:
         state = state_of(order.folder, is_mine=True)
         if state.status == "failed":
             raise EdgesimError(state.reason)
 
 
 def run_one(order: RunOrder, cores: int, send: Callable[[Message], None]) -> Ending:
-    """One run on its share of cores, whose news are sent; every error becomes an ending, so that the others finish."""
+    """Carry out a run on ``cores`` cores and ``send`` its messages; every error becomes an `Ending`."""
     listener = Listener(order.folder.name, order.config, send)
     try:
         listener.on_start("start")

@@ -1,4 +1,4 @@
-"""The options that say where the runs of a study are carried out, the same for every command that runs one."""
+"""Command-line options of the executor, the same for every command that runs a study."""
 
 import functools
 import inspect
@@ -29,24 +29,24 @@ def _options(
     ] = None,
     memory_per_run: Annotated[float | None, typer.Option(help="With ray: GiB of memory that a run takes.")] = None,
 ) -> Ray | None:
-    """The executor of a command line; None is that of this machine."""
+    """The executor that the options name; None: processes of this machine."""
     given = {
         "address": address,
         "cpus_per_run": cpus_per_run,
         "gpus_per_run": gpus_per_run,
         "memory_per_run_gib": memory_per_run,
     }
-    told = {name: value for name, value in given.items() if value is not None}
+    typed = {name: value for name, value in given.items() if value is not None}
     if executor == "ray":
-        return Ray(**told)  # type: ignore[arg-type]
-    if told:
-        option = next(iter(told)).removesuffix("_gib").replace("_", "-")
+        return Ray(**typed)  # type: ignore[arg-type]
+    if typed:
+        option = next(iter(typed)).removesuffix("_gib").replace("_", "-")
         raise EdgesimError(f"--{option}: is for --executor ray; add it, or leave --{option} out")
     return None
 
 
 def with_executor(command: Callable[P, R]) -> Callable[P, R]:
-    """A command with these options beside its own; its studies are carried out where they say."""
+    """Add the executor's options to a command; its studies are carried out by the executor that they name."""
     own, added = inspect.signature(command), inspect.signature(_options).parameters
 
     @functools.wraps(command)

@@ -16,8 +16,8 @@ from edgesim.folder.state import RunState, state_of
 from edgesim.simulation.run_progress import expected_rounds, rounds_done
 
 
-def told_of(folder: Path) -> tuple[int, ...]:
-    """What is another one once anything else has been written of how far the run of a folder is; empty if nothing."""
+def fingerprint(folder: Path) -> tuple[int, ...]:
+    """Fingerprint of a run folder's ``run.json``, another one whenever that is written; empty when there is none."""
     try:
         stat = os.stat(folder / "run.json")
     except OSError:
@@ -26,7 +26,9 @@ def told_of(folder: Path) -> tuple[int, ...]:
 
 
 def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, RunState]:
-    """How far each run of a study is, by the name of its folder, in the plan's order; with ``rounds`` those too.
+    """Read the state of each run of a study, by the name of its folder, in the plan's order.
+
+    With ``rounds`` the states have the numbers of rounds too, which takes longer.
 
     Raises `EdgesimError` where the plan is missing or malformed.
     """
@@ -35,7 +37,7 @@ def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, RunState]:
 
 
 def read_any_ledger(folder: Path) -> dict[str, RunState]:
-    """As `read_ledger` with rounds, of a study's folder or of the one run of a run folder.
+    """Read the states, with rounds, of the runs of a study's folder, or of the one run of a run folder.
 
     Raises `EdgesimError` for a folder that is neither, and for a damaged plan.
     """
@@ -51,7 +53,7 @@ def _with_rounds(folder: Path, planned: Mapping[str, Any] | None) -> RunState:
         config = parse(read_config(folder) if planned is None else planned, folder.name)
         last = _last_round(folder)
     except EdgesimError:
-        # A folder of a planned run may not exist yet, and the state tells what is wrong with a damaged one.
+        # A folder of a planned run may not exist yet, and the state says what is wrong with a damaged one.
         return state
     state = replace(state, of=expected_rounds(config) or None)
     if last is None:
@@ -72,7 +74,7 @@ def _last_round(folder: Path) -> tuple[int, float, float | None] | None:
 
 @lru_cache(maxsize=2**14)
 def _last_row(path: Path, _mtime_ns: int, _size: int) -> tuple[int, float, float | None] | None:
-    """The last row of a version of a table of rounds, which is read once by whoever looks again and again."""
+    """Number, end and last tested accuracy of a table's last round; cached, for a caller that looks repeatedly."""
     rounds = read_table(path.parent, "rounds")
     if rounds.empty:
         return None

@@ -1,4 +1,4 @@
-"""What nodes of a cluster of Ray are asked for a study: to carry out a run, and whether they could."""
+"""Functions that a study calls on the nodes of a Ray cluster: carry out a run, and report version and plan."""
 
 import socket
 from collections import deque
@@ -19,34 +19,34 @@ _UNREAD = 1000
 
 
 class Apart(NamedTuple):
-    """That a node does not see the study."""
+    """Answer of a node that does not see the study's folder."""
 
     node: str
 
 
 class Mailbox:
-    """News that wait to be shown, in a process beside that of the study."""
+    """Queue of messages to show, in a process beside that of the study."""
 
     def __init__(self) -> None:
         self.unread: deque[Message] = deque(maxlen=_UNREAD)
 
     def put(self, message: Message) -> None:
-        """Add one."""
+        """Append a message."""
         self.unread.append(message)
 
     def take(self) -> list[Message]:
-        """All of them, which then wait no longer."""
-        taken = [*self.unread]
+        """Return all messages and empty the queue."""
+        messages = [*self.unread]
         self.unread.clear()
-        return taken
+        return messages
 
 
 def carry_out(
     order: RunOrder, share: int, digests: dict[str, str], mailbox: Any, code: Code, plan: str
 ) -> Ending | Left | Apart:
-    """On a node: one run, unless its files or code are others here than where the study is.
+    """Carry out a run on a node, unless the node's files or code differ from those of the study's machine.
 
-    ``plan`` is the hash of the plan that the study's folder has, or empty where the run's files are to be sent back.
+    ``plan`` is the hash of the study's plan; empty if the run's files are to be sent back.
     """
     if plan and plan_hash(order.folder.parent) != plan:
         return Apart(f"node {socket.gethostname()}")
@@ -62,12 +62,12 @@ def carry_out(
 
 
 def what_is_here(out: str) -> tuple[str, str]:
-    """Of a node: its version of edgesim, and the hash of the plan that it sees in a study's folder."""
+    """Version of edgesim on a node, and hash of the plan that the node sees in a study's folder."""
     return metadata.version("edgesim"), plan_hash(Path(out))
 
 
 def plan_hash(out: Path) -> str:
-    """SHA-256 of a study's plan; empty where there is none to be seen."""
+    """SHA-256 of a study's plan; empty if it cannot be read."""
     try:
         return sha256((out / PLAN).read_bytes()).hexdigest()
     except OSError:

@@ -1,8 +1,8 @@
-"""Runs of a study on a cluster of Ray: a task for each, of which only statuses come back.
+"""The executor of a Ray cluster: a task for each run of a study, which returns only the run's status.
 
-Models, tables and checkpoints lie in the study's folder, on a path that all nodes share; where one does not see it,
-every run is made on its node and its files are sent back (`sent_back`). Ray tries nothing again: what a node takes
-with it when it is lost is handed out once more, and goes on from its checkpoints, if they are on the shared path.
+Models, tables and checkpoints are written into the study's folder, on a path that all nodes share; if some node does
+not see it, every run is written on its node and its files are fetched (`sent_back`). Ray retries nothing: the runs of
+a lost node are handed out once more, and resume from their checkpoints if these are on the shared path.
 """
 
 import time
@@ -58,7 +58,7 @@ class Ray:
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        """Within this context this process is part of the cluster; one that it was part of before is left as it is.
+        """Context in which this process is connected to the cluster; an earlier connection is used and kept.
 
         Raises `EdgesimError` where Ray is not installed, the address does not answer, or no node has what a run takes.
         """
@@ -74,7 +74,7 @@ class Ray:
 
     @property
     def share(self) -> NodeShare:
-        """What a run takes."""
+        """Cores, GPUs and memory of a run."""
         return NodeShare(self.cpus_per_run, self.gpus_per_run, self.memory_per_run_gib)
 
 
@@ -86,26 +86,26 @@ class ClusterTasks:
     executor: Ray
     jobs: int | None
     blind: list[str]
-    """Nodes that do not see the study: where there are any, the files of all runs are sent back."""
+    """Nodes that do not see the study; if there are any, the files of all runs are fetched."""
     _at_work: dict[Any, RunOrder] = field(default_factory=dict)
-    """Orders by what Ray answers for their tasks."""
+    """Orders by Ray's references to their tasks."""
     _leases: dict[str, Lease] = field(default_factory=dict)
-    """Of the folders of runs that are carried out on nodes which cannot hold them, by name."""
+    """Leases of the folders of runs whose nodes do not see the study, by name."""
     _early: list[tuple[str, News]] = field(default_factory=list)
-    """News of orders that Ray has not been given."""
+    """News of orders before their tasks were given to Ray."""
     _room: int = 0
     _looked_s: float = float("-inf")
-    """When the cluster's room was looked at, by the monotonic clock."""
+    """Time of the last look at the cluster's room, by the monotonic clock."""
     _had_room_s: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         here = on_node(self.ray.get_runtime_context().get_node_id())
         self._mailbox = self.ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
-        # The process of a task with a GPU ends behind it, by Ray's own rule, and so gives the GPU's memory back.
+        # Ray ends the process of a task with a GPU after the task, which frees the GPU's memory.
         self._task = self.ray.remote(carry_out).options(**self.executor.share.options, max_retries=0)
 
     def has_room(self) -> bool:
-        """Whether another order would be begun now; raises `EdgesimError` where a cluster has had no room for long."""
+        """Whether an order would begin at once; raises `EdgesimError` if the cluster has had no room for long."""
         now_s = time.monotonic()
         if now_s - self._looked_s > 1.0:
             self._looked_s = now_s
@@ -117,7 +117,7 @@ class ClusterTasks:
         return len(self._at_work) < min(self._room, self.jobs or self._room)
 
     def hand_out(self, order: RunOrder) -> None:
-        """Give an order to Ray."""
+        """Give an order to Ray as a task."""
         if self.blind and (ended := self._claimed(order)) is not None:
             self._early.append((order.folder.name, ended))
             return
@@ -129,12 +129,12 @@ class ClusterTasks:
         self._at_work[task] = order
 
     def _claimed(self, order: RunOrder) -> Ending | None:
-        """Have the lease of a folder whose run is carried out where that is not seen; else how the run has ended."""
+        """Take the lease of a run's folder that nodes do not see; returns the ending of a run that need not begin."""
         name = order.folder.name
         if name in self._leases:
             return None
-        told = f"{', '.join(self.blind[:3])} cannot see the study, so files of its runs are sent back when they end"
-        self._early.append((name, Message(name, 0, told, "files sent back")))
+        reason = f"{', '.join(self.blind[:3])} cannot see the study, so files of its runs are sent back when they end"
+        self._early.append((name, Message(name, 0, reason, "files sent back")))
         try:
             self._leases[name] = Lease(order.folder)
             refuse_failed(order)
@@ -153,29 +153,29 @@ class ClusterTasks:
             lease.release()
 
     def news(self, timeout_s: float) -> list[tuple[str, News]]:
-        """What is new of the orders."""
-        found, self._early = self._early, []
+        """Messages and endings since the last call, by the name of the run's folder."""
+        news, self._early = self._early, []
         if not self._at_work:
-            time.sleep(0.0 if found else timeout_s)
-            return found
+            time.sleep(0.0 if news else timeout_s)
+            return news
         ready, _ = self.ray.wait([*self._at_work], num_returns=len(self._at_work), timeout=0)
         if not ready:
             ready, _ = self.ray.wait([*self._at_work], timeout=min(timeout_s, 0.2))
         with suppress(self.ray.exceptions.RayError):
-            found += [(said.run, said) for said in self.ray.get(self._mailbox.take.remote(), timeout=1)]
+            news += [(message.run, message) for message in self.ray.get(self._mailbox.take.remote(), timeout=1)]
         for task in ready:
             order = self._at_work.pop(task)
-            said = self._outcome(task)
-            if isinstance(said, Apart):
-                # From now on for all: which node a run will have is known only when it begins.
-                self.blind.append(said.node)
+            outcome = self._outcome(task)
+            if isinstance(outcome, Apart):
+                # From now on for all runs: the node of a run is known only when the run begins.
+                self.blind.append(outcome.node)
                 self.hand_out(order)
                 continue
-            if isinstance(said, Left):
-                said = self._brought(said, order)
+            if isinstance(outcome, Left):
+                outcome = self._fetched(outcome, order)
             self._release(order.folder.name)
-            found.append((order.folder.name, said))
-        return found
+            news.append((order.folder.name, outcome))
+        return news
 
     def _outcome(self, task: Any) -> Ending | Lost | Left | Apart:
         errors = self.ray.exceptions
@@ -191,16 +191,15 @@ class ClusterTasks:
             return Lost(f"its process or node was lost ({type(error).__name__})")
         return ending
 
-    def _brought(self, left: Left, order: RunOrder) -> Ending | Lost:
-        """The ending of a run, once its files are in the study."""
+    def _fetched(self, left: Left, order: RunOrder) -> Ending | Lost:
+        """Fetch the files of a run into the study; returns the run's ending."""
         ending, folder = left.ending, order.folder
         try:
             fetch(self.ray, left, folder)
             if ending.status == "failed":
                 note_failure(folder, simulation.as_toml(order.config), ending.reason)
         except self.ray.exceptions.RayError as error:
-            # Before OSError, of which kind Ray's errors may be, too: that a node does not answer in time, and what the
-            # node could not read.
+            # Before OSError, since some of Ray's errors are of that kind, too: a timeout, and what a node cannot read.
             return Lost(f"its node was lost before its files were here ({type(error).__name__})")
         except OSError as error:
             ending = Ending("failed", f"{folder}: cannot be written: {error.strerror or error}")
@@ -211,12 +210,12 @@ class ClusterTasks:
         return ending
 
     def ask_to_end(self) -> None:
-        """Have all runs save themselves and end."""
+        """Cancel all tasks, whose runs then save a checkpoint and end."""
         for task in self._at_work:
             self.ray.cancel(task)
 
     def close(self) -> None:
-        """End all tasks, whatever they do."""
+        """Kill all tasks and release their leases."""
         for task in self._at_work:
             self.ray.cancel(task, force=True)
         for name in [*self._leases]:
@@ -229,12 +228,12 @@ def _check_nodes(ray: Any, share: NodeShare, out: Path) -> list[str]:
     nodes = [node for node in alive(ray) if share.fits(node["Resources"])]
     version_here, plan_here = metadata.version("edgesim"), plan_hash(out)
     wrong, blind = [], []
-    for called, found, fault in ask_all(ray, nodes, what_is_here, str(out)):
-        version, plan = found or ("", "")
+    for name, answer, fault in ask_all(ray, nodes, what_is_here, str(out)):
+        version, plan = answer or ("", "")
         if fault or version != version_here:
-            wrong.append(f"{called} {fault or f'has edgesim {version}, not {version_here}'}")
+            wrong.append(f"{name} {fault or f'has edgesim {version}, not {version_here}'}")
         elif plan != plan_here:
-            blind.append(called)
+            blind.append(name)
     if wrong:
         raise EdgesimError("Ray: " + "; ".join(sorted(wrong)))
     return blind

@@ -1,4 +1,4 @@
-"""What a study runs: every combination of knobs with every seed, as complete configs."""
+"""The plan of a study: every combination of knobs with every seed, as complete configs."""
 
 import itertools
 import json
@@ -29,9 +29,9 @@ class PlannedRun:
     seed: int
     config: RunConfig
     labels: Mapping[str, Knob] = field(default_factory=dict, compare=False)
-    """Those of the knobs that name settings of a grid's base."""
+    """Knobs that name settings of the grid's base."""
     overridden: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """By ``section.key=value`` that was set, what the grid's base had there, None where it had nothing."""
+    """Values of the grid's base that were overridden, by ``section.key=value``; None if the base had no value."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +85,20 @@ def grid(
 
 
 def check_labels(runs: Sequence[PlannedRun]) -> None:
-    """Raises `EdgesimError` where a key that is set takes away in what runs with other labels differ.
+    """Raise `EdgesimError` if an override removes the difference between runs with different labels.
 
-    It does where each value of a label has a value of its own for the key, and where two labelled runs become the same.
+    It does if each value of a label has its own value of the overridden key, or if two labelled runs become the same.
     """
     for override in dict.fromkeys(override for run in runs for override in run.overridden):
         key = override.partition("=")[0].strip()
         for label in dict.fromkeys(name for run in runs for name in run.labels):
-            given: dict[Knob, set[str]] = {}
+            by_label: dict[Knob, set[str]] = {}
             for run in runs:
                 if label in run.labels and (value := run.overridden.get(override)) is not None:
-                    given.setdefault(run.labels[label], set()).add(json.dumps(value, sort_keys=True))
-            if all(len(values) == 1 for values in given.values()) and len(set().union(*given.values())) > 1:
-                told = f"{label} {', '.join(map(str, given))}"
-                raise EdgesimError(f"set {override}: {key} is what tells apart {told}; leave one of them out", key)
+                    by_label.setdefault(run.labels[label], set()).add(json.dumps(value, sort_keys=True))
+            if all(len(values) == 1 for values in by_label.values()) and len(set().union(*by_label.values())) > 1:
+                runs_text = f"{label} {', '.join(map(str, by_label))}"
+                raise EdgesimError(f"set {override}: {key} distinguishes {runs_text}; leave one of them out", key)
     seen: dict[str, PlannedRun] = {}
     for run in runs:
         if not (run.overridden and run.labels):
@@ -118,7 +118,7 @@ def check_labels(runs: Sequence[PlannedRun]) -> None:
 
 @contextmanager
 def named(folder: str) -> Iterator[None]:
-    """Errors within it name the run of a study that they are about."""
+    """Context in which errors name the run that they are about."""
     try:
         yield
     except EdgesimError as error:
@@ -127,24 +127,24 @@ def named(folder: str) -> Iterator[None]:
 
 
 def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
-    """The values of an axis; raises `EdgesimError` if there is none, or one that a table could not show."""
+    """The values of an axis; raises `EdgesimError` for none, and for values that a table cannot show."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise EdgesimError(f"axis {key}: expected a list of values (got {values!r})", key)
-    found = [own(value) for value in values]
-    if not found:
+    plain = [own(value) for value in values]
+    if not plain:
         raise EdgesimError(f"axis {key}: expected at least one value", key)
-    for value in found:
+    for value in plain:
         if not isinstance(value, str | int | float | None):
             raise EdgesimError(
                 f"axis {key}: expected texts, numbers, booleans or None (got {value!r}); give it in the base of a grid "
                 "of its own, named by labels",
                 key,
             )
-    return found
+    return plain
 
 
 def _at(nested: Mapping[str, Any], key: str) -> Any:
-    """What a nested mapping has at a dotted key; None where it has nothing."""
+    """Value of a nested mapping at a dotted key; None if it has none."""
     value: Any = nested
     for part in key.split("."):
         value = value.get(part.strip()) if isinstance(value, Mapping) else None
@@ -167,7 +167,7 @@ def _nested(base: Mapping[str, Any], cell: Mapping[str, Knob | None], overrides:
 
 
 def names_of_knobs(keys: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Names of knobs: what `KNOB_NAMES` says or the last part of the key, or the whole key if names would be equal."""
+    """Names of knobs: from `KNOB_NAMES` or the last part of the key; the whole key if names would be equal."""
     names = {key: KNOB_NAMES.get(key, key.rpartition(".")[2]) for key in keys}
     times = Counter([*names.values(), *taken])
     return [name if times[name] == 1 else key for key, name in names.items()]

@@ -1,4 +1,4 @@
-"""``plan.json``: what a study runs, complete configs and all. How far its runs are say their own folders."""
+"""``plan.json``, the plan of a study with complete configs; the state of a run is in the run's own folder."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ _PATIENCE_S = 2 * LEASE_S
 
 
 def grow(study: Study, out: Path) -> None:
-    """Add a study's runs to the plan in a folder, or begin one there; its name, target and reference replace those.
+    """Add a study's runs to the plan in a folder, or write a new plan; name, target and reference are replaced.
 
     Raises `EdgesimError` where the folder holds another study, or plans one of the runs otherwise.
     """

@@ -1,4 +1,4 @@
-"""Runs of a study in several processes of this machine, one run after another in each."""
+"""The executor of this machine: several processes, each of which carries out one run after another."""
 
 import os
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -42,11 +42,11 @@ class ProcessPool:
     tries: ClassVar[int] = 2
 
     def connected(self) -> AbstractContextManager[None]:
-        """Nothing is to be connected."""
+        """Context that does nothing: this machine needs no connection."""
         return nullcontext()
 
     def open(self, out: Path, count: int, jobs: int | None, again: bool) -> "Processes":
-        """Processes for so many runs, one per core when ``jobs`` is absent, and one where memory may have run out."""
+        """Processes for ``count`` runs, one per core if ``jobs`` is absent; a single one after runs were lost."""
         at_once = 1 if again else jobs or cores()
         return Processes(
             at_once, max(1, cores() // min(at_once, count)), again, self.crew or Crew(), self.crew is not None
@@ -64,18 +64,18 @@ class Processes:
     """Whether any run has ever sent news."""
     crew: Crew
     stays: bool
-    """Whether the crew stays when these runs are done."""
+    """Whether the crew's processes outlive these runs."""
     _at_work: dict[Connection, RunOrder] = field(default_factory=dict)
     _started: set[str] = field(default_factory=set)
     """Folders of runs that have sent news."""
 
     def has_room(self) -> bool:
-        """Whether another order would be begun now."""
+        """Whether fewer runs are at work than may be at a time."""
         return len(self._at_work) < self.at_once
 
     def hand_out(self, order: RunOrder) -> None:
-        """Give an order to a process that is idle, or to a new one."""
-        connection = next((each for each in self.crew.processes if each not in self._at_work), None)
+        """Give an order to an idle process, or to a new one."""
+        connection = next((idle for idle in self.crew.processes if idle not in self._at_work), None)
         if connection is None:
             with uninterrupted():
                 process, connection = start_process(_serve, name="edgesim study", daemon=False)
@@ -86,14 +86,14 @@ class Processes:
             connection.send((order, self.share))
 
     def news(self, timeout_s: float) -> list[tuple[str, News]]:
-        """What is new of the orders; raises `EdgesimError` if a process ends before any run has begun."""
-        ready = [each for each in wait(list(self._at_work), timeout_s) if isinstance(each, Connection)]
-        return [self._listen(connection) for connection in ready]
+        """Messages and endings since the last call; raises `EdgesimError` if a process ends before any run begins."""
+        ready = wait(list(self._at_work), timeout_s)
+        return [self._listen(connection) for connection in ready if isinstance(connection, Connection)]
 
     def _listen(self, connection: Connection) -> tuple[str, News]:
         name = self._at_work[connection].folder.name
         try:
-            said: News = connection.recv()
+            news: News = connection.recv()
         except (EOFError, OSError):
             del self._at_work[connection]
             process = self.crew.processes.pop(connection)
@@ -108,12 +108,12 @@ class Processes:
             return name, Lost("its process was killed (out of memory?)")
         self.has_begun = True
         self._started.add(name)
-        if isinstance(said, Ending):
+        if isinstance(news, Ending):
             del self._at_work[connection]
-        return name, said
+        return name, news
 
     def ask_to_end(self) -> None:
-        """Have all runs save themselves and end; those that have not begun just end."""
+        """Ask all runs to save a checkpoint and end; the processes of runs that have not begun are killed."""
         for connection, order in self._at_work.items():
             if order.folder.name in self._started:
                 ask_to_end(self.crew.processes[connection])
@@ -121,13 +121,13 @@ class Processes:
                 self.crew.processes[connection].kill()
 
     def close(self) -> None:
-        """End all processes, whatever they do, but for an idle crew that stays."""
+        """Kill all processes, except an idle crew that outlives the runs."""
         if self._at_work or not self.stays:
             self.crew.close()
 
 
 def _serve(connection: Connection) -> None:
-    """Run what comes through a connection, one run after another, until it is closed or one is interrupted."""
+    """Carry out the orders of a connection, one after another, until it is closed or a run is interrupted."""
 
     def send(message: Message | Ending) -> None:
         try:

@@ -1,6 +1,6 @@
-"""A study: runs of a plan in several processes, with a summary.
+"""Running a study: its plan, its runs in several processes, its summary.
 
-A study's folder holds ``plan.json``, one folder per run, which says how far that is, and ``summary.csv``.
+A study's folder holds ``plan.json``, a folder for each run, which records how far the run is, and ``summary.csv``.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from edgesim.simulation.feasibility import check_files
 from edgesim.simulation.run_progress import expected_rounds
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending, Executor
-from edgesim.studies.ledger import told_of
+from edgesim.studies.ledger import fingerprint
 from edgesim.studies.plan import Study, named
 from edgesim.studies.plan_file import grow
 from edgesim.studies.pool import ProcessPool
@@ -39,7 +39,7 @@ _IN_USE: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
 @contextmanager
 def carried_out_by(executor: Executor | None) -> Iterator[None]:
-    """Within this context it is the executor of studies that name none; None: processes of this machine."""
+    """Context in which ``executor`` carries out the studies that name none; None: processes of this machine."""
     token = _IN_USE.set(executor)
     try:
         yield
@@ -48,7 +48,7 @@ def carried_out_by(executor: Executor | None) -> Iterator[None]:
 
 
 def executor_in_use() -> Executor | None:
-    """That of `carried_out_by`."""
+    """The executor set by `carried_out_by`; None: processes of this machine."""
     return _IN_USE.get()
 
 
@@ -65,10 +65,10 @@ def run_study(
     """Run the runs that are not finished, or whose files or code have changed since; a failing run stops no other.
 
     ``fresh`` names the folders of finished runs that are run again; True means all. Runs that failed before are tried
-    again, and those that a tuning pruned go on, unless ``retry_failed`` is false. The plan in the folder grows by runs
-    that it does not have. Other processes may work on the same study, each on runs that nobody has; those of others are
-    waited for. ``executor`` is where they are carried out, processes of this machine when absent
-    (`edgesim.Ray` is another one).
+    again, and those that a tuning pruned are resumed, unless ``retry_failed`` is false. Runs that the plan in the
+    folder does not have are added to it. Several processes may work on the same study, each on other runs; each waits
+    for the runs of the others. ``executor`` carries out the runs, processes of this machine when absent (`edgesim.Ray`
+    is another one).
 
     Writes ``plan.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
     before anything runs if there is no run or one is given twice, the folder of a run holds another config, or a file
@@ -90,17 +90,16 @@ def run_study(
         with named(run.folder):
             check_files(run.config)
     anew = {run.folder for run in study.runs if fresh is True or (fresh and run.folder in fresh)}
-    before = {run.folder: told_of(out / run.folder) for run in study.runs}
+    fingerprints = {run.folder: fingerprint(out / run.folder) for run in study.runs}
     states = {run.folder: state_of(out / run.folder) for run in study.runs}
     mine = [run for run in study.runs if states[run.folder].status not in ("running", "damaged")]
     why = {run.folder: simulation.why_run(out / run.folder, run.config, run.folder in anew) for run in mine}
     made = [path for path in (out, *out.parents) if not path.exists()]
     endings = {folder: Ending("finished", "finished before", reused=True) for folder in why if why[folder] is None}
-    bad = {"damaged"} if retry_failed else {"damaged", "failed"}
-    endings |= {folder: Ending("failed", state.reason) for folder, state in states.items() if state.status in bad}
-    if not retry_failed:
-        given_up = {folder: state for folder, state in states.items() if state.status == "pruned"}
-        endings |= {folder: Ending("pruned", state.reason) for folder, state in given_up.items()}
+    ended_as = {"damaged": "failed"} | ({} if retry_failed else {"failed": "failed", "pruned": "pruned"})
+    for folder, state in states.items():
+        if state.status in ended_as:
+            endings[folder] = Ending(ended_as[state.status], state.reason)
     with executor.connected() if len(endings) < len(study.runs) else nullcontext():
         grow(study, out)
         _tell_begun(
@@ -110,16 +109,18 @@ def run_study(
         rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
         try:
             with stopped_by(""), Display(console, study.name, rounds) as display:
-                dispatch = Dispatch(study, out, anew, executor, jobs, display, told=before, on_finished=known.prepare)
-                # Here, since starting processes that would only find this out takes seconds.
+                dispatch = Dispatch(
+                    study, out, anew, executor, jobs, display, fingerprints=fingerprints, on_finished=known.prepare
+                )
+                # Here, since starting processes takes seconds.
                 for folder, ending in endings.items():
                     dispatch.end(folder, ending)
                 dispatch.run_all()
                 endings = dispatch.endings
         except KeyboardInterrupt as interrupt:
             with uninterrupted():
-                told = _tell_stopped(study, out, is_new)
-            raise Stopped(told, interrupt.status if isinstance(interrupt, Stopped) else INTERRUPTED) from None
+                message = _stopped_message(study, out, is_new)
+            raise Stopped(message, interrupt.status if isinstance(interrupt, Stopped) else INTERRUPTED) from None
         finally:
             with uninterrupted():
                 began = _began(study, out)
@@ -131,7 +132,8 @@ def run_study(
         raise NoRunFinished(f"{what}; the first one: {first.reason}", *first.fields)
     with console.status("summing up"):
         write_summary(out, known)
-    _tell_reused(out, endings, console)
+    if reused := sum(ending.reused for ending in endings.values()):
+        console.print(f"{reused} of {len(endings)} runs reused", highlight=False, soft_wrap=True)
     return endings
 
 
@@ -152,7 +154,7 @@ def _check(study: Study, jobs: int | None) -> None:
 
 
 def _tell_begun(why: Mapping[str, str | None], count: int, console: Console) -> None:
-    """Print how many runs go on or are run again, by reason."""
+    """Print how many runs are resumed or run again, by reason."""
     for reason, times in Counter(why.values()).items():
         if reason:
             again = "run again from the start"
@@ -161,20 +163,12 @@ def _tell_begun(why: Mapping[str, str | None], count: int, console: Console) -> 
             console.print(f"{times} of {count} runs: {reason}, {again}", highlight=False, soft_wrap=True)
 
 
-def _tell_stopped(study: Study, out: Path, is_new: bool) -> str:
-    """How a study goes on that was stopped; a new one of which no run began is removed."""
+def _stopped_message(study: Study, out: Path, is_new: bool) -> str:
+    """Message about a stopped study: how many of its runs are finished, and the command that resumes it."""
     if not _began(study, out):
         return "stopped before a run began" + (f"; nothing is kept in {out}" if is_new else "")
     finished = sum(state_of(out / run.folder).status == "finished" for run in study.runs)
     return f"stopped; {finished} of {len(study.runs)} runs are finished; edgesim study run {out} goes on"
-
-
-def _tell_reused(out: Path, endings: Mapping[str, Ending], console: Console) -> None:
-    """Print how many runs were reused, and how many of them have no hashes of the code that they ran."""
-    reused = [folder for folder, ending in endings.items() if ending.reused]
-    if not reused:
-        return
-    console.print(f"{len(reused)} of {len(endings)} runs reused", highlight=False, soft_wrap=True)
 
 
 def _began(study: Study, out: Path) -> bool:
@@ -184,7 +178,7 @@ def _began(study: Study, out: Path) -> bool:
 
 
 def _remove_plan(study: Study, out: Path, made: Sequence[Path]) -> None:
-    """Remove what a study of which no run began has written."""
+    """Remove the plan and the folders of a study of which no run began, and the folders ``made`` for it."""
     with suppress(OSError):
         for folder in (out / run.folder for run in study.runs):
             for name in ("config.toml", "run.json"):

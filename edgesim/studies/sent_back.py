@@ -1,8 +1,8 @@
-"""Run folders of a node that does not see the study: made in a folder of the node's own, and sent back as files.
+"""Run folders of nodes that do not see the study: written on the node, and fetched file by file.
 
-The process of the study asks for them piece by piece, each so small that Ray answers with it and keeps it out of its
-object store. A file has another name until it is whole and has the hash that the node gave, and ``run.json``, which
-says how the run ended, is the last to be renamed.
+The study's process fetches each file in pieces, small enough for Ray to keep them out of its object store. A file has
+a temporary name until it is whole and has the hash that the node computed; ``run.json``, which records how the run
+ended, is renamed last.
 """
 
 import shutil
@@ -30,18 +30,18 @@ _LAST = "run.json"
 
 @dataclass(frozen=True)
 class Left:
-    """What a run has left on a node."""
+    """The ending and the files of a run on a node."""
 
     ending: Ending
     node: str
-    """Its id."""
+    """Id of the node."""
     folder: str
     files: dict[str, tuple[int, bytes]]
     """Size and SHA-256 of each, by its path in the folder."""
 
 
 def run_apart(order: RunOrder, cores: int, send: Callable[[Message], None]) -> Left:
-    """On a node: one run in a folder of the node's own, from the start."""
+    """Carry out a run on a node in a temporary folder there, from the start."""
     import ray
 
     node = str(ray.get_runtime_context().get_node_id())
@@ -52,15 +52,15 @@ def run_apart(order: RunOrder, cores: int, send: Callable[[Message], None]) -> L
     ending = run_one(replace(order, folder=folder), cores, send)
     files = {}
     if ending.status in ("finished", "failed"):
-        found = [path for path in sorted(folder.rglob("*")) if path.is_file() and not is_of_lease(path.name)]
-        files = {str(path.relative_to(folder)): (path.stat().st_size, file_digest(path)) for path in found}
+        paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not is_of_lease(path.name)]
+        files = {str(path.relative_to(folder)): (path.stat().st_size, file_digest(path)) for path in paths}
     return Left(ending, node, str(folder), files)
 
 
 def fetch(ray: Any, left: Left, folder: Path) -> None:
-    """Bring what a run has left into its folder in the study, whose lease is held.
+    """Fetch the files of a run from its node into its folder in the study, whose lease the caller holds.
 
-    Raises `EdgesimError` where a file comes back damaged, OSError where it cannot be written, and `RayError` where its
+    Raises `EdgesimError` for a file that arrives damaged, OSError for one that cannot be written, and `RayError` if the
     node is lost.
     """
     read = ray.remote(_read).options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(left.node))
@@ -68,13 +68,13 @@ def fetch(ray: Any, left: Left, folder: Path) -> None:
     try:
         for name, (size, digest) in left.files.items():
             parts[name].parent.mkdir(parents=True, exist_ok=True)
-            found = sha256()
+            received = sha256()
             with parts[name].open("wb") as sink:
                 for offset in range(0, size, PIECE_BYTES):
                     piece = ray.get(read.remote(f"{left.folder}/{name}", offset), timeout=_ANSWER_S)
-                    found.update(piece)
+                    received.update(piece)
                     sink.write(piece)
-            if found.digest() != digest:
+            if received.digest() != digest:
                 raise EdgesimError(f"{folder / name}: came back from its node with another hash")
     except BaseException:
         for part in parts.values():
@@ -88,7 +88,7 @@ def fetch(ray: Any, left: Left, folder: Path) -> None:
 
 
 def clear(ray: Any, left: Left) -> None:
-    """Remove what a run has left on its node, if that is still there."""
+    """Remove the files of a run from its node, if the node still answers."""
     remove = ray.remote(_remove).options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(left.node))
     with suppress(ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
         ray.get(remove.remote(left.folder), timeout=_ANSWER_S)
@@ -99,13 +99,13 @@ def _part(path: Path) -> Path:
 
 
 def _read(path: str, offset: int) -> bytes:
-    """On a node: a piece of a file."""
+    """Read a piece of a file, on a node."""
     with open(path, "rb") as source:
         source.seek(offset)
         return source.read(PIECE_BYTES)
 
 
 def _remove(folder: str) -> None:
-    """On a node: the folder that `run_apart` made."""
+    """Remove the folder that `run_apart` made, on a node."""
     if folder:
         shutil.rmtree(Path(folder).parent, ignore_errors=True)

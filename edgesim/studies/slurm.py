@@ -1,4 +1,4 @@
-"""A study as an array job of SLURM: every task does what nobody else works on, and comes back when it was stopped."""
+"""A study as an array job of SLURM: tasks share the runs out by leases, and are requeued when they are stopped."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from edgesim.folder.records import write_whole
 from edgesim.studies.ledger import read_ledger
 
 _WARNING_S = 120
-"""How long before its time limit a task is told to save its run."""
+"""Seconds before its time limit at which SLURM asks a task to save its run."""
 _SUBMIT_S = 60.0
 """How long `sbatch` may take: it waits where its server is down."""
 _OURS = {
@@ -102,7 +102,7 @@ def submit(script: Path) -> str | None:
 
 
 def _left(folder: Path) -> int:
-    """How many runs of a study are to be done; raises `EdgesimError` if there is none."""
+    """Number of runs of a study that are planned, stopped or lost; raises `EdgesimError` if there is none."""
     statuses = [state.status for state in read_ledger(folder).values()]
     left = sum(status in ("planned", "stopped", "lost") for status in statuses)
     if left:

@@ -16,22 +16,22 @@ _CLAIMS = {
     "joules_to_target": ("takes less energy to the target than", "takes more energy to the target than"),
     "final_accuracy": ("is less accurate in the end than", "is more accurate in the end than"),
 }
-"""What a negative and a positive difference of a measure say of the first of the two."""
+"""Claims about the first of two choices for a negative and a positive difference, by measure."""
 
 
 def sentence(row: Mapping[Any, Any], where: str = "") -> str:
     """A row of `edgesim.analysis.compare.Compared.table` as a sentence; ``where`` says in which place."""
-    one, other, name = row["choice"], row["against"], row["measure"]
+    choice, other, name = row["choice"], row["against"], row["measure"]
     facts = f"({_facts(row)}{_past(row)})"
     place = f"At {where}: " if where else ""
     below, above = _CLAIMS.get(name, (f"has a lower {name} than", f"has a higher {name} than"))
     if row["reading"] == "equivalent":
-        return f"{place}{one} and {other} are equivalent in {name} {facts}."
+        return f"{place}{choice} and {other} are equivalent in {name} {facts}."
     if row["reading"] in WORDS.get(name, ("lower", "higher")):
         downwards = row["ratio"] < 1 if row["never"] else row["difference"] < 0
-        return f"{place}{one} {below if downwards else above} {other} {facts}."
-    told = f"{place}the difference of {one} and {other} in {name} is inconclusive with {row['pairs']} seeds {facts}"
-    return f"{told}{_advice(row)}."
+        return f"{place}{choice} {below if downwards else above} {other} {facts}."
+    claim = f"{place}the difference of {choice} and {other} in {name} is inconclusive with {row['pairs']} seeds {facts}"
+    return f"{claim}{_advice(row)}."
 
 
 def _facts(row: Mapping[Any, Any]) -> str:
@@ -52,13 +52,13 @@ def _times(ratio: float) -> str:
 
 
 def _past(row: Mapping[Any, Any]) -> str:
-    """What forks have in common, which no choice can have made different."""
+    """Note on the common past of forks, in which choices cannot differ; empty without one."""
     rounds = row.get("common_past_rounds", 0)
     return f"; the same until the end of round {rounds}" if rounds else ""
 
 
 def _advice(row: Mapping[Any, Any]) -> str:
-    """How many seeds the difference to detect takes, which is never the one that these seeds happened to show."""
+    """Number of seeds that detecting ``detect`` takes, as text; never that of the difference observed."""
     needed = row["seeds_needed"]
     if np.isnan(needed):
         return ""

@@ -75,18 +75,18 @@ def _how_it_learnt(config: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     """
     algorithm, round_ = (config[key] if isinstance(config.get(key), dict) else {} for key in ("algorithm", "round"))
     name, server = algorithm.get("name", "fedavg"), algorithm.get("server", "own")
-    told_apart = ["name", "server", "kpfl"] + ["weights"] * ("update_weights" in run)
-    options = _told({key: value for key, value in algorithm.items() if key not in told_apart})
+    named_apart = ["name", "server", "kpfl"] + ["weights"] * ("update_weights" in run)
+    options = _options_text({key: value for key, value in algorithm.items() if key not in named_apart})
     halves = [f"{name} ({options})" if options else str(name)] + [f"server {server}"] * (server not in ("own", name))
     if "kpfl" in algorithm:
         # All algorithms come with it.
         from edgesim.learning.algorithms import kpfl_settings
 
-        halves.append(f"kpfl ({_told(kpfl_settings.effective(algorithm['kpfl']))})")
+        halves.append(f"kpfl ({_options_text(kpfl_settings.effective(algorithm['kpfl']))})")
     return ", ".join([*halves, str(round_.get("protocol", "synchronous"))])
 
 
-def _told(options: Mapping[str, Any]) -> str:
+def _options_text(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in options.items())
 
 
@@ -116,8 +116,8 @@ def print_run(folder: Path, console: Console) -> None:
         table.add_row("back end", f"{run['back_end']} on {run['device_kind']}{notice}")
     if "wall_s" in run:
         parts_s = records.read_table(folder, "timing").groupby("part")["wall_s"].sum()
-        told = [f"{parts_s[part]:.1f} s {what}" for part, what in _PARTS.items() if part in parts_s]
-        table.add_row("wall time", f"{run['wall_s']:.1f} s" + (f" ({', '.join(told)})" if told else ""))
+        parts = [f"{parts_s[part]:.1f} s {what}" for part, what in _PARTS.items() if part in parts_s]
+        table.add_row("wall time", f"{run['wall_s']:.1f} s" + (f" ({', '.join(parts)})" if parts else ""))
     activities, metrics, updates = (
         _of_the_run(run, rounds, records.read_table(folder, name)) for name in ("activities", "metrics", "updates")
     )
@@ -161,8 +161,8 @@ def _skipped(metrics: pd.DataFrame, updates: pd.DataFrame) -> str:
         return ""
     merged, skipped = updates["round"].nunique(), int((due == 0).sum())
     without = len(due) - merged - skipped
-    told = f", {without} due but without an update" if without else ""
-    return f" ({merged} merged, {skipped} skipped{told})"
+    rest = f", {without} due but without an update" if without else ""
+    return f" ({merged} merged, {skipped} skipped{rest})"
 
 
 def _add_cancelled(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame) -> None:
@@ -190,26 +190,23 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame, undefi
     mean = " (a mean of edge models)" if of_means.iloc[-1] else ""
     at_s = tests(tested, metrics)["t_s"].iloc[-1]
     scores = f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}"
-    further = metrics[(metrics["name"] == "accuracy") & (metrics["round"] == last["round"])]
-    others = dict(zip(further["key"], further["value"], strict=True))
+    values: dict[str, dict[str, float]] = {}
+    for row in metrics[metrics["round"] == last["round"]].itertuples():
+        values.setdefault(row.name, {})[row.key] = row.value
+    others = values.get("accuracy", {})
     if "ensemble" in others:
         mean = " (means over the models of the devices that were ever merged)"
     table.add_row("last test", f"{scores}{mean}, at {at_s:,.3f} s")
-    if told := ", ".join(f"{text} {others[key]:.4f}" for key, text in _OTHER_ACCURACIES.items() if key in others):
-        table.add_row("other accuracies", told)
-    own = metrics[(metrics["name"] == "metric") & (metrics["round"] == last["round"])]
-    for name, value in zip(own["key"], own["value"], strict=True):
+    if texts := ", ".join(f"{text} {others[key]:.4f}" for key, text in _OTHER_ACCURACIES.items() if key in others):
+        table.add_row("other accuracies", texts)
+    for name, value in values.get("metric", {}).items():
         table.add_row(name, f"{value:.4f}")
     for name, why in undefined.items():
         table.add_row(name, f"undefined: {why}")
-    domains = metrics[(metrics["name"] == "domain_accuracy") & (metrics["round"] == last["round"])]
-    if len(domains):
-        each = zip(domains["key"], domains["value"], strict=True)
-        table.add_row("accuracy by domain", ", ".join(f"{name} {value:.4f}" for name, value in each))
-    by_class = metrics[(metrics["name"] == "class_f1") & (metrics["round"] == last["round"])]
-    if len(by_class):
-        each = zip(by_class["key"], by_class["value"], strict=True)
-        table.add_row("F1 by class", ", ".join(f"{label}: {value:.3f}" for label, value in each))
+    if domains := ", ".join(f"{name} {value:.4f}" for name, value in values.get("domain_accuracy", {}).items()):
+        table.add_row("accuracy by domain", domains)
+    if by_class := ", ".join(f"{label}: {value:.3f}" for label, value in values.get("class_f1", {}).items()):
+        table.add_row("F1 by class", by_class)
     if of_means.any():
         table.add_row(
             "note",
@@ -223,20 +220,20 @@ def _add_course(table: Table, run: RunFolder) -> None:
     values = course_measures(run)
     if not values:
         return
-    found = convergence_measures(run)
-    where = f" in round {found['best_round']:.0f}" if "best_round" in found else ""
+    values = {**values, **convergence_measures(run)}
+    where = f" in round {values['best_round']:.0f}" if "best_round" in values else ""
     if (run.metrics["name"] == "models_tested").any():
         where += ", of tests since the last device came new into the mean"
     table.add_row("best accuracy", f"{values['best_accuracy']:.4f}{where}")
-    if "rounds_to_own_peak" in found:
-        peak = f"in round {found['rounds_to_own_peak']:.0f}, at {found['seconds_to_own_peak']:,.3f} s"
+    if "rounds_to_own_peak" in values:
+        peak = f"in round {values['rounds_to_own_peak']:.0f}, at {values['seconds_to_own_peak']:,.3f} s"
         table.add_row("95 % of it", peak)
-    if "loss_roughness" in found:
-        table.add_row("roughness of loss", f"{found['loss_roughness']:.4g}, mean size of second differences")
-    if "update_cosine" in found:
-        table.add_row("cosine of updates", f"{found['update_cosine']:+.4f} of the model's successive changes, mean")
-    if "final_roc_auc" in found:
-        table.add_row("ROC-AUC", f"{found['final_roc_auc']:.4f}, mean of the last tests")
+    if "loss_roughness" in values:
+        table.add_row("roughness of loss", f"{values['loss_roughness']:.4g}, mean size of second differences")
+    if "update_cosine" in values:
+        table.add_row("cosine of updates", f"{values['update_cosine']:+.4f} of the model's successive changes, mean")
+    if "final_roc_auc" in values:
+        table.add_row("ROC-AUC", f"{values['final_roc_auc']:.4f}, mean of the last tests")
     elif run.why_without_roc_auc:
         table.add_row("ROC-AUC", f"undefined: {run.why_without_roc_auc}")
     if reason := why_undefined(run):
@@ -275,7 +272,7 @@ def print_skews(folder: Path, console: Console) -> None:
         knobs = [plain(run.knobs[name]) if name in run.knobs else "" for name in study.knob_names]
         for holding in holdings(run.devices):
             skews.setdefault((*knobs, holding.when), []).append(skew(holding.counts))
-    rows = [(names, functools.reduce(operator.add, found) / len(found)) for names, found in skews.items()]
+    rows = [(names, functools.reduce(operator.add, tables) / len(tables)) for names, tables in skews.items()]
     print_whole(console, _skew_table(f"{folder}: data per device", [*study.knob_names, "frame"], rows))
     console.print(_SKEW_NOTE, highlight=False)
 
@@ -283,8 +280,9 @@ def print_skews(folder: Path, console: Console) -> None:
 def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[str], pd.DataFrame]]) -> Table:
     """A table with a row per division of the data, which ``names`` distinguish."""
     table = bare_table(title, names, [heading for heading, *_ in _SKEW])
-    for row, found in rows:
-        table.add_row(*row, *(form.format(found.at[measure, column]) for _, measure, column, form in _SKEW))
+    for names_of_row, measures in rows:
+        cells = (form.format(measures.at[measure, column]) for _, measure, column, form in _SKEW)
+        table.add_row(*names_of_row, *cells)
     return table
 
 
@@ -331,26 +329,25 @@ def print_study(folder: Path, console: Console) -> None:
     summary = current_summary(folder)
     knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
     same = [knob for knob in knobs if summary[knob].nunique(dropna=False) == 1]
-    told = ", ".join(f"{knob} {plain(summary[knob].iloc[0])}" for knob in same)
-    told = ", ".join(filter(None, [told, span(summary["seeds"], "seeds")]))
+    alike = ", ".join([*(f"{knob} {plain(summary[knob].iloc[0])}" for knob in same), span(summary["seeds"], "seeds")])
     varied = [knob for knob in knobs if knob not in same] or knobs[:1]
     if any(name in summary for name in LEARNING):
         target = study.target
         goal = "" if target is None else f"rounds, seconds and joules to accuracy {target:g}, "
         goal = goal and f"{goal}until it stays, "
-        print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, LEARNING))
+        print_whole(console, _table(f"{folder}: {goal}final accuracy ({alike})", summary, varied, LEARNING))
     if "we_percent" in summary and not all(is_static(run) for run in study.finished):
         print_whole(
-            console, _table(f"{folder}: accuracy under dynamic participation ({told})", summary, varied, PARTICIPATION)
+            console, _table(f"{folder}: accuracy under dynamic participation ({alike})", summary, varied, PARTICIPATION)
         )
         by_class = list(forgetting_names(summary).items())
         for first in range(0, len(by_class), _CLASSES_AT_ONCE):
             columns = {name: (label, "{:.1f}") for name, label in by_class[first : first + _CLASSES_AT_ONCE]}
-            title = f"{folder}: forgetting by class, in points from its best accuracy to its last ({told})"
+            title = f"{folder}: forgetting by class, in points from its best accuracy to its last ({alike})"
             print_whole(console, _table(title, summary, varied, columns))
     if "final_accuracy" in summary:
-        print_whole(console, _table(f"{folder}: own peak, smoothness, bits ({told})", summary, varied, CONVERGENCE))
-    title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
+        print_whole(console, _table(f"{folder}: own peak, smoothness, bits ({alike})", summary, varied, CONVERGENCE))
+    title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({alike})"
     print_whole(console, _table(title, summary, varied, TIMING))
     print_growth(growth_table(study.finished), console)
     print_comparison(folder, console)

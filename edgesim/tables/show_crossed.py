@@ -13,20 +13,20 @@ from edgesim.tables.show_variance import variance_table
 from edgesim.tables.table_text import bare_table, p_value, plain, print_whole
 
 
-def print_crossed(found: Crossed, console: Console) -> None:
+def print_crossed(crossed: Crossed, console: Console) -> None:
     """Print the comparisons of both knobs, the analysis of variance, and a sentence on which knob matters more."""
     shown = bare_table(
-        f"Differences in {found.measure}, all corrected together",
-        ["compared", *found.knobs, "against"],
+        f"Differences in {crossed.measure}, all corrected together",
+        ["compared", *crossed.knobs, "against"],
         ["pairs", "difference", "corrected", "p", "reading"],
     )
-    for knob, rows in found.differences.groupby("compared", sort=False):
-        if knob != found.knobs[0]:
+    for knob, rows in crossed.differences.groupby("compared", sort=False):
+        if knob != crossed.knobs[0]:
             shown.add_section()
         for row in rows.to_dict("records"):
             shown.add_row(
                 row["compared"],
-                *(plain(row[name]) for name in found.knobs),
+                *(plain(row[name]) for name in crossed.knobs),
                 row["against"],
                 str(row["pairs"]),
                 difference_text(row, "{:+.3f}"),
@@ -40,21 +40,21 @@ def print_crossed(found: Crossed, console: Console) -> None:
         "at the level at which p was judged; ±: 95 %.",
         highlight=False,
     )
-    print_whole(console, variance_table(found.measure, found.variance))
+    print_whole(console, variance_table(crossed.measure, crossed.variance))
     console.print(SHARED_SEEDS, highlight=False)
-    console.print(answer(found), highlight=False)
+    console.print(answer(crossed), highlight=False)
 
 
-def answer(found: Crossed) -> str:
+def answer(crossed: Crossed) -> str:
     """Which of the two knobs matters more, as a sentence."""
     spreads = []
-    for knob in found.knobs:
-        of = mean_interval(found.spreads[knob])
-        spreads.append(f"{of.mean:.4f} ± {of.high - of.mean:.4f} between values of {knob}")
-    told = f"Standard deviation of {found.measure} in a seed: {' and '.join(spreads)}"
-    row: Mapping[Any, Any] = found.answer
+    for knob in crossed.knobs:
+        spread = mean_interval(crossed.spreads[knob])
+        spreads.append(f"{spread.mean:.4f} ± {spread.high - spread.mean:.4f} between values of {knob}")
+    measured = f"Standard deviation of {crossed.measure} in a seed: {' and '.join(spreads)}"
+    row: Mapping[Any, Any] = crossed.answer
     facts = f"difference {row['difference']:.4f}, 95 % [{row['low']:.4f}, {row['high']:.4f}], p = {row['p']:.2g}, n = "
     facts += str(row["pairs"])
     if row["p"] < 1 - LEVEL:
-        return f"{told}: {found.knobs[0] if row['difference'] > 0 else found.knobs[1]} matters more ({facts})."
-    return f"{told}: which matters more cannot be told ({facts})."
+        return f"{measured}: {crossed.knobs[0] if row['difference'] > 0 else crossed.knobs[1]} matters more ({facts})."
+    return f"{measured}: which matters more cannot be distinguished ({facts})."

@@ -179,11 +179,11 @@ def spreads_note(table: pd.DataFrame, names: Sequence[str]) -> list[str]:
     rows = table[table["unlike_spreads"] > UNLIKE_SPREADS].sort_values("unlike_spreads", ascending=False)
     if rows.empty:
         return []
-    told = [f"{row['measure']} of {', '.join(plain(row[name]) for name in names)}"
+    named = [f"{row['measure']} of {', '.join(plain(row[name]) for name in names)}"
             for row in rows.head(_MOST_NAMED).to_dict("records")]  # fmt: skip
     more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
     return [
-        f"One choice spreads more than {UNLIKE_SPREADS:g} times as much over seeds as the other in {'; '.join(told)}"
+        f"One choice spreads more than {UNLIKE_SPREADS:g} times as much over seeds as the other in {'; '.join(named)}"
         f"{more}: where its results are skewed, p is too small (docs/compare.md); look at the runs."
     ]
 

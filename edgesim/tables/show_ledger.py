@@ -1,4 +1,4 @@
-"""How far the runs of a study are, as text: counts, and a row per run with what is known of it."""
+"""The states of a study's runs as text: counts, and a table with a row for each run."""
 
 import shlex
 from collections import Counter
@@ -20,7 +20,7 @@ _URGENT = ("running", "lost", "failed", "damaged", "stopped", "finished", "prune
 
 
 def print_ledger(folder: Path, ledger: Mapping[str, RunState]) -> None:
-    """Print how far all runs are, and a row for each of those that runs, failed or stopped."""
+    """Print counts of the runs by status, and a row for each that is running, stopped, lost, failed or damaged."""
     console = PlainConsole()
     console.print(headline(folder, ledger), highlight=False, soft_wrap=True)
     rows = {name: state for name, state in ledger.items() if state.status not in ("finished", "planned", "pruned")}
@@ -29,22 +29,22 @@ def print_ledger(folder: Path, ledger: Mapping[str, RunState]) -> None:
 
 
 def headline(folder: Path, ledger: Mapping[str, RunState]) -> str:
-    """How far all runs are, and what to do where no process works on any of them."""
+    """Line with the counts of runs by status and of rounds, and the command to resume if no process works on them."""
     states = ledger.values()
     done = sum(state.of or 0 if state.status == "finished" else state.done for state in states)
     of = sum(state.of or 0 for state in states)
     runs = f"{len(ledger)} runs: " if is_study(folder) else ""
-    found = Counter(state.status for state in states)
-    counts = ", ".join(f"{found[each]} {each}" for each in STATUSES if found[each])
+    count = Counter(state.status for state in states)
+    counts = ", ".join(f"{count[status]} {status}" for status in STATUSES if count[status])
     line = f"{folder}: {runs}{counts}; {done:,} of {of:,} rounds"
-    if all(state.ended for state in states) or found["running"]:
+    if all(state.ended for state in states) or count["running"]:
         return line
     command = "study run" if runs else "resume"
     return f"{line}; no process works on it; `edgesim {command} {shlex.quote(str(folder))}` goes on with it"
 
 
 def ledger_table(ledger: Mapping[str, RunState], room: int | None = None) -> Table:
-    """A row per run, whose last column a narrow terminal cuts; urgent ones first if there are more than ``room``."""
+    """Table of runs whose last column a narrow terminal cuts; if there are more than ``room``, urgent ones first."""
     table = bare_table("", ["run", "status"], ["rounds", "accuracy", "simulated s"])
     table.add_column("what", min_width=4)
     rows = list(ledger.items())
@@ -60,7 +60,7 @@ def ledger_table(ledger: Mapping[str, RunState], room: int | None = None) -> Tab
 
 
 def _what(state: RunState) -> str:
-    """What is known of a run beside its status: the process that works on it, or why it ended."""
+    """Text about a run beside its status: the process that works on it, or why it ended."""
     if state.holder is None:
         return state.reason
     who = f"process {state.holder.pid} on {state.holder.host}"

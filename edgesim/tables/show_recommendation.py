@@ -1,17 +1,17 @@
-"""Tables on the terminal that say which choice to take where, and how far behind the others are."""
+"""Tables on the terminal of the recommended choice in each place, and of how far the others are behind."""
 
 from typing import Any
 
 import pandas as pd
 from rich.console import Console
 
-from edgesim.analysis.recommendation import CANNOT_BE_TOLD
+from edgesim.analysis.recommendation import UNDISTINGUISHED
 from edgesim.analysis.statistics import LEVEL
 from edgesim.plots.groups import quantity
 from edgesim.tables.table_text import bare_table, number, p_value, print_whole
 
 _AMOUNTS = {"seconds": ("{:g} s", 1.0), "bits": ("{:,.2f} Mbit", 1e-6), "joules": ("{:.0f} J", 1.0)}
-"""How an amount of each of `edgesim.analysis.spending.COSTS` is written: format and factor from SI."""
+"""Format, and factor from SI, of amounts of each of `edgesim.analysis.spending.COSTS`."""
 _HEADINGS = ("rounds", "sent up", "energy", "accuracy (%)", "at equal bits", "at equal joules", "behind (points)", "p")
 
 
@@ -31,7 +31,7 @@ def print_recommendation(
     )
     for row in recommended.to_dict("records"):
         budget = _amount(row["cost"], budgets[row[place], row["cost"]])
-        left = row["left"] if row["take"] == CANNOT_BE_TOLD else ""
+        left = row["left"] if row["take"] == UNDISTINGUISHED else ""
         shown.add_row(_where(place, row[place]), row["cost"], row["take"], left, row["ruled_out"], budget)
     print_whole(console, shown)
     _print_standings(scores, standings[standings["cost"] == "seconds"], place, choice, console)

@@ -17,21 +17,14 @@ def anatomy_table(traces: Mapping[str, Anatomy]) -> Table:
     table.add_column("")
     for name in traces:
         table.add_column(name, justify="right")
-    for heading, values in zip(_ROWS, zip(*(_cells(trace) for trace in traces.values()), strict=True), strict=True):
-        table.add_row(heading, *values)
+    columns = [_statistics(trace) for trace in traces.values()]
+    for heading in columns[0]:
+        table.add_row(heading, *(column[heading] for column in columns))
     return table
 
 
-_ROWS = (
-    "devices; never there", "recorded days", "not observed", "online, of all time",
-    "online, of observed time", "online per device: quartiles", "online of those recorded: least, mean, most",
-    "busiest and quietest hour", "sessions",
-    "sessions per device: quartiles", "session: quartiles", "session: 90 %, mean", "gap: quartiles", "gap: 90 %, mean",
-    "devices with a gap above 1 h", "devices with a mean gap above 1 h",
-)  # fmt: skip
-
-
-def _cells(trace: Anatomy) -> list[str]:
+def _statistics(trace: Anatomy) -> dict[str, str]:
+    """Statistics of a trace as texts, by heading of their row."""
     count = len(trace.sessions)
     never = np.count_nonzero(trace.sessions == 0)
     hours = trace.share_by_hour
@@ -44,23 +37,26 @@ def _cells(trace: Anatomy) -> list[str]:
         return f"{online[place]:,} of {np.count_nonzero(lengths_s > instants_s[place]):,}"
 
     mean = f"{trace.duration_s.sum() / trace.length_s:,.1f} of {lengths_s.sum() / trace.length_s:,.1f}"
-    return [
-        f"{count:,}; {never:,}",
-        f"{trace.length_s / 86400:.2f}",
-        not_observed(trace),
-        f"{trace.pooled_share:.2%}",
-        f"{trace.observed_share:.2%}" if trace.unobserved_share < 1 else "",
-        ", ".join(f"{share:.1%}" for share in np.quantile(trace.online_share, [0.25, 0.5, 0.75])),
+    shares, sessions = (np.quantile(values, [0.25, 0.5, 0.75]) for values in (trace.online_share, trace.sessions))
+    return {
+        "devices; never there": f"{count:,}; {never:,}",
+        "recorded days": f"{trace.length_s / 86400:.2f}",
+        "not observed": not_observed(trace),
+        "online, of all time": f"{trace.pooled_share:.2%}",
+        "online, of observed time": f"{trace.observed_share:.2%}" if trace.unobserved_share < 1 else "",
+        "online per device: quartiles": ", ".join(f"{share:.1%}" for share in shares),
         # Of equal counts the first one, at which the most devices are still recorded.
-        f"{of_recorded(online.argmin())}, {mean}, {of_recorded(online.argmax())}",
-        f"{busy:02d} h {hours[busy]:.1%}, {quiet:02d} h {hours[quiet]:.1%}",
-        f"{len(trace.duration_s):,}",
-        ", ".join(f"{value:g}" for value in np.quantile(trace.sessions, [0.25, 0.5, 0.75])),
-        *_times(trace.duration_s),
-        *_times(trace.gap_s),
-        f"{np.count_nonzero(trace.longest_gap_s > 3600) / count:.1%}",
-        f"{np.count_nonzero(trace.mean_gap_s > 3600) / count:.1%}",
-    ]
+        "online of those recorded: least, mean, most": (
+            f"{of_recorded(online.argmin())}, {mean}, {of_recorded(online.argmax())}"
+        ),
+        "busiest and quietest hour": f"{busy:02d} h {hours[busy]:.1%}, {quiet:02d} h {hours[quiet]:.1%}",
+        "sessions": f"{len(trace.duration_s):,}",
+        "sessions per device: quartiles": ", ".join(f"{value:g}" for value in sessions),
+        **_times("session", trace.duration_s),
+        **_times("gap", trace.gap_s),
+        "devices with a gap above 1 h": f"{np.count_nonzero(trace.longest_gap_s > 3600) / count:.1%}",
+        "devices with a mean gap above 1 h": f"{np.count_nonzero(trace.mean_gap_s > 3600) / count:.1%}",
+    }
 
 
 def not_observed(trace: Anatomy) -> str:
@@ -69,12 +65,14 @@ def not_observed(trace: Anatomy) -> str:
     return f"{trace.unobserved_share:.1%}{counts_as}"
 
 
-def _times(seconds: Floats) -> tuple[str, str]:
-    """Two texts about durations: their quartiles; their 90 % quantile and mean."""
-    if not len(seconds):
-        return "", ""
-    low, middle, high, most = np.quantile(seconds, [0.25, 0.5, 0.75, 0.9])
-    return ", ".join(map(duration, (low, middle, high))), f"{duration(most)}, {duration(float(np.mean(seconds)))}"
+def _times(what: str, seconds: Floats) -> dict[str, str]:
+    """Rows about durations [n]: their quartiles, and their 90 % quantile and mean; empty texts for no durations."""
+    rows = {f"{what}: quartiles": "", f"{what}: 90 %, mean": ""}
+    if len(seconds):
+        *quartiles, most = np.quantile(seconds, [0.25, 0.5, 0.75, 0.9])
+        rows[f"{what}: quartiles"] = ", ".join(map(duration, quartiles))
+        rows[f"{what}: 90 %, mean"] = f"{duration(most)}, {duration(float(np.mean(seconds)))}"
+    return rows
 
 
 def duration(seconds: float) -> str:

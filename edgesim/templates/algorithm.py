@@ -40,7 +40,7 @@ class Mine(Algorithm):
     keeps_state: ClassVar[bool] = True
 
     def start(self, weights: Tensor) -> Memory:
-        """There was no update yet."""
+        """The state before round 1, without an update."""
         return Memory(weights, last=weights.new_zeros(self.sizes.parameters))
 
     def pull(self, given: Mapping[str, Tensor]) -> Pull:

@@ -1,6 +1,6 @@
-"""What a tuning found: the table of trials, the best cells on the seeds that chose them and on fresh ones, figures."""
+"""The results of a tuning: the table of trials, the best cells on their own and on fresh seeds, figures."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from edgesim.folder.records import write_whole
 from edgesim.studies.plan import Study, own
 from edgesim.studies.running import run_study
 from edgesim.tables.table_text import bare_table, print_whole
-from edgesim.tuning.journal import Told
+from edgesim.tuning.journal import JournalTrial
+from edgesim.tuning.messages import cell_text, row_text
 from edgesim.tuning.objectives import TuningObjective
 from edgesim.tuning.ranking import front, has_reached, ranked
-from edgesim.tuning.sayings import cell_text, row_text
 from edgesim.tuning.task import TuningTask
 
 TABLE = "trials.csv"
@@ -27,45 +27,43 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a tuning found."""
+    """The results of a tuning."""
 
     folder: Path
-    """Of the study whose runs are those of all trials."""
+    """The study's folder, which has the runs of all trials."""
     trials: pd.DataFrame
     """``trials.csv``: a row for each trial, with its knobs, how it ended, and its objectives."""
     best: pd.DataFrame
     """Rows of the study's summary, the best first: of one objective all that count, of several the Pareto front."""
     fresh: pd.DataFrame
-    """The summary of the best cells over seeds that chose nothing; empty where none were judged again."""
+    """The summary of the best cells over fresh seeds, which chose nothing; empty if no cell was run again."""
     answers: list[str]
-    """What was found, in sentences."""
+    """The results in sentences."""
 
 
 def conclude(
     out: Path,
     task: TuningTask,
-    told: Sequence[Told],
+    journal_trials: Sequence[JournalTrial],
     importances: Mapping[str, Mapping[str, float]],
     judge: int,
     jobs: int | None,
     anew: bool,
     console: Console,
 ) -> Tuned:
-    """Judge the best cells again, print and write what was found, and draw it.
+    """Run the best cells on fresh seeds; print, write and draw the results.
 
-    With ``anew`` they are judged by runs that begin from the start, even if these are finished.
+    With ``anew`` these runs begin from the start, even if they are finished.
     """
-    summary = _of_trials(summarise(out), task, told)
-    trials = trial_table(task, told, summary)
+    complete = [trial.values for trial in journal_trials if trial.status == "complete"]
+    summary = _of_cells(summarise(out), task, complete)
+    trials = trial_table(task, journal_trials, summary)
     write_whole(out / TABLE, trials.to_csv(index=False, lineterminator="\n"))
     best = finalists(summary, task, judge)
     fresh = _judged_again(out, task, best, jobs, anew, console) if len(best) else pd.DataFrame()
-    leading = summary[has_reached(summary, task.objectives)]
-    leading = (
-        front(summary, task.objectives)
-        if len(task.objectives) > 1
-        else ranked(leading, task.objectives[0].measure, task.objectives[0].is_maximised)
-    )
+    first, reached = task.objectives[0], summary[has_reached(summary, task.objectives)]
+    several = len(task.objectives) > 1
+    leading = front(summary, task.objectives) if several else ranked(reached, first.measure, first.is_maximised)
     _print_table(out, task, leading if len(leading) else best, fresh, console)
     answers = answers_of(task, summary, best, fresh)
     with console.status("drawing the figures"):
@@ -73,31 +71,26 @@ def conclude(
     for answer in answers:
         console.print(answer, highlight=False, soft_wrap=True)
     counts = trials["status"].value_counts()
-    told_counts = ", ".join(f"{count} {status}" for status, count in counts.items())
+    by_status = ", ".join(f"{count} {status}" for status, count in counts.items())
     console.print(
-        f"{len(trials)} trials: {told_counts}; table in {out / TABLE}, {len(figures)} figures in {out / 'plots'}",
+        f"{len(trials)} trials: {by_status}; table in {out / TABLE}, {len(figures)} figures in {out / 'plots'}",
         highlight=False,
         soft_wrap=True,
     )
     return Tuned(out, trials, leading.reset_index(drop=True), fresh, answers)
 
 
-def _of_trials(summary: pd.DataFrame, task: TuningTask, told: Sequence[Told]) -> pd.DataFrame:
-    """Rows of a study's summary that are complete trials."""
-    return _of_cells(summary, task, {_key(task, one.values) for one in told if one.status == "complete"})
-
-
-def _of_cells(summary: pd.DataFrame, task: TuningTask, cells: Collection[tuple[Any, ...]]) -> pd.DataFrame:
+def _of_cells(summary: pd.DataFrame, task: TuningTask, cells: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows of a summary whose knobs have the values of some cells."""
-    keep = [tuple(row[name] for name in task.names.values()) in cells for row in summary.to_dict("records")]
-    return summary[keep].reset_index(drop=True)
+    keys = {_key(task, values) for values in cells}
+    return summary[[_key(task, values) in keys for values in cells_of(task, summary)]].reset_index(drop=True)
 
 
 def _key(task: TuningTask, values: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(values[key] for key in task.names)
 
 
-def trial_table(task: TuningTask, told: Sequence[Told], summary: pd.DataFrame) -> pd.DataFrame:
+def trial_table(task: TuningTask, trials: Sequence[JournalTrial], summary: pd.DataFrame) -> pd.DataFrame:
     """A row for each trial: number, knobs, how it ended and why, and of each objective mean, interval and bound.
 
     The mean of a trial in which not every seed reached the target is over those that did, as in ``summary.csv``; a
@@ -106,25 +99,25 @@ def trial_table(task: TuningTask, told: Sequence[Told], summary: pd.DataFrame) -
     names = task.names
     rows = _by_cell(task, summary)
     table = []
-    for one in told:
-        row = rows.get(_key(task, one.values), {}) if one.status == "complete" else {}
-        line: dict[str, Any] = {"trial": one.number} | {names[key]: one.values[key] for key in names}
-        line |= {"status": one.status, "imported": one.is_imported, "counts": one.counts}
+    for trial in trials:
+        row = rows.get(_key(task, trial.values), {}) if trial.status == "complete" else {}
+        line: dict[str, Any] = {"trial": trial.number} | {names[key]: trial.values[key] for key in names}
+        line |= {"status": trial.status, "imported": trial.is_imported, "counts": trial.counts}
         for place, objective in enumerate(task.objectives):
             measure = objective.measure
             columns = [measure, f"{measure}_low", f"{measure}_high"]
             columns += [f"{measure}_bound"] if objective.only_grows else []
             line |= {column: row.get(column, np.nan) for column in columns}
-            if one.status == "pruned" and one.seen is not None and objective.only_grows:
-                line[f"{measure}_bound"] = one.seen.values[place]
-        table.append(line | {"reason": one.reason})
+            if trial.status == "pruned" and trial.seen is not None and objective.only_grows:
+                line[f"{measure}_bound"] = trial.seen.values[place]
+        table.append(line | {"reason": trial.reason})
     return pd.DataFrame(table)
 
 
 def finalists(summary: pd.DataFrame, task: TuningTask, count: int) -> pd.DataFrame:
-    """The rows that are judged again: of one objective the first ones, of several some along the front, ends included.
+    """Rows of the cells to run on fresh seeds: with one objective the best, with several some along the front.
 
-    Where nothing reached the target, the nearest ones.
+    The ends of the front are among them. If no cell reached the target, the nearest ones.
     """
     first = task.objectives[0]
     ahead = ranked(summary, first.measure, first.is_maximised)
@@ -138,9 +131,10 @@ def _judged_again(
     out: Path, task: TuningTask, best: pd.DataFrame, jobs: int | None, anew: bool, console: Console
 ) -> pd.DataFrame:
     fresh = out.with_name(f"{out.name}-fresh")
-    runs = [run for values in cells_of(task, best) for run in task.runs(values, range(task.seeds, 2 * task.seeds))]
+    cells = cells_of(task, best)
+    runs = [run for values in cells for run in task.runs(values, range(task.seeds, 2 * task.seeds))]
     run_study(Study(fresh.name, runs, task.target, task.reference), fresh, jobs, console, anew)
-    return _of_cells(summarise(fresh), task, {_key(task, values) for values in cells_of(task, best)})
+    return _of_cells(summarise(fresh), task, cells)
 
 
 def cells_of(task: TuningTask, rows: pd.DataFrame) -> list[dict[str, Any]]:
@@ -150,7 +144,7 @@ def cells_of(task: TuningTask, rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _by_cell(task: TuningTask, rows: pd.DataFrame) -> dict[tuple[Any, ...], dict[Any, Any]]:
     """Rows of a summary by the values of their knobs."""
-    return {tuple(row[name] for name in task.names.values()): row for row in rows.to_dict("records")}
+    return {_key(task, values): row for values, row in zip(cells_of(task, rows), rows.to_dict("records"), strict=True)}
 
 
 def _print_table(out: Path, task: TuningTask, rows: pd.DataFrame, fresh: pd.DataFrame, console: Console) -> None:
@@ -174,11 +168,11 @@ def answers_of(task: TuningTask, summary: pd.DataFrame, best: pd.DataFrame, fres
     """The best cell by each objective, on the seeds that chose it and, where it was judged again, on fresh ones."""
     if summary.empty:
         return ["No trial was run to its end."]
-    told = []
+    answers = []
     judged = _by_cell(task, fresh)
     reached = has_reached(summary, task.objectives)
     if not reached.any():
-        told.append(
+        answers.append(
             f"No trial reached the target {task.target:g} on all of its seeds: what follows are bounds, not times; "
             "give runs more time or choose a lower target."
             if task.target is not None
@@ -191,15 +185,15 @@ def answers_of(task: TuningTask, summary: pd.DataFrame, best: pd.DataFrame, fres
         if (anew := judged.get(_key(task, values))) is not None:
             text += f" on the seeds that chose it, {_on_fresh(task, anew, objective)} on fresh ones"
         edges = [knob.key for knob in task.knobs if _is_at_edge(knob, values[knob.key])]
-        told.append(text + (f"; that is the edge of {' and '.join(edges)}, widen it." if edges else "."))
+        answers.append(text + (f"; that is the edge of {' and '.join(edges)}, widen it." if edges else "."))
         if reached.any() and objective.needs_target:
-            told += _cut_off(task, summary[~reached], objective, float(row[objective.measure]))
+            answers += _cut_off(task, summary[~reached], objective, float(row[objective.measure]))
     if len(task.objectives) == 1 and len(fresh) > 1:
         (objective,) = task.objectives
         (first, *_), row = _first(task, fresh, objective)
         if _key(task, first) != _key(task, cells_of(task, best.head(1))[0]):
-            told.append(f"On the fresh seeds {cell_text(task, first)} comes first of the {len(fresh)} judged again.")
-    return told
+            answers.append(f"On the fresh seeds {cell_text(task, first)} comes first of the {len(fresh)} judged again.")
+    return answers
 
 
 def _cut_off(task: TuningTask, missed: pd.DataFrame, objective: TuningObjective, best: float) -> list[str]:
@@ -215,11 +209,10 @@ def _cut_off(task: TuningTask, missed: pd.DataFrame, objective: TuningObjective,
 
 
 def _on_fresh(task: TuningTask, row: Mapping[Any, Any], objective: Any) -> str:
-    """What a cell has of an objective on the fresh seeds, and on how many of them where runs failed."""
-    made = int(row["seeds"])
-    return row_text(row, objective) + (
-        f" ({made} of {task.seeds} seeds; the runs of the others failed)" if made < task.seeds else ""
-    )
+    """Text of an objective of a cell on the fresh seeds, with their number if runs failed."""
+    seeds = int(row["seeds"])
+    failed = f" ({seeds} of {task.seeds} seeds; the runs of the others failed)" if seeds < task.seeds else ""
+    return row_text(row, objective) + failed
 
 
 def _first(task: TuningTask, rows: pd.DataFrame, objective: Any) -> tuple[list[dict[str, Any]], dict[Any, Any]]:
@@ -248,7 +241,7 @@ def _draw(
     numeric = [task.names[knob.key] for knob in task.knobs if not knob.choices or knob.is_ordered]
     logs = [task.names[knob.key] for knob in task.knobs if knob.spans_a_decade]
     shares = {
-        measure: {task.names[key]: share for key, share in found.items()} for measure, found in importances.items()
+        measure: {task.names[key]: share for key, share in by_key.items()} for measure, by_key in importances.items()
     }
     drawn = {"history": figures.draw_history(trials, measures)}
     if len(measures) > 1 and len(best):
@@ -256,7 +249,7 @@ def _draw(
     if any(shares.values()):
         drawn["importance"] = figures.draw_importance(shares)
     if len(numeric) > 1 and trials["counts"].any():
-        totals = {name: sum(each.get(name, 0.0) for each in shares.values()) for name in numeric}
+        totals = {name: sum(by_name.get(name, 0.0) for by_name in shares.values()) for name in numeric}
         x, y = sorted(numeric, key=lambda name: -totals[name])[:2]
         drawn["contour"] = figures.draw_contour(trials, x, y, list(measures), logs)
     return [path for name, figure in drawn.items() for path in save(figure, out / "plots" / f"tuning-{name}")]

@@ -1,7 +1,7 @@
-"""What a tuning has asked and been told: Optuna's journal, a file in the study's folder that several processes share.
+"""The trials of a tuning: Optuna's journal, a file in the study's folder that several processes share.
 
-A trial that is at work names the folder whose lease its process holds; when nobody holds that any more, the trial is
-closed, and its cell is asked again, whose runs go on from their checkpoints.
+A running trial names the folder whose lease its process holds. A trial whose lease nobody holds any more is closed, and
+its cell is asked again; the runs of the cell resume from their checkpoints.
 """
 
 import itertools
@@ -62,8 +62,8 @@ def need_optuna() -> None:
 
 
 @dataclass(frozen=True)
-class Told:
-    """A trial as the journal has it."""
+class JournalTrial:
+    """A trial of the journal: its values, its status and what its runs measured."""
 
     number: int
     """Its place among all trials, from 0: Optuna also counts those that were closed without an answer."""
@@ -79,7 +79,7 @@ class Told:
 
     @property
     def counts(self) -> bool:
-        """Whether its values are those of whole runs that reached what is sought."""
+        """Whether the trial is complete and all of its runs reached the target."""
         return self.status == "complete" and self.seen is not None and self.seen.short <= 0
 
 
@@ -97,9 +97,9 @@ class Journal:
     mine: "dict[int, Trial]" = field(default_factory=dict)
     """Trials that this process works on."""
 
-    def told(self) -> list[Told]:
-        """All trials but those that were closed without an answer, or wait for a process."""
-        found: list[Told] = []
+    def trials(self) -> list[JournalTrial]:
+        """All trials but those that were closed without a result, or wait for a process."""
+        trials: list[JournalTrial] = []
         for trial in self.study.get_trials(deepcopy=False):
             running = trial.state.name == "RUNNING" and len(trial.params) == len(self.knobs)
             if not running and "status" not in trial.user_attrs:
@@ -109,40 +109,41 @@ class Journal:
             if trial.values is not None and not running:
                 seen = Seen(tuple(trial.values), trial.constraints.get("target", -math.inf))
             reason, imported = trial.user_attrs.get("reason", ""), trial.user_attrs.get("imported", False)
-            found.append(Told(len(found), trial.number, self._values(trial.params), status, seen, reason, imported))
-        return found
+            values = self._values(trial.params)
+            trials.append(JournalTrial(len(trials), trial.number, values, status, seen, reason, imported))
+        return trials
 
     def ask(self, most: int) -> tuple[int, dict[str, Value]] | None:
-        """Number and values of a new trial, of this process from now on.
+        """Begin a trial of this process; returns Optuna's number of it and its values.
 
-        None where ``most`` trials are at work or answered, not counting imported ones, or all combinations of values
-        are. One that is so already is not asked again: another one is drawn instead.
+        None if ``most`` trials run or have ended, not counting imported ones, or no combination of values is untried.
+        A combination that Optuna proposes a second time is replaced by one that is drawn at random.
         """
         from optuna.trial import TrialState
 
         with self._locked():
             self._close_lost()
-            told = self.told()
-            if sum(not one.is_imported for one in told) >= most:
+            trials = self.trials()
+            if sum(not trial.is_imported for trial in trials) >= most:
                 return None
-            known = {_key(one.values) for one in told}
+            known = {_key(trial.values) for trial in trials}
             while True:
                 number = len(self.study.get_trials(deepcopy=False))
                 untried = self._untried(known)
                 if untried is not None and not untried:
                     return None
                 self.study.sampler = _sampler(self.seed, number, len(self.knobs))
-                trial = self.study.ask({knob.key: knob.distribution() for knob in self.knobs})
-                trial.set_user_attr("worker", self.worker)
-                values = self._values(trial.params)
+                asked = self.study.ask({knob.key: knob.distribution() for knob in self.knobs})
+                asked.set_user_attr("worker", self.worker)
+                values = self._values(asked.params)
                 if _key(values) not in known:
-                    self.mine[trial.number] = trial
-                    return trial.number, values
-                self.study.tell(trial, state=TrialState.FAIL)
+                    self.mine[asked.number] = asked
+                    return asked.number, values
+                self.study.tell(asked, state=TrialState.FAIL)
                 self.study.enqueue_trial(self._drawn(untried, number))
 
     def tell(self, number: int, outcome: Outcome) -> None:
-        """Note what became of a trial of this process."""
+        """Note the outcome of a trial of this process."""
         from optuna.trial import TrialState
 
         trial = self.mine[number]
@@ -158,24 +159,24 @@ class Journal:
         del self.mine[number]
 
     def is_below_median(self, number: int, rung: int, value: float) -> bool:
-        """Whether a trial has less behind a rung than the median of the others had; of one objective only."""
+        """Whether a trial's value after a rung is worse than the median of the others; for one objective only."""
         trial = self.mine[number]
         trial.report(value, rung)
         return bool(trial.should_prune())
 
     def leave_out(self, cells: Iterable[Mapping[str, Value]]) -> None:
-        """Have `add` leave out cells from now on, also for processes that open the journal later."""
+        """Exclude cells from `add`, also in processes that open the journal later."""
         self.study.set_user_attr(_LEFT_OUT, sorted(map(_key, cells)))
 
     def add(self, values: Mapping[str, Value], seen: Seen) -> None:
-        """Note a trial whose runs were finished before it was asked for, unless its cell is left out."""
+        """Add a complete trial for a cell whose runs were finished before, unless the cell is excluded or has one."""
         from optuna.trial import create_trial
 
         short = {"target": seen.short} if math.isfinite(seen.short) else {}
         parameters = {knob.key: knob.parameter(values[knob.key]) for knob in self.knobs}
         with self._locked():
             left_out = self.study.user_attrs.get(_LEFT_OUT, [])
-            if _key(values) in {*left_out, *(_key(one.values) for one in self.told())}:
+            if _key(values) in {*left_out, *(_key(trial.values) for trial in self.trials())}:
                 return
             self.study.add_trial(
                 create_trial(
@@ -188,25 +189,24 @@ class Journal:
             )
 
     def hand_back(self) -> None:
-        """Let other processes, or a later one, have the trials that this one works on."""
+        """Close the running trials of this process, so that other processes or a later one may ask their cells."""
         with self._locked():
             for trial in self.mine.values():
                 self._close(self.study.get_trials(deepcopy=False)[trial.number])
         self.mine.clear()
 
     def importances(self) -> dict[str, dict[str, float]]:
-        """Shares of the knobs, by key, in what sets the best tenth of the trials apart (PED-ANOVA), for each measure.
+        """Importance of each knob for each measure (PED-ANOVA): share in what sets the best tenth of trials apart.
 
-        Empty where there are fewer than two knobs, or too few trials that reached what is sought.
+        By measure and by key; empty for fewer than two knobs, or too few trials that count.
         """
         import optuna
 
-        counted = {one.of_optuna for one in self.told() if one.counts}
+        counted = {trial.of_optuna for trial in self.trials() if trial.counts}
         trials = [trial for trial in self.study.get_trials(deepcopy=False) if trial.number in counted]
-        found: dict[str, dict[str, float]] = {}
+        shares: dict[str, dict[str, float]] = {objective.measure: {} for objective in self.objectives}
         for place, objective in enumerate(self.objectives):
             if len(self.knobs) < 2 or len({trial.values[place] for trial in trials}) < _LEAST_TRIALS:
-                found[objective.measure] = {}
                 continue
             with _quiet():
                 alone = optuna.create_study(direction=_direction(objective))
@@ -216,14 +216,14 @@ class Journal:
                             value=trial.values[place], params=trial.params, distributions=trial.distributions
                         )
                     )
-                found[objective.measure] = dict(optuna.importance.get_param_importances(alone))
-        return found
+                shares[objective.measure] = dict(optuna.importance.get_param_importances(alone))
+        return shares
 
     def elsewhere(self) -> int:
-        """How many trials other processes work on; those of processes that are gone are closed first."""
+        """Number of trials that other processes work on, after closing those whose processes have gone."""
         with self._locked():
             self._close_lost()
-            return sum(one.status == "running" and one.of_optuna not in self.mine for one in self.told())
+            return sum(trial.status == "running" and trial.of_optuna not in self.mine for trial in self.trials())
 
     def _close_lost(self) -> None:
         for trial in self.study.get_trials(deepcopy=False):
@@ -236,7 +236,7 @@ class Journal:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _close(self, trial: "FrozenTrial") -> None:
-        """Close a trial at work without an answer, and let its cell be asked again before any other."""
+        """Close a running trial without a result, and queue its cell to be asked before any other."""
         from optuna.trial import TrialState
 
         self.study.tell(trial.number, state=TrialState.FAIL)
@@ -247,7 +247,7 @@ class Journal:
         return {knob.key: knob.value(parameters[knob.key]) for knob in self.knobs}
 
     def _untried(self, known: set[str]) -> list[dict[str, Value]] | None:
-        """Combinations of values that are not known; None where they cannot be counted."""
+        """Combinations of values without a trial; None if the combinations are infinite or too many to list."""
         cells = [knob.cells for knob in self.knobs]
         if any(each is None for each in cells) or math.prod(len(each or ()) for each in cells) > _MOST_CELLS:
             return None
@@ -256,7 +256,7 @@ class Journal:
         return [values for values in named if _key(values) not in known]
 
     def _drawn(self, untried: Sequence[Mapping[str, Value]] | None, number: int) -> dict[str, Any]:
-        """Parameters drawn from the untried ones, or from all where these cannot be counted."""
+        """Parameters drawn at random from the untried combinations, or from the knobs' ranges if that is None."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         random = Streams(self.seed).generator(_UNTRIED, number)
@@ -283,7 +283,7 @@ class Journal:
 
 
 def forget(out: Path) -> None:
-    """Have a study's folder forget what its tuning asked, if it has one; its runs stay.
+    """Remove the journal of a study's folder, if it has one; its runs stay.
 
     Raises `EdgesimError` while another process works on the tuning.
     """
@@ -308,10 +308,10 @@ def opened(
     objectives: Sequence[TuningObjective],
     seed: int,
 ) -> Iterator[Journal]:
-    """The journal of a study's folder, within this context with this process as one of those that work on it.
+    """Context with the journal of a study's folder, in which this process holds the lease of a worker.
 
-    ``facts`` say what is tuned. Raises `EdgesimError` where the folder has a tuning of something else, or one that
-    cannot be read.
+    ``facts`` describe the task. Raises `EdgesimError` if the folder has a tuning of another task, or one that cannot
+    be read.
     """
     import optuna
     from optuna.storages import JournalStorage
@@ -345,8 +345,8 @@ def opened(
         elif (key := first_difference(before, facts)) is not None:
             changed = key.removeprefix("inputs.")
             of_inputs = key.partition(".")[0] == "inputs"
-            told = "its trials ran with other files or code" if of_inputs else "holds a tuning of something else"
-            raise EdgesimError(f"{out}: {told} ({changed} differs); choose another folder, or fresh to begin again")
+            reason = "its trials ran with other files or code" if of_inputs else "holds a tuning of something else"
+            raise EdgesimError(f"{out}: {reason} ({changed} differs); choose another folder, or fresh to begin again")
     worker = f"worker-{os.getpid()}-{secrets.token_hex(4)}"
     lease = Lease(folder / worker, "the folder of a tuning")
     journal = Journal(folder, knobs, objectives, seed, study, worker)
@@ -359,9 +359,9 @@ def opened(
 
 
 def _sampler(seed: int, number: int, knobs: int) -> "optuna.samplers.BaseSampler":
-    """The optimiser for one trial, whose draws hang on its number alone: it is the same after a stop.
+    """The optimiser for one trial, whose draws depend on the trial's number alone, so that a stop changes nothing.
 
-    Of those of Optuna a Gaussian process does best with few trials, and these cost minutes each.
+    Of Optuna's samplers the Gaussian process does best with few trials, and a trial costs minutes.
     """
     from optuna.samplers import GPSampler
 
@@ -385,7 +385,7 @@ def _key(values: Mapping[str, Value]) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Within this context Optuna prints nothing."""
+    """Context in which Optuna prints nothing."""
     import optuna
 
     before = optuna.logging.get_verbosity()

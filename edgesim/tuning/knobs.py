@@ -28,7 +28,7 @@ _MOST_TRIED = 500
 
 @dataclass(frozen=True)
 class Knob:
-    """A key of the config and the values that it may take: those of ``choices``, or from ``low`` to ``high``."""
+    """A key of the config and its values: those of ``choices``, or numbers from ``low`` to ``high``."""
 
     key: str
     choices: tuple[Value, ...] = ()
@@ -66,9 +66,9 @@ class Knob:
         return tuple(range(int(self.low), int(self.high) + 1)) if self.whole else self.choices or None
 
     def distribution(self) -> Any:
-        """What Optuna draws the parameter from: the place in a list of numbers, the value of another list or a range.
+        """Optuna's distribution: places in a list of numbers, values of another list, or numbers of a range.
 
-        By its place it knows which values of a list are neighbours.
+        From the places Optuna knows which values of a list are neighbours.
         """
         from optuna import distributions
 
@@ -97,8 +97,8 @@ class Knob:
             return self.choices.index(value) if self.is_ordered else value
         return value if isinstance(value, int | float) and self.low <= value <= self.high else None
 
-    def told(self) -> str:
-        """The values and how they are searched, in a line."""
+    def described(self) -> str:
+        """Line of text about the values and how they are searched."""
         if self.choices:
             return f"{self.key}: {', '.join(value_text(value) for value in self.choices)}"
         scale = "logarithmic, since it spans a decade or more" if self.is_log else "linear"
@@ -106,23 +106,23 @@ class Knob:
 
 
 def parse_knobs(texts: Sequence[str]) -> dict[str, Spec]:
-    """Ranges and lists of values by key, from texts as ``key=low:high`` or ``key=a,b,c``; raises `EdgesimError`."""
-    found: dict[str, Spec] = {}
+    """Parse texts ``key=low:high`` and ``key=a,b,c`` into ranges and lists of values by key; raises `EdgesimError`."""
+    specs: dict[str, Spec] = {}
     for text in texts:
         key, equals, values = (part.strip() for part in text.partition("="))
         if not (equals and key and values):
             raise EdgesimError(f"knob {text}: {_FORM}")
-        if key in found:
+        if key in specs:
             raise EdgesimError(f"knob {text}: {key} is given twice")
         ends = values.split(":")
         if len(ends) == 2 and "," not in values:
             try:
-                found[key] = float(ends[0]), float(ends[1])
+                specs[key] = float(ends[0]), float(ends[1])
             except ValueError:
                 raise EdgesimError(f"knob {text}: {_FORM}") from None
         else:
-            found[key] = [_value(one.strip(), text) for one in values.split(",")]
-    return found
+            specs[key] = [_value(value.strip(), text) for value in values.split(",")]
+    return specs
 
 
 def _value(text: str, knob: str) -> Value:
@@ -137,9 +137,9 @@ def _value(text: str, knob: str) -> Value:
 
 
 def check_knobs(base: Mapping[str, Any], specs: Mapping[str, Spec]) -> list[Knob]:
-    """Knobs of a nested config; raises `EdgesimError` for one that it does not have, or a value that it refuses.
+    """Check knobs against a nested config; raises `EdgesimError` for unknown keys, and values that it refuses.
 
-    A value counts as refused where it is with every combination of the other knobs' ends.
+    A value counts as refused if the config refuses it with every combination of the other knobs' ends.
     """
     if not specs:
         raise EdgesimError(f"no knob to tune: {_FORM}")
@@ -181,24 +181,24 @@ def _refused_end(base: Mapping[str, Any], knob: Knob, others: Sequence[Knob]) ->
 
 
 def _refusal(base: Mapping[str, Any], knob: Knob, value: Value, others: Sequence[Knob]) -> EdgesimError | None:
-    """Why a config refuses a value of a knob; None if it takes it, be it with other ends of the other knobs."""
-    told = None
+    """Error of a config about a value of a knob; None if the config takes it with some ends of the other knobs."""
+    refusal = None
     for cell in itertools.islice(_cells(others), _MOST_TRIED):
         nested = copy.deepcopy(dict(base))
         try:
-            for key, each in (cell | {knob.key: value}).items():
-                set_key(nested, key, each)
+            for key, setting in (cell | {knob.key: value}).items():
+                set_key(nested, key, setting)
             simulation.complete(parse(nested, f"knob {knob.key}"))
         except EdgesimError as error:
             prefix = "" if str(error).startswith("knob") else f"knob {knob.key}: "
-            told = told or EdgesimError(f"{prefix}{error}", *error.fields)
+            refusal = refusal or EdgesimError(f"{prefix}{error}", *error.fields)
         else:
             return None
-    return told
+    return refusal
 
 
 def _cells(knobs: Sequence[Knob]) -> Iterator[dict[str, Value]]:
-    """Combinations of ends: the config's own values first."""
+    """Yield combinations of the knobs' ends; the first leaves the config's own values."""
     yield {}
     for values in itertools.product(*(knob.ends for knob in knobs)):
         yield {knob.key: value for knob, value in zip(knobs, values, strict=True)}

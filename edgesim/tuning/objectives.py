@@ -1,4 +1,4 @@
-"""What a tuning seeks: measures of the study's summary, and what a trial's runs have of them."""
+"""Objectives of a tuning: measures of the study's summary, and their values in the runs of a trial."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ from edgesim.base.registry import did_you_mean
 
 @dataclass(frozen=True)
 class TuningObjective:
-    """A measure of a run, whose mean over seeds is sought least or greatest."""
+    """A measure of a run, whose mean over seeds is minimised or maximised."""
 
     measure: str
     """As in ``summary.csv``."""
     is_maximised: bool = False
     only_grows: bool = False
-    """Whether a run that goes on can only have more of it: what it has so far is then a bound."""
+    """Whether it never falls in the course of a run, so that a run's value so far is a lower bound."""
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """Name on the command line, such as ``seconds-to-target``."""
         return self.measure.replace("_", "-")
 
     @property
     def words(self) -> str:
-        """As in sentences: the name without its unit."""
+        """Name in sentences, without its unit."""
         return self.measure.removesuffix("_j").removesuffix("_bps_per_hz").replace("_", " ")
 
     @property
     def needs_target(self) -> bool:
-        """Whether it is to a target accuracy."""
+        """Whether it is measured to a target accuracy."""
         return self.measure in TO_TARGET + TO_STAY
 
 
@@ -57,23 +57,13 @@ OBJECTIVES = {objective.name: objective for objective in _ALL}
 
 @dataclass(frozen=True)
 class Seen:
-    """What the runs of a trial have of each objective."""
+    """Values of the objectives in the runs of a trial."""
 
     values: tuple[float, ...]
     """Means over seeds, in which a run that has not reached the target counts with what it had taken by its last
     test."""
     short: float
     """How far the best accuracy of the worst seed is below the target; 0 or below where all reached it."""
-
-
-def of_seconds(objectives: Sequence[TuningObjective]) -> bool:
-    """Whether a time to the target accuracy is among the objectives, so that all runs must have equal time for it."""
-    return any(objective.measure in ("seconds_to_target", "seconds_to_stay") for objective in objectives)
-
-
-def end_at_target(objectives: Sequence[TuningObjective]) -> bool:
-    """Whether nothing of the objectives comes after a run's first test at the target, so that it may end there."""
-    return all(objective.measure in TO_TARGET for objective in objectives)
 
 
 def find_objectives(names: Sequence[str], target: float | None) -> list[TuningObjective]:
@@ -92,25 +82,25 @@ def find_objectives(names: Sequence[str], target: float | None) -> list[TuningOb
 
 
 def seen(runs: Sequence[RunFolder], objectives: Sequence[TuningObjective], target: float | None) -> Seen:
-    """What runs, finished or not, have of the objectives; raises `EdgesimError` where one has nothing of one."""
-    found = [outcome(run, [objective.measure for objective in objectives], target) for run in runs]
+    """Measure the objectives in runs, finished or not; raises `EdgesimError` if a run has no value of one."""
+    outcomes = [outcome(run, [objective.measure for objective in objectives], target) for run in runs]
     values = []
     for objective in objectives:
         names = (objective.measure, f"{objective.measure}_bound")
-        taken = [next((of[name] for name in names if name in of), np.nan) for of in found]
-        if lacking := [run for run, value in zip(runs, taken, strict=True) if np.isnan(value)]:
+        by_run = [next((measured[name] for name in names if name in measured), np.nan) for measured in outcomes]
+        if lacking := [run for run, value in zip(runs, by_run, strict=True) if np.isnan(value)]:
             raise EdgesimError(f"{lacking[0].folder}: has no {objective.measure}")
-        values.append(float(np.mean(taken)))
+        values.append(float(np.mean(by_run)))
     short = -np.inf
     stays = any(objective.measure in TO_STAY for objective in objectives)
     if target is not None and (stays or any(objective.needs_target for objective in objectives)):
         tested = [run.tests["accuracy"] for run in runs]
-        short = target - min(float(each.iloc[-1] if stays else each.max()) for each in tested)
+        short = target - min(float(accuracy.iloc[-1] if stays else accuracy.max()) for accuracy in tested)
     return Seen(tuple(values), short)
 
 
-def dominates(one: Sequence[float], other: Sequence[float], objectives: Sequence[TuningObjective]) -> bool:
-    """Whether values are nowhere worse than others, and better somewhere."""
+def dominates(values: Sequence[float], others: Sequence[float], objectives: Sequence[TuningObjective]) -> bool:
+    """Whether values are worse than ``others`` in no objective, and better in at least one."""
     signs = np.array([-1.0 if objective.is_maximised else 1.0 for objective in objectives])
-    difference = signs * (np.asarray(one) - np.asarray(other))
+    difference = signs * (np.asarray(values) - np.asarray(others))
     return bool((difference <= 0).all() and (difference < 0).any())

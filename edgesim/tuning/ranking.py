@@ -10,10 +10,10 @@ from edgesim.tuning.objectives import TuningObjective, dominates
 
 
 def ranked(summary: pd.DataFrame, measure: str, is_maximised: bool = False) -> pd.DataFrame:
-    """Rows of a study's summary, the best first.
+    """Sort the rows of a study's summary by a measure, the best first.
 
-    Of a measure to a target those come first in which all seeds reached it, soonest first, then those of which the
-    fewest did not; rows in which a seed could not be run at all come last.
+    For a measure to a target, rows with fewer seeds that missed it come first, and among equals the lower values. Rows
+    of which a seed could not be run come last.
     """
     value = summary[measure]
     missed = "not_stayed" if measure in TO_STAY else "not_reached" if measure in TO_TARGET else None
@@ -25,7 +25,7 @@ def ranked(summary: pd.DataFrame, measure: str, is_maximised: bool = False) -> p
 
 
 def has_reached(summary: pd.DataFrame, objectives: Sequence[TuningObjective]) -> "pd.Series[bool]":
-    """Of each row of a summary whether all of its runs are there and reached what the objectives are to."""
+    """Whether all runs of each row of a summary are there and reached the target of the objectives, [rows]."""
     good = (summary["left_out"] == 0) & (summary["seeds"] > 0)
     for objective in objectives:
         missed = "not_stayed" if objective.measure in TO_STAY else "not_reached"
@@ -34,8 +34,8 @@ def has_reached(summary: pd.DataFrame, objectives: Sequence[TuningObjective]) ->
 
 
 def front(summary: pd.DataFrame, objectives: Sequence[TuningObjective]) -> pd.DataFrame:
-    """The rows that no other row beats in one objective without losing in another, best first by the first one."""
+    """Pareto front of a summary: rows that no other row dominates, the best by the first objective first."""
     good = summary[has_reached(summary, objectives)]
     values = good[[objective.measure for objective in objectives]].to_numpy(dtype=np.float64)
-    keep = np.array([not any(dominates(other, one, objectives) for other in values) for one in values], dtype=bool)
+    keep = np.array([not any(dominates(other, row, objectives) for other in values) for row in values], dtype=bool)
     return ranked(good[keep], objectives[0].measure, objectives[0].is_maximised)

@@ -1,4 +1,4 @@
-"""The search: trials are asked for, run, perhaps given up, and answered, until there are enough."""
+"""The search of a tuning: asks for trials, runs them, perhaps prunes them, and notes their outcomes."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from edgesim.base.errors import EdgesimError, NoRunFinished
 from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun
-from edgesim.tuning.journal import Journal, Told
+from edgesim.tuning.journal import Journal, JournalTrial
 from edgesim.tuning.objectives import Seen, TuningObjective, dominates
 from edgesim.tuning.trial import Cell, Outcome, Prune
 
 _LOOK_S = 1.0
-"""How often trials are looked at that other processes work on."""
+"""Wait between two looks at the trials that other processes work on."""
 _HOPELESS = 10
-"""If so many trials fail and none has an answer, the search ends."""
+"""Failed trials after which the search ends, if none has a result."""
 
 Evaluate = Callable[[Sequence[Cell], Prune | None], Mapping[int, Outcome]]
-Tell = Callable[[Told, Sequence[Told]], None]
-"""Hears of each trial that was answered, with all trials."""
+OnTrial = Callable[[JournalTrial, Sequence[JournalTrial]], None]
+"""Called with each trial that has ended, and with all trials."""
 
 
 def search(
@@ -27,14 +27,14 @@ def search(
     trials: int,
     at_once: int,
     prune: Prune | None,
-    on_trial: Tell,
+    on_trial: OnTrial,
     on_wait: Callable[[int], None],
 ) -> None:
-    """Ask for trials and answer them, until all processes together have answered ``trials``, or no cell is untried.
+    """Run trials until all processes together have run ``trials`` of them, or no cell is untried.
 
-    ``runs_of`` plans the runs of a cell and raises `EdgesimError` where its config is refused. ``evaluate`` is given
-    up to ``at_once`` cells. ``on_wait`` hears, once, of how many trials other processes work on. Raises
-    `EdgesimError` where the first trials all fail.
+    ``runs_of`` plans the runs of a cell and raises `EdgesimError` if its config is refused. ``evaluate`` gets up to
+    ``at_once`` cells. ``on_wait`` is called once, with the number of trials that other processes work on. Raises
+    `EdgesimError` if the first trials all fail.
     """
     has_waited = False
     while True:
@@ -59,27 +59,27 @@ def search(
         outcomes |= evaluate([cell for cell in cells if cell.number not in outcomes], prune)
         for cell in cells:
             journal.tell(cell.number, outcomes[cell.number])
-            told = journal.told()
-            on_trial(next(one for one in told if one.of_optuna == cell.number), told)
+            all_trials = journal.trials()
+            on_trial(next(trial for trial in all_trials if trial.of_optuna == cell.number), all_trials)
         _refuse_hopeless(journal, trials)
 
 
 def _refuse_hopeless(journal: Journal, trials: int) -> None:
-    told = journal.told()
-    failed = [one for one in told if one.status == "failed"]
-    if len(failed) >= min(trials, _HOPELESS) and not any(one.seen for one in told):
+    known = journal.trials()
+    failed = [trial for trial in known if trial.status == "failed"]
+    if len(failed) >= min(trials, _HOPELESS) and not any(trial.seen for trial in known):
         raise NoRunFinished(f"all of {len(failed)} trials failed; the first one: {failed[0].reason}")
 
 
 def pruner(journal: Journal, objectives: Sequence[TuningObjective], best: int) -> Prune | None:
-    """When a trial is given up; None where that cannot be said of the objectives.
+    """The rule by which trials are pruned; None if there is none for the objectives.
 
-    Where all of them only grow, what a run has so far is a bound: a trial is given up when ``best`` others are better
-    whatever follows or, of several objectives, one is better in all. One other objective is judged by Optuna's median
-    rule, which may err.
+    If all objectives only grow, a run's value so far is a bound: a trial is pruned when ``best`` others are better
+    whatever follows or, with several objectives, one is better in all. A single other objective is judged by Optuna's
+    median rule, which may err.
     """
     if all(objective.only_grows for objective in objectives):
-        return lambda _, __, so_far: _has_lost(journal.told(), objectives, so_far, best)
+        return lambda _, __, so_far: _has_lost(journal.trials(), objectives, so_far, best)
     if len(objectives) > 1:
         return None
     return lambda cell, rung, so_far: (
@@ -87,8 +87,8 @@ def pruner(journal: Journal, objectives: Sequence[TuningObjective], best: int) -
     )
 
 
-def _has_lost(told: Sequence[Told], objectives: Sequence[TuningObjective], so_far: Seen, best: int) -> str:
-    counted = [one.seen.values for one in told if one.seen is not None and one.counts]
+def _has_lost(trials: Sequence[JournalTrial], objectives: Sequence[TuningObjective], so_far: Seen, best: int) -> str:
+    counted = [trial.seen.values for trial in trials if trial.seen is not None and trial.counts]
     better = sum(dominates(values, so_far.values, objectives) for values in counted)
     if better < (best if len(objectives) == 1 else 1):
         return ""

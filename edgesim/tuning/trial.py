@@ -1,4 +1,4 @@
-"""One trial: a cell of the knobs, whose runs over the seeds belong to the study's plan."""
+"""A trial of a tuning: a cell of the knobs, run over the seeds as part of a study."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,12 +25,12 @@ from edgesim.studies.pool import Crew, ProcessPool
 from edgesim.tuning.objectives import Seen, TuningObjective, seen
 
 RUNGS = (1 / 8, 1 / 4, 1 / 2)
-"""Parts of a run after which it is judged whether its trial is given up."""
+"""Parts of a run after which its trial may be pruned."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A proposal of the optimiser."""
+    """A combination of the knobs' values that the optimiser proposed, and its runs."""
 
     number: int
     """Of the trial, by Optuna."""
@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trial."""
+    """How a trial ended, what its runs measured, and why."""
 
     status: Literal["complete", "pruned", "failed"]
     seen: Seen | None = None
@@ -50,12 +50,12 @@ class Outcome:
 
 
 Prune = Callable[[Cell, int, Seen], str]
-"""Asked with what a trial's runs have behind a rung, counted from 0, why it is given up; empty where it goes on."""
+"""Reason to prune a cell after a rung, counted from 0, given what its runs have measured; empty: it continues."""
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Runs trials, all of whose runs are in one study's folder."""
+    """Runs trials in a study's folder."""
 
     out: Path
     study: Study
@@ -65,19 +65,19 @@ class Trials:
     console: Console
     crew: Crew
     noted: set[str] = field(default_factory=lambda: {"resume"})
-    """Subjects of notes that were printed; that runs go on behind each rung is none."""
+    """Subjects of notes that are not printed again; ``resume`` is one, since runs resume after each rung."""
     anew: set[str] = field(default_factory=set)
-    """Folders of runs that begin from the start, even if they are finished; each leaves the set when it is begun."""
+    """Folders of runs to begin from the start, even if finished; a folder leaves the set when its run begins."""
 
     def __call__(self, cells: Sequence[Cell], prune: Prune | None) -> dict[int, Outcome]:
-        """What becomes of some trials, by Optuna's number, whose runs are added to the plan and run at the same time.
+        """Run the trials of cells at the same time, and add their runs to the plan; outcomes by Optuna's number.
 
-        Raises `EdgesimError` where they are not the folder's, and KeyboardInterrupt with the runs saved.
+        Raises `EdgesimError` if the folder holds another study, and KeyboardInterrupt after the runs are saved.
         """
         grow(self._of([run for cell in cells for run in cell.runs]), self.out)
         title = "trial" if len(cells) == 1 else f"{len(cells)} trials"
         outcomes: dict[int, Outcome] = {}
-        # A cell that has run is not given up: what it would save is spent.
+        # A cell whose runs are finished is not pruned, which would save nothing.
         over = [cell for cell in cells if self._has_run(cell)]
         left = [cell for cell in cells if cell not in over]
         for rung, part in enumerate(RUNGS if prune else ()):
@@ -101,14 +101,14 @@ class Trials:
         return Study(self.study.name, runs, self.study.target, self.study.reference)
 
     def _has_run(self, cell: Cell) -> bool:
-        """Whether all runs of a cell are finished, and none of them is to begin anew."""
+        """Whether all runs of a cell are finished, and none is to begin from the start."""
         return all(
             run.folder not in self.anew and simulation.why_run(self.out / run.folder, run.config) is None
             for run in cell.runs
         )
 
     def _is_due(self, run: PlannedRun, rounds: Mapping[str, int]) -> bool:
-        """Whether a run has not come to the rung's round yet."""
+        """Whether a run has not reached the rung's round yet."""
         folder, round = self.out / run.folder, rounds[run.folder]
         if round <= 0 or run.folder in self.anew:
             return round > 0
@@ -129,7 +129,7 @@ class Trials:
         return dispatch.endings
 
     def _seen(self, cell: Cell) -> Seen | None:
-        """What the runs have of the objectives; None where one has nothing yet."""
+        """Objectives of a cell's runs so far; None if a run has no value of one yet."""
         try:
             return seen([_run_of(self.out, run) for run in cell.runs], self.objectives, self.study.target)
         except EdgesimError:
@@ -152,7 +152,7 @@ class Trials:
                     if read_run(folder)["status"] == "interrupted":
                         note_pruned(folder, f"pruned behind round {saved_round(folder)}: {reason}")
             except Taken:
-                # Another process goes on with it, for a trial of its own.
+                # Another process resumes it, for a trial of its own.
                 continue
 
 

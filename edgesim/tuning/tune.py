@@ -1,4 +1,4 @@
-"""Tuning: an optimiser proposes cells of knobs, and the runs of a study answer."""
+"""Tuning: an optimiser proposes cells of knobs, and the runs of a study measure them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
@@ -20,7 +20,7 @@ from edgesim.studies.running import executor_in_use
 from edgesim.tuning.findings import Tuned, conclude
 from edgesim.tuning.journal import forget, need_optuna, opened
 from edgesim.tuning.knobs import Spec
-from edgesim.tuning.sayings import say_begin, say_trial
+from edgesim.tuning.messages import say_begin, say_trial
 from edgesim.tuning.search import pruner, search
 from edgesim.tuning.task import base_of, cells_planned, finished_cells, make_task, named_of
 from edgesim.tuning.trial import Trials
@@ -97,10 +97,10 @@ def tune(
         ):
             if fresh:
                 journal.leave_out(planned)
-            for values, found in known:
-                journal.add(values, found)
+            for values, measured in known:
+                journal.add(values, measured)
             rule = pruner(journal, task.objectives, max(1, judge)) if prune else None
-            say_begin(console, task, journal.told(), rule is not None)
+            say_begin(console, task, journal.trials(), rule is not None)
             search(
                 journal,
                 task.runs,
@@ -108,14 +108,14 @@ def tune(
                 trials,
                 max(1, at_once // seeds),
                 rule,
-                lambda one, told: say_trial(console, task, one, told, trials),
+                lambda trial, all_trials: say_trial(console, task, trial, all_trials, trials),
                 lambda others: console.print(f"other processes work on {others} trials; waiting for them"),
             )
-            told, importances = journal.told(), journal.importances()
+            all_trials, importances = journal.trials(), journal.importances()
     except KeyboardInterrupt as interrupt:
         status = interrupt.status if isinstance(interrupt, Stopped) else INTERRUPTED
         same = "the same command without fresh" if fresh else "the same command"
         raise Stopped(f"stopped; all runs are saved, and {same} goes on with {out}", status) from None
     with console.status("summing up"):
         write_summary(out)
-    return conclude(out, task, told, importances, judge, jobs, fresh, console)
+    return conclude(out, task, all_trials, importances, judge, jobs, fresh, console)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from edgesim.analysis.recommendation import CANNOT_BE_TOLD, compare, recommend, stand
+from edgesim.analysis.recommendation import UNDISTINGUISHED, compare, recommend, stand
 from edgesim.base.errors import EdgesimError
 
 FAR_BELOW = [0.60, 0.62, 0.59, 0.61, 0.63, 0.60]
@@ -47,7 +47,7 @@ def test_a_choice_that_is_better_than_every_other_one_is_taken():
 
 def test_where_two_are_level_it_cannot_be_told_and_both_are_named():
     _, standings, told = decide(table({5: {"a": LEVEL, "b": LEVEL_TOO, "c": FAR_BELOW}}))
-    assert told.loc[5].to_dict() == {"take": CANNOT_BE_TOLD, "left": "b, a", "ruled_out": "c"}
+    assert told.loc[5].to_dict() == {"take": UNDISTINGUISHED, "left": "b, a", "ruled_out": "c"}
     assert standings.set_index("algorithm").loc["a", "p_holm"] > 0.05
 
 
@@ -63,7 +63,7 @@ def test_p_is_that_of_the_paired_t_test_corrected_by_holm_for_the_pairs_of_all_p
     both, _, told = decide(table({5: close, 20: vague}))
     assert both["p"].tolist() == pytest.approx(p)
     assert both["p_holm"].tolist() == pytest.approx([2 * p[0], p[1]])
-    assert told["take"].tolist() == [CANNOT_BE_TOLD] * 2
+    assert told["take"].tolist() == [UNDISTINGUISHED] * 2
     assert told["left"].tolist() == ["a, b"] * 2
 
 
@@ -71,7 +71,7 @@ def test_all_pairs_are_compared_not_only_those_with_the_first():
     """The first is too unsteady to rule anything out, but a is shown to be better than b."""
     unsteady = [1.0, 0.2, 1.0, 1.0, 1.0, 0.75]
     _, _, told = decide(table({5: {"unsteady": unsteady, "a": LEVEL, "b": FAR_BELOW}}))
-    assert told.loc[5].to_dict() == {"take": CANNOT_BE_TOLD, "left": "unsteady, a", "ruled_out": "b"}
+    assert told.loc[5].to_dict() == {"take": UNDISTINGUISHED, "left": "unsteady, a", "ruled_out": "b"}
 
 
 def test_an_interval_leaves_zero_out_just_where_the_corrected_p_rules_out():
@@ -103,7 +103,7 @@ def test_a_single_seed_tells_nothing():
     pairs, standings, told = decide(table({5: {"a": [0.9], "b": [0.1]}}))
     assert pairs[["low", "high", "p", "p_holm"]].isna().all(axis=None)
     assert standings["low"].isna().all()
-    assert told.loc[5, "take"] == CANNOT_BE_TOLD
+    assert told.loc[5, "take"] == UNDISTINGUISHED
 
 
 def test_a_choice_without_another_one_is_compared_with_nothing():

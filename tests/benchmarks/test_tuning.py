@@ -57,7 +57,7 @@ def test_how_near_the_best_of_a_grid_a_third_of_its_cells_come(benchmark, grid_o
                 lambda *_: None,
                 lambda _: None,
             )
-            return min((one.seen.values[0] for one in journal.told() if one.counts), default=np.inf) / best
+            return min((one.seen.values[0] for one in journal.trials() if one.counts), default=np.inf) / best
 
     ratios = np.array(benchmark.pedantic(lambda: [searched(seed) for seed in range(SEARCHES)], rounds=1))
     benchmark.extra_info |= {

@@ -46,7 +46,7 @@ def test_an_option_of_several_is_explained_for_each():
         "algorithm.mu (option of algorithm 'moon')",
     ]
     (of_moon,) = [each for each in explained("mu") if "moon" in each.owner]
-    assert of_moon.told().startswith("Weight of the contrastive term")
+    assert of_moon.meaning().startswith("Weight of the contrastive term")
 
 
 def test_a_table_stands_for_its_keys():
@@ -69,7 +69,7 @@ def test_every_key_of_every_table_can_be_explained():
     for section in sections():
         for key in explained(section):
             assert key.line().startswith(key.name)
-            assert "\n" not in key.told()
+            assert "\n" not in key.meaning()
 
 
 @pytest.mark.parametrize(("key", "said"), [("round.tmax", "did you mean 'round.tmax_s'"), ("qqqq", "lists the tables")])

@@ -25,7 +25,7 @@ from edgesim.commands.cli import app
 from edgesim.folder.records import SCHEMA_VERSION, note_failure, read_run
 from edgesim.simulation import composition as simulation
 from edgesim.studies import dispatch, executor, running
-from edgesim.studies.ledger import read_ledger, told_of
+from edgesim.studies.ledger import fingerprint, read_ledger
 from edgesim.studies.plan_file import grow, read_plan
 
 TIMING = {
@@ -139,11 +139,11 @@ def test_a_run_that_another_process_tries_in_vain_is_not_tried_by_this_one_too(t
     endings = run_study(replace(STUDY, runs=STUDY.runs[:2]), tmp_path, console=quiet())
     assert endings[BAD].reason == "failed elsewhere"
     # ... or until this one has the run's lease.
-    told = told_of(tmp_path / BAD)
-    order = executor.RunOrder(STUDY.runs[0].config, tmp_path / BAD, None, False, told=told)
+    before = fingerprint(tmp_path / BAD)
+    order = executor.RunOrder(STUDY.runs[0].config, tmp_path / BAD, None, False, fingerprint=before)
     fail(tmp_path / BAD)
     assert executor.run_one(order, 1, lambda _: None).reason == "failed elsewhere"
-    again = executor.run_one(replace(order, told=told_of(tmp_path / BAD)), 1, lambda _: None)
+    again = executor.run_one(replace(order, fingerprint=fingerprint(tmp_path / BAD)), 1, lambda _: None)
     assert again.reason.startswith("round.tmax_s = 0.01: no device can")
 
 

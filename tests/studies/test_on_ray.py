@@ -25,7 +25,7 @@ from edgesim.simulation import composition as simulation
 from edgesim.simulation.inputs import input_digests
 from edgesim.studies import on_node, on_ray
 from edgesim.studies.executor import Ending, Lost, RunOrder
-from edgesim.studies.ledger import read_ledger, told_of
+from edgesim.studies.ledger import fingerprint, read_ledger
 from edgesim.studies.plan_file import grow
 from edgesim.studies.running import carried_out_by
 from edgesim.studies.sent_back import Left
@@ -81,7 +81,7 @@ def test_of_two_processes_whose_nodes_do_not_see_the_study_one_tries_a_run_that_
     tasks.blind, tasks._leases, tasks._early = ["node a"], {}, []
     grow(STUDY, tmp_path)
     folder = tmp_path / STUDY.runs[0].folder
-    order = RunOrder(STUDY.runs[0].config, folder, None, False, told=told_of(folder))
+    order = RunOrder(STUDY.runs[0].config, folder, None, False, fingerprint=fingerprint(folder))
     with leased(folder):
         assert tasks._claimed(order).status == "elsewhere"
         note_failure(folder, simulation.as_toml(order.config), "a loss is no number")
@@ -89,7 +89,7 @@ def test_of_two_processes_whose_nodes_do_not_see_the_study_one_tries_a_run_that_
     assert (ended.status, ended.reason) == ("failed", "a loss is no number")
     assert standing(folder) is None
     # A study that is begun now tries it again.
-    assert tasks._claimed(replace(order, told=told_of(folder))) is None
+    assert tasks._claimed(replace(order, fingerprint=fingerprint(folder))) is None
     assert standing(folder).is_held
     tasks._release(folder.name)
 

@@ -47,9 +47,9 @@ def test_a_range_is_logarithmic_from_a_decade_on_and_whole_where_the_config_take
         (False, True),
         (True, True),
     ]
-    assert "0.5 to 2, linear" in near.told()
-    assert "1e+06 to 1e+07, logarithmic, since it spans a decade or more" in far.told()
-    assert "whole numbers 5 to 9" in whole.told()
+    assert "0.5 to 2, linear" in near.described()
+    assert "1e+06 to 1e+07, logarithmic, since it spans a decade or more" in far.described()
+    assert "whole numbers 5 to 9" in whole.described()
 
 
 def test_an_option_counts_as_taken_where_another_knob_has_its_owner():

@@ -54,7 +54,7 @@ def formula(tmp_path):
 
         with opened(out, {"seed": seed}, knobs, objectives, seed) as journal:
             search(journal, lambda values: [], evaluate, trials, at_once, None, lambda *_: None, lambda _: None)
-            return journal.told()
+            return journal.trials()
 
     return tune
 
@@ -149,12 +149,12 @@ def test_a_trial_of_a_process_that_is_gone_is_closed_and_its_cell_asked_again_fi
         # As SIGKILL leaves it: at work, by a process whose lease nobody holds.
         gone.mine[number].set_user_attr("worker", "worker-of-nobody")
         gone.mine.clear()
-        assert [one.status for one in gone.told()] == ["running"]
+        assert [one.status for one in gone.trials()] == ["running"]
         with journal_of(tmp_path / "out") as other:
             again, same = other.ask(5)
             assert (same, again != number) == (values, True)
             other.tell(again, Outcome("complete", Seen((1.0,), -math.inf)))
-            assert [(one.of_optuna, one.status) for one in other.told()] == [(again, "complete")]
+            assert [(one.of_optuna, one.status) for one in other.trials()] == [(again, "complete")]
             assert other.ask(5)[1] != values
 
 

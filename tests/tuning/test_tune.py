@@ -118,7 +118,7 @@ def test_the_same_command_again_runs_nothing_and_more_trials_go_on(tmp_path):
 def test_finished_runs_of_a_study_count_as_answered_trials(tmp_path, capsys):
     run_study(Study("s", grid(TIMING, {"round.tmax_s": [0.4, 0.8, 7.0]}, range(2))), tmp_path, 1, quiet())
     found = tuned(tmp_path, trials=2, seeds=2)
-    assert "2 finished cells of the study count as answered" in capsys.readouterr().out
+    assert "2 finished cells of the study count as trials" in capsys.readouterr().out
     # Of the list are 0.4 and 0.8; 7.0 is a run of the study, and no trial.
     assert found.trials.set_index("tmax_s")["imported"].to_dict() == {0.4: True, 0.8: True, 1.6: False, 3.2: False}
     assert found.trials["energy_j"].notna().all()
