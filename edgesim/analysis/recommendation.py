@@ -16,7 +16,8 @@ from edgesim.analysis.judgement import Sides, judge
 from edgesim.analysis.statistics import LEVEL, mean_interval
 from edgesim.base.errors import EdgesimError
 
-UNDISTINGUISHED = "cannot be distinguished"
+UNDISTINGUISHED = "cannot be told"
+"""The cell of such a row, as it stands in tables of earlier versions."""
 
 
 def compare(scores: pd.DataFrame, places: Sequence[str], choice: str) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,11 @@ def fingerprint(folder: Path) -> tuple[int, ...]:
 def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, RunState]:
     """Read the state of each run of a study, by the name of its folder, in the plan's order.
 
-    With ``rounds`` the states have the numbers of rounds too, which takes longer.
+    With ``rounds`` the states have the numbers of rounds too, which takes longer; no table of a finished run is read.
 
     Raises `EdgesimError` where the plan is missing or malformed.
     """
-    state = _with_rounds if rounds else state_of
+    state = partial(_with_rounds, of_finished=False) if rounds else state_of
     return {entry.run.folder.name: state(entry.run.folder, entry.config) for entry in read_study(folder).planned}
 
 
@@ -42,16 +42,17 @@ def read_any_ledger(folder: Path) -> dict[str, RunState]:
     Raises `EdgesimError` for a folder that is neither, and for a damaged plan.
     """
     if is_study(folder):
-        return read_ledger(folder, rounds=True)
+        planned = read_study(folder).planned
+        return {entry.run.folder.name: _with_rounds(entry.run.folder, entry.config) for entry in planned}
     read_run(folder)
     return {folder.resolve().name: _with_rounds(folder, None)}
 
 
-def _with_rounds(folder: Path, planned: Mapping[str, Any] | None) -> RunState:
+def _with_rounds(folder: Path, planned: Mapping[str, Any] | None, of_finished: bool = True) -> RunState:
     state = state_of(folder, planned)
     try:
         config = parse(read_config(folder) if planned is None else planned, folder.name)
-        last = _last_round(folder)
+        last = _last_round(folder) if of_finished or state.status != "finished" else None
     except EdgesimError:
         # A folder of a planned run may not exist yet, and the state says what is wrong with a damaged one.
         return state
