@@ -79,7 +79,6 @@ class Fpl(WithPrototypes):
         from torch.nn.functional import normalize
 
         z, there = step.own.features, held(table)
-        assert z is not None
         rows = table.nan_to_num()
         # One product of matrices: pairs of samples and clusters one by one would take most of a step.
         cosines = normalize(z) @ normalize(rows, dim=-1).flatten(0, 1).T
