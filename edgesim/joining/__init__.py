@@ -23,21 +23,21 @@ def make_law(joining: JoiningConfig) -> Law:
 
 
 def resolve(config: RunConfig) -> JoiningConfig | None:
-    """The section of a run with the law's defaults written out; raises `EdgesimError` as `make_law`."""
+    """Section ``[joining]`` of a run with the law's defaults written out; raises `EdgesimError` as `make_law`."""
     if config.joining is None:
         return None
     return config.joining.with_options(make_law(config.joining).model_dump(exclude_none=True))
 
 
 def measured(joining: JoiningConfig | None) -> Measured | None:
-    """What the accuracies are of by which devices join; None if they go by none."""
+    """Samples of which devices' accuracies are measured; None where the law looks at no accuracy."""
     return None if joining is None else make_law(joining).measured
 
 
 def make_joiners(
     joining: JoiningConfig | None, population: Population, rounds: int, streams: Streams
 ) -> Joiners | None:
-    """The law of a run of so many rounds at work; None where all join without being asked."""
+    """A run's joining law with its memory, for so many ``rounds``; None where all devices join without being asked."""
     if joining is None:
         return None
     return Joiners(make_law(joining), Fleet(population.a_s + 1 / population.mu_per_s, rounds), streams)

@@ -8,9 +8,8 @@ from edgesim.joining.law import Asked, Fleet, Law
 
 
 class Everyone(Law):
-    """All join."""
+    """Every device joins, with chance 1."""
 
     @override
     def chances(self, asked: Asked, fleet: Fleet) -> Floats:
-        """1 each."""
         return np.ones(len(asked.ids))

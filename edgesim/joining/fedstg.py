@@ -48,7 +48,7 @@ class FedStgJoining(Law):
     cap: float = Field(0.95, gt=0, le=1)
     """Greatest chance to join."""
     capability: list[Annotated[float, Field(gt=0, le=1)]] = Field([1.0, 0.9, 0.8], min_length=1)
-    """Of the speed classes, the fastest first."""
+    """Capability of each speed class, the fastest first."""
     classes: Literal["turns", "profile"] = "turns"
     """``turns``: device i is of class i modulo their number; ``profile``: the classes are equal parts of the devices in
     the order of their speeds in ``devices.profile``."""
@@ -59,26 +59,24 @@ class FedStgJoining(Law):
     @property
     @override
     def measured(self) -> Measured | None:
-        """See `Law`."""
         if self.performance != "measured":
             return None
         return "held_out" if self.form == "paper" else "training"
 
     @override
     def chances(self, asked: Asked, fleet: Fleet) -> Floats:
-        """Section 3.1."""
         own = self._capability(fleet)
         capability = own[asked.ids] / (own.mean() if self.form == "code" else 1.0)
         product = self.base * capability * self._performance(asked.accuracy) * self.decay(asked.round, fleet.rounds)
         return np.asarray(np.minimum(self.cap, np.maximum(self.floor, product)))
 
     def decay(self, round: int, rounds: int) -> float:
-        """What long runs make of the wish to join."""
+        """Factor by which chances have fallen in a round of a run of so many ``rounds``, from 1 to 0.5."""
         fallen = _CODE_STEP * round if self.form == "code" else (1 - _LEAST_DECAY) * round / rounds
         return max(_LEAST_DECAY, 1 - fallen)
 
     def _capability(self, fleet: Fleet) -> Floats:
-        """Of each device, [N]."""
+        """Capability of each device, [N]."""
         return np.array(self.capability)[self._class(fleet)]
 
     def _class(self, fleet: Fleet) -> Integers:
@@ -92,5 +90,5 @@ class FedStgJoining(Law):
     def _performance(self, accuracy: Floats) -> Floats | float:
         if isinstance(self.performance, float):
             return self.performance
-        told = np.minimum(_MOST_PERFORMANCE, _CODE_LEAST + accuracy) if self.form == "code" else accuracy
-        return np.where(np.isnan(accuracy), 1.0, told)
+        measured = np.minimum(_MOST_PERFORMANCE, _CODE_LEAST + accuracy) if self.form == "code" else accuracy
+        return np.where(np.isnan(accuracy), 1.0, measured)

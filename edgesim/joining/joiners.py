@@ -15,14 +15,14 @@ EPOCHS = 3
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the devices that were asked in a round have answered."""
+    """Chances and answers of the devices that were asked in a round."""
 
     ids: Integers
-    """[n]."""
+    """Devices asked, [n]."""
     chance: Floats
     """P_i(R), [n]."""
     joined: Booleans
-    """[n]."""
+    """Whether each device joins, [n]."""
 
     @property
     def joiners(self) -> Integers:
@@ -33,12 +33,14 @@ class Answers:
         """Rows of ``metrics`` by (name, key): ``join_chance`` and ``joined`` of each device asked."""
         keys = [str(device) for device in self.ids.tolist()]
         chances = {("join_chance", key): chance for key, chance in zip(keys, self.chance.tolist(), strict=True)}
-        return chances | {("joined", key): float(came) for key, came in zip(keys, self.joined.tolist(), strict=True)}
+        return chances | {
+            ("joined", key): float(joined) for key, joined in zip(keys, self.joined.tolist(), strict=True)
+        }
 
 
 @dataclass
 class JoinMemory:
-    """What devices remember of their own training."""
+    """Accuracies that devices remember of their own training."""
 
     accuracies: Floats
     """Of each device's last `EPOCHS` local epochs, the newest last, [N, EPOCHS]; nan where there were fewer."""
@@ -46,7 +48,7 @@ class JoinMemory:
 
 @dataclass
 class Joiners:
-    """A law at work; the memory is all that changes."""
+    """A joining law with the memory of a run; nothing but the memory changes."""
 
     law: Law
     fleet: Fleet
@@ -62,7 +64,7 @@ class Joiners:
         return Answers(ids, chance, self.streams.uniform("joining", ids, round) < chance)
 
     def learn(self, device: int, accuracies: Sequence[float]) -> None:
-        """A device has trained so many epochs more, with these accuracies."""
+        """Remember the accuracies of the epochs that a device has just trained."""
         own = self.memory.accuracies
         own[device] = [*own[device], *accuracies][-EPOCHS:]
 

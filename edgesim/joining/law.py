@@ -1,4 +1,4 @@
-"""What a joining law is: how likely each device that has checked in joins the round."""
+"""Joining laws: how likely each device that has checked in joins the round."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from edgesim.base.needs import Rule, refuse_old
 from edgesim.config import Section
 
 Measured = Literal["held_out", "training"]
-"""What a device's accuracy after an epoch is of: samples of its own that it never trains on, or those of the epoch."""
+"""Samples of which a device measures its accuracy: its own ones that it never trains on, or those of the epoch."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fleet:
-    """What is known of a run before its first round."""
+    """Facts of a run that are known before its first round."""
 
     s_per_sample: Floats
     """Mean time that each device computes on a sample, [N]."""
@@ -41,9 +41,9 @@ class Law(Section, ABC):
     """A joining law; its fields are the options in ``[joining]``."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
-    """What a run must offer, by the names of `edgesim.simulation.needs.FEATURES`: there are no check-ins otherwise."""
+    """Features that a run must offer (`edgesim.simulation.needs.FEATURES`): without rounds there are no check-ins."""
     rules: ClassVar[tuple[Rule, ...]] = ()
-    """What its options need of other keys, or rule out."""
+    """Values of other keys that the law's options need or rule out."""
 
     @classmethod
     @override
@@ -52,9 +52,9 @@ class Law(Section, ABC):
 
     @property
     def measured(self) -> Measured | None:
-        """What the accuracies are of by which it goes; None if it goes by none."""
+        """Samples of which accuracies are measured for the law; None if it looks at no accuracy."""
         return None
 
     @abstractmethod
     def chances(self, asked: Asked, fleet: Fleet) -> Floats:
-        """How likely each joins, [n]."""
+        """Probability that each device asked joins the round, [n]."""

@@ -20,8 +20,8 @@ PREDICTORS = Registry("selection.predictor", "predictors", Predictor, _OWN)
 def make_predictor(name: str, options: Mapping[str, Any] | None = None) -> Forecast:
     """The forecast of a predictor by its name; raises `EdgesimError` for an unknown name or a bad option."""
     kinds = PREDICTORS.including(name)
-    made = options_of(kinds, name, options or {}, "selection.predictor", "selection.predictor_options")
-    return made.chances if name in _OWN else checked(name, made.chances)
+    predictor = options_of(kinds, name, options or {}, "selection.predictor", "selection.predictor_options")
+    return predictor.chances if name in _OWN else checked(name, predictor.chances)
 
 
 __all__ = ["PREDICTORS", "Backtest", "CheckInLog", "Confusion", "Forecast", "Predictor", "backtest", "make_predictor"]

@@ -1,4 +1,4 @@
-"""What a predictor of availability is: how likely devices check in soon, by the check-in log alone."""
+"""Predictors of availability: how likely devices check in soon, by the check-in log alone."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Forecast = Callable[[CheckInLog, Integers, int], Floats]
 
 
 class Predictor(Section, ABC):
-    """A predictor; its fields are its options."""
+    """A predictor of check-ins; its fields are its options."""
 
     @abstractmethod
     def chances(self, log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
@@ -26,22 +26,22 @@ class Predictor(Section, ABC):
 
 
 def checked(name: str, forecast: Forecast) -> Forecast:
-    """The forecast of a predictor from outside; an answer that is none raises an `EdgesimError` with its name."""
+    """The forecast of a plug-in's predictor, which raises `EdgesimError` for answers that are no probabilities."""
 
     def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
         answer = forecast(log, ids, future_rounds)
-        said = f"selection.predictor {name!r}: chances answered"
+        answered = f"selection.predictor {name!r}: chances answered"
         if not isinstance(answer, np.ndarray) or answer.dtype.kind not in "fiu" or answer.shape != ids.shape:
             got = (
                 f"an array {answer.dtype}{list(answer.shape)}"
                 if isinstance(answer, np.ndarray)
                 else type(answer).__name__
             )
-            raise EdgesimError(f"{said} {got}, expected {len(ids)} numbers", "selection.predictor")
+            raise EdgesimError(f"{answered} {got}, expected {len(ids)} numbers", "selection.predictor")
         if not ((answer >= 0) & (answer <= 1)).all():
             wrong = int(np.argmin((answer >= 0) & (answer <= 1)))
             raise EdgesimError(
-                f"{said} {answer[wrong]:g} for device {ids[wrong]}, expected 0 to 1", "selection.predictor"
+                f"{answered} {answer[wrong]:g} for device {ids[wrong]}, expected 0 to 1", "selection.predictor"
             )
         return answer.astype(np.float64)
 

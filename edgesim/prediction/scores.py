@@ -18,10 +18,10 @@ class Confusion:
     false_negatives: int
 
     @classmethod
-    def of(cls, said: Booleans, came: Booleans) -> "Confusion":
-        """Count forecasts, ``said`` [n], against the truth, ``came`` [n]."""
-        hits, said_yes, came_yes = (int(np.count_nonzero(flags)) for flags in (said & came, said, came))
-        return cls(hits, said_yes - hits, len(said) - said_yes - came_yes + hits, came_yes - hits)
+    def of(cls, forecast: Booleans, truth: Booleans) -> "Confusion":
+        """Count yes-or-no forecasts [n] against the truth [n]."""
+        hits, positive, present = (int(np.count_nonzero(flags)) for flags in (forecast & truth, forecast, truth))
+        return cls(hits, positive - hits, len(truth) - positive - present + hits, present - hits)
 
     def __add__(self, other: "Confusion") -> "Confusion":
         return Confusion(*map(add, astuple(self), astuple(other)))

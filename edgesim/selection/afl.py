@@ -44,7 +44,7 @@ class AflPolicyOptions(view.Options):
 
 @dataclass
 class AflState:
-    """What the server remembers of every device."""
+    """Loss drops that the server remembers of every device."""
 
     loss_drop: Floats
     """Loss before less loss after the last job that was merged, in nats, [devices]; nan before the first."""
@@ -101,12 +101,11 @@ class AflPolicy:
         return weighted(terms, (self.options.quality, self.options.communication, self.options.resources))
 
     def _wanted(self, score: Floats) -> int:
-        """m, for candidates of these scores [n]."""
+        """m, the number of places, for candidates of these scores [n]."""
         devices, known = len(self.state.loss_drop), score[~np.isnan(score)]
         if self.options.participants == "fixed" or len(known) == 0:
             return share_of(self.options.share, devices)
-        level = known.mean()
-        good = int(np.count_nonzero(known >= level - TIE * np.abs(known).max()))
+        good = int(np.count_nonzero(known >= known.mean() - TIE * np.abs(known).max()))
         return min(max(good, share_of(_LEAST, devices)), share_of(_MOST, devices))
 
     def hear(self, report: RoundReport) -> None:

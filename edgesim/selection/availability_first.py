@@ -14,7 +14,7 @@ from edgesim.selection.view import Choice, RoundReport, RoundView, Selector
 
 @dataclass
 class CheckIns:
-    """What the server remembers of every device."""
+    """Check-ins of every device that the server has counted."""
 
     count: Floats
     """Rounds in which each device checked in, [devices]."""

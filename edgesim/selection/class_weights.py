@@ -16,7 +16,7 @@ _LEAST_CLASS_DISTANCE = 1e-3
 
 @dataclass
 class ClassWeights:
-    """State: the last estimate of every class, and which classes have had one."""
+    """The last estimate of every class's weight, and which classes have had an estimate."""
 
     value: Floats
     """L^(c), [C]; 1 where nothing is known."""
@@ -37,26 +37,26 @@ class ClassWeights:
             return self.value
         return np.where(self.known, self.value, self.value[self.known].mean())
 
-    def learn(self, found: ClassGradients, mode: Mode) -> None:
+    def learn(self, gradients: ClassGradients, mode: Mode) -> None:
         """Take in a round's estimates; a class that is in nobody's batch keeps its value."""
-        estimate = gradient_ratios(found, mode)
-        fresh = np.isfinite(estimate) & (found.global_shares > 0)
+        estimate = gradient_ratios(gradients, mode)
+        fresh = np.isfinite(estimate) & (gradients.global_shares > 0)
         self.value = np.where(fresh, estimate, self.value)
         self.known = self.known | fresh
 
 
-def gradient_ratios(found: ClassGradients, mode: Mode) -> Floats:
+def gradient_ratios(gradients: ClassGradients, mode: Mode) -> Floats:
     """Lhat^(c), [C], the largest over the devices asked about; -inf where no device is usable.
 
     Modes ``eq18`` and ``lastlayer``: ``||g_n^(c) - g^(c)|| / ||p_n - p||_1`` (FedTeddi, eq. 18), devices
     nearer than 1e-8 left out. Mode ``scalar``: ``|p_n^(c) - p^(c)|`` below the fraction bar, left out below
     1e-3; exact where all samples of a class have equal gradients, while eq. 18 gives at most half of L^(c).
     """
-    apart = np.abs(found.shares - found.global_shares)
+    apart = np.abs(gradients.shares - gradients.global_shares)
     if mode == "scalar":
         usable = apart >= _LEAST_CLASS_DISTANCE
     else:
         apart = np.broadcast_to(apart.sum(axis=1, keepdims=True), apart.shape)
         usable = apart >= _LEAST_DISTANCE
-    ratios = np.divide(found.distances, apart, out=np.full(apart.shape, -np.inf), where=usable)
+    ratios = np.divide(gradients.distances, apart, out=np.full(apart.shape, -np.inf), where=usable)
     return np.asarray(ratios.max(axis=0, initial=-np.inf))

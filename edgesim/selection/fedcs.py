@@ -54,9 +54,9 @@ def one_after_another(ids: Integers, ready_s: Floats, upload_s: Floats, due_s: F
         order = descending(-increment_s)
         order = order[end_s + increment_s[order] < due_s[left[order]]]
         taken = False
-        for tried, row in enumerate(order.tolist(), start=1):
+        for offered, row in enumerate(order.tolist(), start=1):
             taken = bool((yield int(ids[left[row]])))
             if taken:
                 end_s += float(increment_s[row])
-                left = np.sort(left[order[tried:]])
+                left = np.sort(left[order[offered:]])
                 break

@@ -55,7 +55,7 @@ class FedDanceOptions(view.Options):
 
 @dataclass
 class FedDanceState:
-    """What the server remembers of every device, [devices] unless said otherwise."""
+    """Losses, accuracies and check-ins that the server remembers of every device, [devices] unless noted."""
 
     log: CheckInLog
     importance: Floats

@@ -48,12 +48,12 @@ class OortOptions(view.Options):
 
 @dataclass
 class OortState:
-    """What the server remembers of every device, [devices] unless said otherwise."""
+    """Utilities and durations that the server remembers of every device, [devices] unless noted."""
 
     utility: Floats
-    """u: samples times the root mean square of their losses."""
+    """u: number of samples times the root mean square of their losses."""
     duration_s: Floats
-    """Measured in the last participation, planned before the first, nan before the first check-in."""
+    """Seconds measured in the last participation, or planned before the first; nan before the first check-in."""
     last: Integers
     """The last round in whose report the device was."""
     tried: Booleans
@@ -68,7 +68,7 @@ class OortState:
 
 
 class Oort:
-    """Exploited devices first, then explored ones, then all others at random."""
+    """Offer exploited devices first, then explored ones, then all others at random."""
 
     Options: ClassVar[type[view.Options]] = OortOptions
     looks_at: ClassVar[frozenset[str]] = frozenset({"training_losses"})
@@ -137,9 +137,9 @@ class Oort:
             state.duration_s[ids] = report.feedback.duration_s
             missing = np.setdiff1d(report.selected, ids)
             state.utility[missing] = state.utility[ids].mean()
-            told = np.concatenate([ids, missing])
-            state.tried[told] = True
-            state.last[told] = report.round
+            reported = np.concatenate([ids, missing])
+            state.tried[reported] = True
+            state.last[reported] = report.round
             both = np.intersect1d(state.exploited, ids)
             exploited = float(state.utility[both].mean()) if len(both) else 0.0
         state.exploited_utility[report.round % len(state.exploited_utility)] = exploited

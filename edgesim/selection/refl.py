@@ -69,7 +69,7 @@ def is_leaving(leaves_s: Floats, slot_s: float) -> Booleans:
 
 @dataclass
 class ReflState:
-    """What the server remembers."""
+    """Check-ins, selections and round lengths that the server remembers."""
 
     log: CheckInLog
     last: Integers
@@ -107,11 +107,11 @@ class Refl(Selector):
         order = np.argsort(draw(view.ids[rows]), kind="stable")
         rows, leaving = rows[order], leaving[order]
         if len(rows) > view.estimates.places():
-            rows = np.concatenate([self._spoken_of(rows[leaving]), self._spoken_of(rows[~leaving])])
+            rows = np.concatenate([self._foreseen(rows[leaving]), self._foreseen(rows[~leaving])])
         return walk(view.ids[rows])
 
-    def _spoken_of(self, rows: Integers) -> Integers:
-        """Those about which the oracle speaks; rows come in random order."""
+    def _foreseen(self, rows: Integers) -> Integers:
+        """Rows [n], in random order, about which the oracle speaks: the share ``oracle_accuracy``, rounded down."""
         return rows[: int(len(rows) * self.options.oracle_accuracy + 1e-9)]
 
     @override

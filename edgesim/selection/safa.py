@@ -36,7 +36,7 @@ def first_come_first_merge(finish_s: Floats, picked_before: Booleans) -> Integer
 
 @dataclass
 class SafaState:
-    """What the server remembers of every device."""
+    """Devices that the server picked last round."""
 
     picked: Booleans
     """Whether it was picked last round, [devices]."""

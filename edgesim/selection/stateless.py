@@ -1,4 +1,4 @@
-"""What policies without memory have in common."""
+"""The base of policies without memory."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from edgesim.selection.view import Choice, Selector
 
 
 class Stateless(Selector):
-    """A policy that carries nothing from round to round."""
+    """A policy that remembers nothing from round to round."""
 
     state: None = None
 

@@ -31,13 +31,13 @@ def descending(values: Floats, then: Floats | None = None) -> Integers:
     Neighbours in the sorted order tie when they differ by at most `TIE` times the larger magnitude of the
     two; ties chain. Rows ascend by device id, so without ``then`` the lowest id comes first.
     """
-    order, level = _levels(values)
+    order, rank = _ranks(values)
     if then is not None:
-        return np.lexsort((then, level))
-    ranked = level[order]
+        return np.lexsort((then, rank))
+    ranked = rank[order]
     if np.all((np.diff(order) > 0) | (np.diff(ranked) > 0)):
         return order
-    return np.lexsort((np.arange(len(values)), level))
+    return np.lexsort((np.arange(len(values)), rank))
 
 
 def by_falling(ids: Integers, values: Floats, draw: Callable[[Integers], Floats] | None = None) -> Choice:
@@ -49,9 +49,9 @@ def by_falling(ids: Integers, values: Floats, draw: Callable[[Integers], Floats]
     left = np.arange(len(ids))
     if len(ids) > 4 * _AT_FIRST:
         ahead = np.sort(np.argpartition(-values, 2 * _AT_FIRST)[: 2 * _AT_FIRST])
-        _, level = _levels(values[ahead])
-        # The lowest level may go on among the others.
-        whole = ahead[level < level.max()]
+        _, rank = _ranks(values[ahead])
+        # The lowest rank may go on among the others.
+        whole = ahead[rank < rank.max()]
         if len(whole):
             yield ids[whole[descending(values[whole], then=draw and draw(ids[whole]))]]
             left = np.setdiff1d(left, whole, assume_unique=True)
@@ -59,11 +59,11 @@ def by_falling(ids: Integers, values: Floats, draw: Callable[[Integers], Floats]
         yield ids[left[descending(values[left], then=draw and draw(ids[left]))]]
 
 
-def _levels(values: Floats) -> tuple[Integers, Integers]:
-    """The rows by falling value, and for each row the number of its tie, counted from the highest; both [n]."""
+def _ranks(values: Floats) -> tuple[Integers, Integers]:
+    """Rows by falling value, and the rank of each row, which rows that tie share, from 0 for the highest; both [n]."""
     order = np.argsort(-values, kind="stable")
     ranked = values[order]
     before = np.concatenate([ranked[:1], ranked[:-1]])
-    level = np.empty(len(values), dtype=np.int64)
-    level[order] = np.cumsum(before - ranked > TIE * np.maximum(np.abs(before), np.abs(ranked)))
-    return order, level
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[order] = np.cumsum(before - ranked > TIE * np.maximum(np.abs(before), np.abs(ranked)))
+    return order, rank

@@ -1,4 +1,4 @@
-"""What a selector sees before a round and hears after it."""
+"""Views of a round that selectors get before it, and reports that they get after it."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Choice = Generator[int | Integers, bool | Booleans, None]
 
 
 class Knowledge(Protocol):
-    """What costs something to know: computed when asked, for the devices asked about."""
+    """Quantities of devices that take a pass over data to know: computed when asked, for the devices asked about."""
 
     def class_counts(self, ids: Integers, source: Source) -> Integers:
         """Samples per class, [n, C]: of the round's mini-batches or of the frame's data sets."""
@@ -40,7 +40,7 @@ class Knowledge(Protocol):
 
 
 class Estimates(Protocol):
-    """What can be worked out of the round to come for some candidates, by their rows in the view; computed when asked.
+    """Estimated times of the coming round for candidates, by their rows in the view; computed when asked.
 
     Instants count from the round's start, in seconds.
     """
@@ -49,7 +49,7 @@ class Estimates(Protocol):
         """Most candidates that the admission can take: its count, or as many least bandwidths as fit the bands."""
 
     def download_s(self, rows: Integers) -> Floats:
-        """How long each download takes, [n]."""
+        """Seconds that each download takes, [n]."""
 
     def ready_s(self, rows: Integers) -> Floats:
         """When each upload can begin, as far as the scheduler knows, [n]."""
@@ -58,7 +58,7 @@ class Estimates(Protocol):
         """When each upload must have ended to be in time, [n]."""
 
     def upload_s(self, rows: Integers, at_once: int) -> Floats:
-        """How long each upload takes on average gain when so many share the stations' bands equally, [n]."""
+        """Seconds that each upload takes on average gain when so many share the stations' bands equally, [n]."""
 
     def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
         """When each device's present stay ends, [n]; inf at the horizon or later. An oracle: no server can know."""
@@ -122,7 +122,7 @@ class ClassGradients:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What came with the updates merged in a round, one row per device, latecomers of earlier rounds included."""
+    """Durations and losses of the updates merged in a round, a row per device, late ones of earlier rounds included."""
 
     ids: Integers
     """Device ids, [a], in no particular order."""
@@ -142,7 +142,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class RoundReport:
-    """What the selector hears when a round is over."""
+    """Outcome of a round, for the selector."""
 
     round: int
     who_checked_in: Callable[[], Integers]

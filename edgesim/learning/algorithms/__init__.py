@@ -69,7 +69,7 @@ MERGE_RULES: dict[str, type[MergeRule]] = {
 """By ``round.protocol``."""
 
 LOCAL_METHODS = ("phases", "pull", "passes_over", "sent", "loss", "first_kept", "compute_factor")
-"""What the local half of an algorithm answers; all else is its server half's, but for what `loss` looks at."""
+"""Methods of an algorithm's local half; all others are its server half's, but for attributes that `loss` looks at."""
 
 
 def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> Algorithm:
@@ -105,7 +105,7 @@ def resolve(config: RunConfig) -> AlgorithmConfig:
 
 
 def make_merge_rule(config: RoundConfig) -> MergeRule:
-    """What the protocol of a config does with updates; raises `EdgesimError`."""
+    """The merge rule of a config's protocol; raises `EdgesimError`."""
     return MERGE_RULES[config.protocol](_protocol_options(config))
 
 
@@ -137,7 +137,7 @@ def check_frames(config: RunConfig, frames: int) -> None:
 
 
 def halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
-    """The local and the server half."""
+    """Classes of the local and of the server half of a config; raises `EdgesimError` where they do not go together."""
     local = look_up(ALGORITHMS, config.name, "algorithm.name")
     if config.server in ("own", config.name):
         return local, local
@@ -146,8 +146,8 @@ def halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
         if config.server in ALGORITHMS:
             halves[config.server] = ALGORITHMS[config.server]
     except EdgesimError as error:
-        told = str(error).removeprefix("algorithm.name: ")
-        raise EdgesimError(f"algorithm.server: {told}", "algorithm.server") from None
+        reason = str(error).removeprefix("algorithm.name: ")
+        raise EdgesimError(f"algorithm.server: {reason}", "algorithm.server") from None
     server = look_up({"own": local} | halves, config.server, "algorithm.server")
     for half, key, name in (("local", "name", config.name), ("server", "server", config.server)):
         if half not in ALGORITHMS[name].halves:
@@ -160,7 +160,7 @@ def halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
 
 
 def _own_options(half: type[Algorithm], options: Mapping[str, Any]) -> Options:
-    """Those of one half, among the options of both."""
+    """Options of one half, selected from the options of both."""
     own = {name: options[name] for name in half.Options.model_fields if name in options}
     return validate(half.Options, own, "algorithm", "algorithm")
 
@@ -169,7 +169,7 @@ def _options(config: AlgorithmConfig) -> Options:
     local, server = (half.Options for half in halves(config))
     both = local if local is server else _both_options(local, server)
     name = config.name if local is server else f"{config.name} with server {config.server}"
-    kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in ALGORITHMS.items()}
+    kinds: dict[str, type[Options]] = {known: kind.Options for known, kind in ALGORITHMS.items()}
     return options_of(kinds | {name: both}, name, config.options, "algorithm.name", "algorithm")
 
 

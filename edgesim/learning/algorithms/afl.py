@@ -64,7 +64,7 @@ class Afl(Algorithm):
         return {("afl", "lambda_median_delta"): self.options.sensitivity * median, ("afl", "weight_entropy"): entropy}
 
     def _lengths(self, norms: Floats) -> Floats:
-        """Delta as it counts, [S]."""
+        """Norms of updates, [S], in units of their median with ``delta_norm = "median"``."""
         if self.options.delta_norm == "none" or len(norms) == 0:
             return norms
         median = np.median(norms)

@@ -1,4 +1,4 @@
-"""What a learning algorithm answers, and the records that it answers about.
+"""The base of learning algorithms, and the records that its methods take and return.
 
 `Algorithm` itself gives FedAvg's answers; an algorithm is a file with one class that gives its own where they differ.
 The first half of its methods needs NumPy alone and is the same in timing-only runs; torch is not imported here.
@@ -67,7 +67,7 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Devices:
-    """What is known of some devices without training."""
+    """Devices, and facts about them that are known without training."""
 
     ids: Integers
     """[n]."""
@@ -102,7 +102,7 @@ class State:
 
 @dataclass(frozen=True)
 class Device:
-    """What an algorithm may know of one device whose job begins."""
+    """A device whose job begins, as algorithms see it."""
 
     id: int
     samples: int
@@ -154,7 +154,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Pull:
-    """What is added to every gradient g: ``to_start`` (w - w_start) + ``decay`` w + ``shift``."""
+    """Terms that are added to every gradient g: ``to_start`` (w - w_start) + ``decay`` w + ``shift``."""
 
     to_start: float | Tensor = 0.0
     """One number, or one for each trainable parameter, [trainable]."""
@@ -165,7 +165,7 @@ class Pull:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a model makes of samples."""
+    """Logits and features that a model computes of samples."""
 
     logits: Tensor
     """[n, classes]."""
@@ -182,7 +182,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Step:
-    """What the loss of one step of a device is made of."""
+    """Inputs of the loss of one step of a device."""
 
     own: Outputs
     """Of the model that is trained, in training mode."""
@@ -205,7 +205,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Trained:
-    """The end of a job, where it ran."""
+    """A finished job, in the process where it ran."""
 
     update: Tensor
     """Trained weights minus the start weights, [P]."""
@@ -224,7 +224,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Sent:
-    """What a device sends beside its update, and what it keeps for its next job; both by name."""
+    """Tensors that a device sends beside its update, and those that it keeps for its next job; both by name."""
 
     up: dict[str, Tensor] = field(default_factory=dict)
     keeps: dict[str, Tensor] = field(default_factory=dict)
@@ -276,15 +276,15 @@ class Arrivals:
     """What was sent beside the updates, by name, [S] each; `merge` may keep it, too."""
 
     def rows(self, rows: Integers) -> Arrivals:
-        """Some of the rows, in the order given; without tensors."""
+        """Arrivals of some ``rows``, in that order; without tensors."""
         names = ("ids", "samples", "began_in", "staleness", "age_weight", "picked", "lr", "class_counts")
-        alpha, norms = (None if each is None else each[rows] for each in (self.alpha, self.norms))
+        alpha, norms = (None if column is None else column[rows] for column in (self.alpha, self.norms))
         return replace(self, alpha=alpha, norms=norms, **{name: getattr(self, name)[rows] for name in names})
 
 
 @dataclass(frozen=True)
 class UpdatePool:
-    """What the server keeps of the last update of every device that was ever merged, a row each, by ascending id."""
+    """Last models of all devices that were ever merged, a row each, by ascending id."""
 
     shares: Floats
     """What each counts; their sum is 1, [S]."""
@@ -311,7 +311,7 @@ class MadeImages:
 
 
 class Frozen(Protocol):
-    """Models in evaluation mode."""
+    """Models in evaluation mode, which are called with images."""
 
     def __call__(self, images: Tensor) -> Iterator[tuple[slice, Outputs]]:
         """What they make of `Workbench.inputs` [n, C, H, W]: outputs [S, n, ...] of some at a time, and their places.
@@ -321,7 +321,7 @@ class Frozen(Protocol):
 
 
 class Workbench(Protocol):
-    """What a server trains with; samples are indices into the training set."""
+    """Data and passes with which a server trains; samples are indices into the training set."""
 
     public: Integers
     """Images that server and devices all have, [m]; `edgesim.learning.datasets.public` says in which order."""
@@ -388,9 +388,9 @@ class Algorithm:
     halves: ClassVar[frozenset[Half]] = frozenset()
     """Which halves may be combined with another algorithm's: its local objective, or what its server does."""
     needs: ClassVar[frozenset[str]] = frozenset()
-    """What a run must offer, by the names of `edgesim.simulation.needs.FEATURES`: ``rounds``, ``public images``."""
+    """Features that a run must offer (`edgesim.simulation.needs.FEATURES`), such as ``rounds`` or ``public images``."""
     rules: ClassVar[tuple[Rule, ...]] = ()
-    """What its options need of other keys, or rule out."""
+    """Values of other keys that its options need or rule out."""
     at_edges: ClassVar[bool] = False
     """Whether edge servers may merge updates first, so that the state is the weights alone."""
     merges_unpicked: ClassVar[bool] = False

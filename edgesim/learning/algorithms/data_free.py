@@ -96,7 +96,7 @@ def objective(
     temperature: float,
     strengths: tuple[float, float, float],
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """What a generator is trained on: a loss of images [n, C, H, W], their noise [n, Z] and labels [n].
+    """Loss on which a generator is trained, a function of images [n, C, H, W], their noise [n, Z] and labels [n].
 
     ``strengths`` of `teaching` by the pool's models, of `contrast` in the features of their ``mean``, and of the
     likeness of images, as FedGen has it (3.12). ``inputs`` makes of images what models see.

@@ -1,4 +1,4 @@
-"""What draws a model's logits towards those of another one."""
+"""Soft cross-entropy, which draws a model's logits towards those of another model."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FedAdam(Adaptive):
-    """V forgets old changes by a constant factor."""
+    """Adam at the server: v forgets old changes by a constant factor."""
 
     @override
     def next_second(self, second: Tensor, square: Tensor) -> Tensor:

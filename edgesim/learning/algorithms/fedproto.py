@@ -80,7 +80,6 @@ class FedProto(WithPrototypes):
         A sample whose class has no prototype has no such term.
         """
         own, features = step.given["prototypes"][step.labels], step.own.features
-        assert features is not None
         distance = (features - own.nan_to_num()).square().mean(-1)
         term: Tensor = self.options.strength * distance * held(own)
         return super().loss(step) + term
@@ -123,7 +122,6 @@ class FedProto(WithPrototypes):
         there = held(table)
         if not bool(there.any()):
             return outputs.logits
-        assert outputs.features is not None
         distances = (outputs.features[:, None] - table.nan_to_num()).square().sum(-1)
         return (-distances).where(there, -np.inf)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FedYogi(Adaptive):
-    """As FedAdam, but v follows a sudden change of the updates' size by small steps."""
+    """Yogi at the server: v follows a sudden change of the updates' size by small steps."""
 
     @override
     def next_second(self, second: Tensor, square: Tensor) -> Tensor:

@@ -8,9 +8,9 @@ from edgesim.base.arrays import Floats, Integers
 def finch(rows: Floats) -> Integers:
     """The cluster of each of ``rows`` [n, F], counted from 0 in the order of their first rows, [n].
 
-    Each row is joined to the other one that it is nearest to by cosine (of equally near ones the first), and what hangs
-    together is a cluster; the means of clusters are joined in the same way, as long as any are. Of these partitions the
-    coarsest with more than one cluster is taken, or the first one where that has but one.
+    Each row is joined to the other one that it is nearest to by cosine (of equally near ones the first), and each
+    connected component is a cluster; the means of clusters are joined in the same way, as long as any are. Of these
+    partitions the coarsest with more than one cluster is taken, or the first one where that has but one.
     """
     if len(rows) == 1:
         return np.zeros(1, dtype=np.int64)
@@ -33,19 +33,19 @@ def _joined(rows: Floats) -> Integers:
     units = rows / np.where(norms > 0, norms, 1.0)
     likeness = units @ units.T
     np.fill_diagonal(likeness, -np.inf)
-    each = np.arange(len(rows))
-    graph = coo_array((np.ones(len(rows)), (each, likeness.argmax(axis=1))), shape=likeness.shape)
+    own = np.arange(len(rows))
+    graph = coo_array((np.ones(len(rows)), (own, likeness.argmax(axis=1))), shape=likeness.shape)
     _, component = connected_components(graph, directed=False)
     return _numbered(component)
 
 
 def _means(rows: Floats, cluster: Integers) -> Floats:
-    """Of the rows of each cluster, [clusters, F]."""
+    """Mean of the rows of each cluster, [clusters, F]."""
     members = np.arange(cluster.max() + 1)[:, None] == cluster
     return np.asarray(members @ rows / members.sum(axis=1, keepdims=True))
 
 
 def _numbered(label: Integers) -> Integers:
-    """The same clusters, numbered in the order of their first rows."""
+    """Cluster numbers of rows, renumbered in the order of the clusters' first rows, [n]."""
     _, first, place = np.unique(label, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[place], dtype=np.int64)

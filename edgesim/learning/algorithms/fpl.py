@@ -79,7 +79,6 @@ class Fpl(WithPrototypes):
         from torch.nn.functional import normalize
 
         z, there = step.own.features, held(table)
-        assert z is not None
         rows = table.nan_to_num()
         # One product of matrices: pairs of samples and clusters one by one would take most of a step.
         cosines = normalize(z) @ normalize(rows, dim=-1).flatten(0, 1).T
@@ -141,9 +140,9 @@ def _clusters(sent: Sequence[Tensor], shares: Floats | None = None) -> Tensor:
         cluster = finch(there.cpu().numpy()) if len(there) else np.empty(0, dtype=np.int64)
         members = [np.flatnonzero(cluster == number) for number in range(cluster.max(initial=-1) + 1)]
         if weights is None:
-            found = [there[own].mean(0) for own in members]
+            centres = [there[own].mean(0) for own in members]
         else:
-            found = [weights[has][own] @ there[own] / weights[has][own].sum() for own in members]
-        means.append(torch.stack(found) if found else rows.new_full((1, rows.shape[1]), torch.nan))
+            centres = [weights[has][own] @ there[own] / weights[has][own].sum() for own in members]
+        means.append(torch.stack(centres) if centres else rows.new_full((1, rows.shape[1]), torch.nan))
     most = max(len(own) for own in means)
     return torch.stack([torch.cat([own, own.new_full((most - len(own), own.shape[1]), torch.nan)]) for own in means])

@@ -1,4 +1,4 @@
-"""KPFL's pool: what every device sent last, how long it has been here or away, and what it therefore counts."""
+"""KPFL's pool: the last model of every device, its time here or away, and the weight that follows from both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """What the pool knows of one device without its model."""
+    """Data and ages of a device in the pool, without its model."""
 
     class_counts: Integers
     """Samples of each class that the device held when it began its last update, [C]."""
@@ -32,7 +32,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(Member):
-    """What the pool has of one device."""
+    """Data, ages and last model of a device in the pool."""
 
     model: Tensor
     """As it was trained last, [P]."""
@@ -52,10 +52,10 @@ def renewed(
 
     ``new`` makes an entry of the row of an update and of the active age of its device.
     """
-    found = {device: replace(entry, active=0, idle=entry.idle + 1) for device, entry in pool.items()}
+    members = {device: replace(entry, active=0, idle=entry.idle + 1) for device, entry in pool.items()}
     for device, row in newest(arrived).items():
-        found[device] = new(row, pool[device].active + 1 if device in pool else 1)
-    return dict(sorted(found.items()))
+        members[device] = new(row, pool[device].active + 1 if device in pool else 1)
+    return dict(sorted(members.items()))
 
 
 def newest(arrived: Arrivals) -> dict[int, int]:
@@ -64,14 +64,8 @@ def newest(arrived: Arrivals) -> dict[int, int]:
 
 
 def class_counts(pool: Mapping[int, Member]) -> Integers:
-    """Of the pool's devices, [S, C]."""
+    """Samples of each of the pool's devices and each class, [S, C]."""
     return np.stack([entry.class_counts for entry in pool.values()])
-
-
-def aged(pool: Mapping[int, Member], age_active: float, age_idle: float) -> Floats:
-    """`age_weights` of the pool's devices, [S]."""
-    active, idle = (np.array([getattr(entry, name) for entry in pool.values()]) for name in ("active", "idle"))
-    return age_weights(active, idle, age_active, age_idle)
 
 
 def of_arrivals(arrived: Arrivals, of_devices: Mapping[int, float]) -> Floats:

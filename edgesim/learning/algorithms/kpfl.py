@@ -39,7 +39,7 @@ from edgesim.learning.algorithms.knowledge_pool import (
     Entries,
     Entry,
     Member,
-    aged,
+    age_weights,
     class_counts,
     of_arrivals,
     renewed,
@@ -60,7 +60,7 @@ METHODS = (
     *("start", "in_new_frame", "prepare", "given", "weigh", "merge", "counted", "counted_untrained", "refine"),
     *("server_s", "start_note"),
 )
-"""What KPFL answers in place of the algorithm that it is around."""
+"""Methods that KPFL takes over from the algorithm that it is around."""
 
 
 @dataclass(kw_only=True)
@@ -144,19 +144,16 @@ class Kpfl(Algorithm):
 
     @override
     def prepare(self, state: State, bench: Workbench) -> Pooled:
-        """As the algorithm inside does, with the model that KPFL has made."""
         assert isinstance(state, Pooled)
         return _with(state, self.base.prepare(_inner(state), bench))
 
     @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
-        """As the algorithm inside does."""
         assert isinstance(state, Pooled)
         return self.base.given(_inner(state), kept, device, ledger)
 
     @override
     def scores(self, outputs: Outputs, state: State) -> Tensor:
-        """As the algorithm inside does."""
         assert isinstance(state, Pooled)
         return self.base.scores(outputs, _inner(state))
 
@@ -175,7 +172,7 @@ class Kpfl(Algorithm):
     def counted_untrained(
         self, record: dict[int, Member] | None, arrived: Arrivals, alpha: Floats
     ) -> tuple[dict[int, Member], Floats]:
-        """W as in `counted`, which hangs on data and ages alone; NaN without a data set. The record is the pool."""
+        """W as in `counted`, which depends on data and ages alone; NaN without a data set. The record is the pool."""
 
         def member(row: int, active: int) -> Member:
             return Member(class_counts=arrived.class_counts[row], active=active)
@@ -213,14 +210,14 @@ class Kpfl(Algorithm):
         """
         assert isinstance(state, Pooled)
         pool = state.pool
-        kept = UpdatePool(
+        last = UpdatePool(
             state.shares,
             [entry.model for entry in pool.values()],
             {name: [entry.up[name] for entry in pool.values()] for name in self.base.pooled_up},
         )
-        inner = self.base.pooled(self.base.refine(_inner(state), arrived, ledger, bench), kept, ledger, bench)
+        inner = self.base.pooled(self.base.refine(_inner(state), arrived, ledger, bench), last, ledger, bench)
         state = _with(state, inner)
-        return self._improved(state, kept, bench) if self.options.keep == "improved" else state
+        return self._improved(state, last, bench) if self.options.keep == "improved" else state
 
     def _improved(self, state: Pooled, pool: UpdatePool, bench: Workbench) -> Pooled:
         """The state with a generator that has learned from the pool, and the model that has learned from both."""
@@ -264,17 +261,17 @@ class Kpfl(Algorithm):
             return ""
         name, presence = config.algorithm.name, config.availability.model
         own = tuned_on(name, config.data.dataset, presence)
-        found = f"has none for {name!r} under availability.model = {presence!r}: its program's defaults are used"
+        settings = f"has none for {name!r} under availability.model = {presence!r}: its program's defaults are used"
         if own is not None:
-            found = f"tuned them for {name!r} under {LAWS[presence]} participation, on {own}"
-        return f"algorithm.kpfl.settings = 'paper': the paper {found}"
+            settings = f"tuned them for {name!r} under {LAWS[presence]} participation, on {own}"
+        return f"algorithm.kpfl.settings = 'paper': the paper {settings}"
 
     def _bound_of_exponents(self, rounds: float) -> str:
         far = {f"age_{name}": abs(getattr(self.options, f"age_{name}")) for name in ("active", "idle")}
-        told = [f"{name} after {MOST / rate:.0f} rounds" for name, rate in far.items() if rate * rounds > MOST]
-        if not told:
+        reached = [f"{name} after {MOST / rate:.0f} rounds" for name, rate in far.items() if rate * rounds > MOST]
+        if not reached:
             return ""
-        return f"algorithm.kpfl: exponents are bounded at {MOST:g}, which is reached by {' and '.join(told)}"
+        return f"algorithm.kpfl: exponents are bounded at {MOST:g}, which is reached by {' and '.join(reached)}"
 
     @override
     def server_s(self, updates: int) -> float:
@@ -285,7 +282,8 @@ class Kpfl(Algorithm):
 
     def _aged(self, pool: Mapping[int, Member]) -> Floats:
         """aw of the pool's devices, [S]."""
-        return aged(pool, self.options.age_active, self.options.age_idle)
+        active, idle = (np.array([getattr(entry, name) for entry in pool.values()]) for name in ("active", "idle"))
+        return age_weights(active, idle, self.options.age_active, self.options.age_idle)
 
     def _shares(self, pool: Mapping[int, Member]) -> Floats:
         """W of the pool's devices, [S]."""
@@ -295,8 +293,8 @@ class Kpfl(Algorithm):
 def _hits(bench: Workbench, weights: Tensor) -> int:
     """How many of the server's own images a model classifies correctly."""
     batches = bench.batches(bench.validation)
-    found = zip(bench.outputs(weights, batches), batches, strict=True)
-    return sum(int((outputs.logits.argmax(1) == bench.labels(batch)).sum()) for outputs, batch in found)
+    pairs = zip(bench.outputs(weights, batches), batches, strict=True)
+    return sum(int((outputs.logits.argmax(1) == bench.labels(batch)).sum()) for outputs, batch in pairs)
 
 
 def _inner(state: Pooled) -> State:

@@ -141,8 +141,8 @@ def resolve_options(config: RunConfig) -> dict[str, Any] | None:
         return None
     options = options_of(given)
     if options.settings == "paper":
-        found = tuned(config.algorithm.name, config.data.dataset, config.availability.model)
-        options = options_of(found | given)
+        settings = tuned(config.algorithm.name, config.data.dataset, config.availability.model)
+        options = options_of(settings | given)
     return options.model_dump()
 
 

@@ -1,4 +1,4 @@
-"""What a protocol does with updates that arrived: which weights they get, and in which order they enter the model.
+"""Merge rules of the protocols: weights of the updates that arrived, and their order in the sum.
 
 ``buffered`` is Nguyen et al., "Federated Learning with Buffered Asynchronous Aggregation", 2022 (FedBuff);
 ``asynchronous`` is Xie, Koyejo, Gupta, "Asynchronous Federated Optimization", 2019 (FedAsync).

@@ -1,4 +1,5 @@
-"""What FedAdam and FedYogi share: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2.
+"""Server steps scaled by moments, as of FedAdam and FedYogi: Reddi et al., "Adaptive Federated Optimization", ICLR
+2021, Algorithm 2.
 
 Moments m and v are of the mean change of the trainable parameters, without bias correction.
 """

@@ -60,8 +60,8 @@ class Moon(Algorithm):
         return Sent(keeps={"previous": trained.given["start"] + trained.update})
 
 
-def _cosine(one: Outputs, other: Outputs) -> Tensor:
-    """Of the angle between the features of each sample, [n]."""
+def _cosine(own: Outputs, other: Outputs) -> Tensor:
+    """Cosine similarity of two models' features of each sample, [n]."""
     from torch.nn.functional import cosine_similarity
 
-    return cosine_similarity(one.features, other.features)
+    return cosine_similarity(own.features, other.features)

@@ -1,4 +1,4 @@
-"""What algorithms have in common whose devices may each train a model of their own, which never travels."""
+"""Rules of algorithms whose devices may each train a model of their own, which never travels."""
 
 from edgesim.base.needs import Rule
 from edgesim.learning.algorithms.staleness import without_age

@@ -66,7 +66,7 @@ def noise_per_coordinate(config: PrivacyConfig, alpha: Floats, ids: Integers) ->
 
 @dataclass(frozen=True)
 class Guarded:
-    """An update on its way to the server."""
+    """An update as it was clipped, and as the server receives it."""
 
     clipped: Tensor
     """[P]."""
@@ -77,7 +77,7 @@ class Guarded:
 
 
 class Guard:
-    """What clips and adds noise in one run; trainable parameters alone, of which there are ``parameters``."""
+    """Clips updates and adds noise to them in one run: to the trainable part alone, ``parameters`` numbers."""
 
     def __init__(self, config: PrivacyConfig, streams: Streams, parameters: int) -> None:
         self.config = config
@@ -115,15 +115,15 @@ class Guard:
         """
         if not guarded:
             return {}
-        told = {("privacy", "clipped"): float(np.mean([one.was_longer for one in guarded]))}
-        mean = sum(share * one.clipped[: self._size] for share, one in zip(alpha.tolist(), guarded, strict=True))
+        rows = {("privacy", "clipped"): float(np.mean([update.was_longer for update in guarded]))}
+        mean = sum(share * update.clipped[: self._size] for share, update in zip(alpha.tolist(), guarded, strict=True))
         length = float(mean.norm())  # type: ignore[union-attr]
         noise = noise_per_coordinate(self.config, alpha, ids) * math.sqrt(self._size)
-        return told | ({("privacy", "noise_to_update"): noise / length} if length and noise else {})
+        return rows | ({("privacy", "noise_to_update"): noise / length} if length and noise else {})
 
 
 def why_unknown(config: RunConfig, algorithm: Algorithm, has_buffers: bool, frames: int) -> str | None:
-    """Why no epsilon can be told of a run; None if one can."""
+    """Reason for which a run has no epsilon; None if it has one."""
     if config.privacy.mechanism == "clip":
         return "clipping without noise protects nothing"
     if has_buffers:
@@ -144,19 +144,19 @@ def why_unknown(config: RunConfig, algorithm: Algorithm, has_buffers: bool, fram
 def account(
     config: PrivacyConfig, unknown: str | None, uploads: Mapping[int, int], models: int
 ) -> dict[str, float | str | None]:
-    """What ``run.json`` says of a run in which devices began so many ``uploads`` and so many ``models`` were made.
+    """Privacy, for ``run.json``, of a run in which devices began so many ``uploads`` and so many ``models`` were made.
 
     ``epsilon`` is the largest over the devices that uploaded (local), or that of all models (central); ``unknown``
     tells why there is none.
     """
-    told: dict[str, Any] = {"mechanism": config.mechanism, "delta": config.delta, "covers": COVERS}
+    facts: dict[str, Any] = {"mechanism": config.mechanism, "delta": config.delta, "covers": COVERS}
     if unknown is not None or config.noise is None:
-        return told | {"epsilon": None, "reason": unknown}
+        return facts | {"epsilon": None, "reason": unknown}
     assert config.delta is not None
     if config.mechanism == "central":
-        return told | {"releases": models, "epsilon": epsilon_of(config.noise, models, config.delta)}
+        return facts | {"releases": models, "epsilon": epsilon_of(config.noise, models, config.delta)}
     counts = np.array(sorted(uploads.values()), dtype=np.int64)
     by_count = {count: epsilon_of(config.noise, count, config.delta) for count in set(counts.tolist())}
-    each = [by_count[count] for count in counts.tolist()] or [0.0]
+    epsilons = [by_count[count] for count in counts.tolist()] or [0.0]
     most = int(counts.max(initial=0))
-    return told | {"releases": most, "epsilon": max(each), "epsilon_median": float(np.median(each))}
+    return facts | {"releases": most, "epsilon": max(epsilons), "epsilon_median": float(np.median(epsilons))}

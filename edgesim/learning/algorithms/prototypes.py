@@ -1,4 +1,4 @@
-"""What algorithms of prototypes share: these are mean features of classes, and devices send those of their classes.
+"""The base of algorithms of prototypes, mean features of classes, of which devices send those of their own classes.
 
 Tables have a row for each class, NaN where nobody has the class: numbers that are not sent. So all tables of devices
 have one shape, and jobs can be stacked.
@@ -70,7 +70,6 @@ class WithPrototypes(Algorithm):
 
     @override
     def pooled_numbers(self) -> int:
-        """Of a table of prototypes."""
         return self.sizes.classes * self.sizes.features
 
     def senders(self, ledger: Senders, arrived: Arrivals) -> Integers:
@@ -88,7 +87,6 @@ def class_means(outputs: Outputs, labels: Tensor, classes: int) -> Tensor:
     """Mean features of the samples of each class, [C, F]; NaN for a class without any."""
     from torch.nn.functional import one_hot
 
-    assert outputs.features is not None
     members = one_hot(labels, classes).T.to(outputs.features)
     return (members @ outputs.features) / members.sum(1, keepdim=True)
 

@@ -103,7 +103,7 @@ class Scaffold(Algorithm):
 
     @override
     def start(self, weights: Tensor) -> Controls:
-        """All controls are zero."""
+        """Controls of zero."""
         import torch
 
         return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
@@ -167,10 +167,10 @@ def _sum(like: Tensor, added: Collection[Tensor], subtracted: Collection[Tensor]
     total = like.new_zeros(len(like))
     for part in algorithm.stretches(total):
         summed = total[part]
-        for each in added:
-            summed += each[part]
-        for each in subtracted:
-            summed -= each[part]
+        for tensor in added:
+            summed += tensor[part]
+        for tensor in subtracted:
+            summed -= tensor[part]
     return total
 
 

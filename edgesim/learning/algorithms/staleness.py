@@ -1,4 +1,4 @@
-"""What a late update still counts: weights by its staleness, the versions between the one it started from and now."""
+"""Weights of late updates by staleness, the number of models between the one that each started from and now."""
 
 from __future__ import annotations
 

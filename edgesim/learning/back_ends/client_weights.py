@@ -50,8 +50,8 @@ class ClientWeights:
 
     def step(self, losses: Tensor, shares: Tensor) -> None:
         """One step on the sum of losses [n], each times its share [n]."""
-        found = torch.autograd.grad(losses, self._leaves, shares, allow_unused=True)
-        for gradient, of_tensor in zip(self._gradients, found, strict=True):
+        gradients = torch.autograd.grad(losses, self._leaves, shares, allow_unused=True)
+        for gradient, of_tensor in zip(self._gradients, gradients, strict=True):
             gradient.zero_() if of_tensor is None else gradient.copy_(of_tensor)
         self._descent.step()
 

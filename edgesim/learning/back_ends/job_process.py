@@ -1,4 +1,4 @@
-"""What each process of the `workers` back end does: train one job after another."""
+"""A process of the `workers` back end, which trains one job after another, and how jobs and results travel."""
 
 import pickle
 from collections.abc import Callable, Mapping
@@ -29,19 +29,30 @@ class Failure:
 
 Arrays = dict[str, NDArray[np.generic]]
 """Tensors on their way through a connection: torch would put each into shared memory of its own."""
+_TENSORS = ("given", "update", "up", "keeps", "velocity")
+"""Fields of a job and of its result that hold tensors."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """A result whose update is in shared memory."""
+    """A job's result without its update, tensors as arrays."""
 
-    figures: tuple[float, float, float, float]
-    """Loss, accuracy, update norm and RMS loss."""
+    facts: dict[str, Any]
+    """Fields of the `JobResult` that are no tensors, by name."""
     up: Arrays
     keeps: Arrays
     velocity: Arrays
     """As ``velocity``, if the device keeps it."""
-    epoch_accuracies: tuple[float, ...]
+
+    def result(self, update: Tensor, tensors: Callable[[Arrays], dict[str, Tensor]]) -> JobResult:
+        """The result with its ``update``, [P]; ``tensors`` makes tensors of arrays."""
+        velocity = tensors(self.velocity).get("velocity")
+        return JobResult(update, **self.facts, up=tensors(self.up), keeps=tensors(self.keeps), velocity=velocity)
+
+
+def done(result: JobResult) -> Done:
+    """A result as it travels to another process, but for its update."""
+    return Done(facts_of(result), arrays_of(result.up), arrays_of(result.keeps), velocity_of(result))
 
 
 Report = Literal["ready"] | Failure | Done
@@ -50,14 +61,14 @@ Report = Literal["ready"] | Failure | Done
 
 @dataclass(frozen=True)
 class ProcessShare:
-    """What a process gets from its parent."""
+    """Arguments of a worker process."""
 
     build: Callable[[], nn.Module]
     data: DeviceData
     mixed: bool
     algorithm: Algorithm
     start: Tensor
-    """Start weights of the job that comes, [P], in shared memory."""
+    """Start weights of the next job, [P], in shared memory."""
     update: Tensor
     """Where to write the update of a job, [P], in shared memory."""
 
@@ -83,35 +94,38 @@ def _train(loop: LoopBackEnd, share: ProcessShare, facts: dict[str, Any], given:
     except EdgesimError as error:
         return Failure(error)
     share.update.copy_(result.update)
-    figures = result.loss, result.accuracy, result.update_norm, result.loss_rms
-    more = arrays_of(result.up), arrays_of(result.keeps), _velocity_of(result)
-    return Done(figures, *more, result.epoch_accuracies)
+    return done(result)
 
 
-def send(connection: Connection, what: object) -> None:
-    """Send something without tensors, 6 us faster than `Connection.send`: a whole job may take less than 1 ms."""
-    connection.send_bytes(pickle.dumps(what))
+def send(connection: Connection, message: object) -> None:
+    """Send an object without tensors, 6 us faster than `Connection.send`: a whole job may take less than 1 ms."""
+    connection.send_bytes(pickle.dumps(message))
 
 
 def message(job: Job) -> tuple[dict[str, Any], Arrays, Arrays]:
-    """What goes through the connection for a job: all but its start weights, which have a place in shared memory.
+    """Parts of a job that go through the connection: all but its start weights, which are in shared memory.
 
     What all jobs of a round are given alike travels with each of them. Empty arrays, which take as long as full ones,
     are left out: they are a job's defaults.
     """
-    facts = {name: value for name, value in vars(job).items() if name not in ("given", "velocity")}
+    facts = {name: value for name, value in facts_of(job).items() if not isinstance(value, np.ndarray) or len(value)}
     given = arrays_of({name: tensor for name, tensor in job.given.items() if name != "start"})
-    some = {name: value for name, value in facts.items() if not isinstance(value, np.ndarray) or len(value)}
-    return some, given, _velocity_of(job)
+    return facts, given, velocity_of(job)
 
 
-def _velocity_of(of: Job | JobResult) -> Arrays:
-    return {} if of.velocity is None else arrays_of({"velocity": of.velocity})
+def facts_of(record: Job | JobResult) -> dict[str, Any]:
+    """Fields of a job or of its result that are no tensors, by name."""
+    return {name: value for name, value in vars(record).items() if name not in _TENSORS}
+
+
+def velocity_of(record: Job | JobResult) -> Arrays:
+    """The velocity of a job or of its result by the name ``velocity``; empty where it has none."""
+    return {} if record.velocity is None else arrays_of({"velocity": record.velocity})
 
 
 def arrays_of(tensors: Mapping[str, Tensor]) -> Arrays:
-    """Tensors on the CPU as arrays that share their memory."""
-    return {name: tensor.numpy() for name, tensor in tensors.items()}
+    """Tensors by name as arrays; those on the CPU share their memory."""
+    return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
 
 
 def tensors_of(arrays: Arrays) -> dict[str, Tensor]:

@@ -67,10 +67,10 @@ def layer_by_layer(model: FlatModel, features: bool = False) -> Forward | None:
 
     def forward(tensors: Tensors, keys: Tensor, images: Tensor, train: bool = True) -> Outputs:
         clients, x, last_input = images.shape[1], images, None
-        one_for_all = next(iter(tensors.values())).shape[0] < clients
-        if one_for_all and mixes:
+        is_shared = next(iter(tensors.values())).shape[0] < clients
+        if is_shared and mixes:
             tensors = {name: tensor.expand(clients, *tensor.shape[1:]) for name, tensor in tensors.items()}
-        elif one_for_all:
+        elif is_shared:
             x = x.flatten(0, 1).unsqueeze(1)
         model.masks.begin(lambda call: (keys[:, call, 0], keys[:, call, 1]))
         for form, frozen, own, is_head in forms:
@@ -78,7 +78,7 @@ def layer_by_layer(model: FlatModel, features: bool = False) -> Forward | None:
                 last_input = x
             x = (form if train else frozen)({name: tensors[whole] for name, whole in own.items()}, x)
         last_input = None if last_input is None else last_input.reshape(len(images), clients, -1)
-        return Outputs(x.reshape(len(images), clients, *x.shape[2:]) if one_for_all else x, last_input)
+        return Outputs(x.reshape(len(images), clients, *x.shape[2:]) if is_shared else x, last_input)
 
     return forward
 
@@ -89,7 +89,7 @@ def mapped(model: FlatModel, features: bool = False) -> Forward:
     Without features unless they are wanted. It raises RuntimeError where the module draws from torch's generator.
     """
 
-    def one(tensors: Tensors, keys: Tensor, images: Tensor) -> tuple[Tensor, ...]:
+    def of_client(tensors: Tensors, keys: Tensor, images: Tensor) -> tuple[Tensor, ...]:
         model.masks.begin(lambda call: (keys[call, 0], keys[call, 1]))
         if not features:
             return (model.call(tensors, images),)
@@ -98,10 +98,10 @@ def mapped(model: FlatModel, features: bool = False) -> Forward:
 
     def forward(tensors: Tensors, keys: Tensor, images: Tensor, train: bool = True) -> Outputs:
         model.module.train(train)
-        one_for_all = next(iter(tensors.values())).shape[0] < images.shape[1]
-        if one_for_all:
+        is_shared = next(iter(tensors.values())).shape[0] < images.shape[1]
+        if is_shared:
             tensors = {name: tensor[0] for name, tensor in tensors.items()}
-        over_clients = vmap(one, in_dims=(None if one_for_all else 0, 0, 1), out_dims=1, randomness="error")
+        over_clients = vmap(of_client, in_dims=(None if is_shared else 0, 0, 1), out_dims=1, randomness="error")
         with warnings.catch_warnings():
             # Of operations that vmap can only run one client after another.
             warnings.filterwarnings("ignore", message="There is a performance drop")
@@ -142,7 +142,7 @@ def _chain(module: nn.Module, prefix: str = "") -> list[tuple[str, nn.Module]] |
 
 
 def _form(layer: nn.Module, masks: Masks, train: bool = True) -> Form | None:
-    """In training or in evaluation mode."""
+    """The form of a layer for stacks, in training or in evaluation mode; None where there is none."""
     kind = type(layer)
     if kind in _ELEMENTWISE:
         return lambda _, x: layer(x)
@@ -173,7 +173,7 @@ def _split_clients(x: Tensor, clients: int) -> Tensor:
 
 
 def _all(tensor: Tensor | None) -> Tensor | None:
-    """Weights of all clients behind one another."""
+    """Tensors of all clients, [S, ...], concatenated along their first dimension."""
     return None if tensor is None else tensor.flatten(0, 1)
 
 
@@ -233,5 +233,5 @@ def _dropout(layer: MaskedDropout, masks: Masks, own: Tensors, x: Tensor) -> Ten
     if layer.p == 0:
         return x
     first, second = (torch.as_tensor(word).view(-1, *[1] * (x.dim() - 1)) for word in masks.next_key())
-    one = torch.Size((x.shape[0], *x.shape[2:]))
-    return x * noise(one, (first, second), layer.p, x).transpose(0, 1)
+    mask = torch.Size((x.shape[0], *x.shape[2:]))
+    return x * noise(mask, (first, second), layer.p, x).transpose(0, 1)

@@ -53,8 +53,8 @@ class LoopBackEnd:
             rows = job.rows
             about = None if rows is None else self._data.index(rows)
             tests = EpochTests(model, self._data, job) if job.epochs else None
-            how = job.edges, job.optimiser, self._velocity, job.seed, pull, objective, about, job.measured, tests
-            progress = train(model, loader, *how)
+            settings = job.edges, job.optimiser, self._velocity, job.seed, pull, objective, about, job.measured, tests
+            progress = train(model, loader, *settings)
         if progress.first_bad_step is not None:
             raise diverged(job, progress.first_bad_step)
         update = model.weights - job.start
@@ -65,4 +65,4 @@ class LoopBackEnd:
         return finished(self._algorithm, job, trained, self._velocity, passes)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: the back end holds no resources."""

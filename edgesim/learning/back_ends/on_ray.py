@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from edgesim.cluster.connection import connected
 from edgesim.cluster.nodes import NodeShare, alive, ask_all
 from edgesim.config import LearningConfig
 from edgesim.learning.algorithms.algorithm import Algorithm
-from edgesim.learning.back_ends.job_actor import JobActor, order_of, sent_arrays, version_here
+from edgesim.learning.back_ends.job_actor import JobActor, order_of, own_tensor, own_tensors, version_here
 from edgesim.learning.back_ends.job_process import Failure
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Promise, wanted
@@ -53,7 +54,7 @@ class _Task:
 
 @dataclass(eq=False)
 class _Actor:
-    """An actor, and what is awaited from it, as Ray's references."""
+    """An actor, and the answers awaited from it, as Ray's references."""
 
     handle: Any
     beginning: Any
@@ -65,7 +66,7 @@ class _Actor:
 
     @property
     def awaited(self) -> list[Any]:
-        return [each for each in (self.beginning, self.asked, *self.tasks) if each is not None]
+        return [answer for answer in (self.beginning, self.asked, *self.tasks) if answer is not None]
 
 
 class RayBackEnd:
@@ -112,12 +113,12 @@ class RayBackEnd:
 
     @property
     def facts(self) -> dict[str, str]:
-        """On what jobs are trained."""
+        """Kind of torch and device on which the actors train, for ``run.json``."""
         return {"actor_kind": self._kind or ""}
 
     def run(self, promises: Sequence[Promise]) -> int:
         """Fulfil the promises that have no result yet; returns how many jobs that took."""
-        jobs = [_Task(place, *each) for place, each in enumerate(wanted(promises))]
+        jobs = [_Task(place, *pair) for place, pair in enumerate(wanted(promises))]
         waiting, failures = deque(jobs), dict[int, EdgesimError]()
         self._had_actor_s = time.monotonic()
         self._keep_shared([task.job for task in jobs])
@@ -156,9 +157,9 @@ class RayBackEnd:
             raise EdgesimError(f"learning.workers: {self._count} actors are asked for, and {has}")
         nodes = [node for node in alive(self._ray) if self._share.fits(node["Resources"])]
         wrong, here = [], version_here()
-        for called, found, fault in ask_all(self._ray, nodes, version_here):
-            if fault or found != here:
-                wrong.append(f"{called} {fault or f'has edgesim {found}, not {here}'}")
+        for called, version, fault in ask_all(self._ray, nodes, version_here):
+            if fault or version != here:
+                wrong.append(f"{called} {fault or f'has edgesim {version}, not {here}'}")
         if wrong:
             raise EdgesimError("Ray: " + "; ".join(sorted(wrong)))
 
@@ -207,7 +208,7 @@ class RayBackEnd:
 
     def _listen(self, failures: dict[int, EdgesimError]) -> list[_Task]:
         """Take what actors have answered, for which it waits `_LOOK_S` at most; the jobs of those that are lost."""
-        by_answer = {each: actor for actor in self._actors for each in actor.awaited}
+        by_answer = {answer: actor for actor in self._actors for answer in actor.awaited}
         ready: list[Any] = []
         if by_answer:
             ready, _ = self._ray.wait([*by_answer], timeout=_LOOK_S)
@@ -215,9 +216,9 @@ class RayBackEnd:
         else:
             time.sleep(_LOOK_S)
         lost: list[_Task] = []
-        for each in ready:
-            if (actor := by_answer[each]) in self._actors:
-                lost += self._take(actor, each, failures)
+        for answer in ready:
+            if (actor := by_answer[answer]) in self._actors:
+                lost += self._take(actor, answer, failures)
         now_s = time.monotonic()
         for actor in [*self._actors]:
             if actor.asked is not None and now_s - actor.asked_s > _SILENT_S:
@@ -228,32 +229,35 @@ class RayBackEnd:
         """Take one answer; the jobs that are lost with its actor."""
         errors = self._ray.exceptions
         try:
-            found = self._ray.get(answer, timeout=_SILENT_S)
+            value = self._ray.get(answer, timeout=_SILENT_S)
         except errors.RayTaskError as error:
             cause = error.cause if isinstance(error.cause, Exception) else error
-            told = str(cause) if isinstance(cause, EdgesimError) else f"{type(cause).__name__}: {cause}"
+            reason = str(cause) if isinstance(cause, EdgesimError) else f"{type(cause).__name__}: {cause}"
             if (task := actor.tasks.get(answer)) is None and self._kind is None:
-                raise EdgesimError(f"an actor of {_BY} cannot begin: {' '.join(told.split())}") from None
+                raise EdgesimError(f"an actor of {_BY} cannot begin: {' '.join(reason.split())}") from None
             if task is None:
-                return self._lost(actor, " ".join(told.split()))
+                return self._lost(actor, " ".join(reason.split()))
             where = f"while training device {task.promise.device} in round {task.promise.round}"
             raise EdgesimError(
-                f"an actor of Ray ended in an error {where}: {' '.join(told.split())}; learning.back_end = 'loop' "
+                f"an actor of Ray ended in an error {where}: {' '.join(reason.split())}; learning.back_end = 'loop' "
                 "shows it here"
             ) from None
         except (errors.RayError, errors.GetTimeoutError) as error:
             # What follows is a page of advice.
             return self._lost(actor, f"{type(error).__name__}: {' '.join(str(error).split()).partition('. ')[0]}")
         if answer is actor.beginning:
-            self._has_begun(actor, found)
+            self._has_begun(actor, value)
         elif answer is actor.asked:
             actor.asked, actor.asked_s = None, time.monotonic()
         else:
             task = actor.tasks.pop(answer)
-            if isinstance(found, Failure):
-                failures[task.place] = found.error
+            if isinstance(value, Failure):
+                failures[task.place] = value.error
             else:
-                task.promise.result = found.result(self._device)
+                update, rest = value
+                task.promise.result = rest.result(
+                    own_tensor(update, self._device), partial(own_tensors, device=self._device)
+                )
         return []
 
     def _has_begun(self, actor: _Actor, kind: str) -> None:
@@ -291,16 +295,15 @@ class RayBackEnd:
         """Have in the object store what several of these jobs are given, and nothing else."""
         tensors = {id(tensor): tensor for job in jobs for tensor in job.given.values()}
         times = Counter(id(tensor) for job in jobs for tensor in job.given.values())
-        self._shared = {key: kept for key, kept in self._shared.items() if key in tensors}
+        self._shared = {key: entry for key, entry in self._shared.items() if key in tensors}
         for key, tensor in tensors.items():
             if times[key] > 1 and key not in self._shared:
-                (array,) = sent_arrays({"": tensor}).values()
-                self._shared[key] = tensor, self._put(array)
+                self._shared[key] = tensor, self._put(tensor.cpu().numpy())
 
-    def _put(self, what: object) -> Any:
+    def _put(self, value: object) -> Any:
         errors = self._ray.exceptions
         try:
-            return self._ray.put(what)
+            return self._ray.put(value)
         except (errors.ObjectStoreFullError, errors.OutOfDiskError) as error:
             raise EdgesimError(
                 f"{_BY}: Ray's object store on this node is full ({type(error).__name__}); give it more "

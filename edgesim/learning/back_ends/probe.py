@@ -20,7 +20,7 @@ _TOLERANCE = 1e-2
 _NOISE = 1e-6
 
 
-class NotStackable(Exception):  # noqa: N818 - reads as what was found
+class NotStackable(Exception):  # noqa: N818 - reads as a finding
     """Why a module cannot be stacked."""
 
 
@@ -56,8 +56,8 @@ def probe(
             words = torch.tensor([[dropout.key(seed, 0, layer) for layer in range(masks)] for seed in range(2)])
             keys = words.to(before.device, torch.int32).reshape(2, masks, 2)
             with kept_for_backward() as kept:
-                found = forward(tensors, keys, images)
-            found.logits.sum().backward()  # type: ignore[no-untyped-call]
+                stacked = forward(tensors, keys, images)
+            stacked.logits.sum().backward()  # type: ignore[no-untyped-call]
             agree = not frozen or _frozen_alike(model, forward, rows, keys, images, features)
     except EdgesimError:
         raise
@@ -71,7 +71,7 @@ def probe(
     for client, (own, own_weights) in enumerate(alone):
         noise = _NOISE * _largest(own_weights)
         buffers = zip((part[client] for part in parts), model.split(own_weights), strict=True)
-        agree = agree and _same(found, client, own) and all(_alike(*pair, noise) for pair in buffers)
+        agree = agree and _same(stacked, client, own) and all(_alike(*pair, noise) for pair in buffers)
     if not agree:
         raise NotStackable("stacked, it gives other results than alone")
     weights = {part.data_ptr() for part in parts}
@@ -96,23 +96,23 @@ def _frozen_alike(
 ) -> bool:
     """Whether outputs in evaluation mode agree, of each client's weights [2, P] and of the first one's for both."""
     for weights in (rows, rows[:1]):
-        found = forward(dict(zip(model.names, model.split(weights), strict=True)), keys, images, train=False)
+        stacked = forward(dict(zip(model.names, model.split(weights), strict=True)), keys, images, train=False)
         for client in range(2):
             own, _ = _own(model, weights[client % len(weights)], images[:, client], 0, features, train=False)
-            if not _same(found, client, own):
+            if not _same(stacked, client, own):
                 return False
     model.module.train()
     return True
 
 
-def _same(found: Outputs, client: int, own: Outputs) -> bool:
-    """Whether a client's outputs, [n, S, ...], are its own, [n, ...]."""
-    pairs = [(found.logits, own.logits), (found.last_input, own.last_input)]
+def _same(stacked: Outputs, client: int, own: Outputs) -> bool:
+    """Whether a client's rows of stacked outputs, [n, S, ...], equal those of the module alone, [n, ...]."""
+    pairs = [(stacked.logits, own.logits), (stacked.last_input, own.last_input)]
     return all(_alike(of_all[:, client], alone) for of_all, alone in pairs if of_all is not None and alone is not None)
 
 
-def _alike(found: Tensor, expected: Tensor, noise: float = 0.0) -> bool:
-    return torch.allclose(found, expected, rtol=_TOLERANCE, atol=_TOLERANCE * _largest(expected) + noise)
+def _alike(stacked: Tensor, expected: Tensor, noise: float = 0.0) -> bool:
+    return torch.allclose(stacked, expected, rtol=_TOLERANCE, atol=_TOLERANCE * _largest(expected) + noise)
 
 
 def _largest(tensor: Tensor) -> float:

@@ -64,7 +64,7 @@ class StackedObjective:
                 for name, tensors in self._teachers.items()
             }
 
-        def one(
+        def client_losses(
             own: Mapping[str, Tensor],
             teachers: Mapping[str, Mapping[str, Tensor]],
             labels: Tensor,
@@ -82,7 +82,9 @@ class StackedObjective:
         with warnings.catch_warnings():
             # Of operations that vmap can only run one client after another.
             warnings.filterwarnings("ignore", message="There is a performance drop")
-            losses: Tensor = vmap(one, in_dims=(1, 1, 1, 1, in_dims, 0, 0, None if rows is None else 1), out_dims=1)(
+            losses: Tensor = vmap(
+                client_losses, in_dims=(1, 1, 1, 1, in_dims, 0, 0, None if rows is None else 1), out_dims=1
+            )(
                 self._parts(own),
                 {name: self._parts(outputs) for name, outputs in teachers.items()},
                 labels.view(-1, clients),
@@ -101,6 +103,6 @@ class StackedObjective:
 
 
 def _together(tensors: list[Tensor]) -> tuple[Tensor, bool]:
-    """Tensors of all clients, [S, ...], or the only one that they all have, [1, ...], and whether it is that."""
+    """Tensors of all clients stacked, [S, ...], or the tensor that all share, [1, ...], and whether it is shared."""
     shared = len(tensors) > 1 and all(tensor.data_ptr() == tensors[0].data_ptr() for tensor in tensors)
     return (tensors[0][None] if shared else torch.stack(tensors)), shared

@@ -17,7 +17,7 @@ from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.job_process import Failure, ProcessShare, Report, message, send, serve, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Job, JobResult, Promise, wanted
+from edgesim.learning.jobs import Job, Promise, wanted
 from edgesim.learning.tensors import DeviceData
 
 
@@ -35,7 +35,7 @@ class _Worker:
     """What it trains, with its place in the order of the jobs."""
 
 
-class NoSharedMemory(EdgesimError):  # noqa: N818 - reads as what was found
+class NoSharedMemory(EdgesimError):  # noqa: N818 - reads as a finding
     """The shared memory of the machine does not hold what workers share."""
 
 
@@ -135,9 +135,7 @@ class WorkersBackEnd:
         if isinstance(report, Failure):
             failures[order] = report.error
         else:
-            up, keeps, velocity = map(tensors_of, (report.up, report.keeps, report.velocity))
-            own = velocity.get("velocity"), report.epoch_accuracies
-            promise.result = JobResult(worker.update.clone(), *report.figures, up, keeps, *own)
+            promise.result = report.result(worker.update.clone(), tensors_of)
 
     def _lost(self, worker: _Worker) -> EdgesimError:
         """The error for a worker that has ended; the others are ended too."""
