@@ -116,14 +116,10 @@ def differences_table(
     With ``write`` a new table is written there as ``differences-CALLED.csv``, by the knob's name when absent, but for
     one without pairs, which is empty. Raises `EdgesimError`.
     """
-    made, name, digest = (
-        Made(study_folder),
-        f"differences-{called or knob}",
-        digest_of_study(read_study(study_folder), reference),
-    )
-    kept = made.current(name, digest)
-    if kept is not None:
-        return _read(study_folder, kept)
+    made, name = Made(study_folder), f"differences-{called or knob}"
+    digest = digest_of_study(read_study(study_folder), reference)
+    if (lines := made.current(name, digest)) is not None:
+        return _read(study_folder, lines)
     table = summarise_differences(differences(study_folder, knob, reference))
     if write:
         files = [] if table.empty else [study_folder / f"{name}.csv"]

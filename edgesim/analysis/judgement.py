@@ -92,11 +92,6 @@ class Sides:
         return math.hypot(*self.roundings)
 
     @property
-    def has_spread(self) -> bool:
-        """Whether differences spread at all, as the paired t test needs it; they do not where they are all equal."""
-        return spread(self.differences, self.least_spread) != 0.0
-
-    @property
     def unlike_spreads(self) -> float:
         """The greater of both choices' standard deviations over the smaller; NaN for fewer than two pairs."""
         if len(self.differences) < 2:
@@ -163,7 +158,9 @@ def describe(compared: Sequence[Sides], alphas: Sequence[float], detect: Sequenc
 
 def _test(sides: Sides) -> str:
     """What p is of."""
-    if len(sides.differences) > 1 and sides.differences.any() and not sides.has_spread:
+    differences = sides.differences
+    # The paired t test needs a spread, which differences lack that are all equal.
+    if len(differences) > 1 and differences.any() and spread(differences, sides.least_spread) == 0.0:
         return EXACT
     return "paired t of logarithms" if sides.never else "paired t"
 

@@ -14,6 +14,7 @@ from edgesim.analysis.made import digest_of_files
 from edgesim.analysis.measures import Measures, measure
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
+from edgesim.base.text_file import read_json
 from edgesim.folder.records import write_whole
 
 
@@ -24,10 +25,8 @@ class KeptMeasures:
         self._path = study_folder / "measures.json"
         self._target = target
         self._known: dict[str, Any] = {}
-        with suppress(OSError, ValueError):
-            known = json.loads(self._path.read_text(encoding="utf-8"))
-            if isinstance(known, dict):
-                self._known = known
+        with suppress(EdgesimError):
+            self._known = read_json(self._path)
         self._is_new = False
 
     def of(self, run: RunFolder) -> Measures:

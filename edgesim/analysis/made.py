@@ -20,6 +20,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import file_digest
 from edgesim.base.lease import is_of_lease
 from edgesim.base.paths import system_errors
+from edgesim.base.text_file import read_json
 from edgesim.folder import records
 from edgesim.folder.records import write_whole
 
@@ -40,10 +41,8 @@ class Made:
         self._folder = folder
         self._path = folder / "made.json"
         self._notes: dict[str, Any] = {}
-        with suppress(OSError, ValueError):
-            notes = json.loads(self._path.read_text(encoding="utf-8"))
-            if isinstance(notes, dict):
-                self._notes = notes
+        with suppress(EdgesimError):
+            self._notes = read_json(self._path)
 
     def current(self, name: str, digest: str) -> list[str] | None:
         """The lines kept with a product that is current; None if it has to be made (again)."""

@@ -222,11 +222,6 @@ class StudyEntry:
         """As `edgesim.folder.state.RunState` has it, read when first asked for."""
         return state_of(self.run.folder, self.config).status
 
-    @property
-    def own_metrics(self) -> list[str]:
-        """As of `RunFolder`, without reading the run's own config where the plan has it."""
-        return own_metrics_of(self.config)
-
 
 @dataclass(frozen=True)
 class StudyFolder:
@@ -278,7 +273,7 @@ def read_study(folder: Path) -> StudyFolder:
     lacking = f"not a study folder: {PLAN} is missing" if folder.exists() else "no such folder"
     plan = read_json(path, missing=f"{folder}: {lacking}")
     target = plan.get("target")
-    if target is not None and (not _is_number(target) or not 0 < target <= 1):
+    if target is not None and not (_is_number(target) and 0 < target <= 1):
         raise EdgesimError(f"{path}: target: expected null or an accuracy in (0, 1] (got {target!r})")
     entries = _field(plan, "runs", list, str(path))
     planned = tuple(_planned_run(folder, entry, f"{path}: runs[{i}]") for i, entry in enumerate(entries))
@@ -288,13 +283,8 @@ def read_study(folder: Path) -> StudyFolder:
         if identity in seen:
             raise EdgesimError(f"{path}: runs[{i}]: these knobs and seed are in the plan already; expected them once")
         seen.add(identity)
-    return StudyFolder(
-        folder,
-        _field(plan, "name", str, str(path)),
-        None if target is None else float(target),
-        _field(plan, "reference", str, str(path)),
-        planned,
-    )
+    name, reference = (_field(plan, field, str, str(path)) for field in ("name", "reference"))
+    return StudyFolder(folder, name, None if target is None else float(target), reference, planned)
 
 
 def runs_of(folders: Sequence[Path]) -> list[RunFolder]:

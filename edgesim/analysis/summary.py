@@ -12,7 +12,7 @@ from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
 from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_names, why_undefined
-from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, read_study
+from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, own_metrics_of, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.folder.records import read_run, write_whole
@@ -64,7 +64,9 @@ def summarise(study_folder: Path, known: KeptMeasures | None = None) -> pd.DataF
     present = {name for group in groups.values() for values in group.values() for name in values}
     apart = (*TO_TARGET, *TO_STAY, *convergence.MEASURES)
     averaged = [name for name in NAMES if name in present and name not in apart]
-    own = sorted({name for entry in study.planned if entry.status == "finished" for name in entry.own_metrics})
+    own = sorted(
+        {name for entry in study.planned if entry.status == "finished" for name in own_metrics_of(entry.config)}
+    )
     rows = []
     for key, group in groups.items():
         row: dict[str, object] = dict(zip(names, key, strict=True))

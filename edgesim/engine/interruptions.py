@@ -34,10 +34,6 @@ class Interruptions:
         """When a device leaves its work, where its present stay ends at an instant; inf where that is ignored."""
         return math.inf if self.world.config.availability.interruption == "ignore" else until_s
 
-    def leaves_later_s(self, device: int, t_s: float) -> float:
-        """When one device leaves its work, however late that is."""
-        return float(self.leaves_s(np.array([device]), t_s, math.inf)[0])
-
     def away_s(self, devices: list[int], t_start_s: Floats, t_end_s: Floats) -> Floats:
         """Seconds of each stretch of work in which its device was away, [n]; 0 unless interruptions are ignored."""
         away_s = np.zeros(len(devices))
@@ -86,7 +82,7 @@ class Interruptions:
         back_s = float(self.world.availability.next_available(ids, self.clock.now)[0])
         if math.isinf(back_s):
             return None
-        task.leaves_s = self.leaves_later_s(task.device, back_s)
+        task.leaves_s = float(self.leaves_s(ids, back_s, math.inf)[0])
         return back_s
 
 

@@ -24,6 +24,11 @@ class RoundNumber:
     """FedTeddi's K_l: the configured rounds, or floor(stop_at_s / tmax_s) when only the time is given."""
     last_of_frame: bool
 
+    @property
+    def place(self) -> list[Any]:
+        """Frame, round in the frame, and whether it is the frame's last: what a checkpoint keeps of it."""
+        return [self.frame, self.round_in_frame, self.last_of_frame]
+
 
 Step = Generator[simpy.Event, Any, tuple[str | None, Evaluation | None]]
 """The making of one model: why it cannot be made, which ends the run, or None; and the last evaluation in its course,

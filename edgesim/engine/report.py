@@ -134,14 +134,6 @@ class Report:
         """What all devices draw all the time, as long as they can."""
         return float(self.population.idle_power_w.sum())
 
-    def start(self, evaluation: Evaluation | None) -> None:
-        """The start model, as round 0 of ``metrics``."""
-        self._metrics(0, evaluation)
-
-    def values(self, number: int, values: Mapping[tuple[str, str], float]) -> None:
-        """Rows of ``metrics`` by (name, key), beside those that `round` writes."""
-        self._write_metrics(number, values.items())
-
     def round(
         self,
         row: RoundRow,
@@ -173,7 +165,7 @@ class Report:
         idle_j = self._idle_j(row.t_end_s)
         used = {(task.device, task.number) for task in origin.tasks}
         told = {**values, **self._wasted(work, used), **self._supply(row.t_end_s, idle_j)}
-        self._write_metrics(row.round, told.items())
+        self.write_metrics(row.round, told.items())
         self._waiting = {name: [value] for name, value in vars(row).items()} | {
             "bits_up": [sum([span.bits for span in work.spans if span.activity == "upload"])],
             "bits_down": [_bits_down(ended)],
@@ -192,21 +184,17 @@ class Report:
         last test was the newest one. Only reports that hold rows back are given any; else a test belongs to the end of
         its row.
         """
-        self._metrics(self._told, evaluation)
-        self._write_metrics(self._told, [(("tested_at_s", ""), instant_s) for instant_s in instants_s])
+        self.write_test(self._told, evaluation)
+        self.write_metrics(self._told, [(("tested_at_s", ""), instant_s) for instant_s in instants_s])
         # Cleared before it is written: a run interrupted in between then lacks the row instead of having it twice.
         row, self._waiting = self._waiting, {}
         if row:
-            self.writer.write(
-                "rounds",
-                row
-                | {
-                    "test_loss": [evaluation.loss if evaluation else None],
-                    "test_accuracy": [evaluation.accuracy if evaluation else None],
-                    "macro_f1": [evaluation.macro_f1 if evaluation else None],
-                    "model_held": row["model_held"] if evaluation else [None],
-                },
-            )
+            if evaluation is None:
+                row["model_held"] = [None]
+            else:
+                row |= {"test_loss": [evaluation.loss], "test_accuracy": [evaluation.accuracy]}
+                row["macro_f1"] = [evaluation.macro_f1]
+            self.writer.write("rounds", row)
 
     def _wasted(self, work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
         """As `_wasted_by_kind`; kept weights count in the round whose model is made without them."""
@@ -275,18 +263,21 @@ class Report:
         number, idle_j = self._told + 1, self._idle_j(t_s)
         work = self._activities(number, ended)
         if (sent_bits := _bits_down(ended)) > 0:
-            self._write_metrics(number, [(("bits_down", ""), sent_bits)])
+            self.write_metrics(number, [(("bits_down", ""), sent_bits)])
         if t_s > self._told_until_s or work.spans or self._kept:
             wasted = _wasted_by_kind(self._work(work.tasks + self._kept) if self._kept else work, set())
-            self._write_metrics(number, (wasted | self._supply(t_s, idle_j)).items())
+            self.write_metrics(number, (wasted | self._supply(t_s, idle_j)).items())
         if self._idle_of_devices_j is not None:
             by_device = enumerate(self._idle_of_devices_j.tolist())
-            self._write_metrics(self._told, [(("idle_j", str(device)), joules) for device, joules in by_device])
+            self.write_metrics(self._told, [(("idle_j", str(device)), joules) for device, joules in by_device])
 
     def _supply(self, t_s: float, idle_j: float) -> dict[tuple[str, str], float]:
         """What idling took and what the batteries hold at an instant, as rows of ``metrics``."""
-        charge = battery_values(self.batteries, t_s) if self.batteries else {}
-        return ({("idle_j", ""): idle_j} if idle_j else {}) | charge
+        values = {("idle_j", ""): idle_j} if idle_j else {}
+        if self.batteries is None:
+            return values
+        charge_j = self.batteries.charge_at(np.arange(len(self.population)), t_s)
+        return values | {("battery_j", "least"): float(charge_j.min()), ("battery_j", "mean"): float(charge_j.mean())}
 
     def _idle_j(self, t_s: float) -> float:
         """What idling has taken since the last round was told."""
@@ -305,7 +296,8 @@ class Report:
             "timing", {"round": [number] * len(wall_s), "part": list(wall_s), "wall_s": list(wall_s.values())}
         )
 
-    def _metrics(self, number: int, evaluation: Evaluation | None) -> None:
+    def write_test(self, number: int, evaluation: Evaluation | None) -> None:
+        """Write rows of ``metrics`` for the test of a round's model, if it was tested; the start model's is round 0."""
         if evaluation is None:
             return
         names = {("test_accuracy", ""): evaluation.accuracy} if number == 0 else {}
@@ -316,10 +308,10 @@ class Report:
         names |= {("domain_accuracy", name): value for name, value in evaluation.domain_accuracy.items()}
         names |= {("metric", name): value for name, value in evaluation.metrics.items()}
         names |= {} if evaluation.models is None else {("models_tested", ""): evaluation.models}
-        self._write_metrics(number, names.items())
+        self.write_metrics(number, names.items())
 
-    def _write_metrics(self, number: int, values: Collection[tuple[tuple[str, str], float]]) -> None:
-        """Rows of ``metrics``, each a name and key with its value."""
+    def write_metrics(self, number: int, values: Collection[tuple[tuple[str, str], float]]) -> None:
+        """Write rows of ``metrics`` of a round, each given as ((name, key), value)."""
         if not values:
             return
         self.writer.write(
@@ -337,12 +329,6 @@ def _train_loss(merged: Merged) -> float | None:
     if merged.loss is None or not len(merged.ids):
         return None
     return float(np.average(merged.loss, weights=merged.weight))
-
-
-def battery_values(batteries: Batteries, t_s: float) -> dict[tuple[str, str], float]:
-    """What the batteries hold at an instant, as rows of ``metrics``."""
-    charge_j = batteries.charge_at(np.arange(len(batteries.charge_j)), t_s)
-    return {("battery_j", "least"): float(charge_j.min()), ("battery_j", "mean"): float(charge_j.mean())}
 
 
 def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float = 0.0) -> dict[tuple[str, str], float]:

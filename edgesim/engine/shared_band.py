@@ -8,7 +8,7 @@ import numpy as np
 
 from edgesim.base.arrays import Floats
 from edgesim.engine.clock import Clock, EventKind
-from edgesim.engine.uplink import Over, Upload, drop_at, end_of_record
+from edgesim.engine.uplink import Over, Upload, end_of_record
 from edgesim.radio.link import SharedLink
 
 _PLACES = 16
@@ -75,10 +75,6 @@ class SharedBand:
         counts = self._table[2:, self.active.index(upload)].tolist()
         upload.remaining_bits, upload.sent_bits, upload.hertz_seconds = counts
 
-    def leave_at(self, upload: Upload, leaves_s: float) -> None:
-        """The device leaves at an instant: if the upload is not over by then, it is dropped."""
-        drop_at(self.clock, upload, leaves_s, self._drop)
-
     def _settle(self, now_s: float) -> None:
         """Count what went through since the last change."""
         if self.active and now_s > self._since_s:
@@ -128,7 +124,8 @@ class SharedBand:
         upload.whole()
         over(True)
 
-    def _drop(self, upload: Upload) -> None:
+    def drop(self, upload: Upload) -> None:
+        """Drop the upload of a device that leaves now, unless it is over or ends within the tolerance."""
         if upload not in self.active:
             return
         now_s = self.clock.now

@@ -75,7 +75,7 @@ class Synchronous:
             return too_few_left(config, parts.world.search), None
         if self.schedule is not None:
             if number.round == 1:
-                parts.report.values(0, self._hear_accuracy(0, is_new=True))
+                parts.report.write_metrics(0, self._hear_accuracy(0, is_new=True).items())
             parts.learner.accounts.is_due = self.schedule.is_due(number.round)
         evaluation = yield from self._round(number, ids, time.perf_counter() - started)
         return None, evaluation

@@ -55,8 +55,8 @@ class Band(Protocol):
     def end(self, upload: Upload) -> None:
         """Take an upload off the air, finished or not, without telling; its counts are brought up to date."""
 
-    def leave_at(self, upload: Upload, leaves_s: float) -> None:
-        """The device leaves at an instant: if the upload is not over by then, it is dropped."""
+    def drop(self, upload: Upload) -> None:
+        """The device leaves now: drop its upload, unless it is over or ends within the tolerance."""
 
 
 @dataclass
@@ -86,10 +86,6 @@ class ReservedBand:
         self._settle(upload)
         del self.active[upload]
 
-    def leave_at(self, upload: Upload, leaves_s: float) -> None:
-        """The device leaves at an instant: if the upload is not over by then, it is dropped."""
-        drop_at(self.clock, upload, leaves_s, self._drop)
-
     def _settle(self, upload: Upload) -> None:
         """Count what went through since the last time."""
         now_s = self.clock.now
@@ -112,7 +108,8 @@ class ReservedBand:
             upload.whole()
             over(True)
 
-    def _drop(self, upload: Upload) -> None:
+    def drop(self, upload: Upload) -> None:
+        """Drop the upload of a device that leaves now, unless it is over or ends within the tolerance."""
         if (over := self.active.get(upload)) is None:
             return
         self._settle(upload)
@@ -122,11 +119,6 @@ class ReservedBand:
         if upload.remaining_bits > soon:
             self.end(upload)
             over(False)
-
-
-def drop_at(clock: Clock, upload: Upload, leaves_s: float, drop: Callable[[Upload], None]) -> None:
-    """Have an upload dropped when its device leaves."""
-    clock.call_at(max(leaves_s, clock.now), EventKind.LEFT, lambda _: drop(upload), upload.device)
 
 
 def end_of_record(clock: Clock, known_until_s: float, check: Callback) -> None:

@@ -194,8 +194,8 @@ class Work:
         if task.drops_s < end_s - self._signals.tolerance_s:
             self._await(clock.at(max(task.drops_s, clock.now), EventKind.LEFT, task.device), self._leave_early)
             return
-        self._awaited = event = clock.at(end_s, EventKind.COMPUTED, task.device)
-        event.callbacks.append(self._received if task.phase == "download" else self._computed)
+        then = self._received if task.phase == "download" else self._computed
+        self._await(clock.at(end_s, EventKind.COMPUTED, task.device), then)
 
     def _wait(self) -> None:
         """Wait for the decision."""
@@ -212,7 +212,8 @@ class Work:
         assert upload is not None
         band.begin(upload, self._sent)
         if task.drops_s < math.inf:
-            band.leave_at(upload, task.drops_s)
+            leaves_s = max(task.drops_s, self._clock.now)
+            self._clock.call_at(leaves_s, EventKind.LEFT, lambda _: band.drop(upload), task.device)
 
     def _cross(self) -> None:
         """Wait until the update has crossed the wires; the device has nothing more to do with it."""
@@ -241,25 +242,21 @@ class Work:
         task.drops_s = task.leaves_s if empty_s is None else min(task.leaves_s, empty_s(task))
 
     def _begin_receiving(self, _: simpy.Event | None = None) -> None:
-        task = self._task
-        if task.download_s > 0:
-            task.left_s = task.download_s
-            self._note("download")
+        if self._task.download_s > 0:
+            self._begin("download", self._task.download_s)
         else:
-            task.left_s = task.compute_s
-            self._note("compute")
+            self._begin("compute", self._task.compute_s)
+
+    def _begin(self, phase: Phase, length_s: float) -> None:
+        self._task.left_s = length_s
+        self._note(phase)
         self._receive_or_compute()
 
     def _received(self, _: simpy.Event) -> None:
         task = self._task
         bits = task.download_bits * (task.left_s / task.download_s)
         task.spans.append(Span("download", task.since_s, self._clock.now, "done", bits))
-        self._begin_computing()
-
-    def _begin_computing(self) -> None:
-        self._task.left_s = self._task.compute_s
-        self._note("compute")
-        self._receive_or_compute()
+        self._begin("compute", task.compute_s)
 
     def _computed(self, _: simpy.Event) -> None:
         task = self._task
@@ -268,8 +265,6 @@ class Work:
         if task.taken is None:
             self._note("wait")
             self._wait()
-        elif task.taken and task.upload_bits > 0:
-            self._begin_sending(task.upload_bits)
         else:
             self._send_or_end()
 
@@ -307,10 +302,7 @@ class Work:
             self._leave()
             return
         self._log("done")
-        if self._task.backhaul_s > 0:
-            self._begin_crossing()
-        else:
-            self._arrive()
+        self._begin_crossing()
 
     def _begin_crossing(self) -> None:
         if self._task.backhaul_s > 0:

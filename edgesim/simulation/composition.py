@@ -205,13 +205,12 @@ def run(
         if restarted is None:
             return _reused(folder)
         on_lease()
-        calls = _Calls(on_round, on_start, on_note)
         may_go_on = restarted in (UNFINISHED, SHORTER) and not fresh
-        begin = _Begin(restarted, may_go_on, strict, other_machine, checkpoint_s, until)
         try:
             if restarted == SHORTER and may_go_on:
                 go_on_longer(folder, records.read_config(folder), config, as_toml(config))
-            return _simulated(config, folder, lease, begin, calls, target, cores)
+            begin = restarted, may_go_on, strict, other_machine, checkpoint_s, until
+            return _simulated(config, folder, lease, *begin, on_round, on_start, on_note, target, cores)
         except Taken:
             raise
         except KeyboardInterrupt as interrupt:
@@ -227,27 +226,6 @@ def run(
                 with suppress(EdgesimError):
                     records.note_failure(folder, as_toml(config), told or f"an error in the program: {error!r}")
             raise
-
-
-@dataclass(frozen=True)
-class _Calls:
-    """What is told of a run, as `run` says."""
-
-    on_round: Callable[[RunProgress], None]
-    on_start: Callable[[str], None]
-    on_note: Callable[[str, str], None]
-
-
-@dataclass(frozen=True)
-class _Begin:
-    """How a run begins, or goes on."""
-
-    restarted: str
-    may_go_on: bool
-    strict: bool
-    other_machine: bool
-    checkpoint_s: float
-    until: int | None
 
 
 def _write_absences(folder: Path, world: World, end_s: float) -> None:
@@ -268,13 +246,25 @@ def _reused(folder: Path) -> RunResult:
 
 
 def _simulated(
-    config: RunConfig, folder: Path, lease: Lease, begin: _Begin, calls: _Calls, target: float | None, cores: int | None
+    config: RunConfig,
+    folder: Path,
+    lease: Lease,
+    restarted: str,
+    may_go_on: bool,
+    strict: bool,
+    other_machine: bool,
+    checkpoint_s: float,
+    until: int | None,
+    on_round: Callable[[RunProgress], None],
+    on_start: Callable[[str], None],
+    on_note: Callable[[str, str], None],
+    target: float | None,
+    cores: int | None,
 ) -> RunResult:
-    """`run`, of a complete config that is not finished in the folder, whose lease is held."""
-    restarted, on_note = begin.restarted, calls.on_note
+    """Simulate a complete config that is not finished in the folder, whose lease is held; arguments as in `run`."""
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     inputs = input_digests(config, when_loaded=True)
-    with prepared(config, calls.on_start, cores) as ready, ExitStack() as held:
+    with prepared(config, on_start, cores) as ready, ExitStack() as held:
         world, learner, notes = ready.world, ready.learner, ready.notes
         for about, note in notes.items():
             on_note(about, note)
@@ -282,13 +272,13 @@ def _simulated(
         facts["ends"] = records.ends(as_toml(config))
         hangs_on = resumption.about(as_toml(config), facts)
         found = None
-        if begin.may_go_on:
+        if may_go_on:
             modules = named_code.own_files(config)
             found = resumption.find(
-                folder, hangs_on, modules, on_note, begin.strict, begin.other_machine, partial(_place, ready.frames)
+                folder, hangs_on, modules, on_note, strict, other_machine, partial(_place, ready.frames)
             )
         if found is None:
-            learner.prepare(calls.on_start)
+            learner.prepare(on_start)
             facts |= _facts(learner)
         else:
             restarted, facts = "", facts | found.facts
@@ -300,10 +290,10 @@ def _simulated(
         writer = records.RunWriter(folder, as_toml(config), facts, go_on_from, lease)
         parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
         forget_absences(folder)
-        server, report = Server(parts, calls.on_round), parts.report
+        server, report = Server(parts, on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
-        started = time.perf_counter() - (0.0 if found is None else found.about.wall_s)
+        started = time.perf_counter() - (0.0 if found is None else found.checkpoint.about.wall_s)
         status: Status = "failed"
         reason, cut = "an error in the program", True
         try:
@@ -312,7 +302,7 @@ def _simulated(
                 if found is None:
                     _begin_tables(writer, world, ready.backhaul, ready.federation)
                     start = parts.evaluations.evaluate(1)
-                    report.start(start)
+                    report.write_test(0, start)
                     if start is not None and target is not None and start.accuracy >= target:
                         had = f"the start accuracy {start.accuracy:g}"
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
@@ -323,10 +313,12 @@ def _simulated(
                         raise EdgesimError(f"{found.checkpoint.path}: {error}") from None
                 keep_at = config.checkpoint_at or ()
                 server.at_end = resumption.Saver(
-                    server, folder, hangs_on, begin.checkpoint_s, asked, started, on_note, keep_at, begin.until
+                    server, folder, hangs_on, checkpoint_s, asked, started, on_note, keep_at, until
                 )
-                done = 0 if found is None else found.about.round
-                reason, cut = _advance(server, islice(_round_numbers(ready.frames), done, None)), False
+                done = 0 if found is None else found.checkpoint.about.round
+                ended = _advance(server, islice(_round_numbers(ready.frames), done, None))
+                server.stop()
+                reason, cut = ended, False
                 if not report.totals.rounds:
                     raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
                 learner.save(folder)
@@ -357,7 +349,7 @@ def _simulated(
                 | ({} if empty is None else {"empty_slots": empty})
             )
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
-    went_on_from = 0 if found is None else found.about.round
+    went_on_from = 0 if found is None else found.checkpoint.about.round
     return RunResult(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
 
 
@@ -377,13 +369,7 @@ def _other_rates(config: RunConfig) -> str:
 
 
 def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
-    """Simulate until the rounds are done or ``stop_at_s``, then stop the server; returns why the run ended."""
-    reason = _pass(server, numbers)
-    server.stop()
-    return reason
-
-
-def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
+    """Simulate until the rounds are done or ``stop_at_s``; returns why the run ended."""
     clock, config = server.parts.clock, server.parts.world.config
     process = clock.process(server.run(numbers))
     availability = server.parts.world.availability
@@ -435,9 +421,7 @@ def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber
 
 def _place(frames: list[tuple[int, int | None]], round: int) -> list[Any]:
     """Where a round stands, as `edgesim.folder.checkpoints.About.place` says; empty if there is no such round."""
-    for number in islice(_round_numbers(frames), round - 1, round):
-        return [number.frame, number.round_in_frame, number.last_of_frame]
-    return []
+    return next((number.place for number in islice(_round_numbers(frames), round - 1, round)), [])
 
 
 _MODEL = {

@@ -73,7 +73,7 @@ def hand_over(found: Checkpoint, source: Path, folder: Path, **changes: Any) -> 
     """
     sizes, digests = copy_rows(source, folder, found.about.rows)
     about = replace(found.about, streams=sizes, on_disk=sizes, digests=digests, **changes)
-    checkpoints.forget(folder, after=about.round)
+    checkpoints.remove(folder, *checkpoints.KINDS, after=about.round)
     streams = [folder / f"{name}.arrow" for name in sizes]
     checkpoints.write(folder, about, found.record, beside=streams)
 

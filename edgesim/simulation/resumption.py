@@ -38,11 +38,6 @@ class Found:
     facts: dict[str, Any]
     """What ``run.json`` says of it."""
 
-    @property
-    def about(self) -> checkpoints.About:
-        """What it hangs on."""
-        return self.checkpoint.about
-
 
 def about(config: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """What a run's checkpoints hang on, as of `checkpoints.About`: its config, and parts of what ``run.json`` says."""
@@ -172,74 +167,68 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
 def stopped(folder: Path, status: int = AGAIN) -> Stopped:
     """What ends a run that was asked to end, with the status of its process."""
     how = f"edgesim resume {folder} goes on"
-    saved = checkpoints.files(folder)
-    if not saved:
+    if not (saved := checkpoints.saved_round(folder)):
         return Stopped(f"stopped before a checkpoint was written; {how} from the start", status)
-    return Stopped(f"stopped; {how} behind round {int(saved[0].name.split('-')[1])}", status)
+    return Stopped(f"stopped; {how} behind round {saved}", status)
 
 
+@dataclass
 class Saver:
     """Saves a run at the ends of rounds, where that is due, and ends it where it was asked to."""
 
-    def __init__(
-        self,
-        server: Server,
-        folder: Path,
-        about: Mapping[str, Any],
-        every_s: float,
-        asked: StopRequest,
-        started_s: float,
-        on_note: Callable[[str, str], None],
-        keep_at: Collection[int],
-        until: int | None,
-    ) -> None:
-        """``every_s`` is the least wall time between two checkpoints, 0 for one at the end of each round.
+    server: Server
+    folder: Path
+    about: Mapping[str, Any]
+    every_s: float
+    """Least wall time between two checkpoints; 0 for one at the end of each round."""
+    asked: StopRequest
+    started_s: float
+    """When the run began, by the performance counter."""
+    on_note: Callable[[str, str], None]
+    """Called for large checkpoints, and for a run that cannot be saved."""
+    keep_at: Collection[int]
+    """Rounds whose checkpoints stay."""
+    until: int | None
+    """Round behind which the run ends as if it was asked to."""
+    _can_save: bool = True
 
-        Those of the rounds ``keep_at`` stay; behind the round ``until`` the run ends as if it was asked to.
-        ``started_s`` is when the run began, by the performance counter. ``on_note`` hears of large checkpoints, and of
-        a run that cannot be saved.
-        """
-        self._server, self._about, self._every_s, self._asked = server, about, every_s, asked
-        self._started_s, self._on_note = started_s, on_note
-        self._keep_at, self._until = frozenset(keep_at), until
-        self._folder = folder
-        self._due_s = time.perf_counter() + every_s
-        self._can_save = True
-        record = self._packed(0)
-        beside = MOST_REST_BYTES + len(json.dumps(self._about))
-        size = server.parts.learner.most_remembered_bytes + beside + (0 if record is None else record.size)
-        server.parts.writer.note(checkpoint_bytes_at_most=size)
+    def __post_init__(self) -> None:
+        self._due_s = time.perf_counter() + self.every_s
+        record, parts = self._packed(0), self.server.parts
+        beside = MOST_REST_BYTES + len(json.dumps(self.about))
+        size = parts.learner.most_remembered_bytes + beside + (0 if record is None else record.size)
+        parts.writer.note(checkpoint_bytes_at_most=size)
         if size > _MUCH_BYTES:
-            on_note(
+            self.on_note(
                 "checkpoints", f"each of three checkpoint files takes up to {size / 2**20:,.0f} MiB beside the tables"
             )
 
     def __call__(self, number: RoundNumber) -> None:
         """A round has ended."""
         begun_s = time.perf_counter()
-        ends = self._asked.came is not None or number.round == self._until
-        is_kept = number.round in self._keep_at
+        ends = self.asked.came is not None or number.round == self.until
+        is_kept = number.round in self.keep_at
         # From here a run with more rounds goes on. A short one is played again as fast.
-        is_end = number.round_in_frame == number.rounds_in_frame - 1 and begun_s - self._started_s >= self._every_s
+        is_end = number.round_in_frame == number.rounds_in_frame - 1 and begun_s - self.started_s >= self.every_s
         if not (ends or is_kept or is_end) and (begun_s < self._due_s or not self._can_save):
             return
         record = self._packed(number.round) if self._can_save else None
         if record is not None:
-            place = [number.frame, number.round_in_frame, number.last_of_frame]
-            about = {**self._about, "round": number.round, "place": place, "wall_s": begun_s - self._started_s}
-            self._server.parts.writer.save(about, record, is_kept)
+            about = {**self.about, "round": number.round, "place": number.place}
+            about["wall_s"] = begun_s - self.started_s
+            self.server.parts.writer.save(about, record, is_kept)
         if ends:
-            raise stopped(self._folder, self._asked.status)
+            raise stopped(self.folder, self.asked.status)
         now_s = time.perf_counter()
-        pause_s = max(self._every_s, (now_s - begun_s) / _SHARE) if self._every_s else 0.0
+        pause_s = max(self.every_s, (now_s - begun_s) / _SHARE) if self.every_s else 0.0
         self._due_s = now_s + pause_s
 
     def _packed(self, round: int) -> checkpoints.Packed | None:
         """The run's state; None, now and from then on, where something cannot be saved."""
         try:
-            packed, arrays = pack(taken_down(self._server, round))
+            packed, arrays = pack(taken_down(self.server, round))
         except EdgesimError as error:
             self._can_save = False
-            self._on_note("checkpoints", f"the run has no checkpoints: {error}")
+            self.on_note("checkpoints", f"the run has no checkpoints: {error}")
             return None
         return checkpoints.Packed(json.dumps(packed, allow_nan=False).encode(), arrays)
