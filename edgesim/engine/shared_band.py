@@ -37,7 +37,7 @@ class SharedBand:
     _hz: Floats = field(default_factory=lambda: np.empty(0))
     """Bandwidths since the last change, [n]."""
     _rates: Floats = field(default_factory=lambda: np.empty(0))
-    """What they carry, as `SharedLink.rates`, [n]."""
+    """Rates of these bandwidths as from `SharedLink.rates`, [n]."""
     _since_s: float = 0.0
     """When the uploads were brought up to date."""
     _slack_s: float = 0.0
@@ -76,7 +76,7 @@ class SharedBand:
         upload.remaining_bits, upload.sent_bits, upload.hertz_seconds = counts
 
     def _settle(self, now_s: float) -> None:
-        """Count what went through since the last change."""
+        """Count the bits sent since the last change."""
         if self.active and now_s > self._since_s:
             _, _, left_bits, sent_bits, hertz_seconds = self._rows
             sent = np.minimum(self.link.bits_each(self._rates, self._since_s, now_s), left_bits)

@@ -13,7 +13,7 @@ from edgesim.base.processes import AGAIN, Stopped, StopRequest
 from edgesim.base.registry import blamed, first_line
 from edgesim.base.saved import pack, unpack
 from edgesim.engine.protocol import RoundNumber
-from edgesim.engine.run_state import RunState, taken_down
+from edgesim.engine.run_state import RunState, snapshot
 from edgesim.engine.server import Server
 from edgesim.folder import checkpoints
 from edgesim.folder.records import MOST_REST_BYTES, read_run
@@ -226,7 +226,7 @@ class Saver:
     def _packed(self, round: int) -> checkpoints.Packed | None:
         """The run's state; None, now and from then on, where something cannot be saved."""
         try:
-            packed, arrays = pack(taken_down(self.server, round))
+            packed, arrays = pack(snapshot(self.server, round))
         except EdgesimError as error:
             self._can_save = False
             self.on_note("checkpoints", f"the run has no checkpoints: {error}")
