@@ -28,7 +28,7 @@ from edgesim.folder.state import state_of
 
 @dataclass(frozen=True)
 class Compared:
-    """What came of a comparison."""
+    """Result of a comparison."""
 
     found: list[Comparison]
     table: pd.DataFrame
@@ -43,13 +43,12 @@ class Compared:
 
     @override
     def __str__(self) -> str:
-        """The comparisons below each other, and the notes."""
         return "\n".join([self.table.T.to_string(header=False), *self.notes])
 
     def _repr_html_(self) -> str:
         """The table as notebooks show it, and the notes."""
-        told = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return f"{self.table._repr_html_()}{told}"
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return f"{self.table._repr_html_()}{notes}"
 
 
 def compare(
@@ -137,8 +136,8 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[RunFolder
     studies = {path: read_study(path) for path in folders if is_study(path)}
     targets = {study.target for study in studies.values()}
     if target is None and len(targets) > 1:
-        told = ", ".join(f"{path}: {study.target}" for path, study in studies.items())
-        raise EdgesimError(f"the studies have different targets ({told}); give a target")
+        differing = ", ".join(f"{path}: {study.target}" for path, study in studies.items())
+        raise EdgesimError(f"the studies have different targets ({differing}); give a target")
     target = next(iter(targets), None) if target is None else target
     references = {study.reference for study in studies.values()}
     reference = references.pop() if len(references) == 1 else None
@@ -200,10 +199,10 @@ def _check_knobs(runs: Sequence[RunFolder], by: str, within: Sequence[str]) -> N
         )
     others = [name for name in varying if name != by and name not in within and all(name in run.knobs for run in runs)]
     if others:
-        told = ", ".join(f"{name} ({_some_values(runs, name)})" for name in others)
+        differing = ", ".join(f"{name} ({_some_values(runs, name)})" for name in others)
         names = ", ".join(others)
         raise EdgesimError(
-            f"the runs differ in more than {by}: {told}; add {names} to within to compare at equal values"
+            f"the runs differ in more than {by}: {differing}; add {names} to within to compare at equal values"
         )
 
 
@@ -269,8 +268,8 @@ def _left_out(runs: Sequence[RunFolder], paired: Sequence[Pairing]) -> list[str]
 def _forks(runs: Sequence[RunFolder]) -> list[str]:
     """Notes about the past that forks have in common with another run."""
     forks = {run.folder: run.fork for run in runs}
-    told = [f"{folder} is {one.parent} until the end of round {one.round}" for folder, one in forks.items() if one]
-    return [f"Common past: {'; '.join(told)}. Only what follows can differ."] if told else []
+    pasts = [f"{folder} is {fork.parent} until the end of round {fork.round}" for folder, fork in forks.items() if fork]
+    return [f"Common past: {'; '.join(pasts)}. Only what follows can differ."] if pasts else []
 
 
 def _no_variance(values: pd.DataFrame, by: str, place: str) -> str:

@@ -1,4 +1,4 @@
-"""How many seeds it takes to tell a difference by the paired t test."""
+"""Power of the paired t test, and the number of seeds that detects a difference."""
 
 from bisect import bisect_left
 
@@ -7,12 +7,12 @@ import numpy as np
 from edgesim.analysis.statistics import LEVEL
 
 POWER = 0.8
-"""Probability with which a difference that is there is to be told."""
+"""Probability with which a true difference is to be detected."""
 MOST_SEEDS = 100_000
 
 
 def power(difference: float, spread: float, seeds: int, alpha: float = 1 - LEVEL) -> float:
-    """Probability that the two-sided paired t test tells a difference at ``alpha``.
+    """Probability that the two-sided paired t test detects a difference at the significance level ``alpha``.
 
     ``spread`` is the standard deviation of the paired differences, in the unit of ``difference``.
     """

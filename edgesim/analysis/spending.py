@@ -1,4 +1,4 @@
-"""What accuracy costs: seconds, bits sent up and joules that a run had spent until each of its tests."""
+"""Cost of accuracy: the seconds, bits sent up and joules that a run had spent until each of its tests."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args

@@ -53,7 +53,7 @@ from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import Slots
 
 UNFINISHED, SHORTER = "was unfinished", "was shorter"
-"""Why a run begins again, or goes on."""
+"""Reasons why a run is restarted or resumed."""
 
 CHECKPOINT_S = 10.0
 """Least wall time between two checkpoints of a run."""
@@ -73,9 +73,9 @@ class RunResult:
     reason: str
     reused: bool = False
     restarted: str = ""
-    """Why a run that was in the folder was run again from the start; empty if there was none, or if it went on."""
+    """Reason why the folder's earlier run was restarted; empty if there was none or if it was resumed."""
     went_on_from: int = 0
-    """The round behind which a run that was in the folder went on; 0 if it did not."""
+    """Round after which the folder's earlier run was resumed; 0 if it was not."""
 
 
 def complete(config: RunConfig) -> RunConfig:
@@ -110,7 +110,7 @@ def as_toml(config: RunConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a run consists of before its first round, all of it checked."""
+    """Parts of a run before its first round, all of them checked."""
 
     federation: Federation
     frames: list[tuple[int, int | None]]
@@ -222,9 +222,9 @@ def run(
             ) from None
         except Exception as error:
             if keep_failure:
-                told = str(error) if isinstance(error, EdgesimError) else blamed(error)
+                reason = str(error) if isinstance(error, EdgesimError) else blamed(error)
                 with suppress(EdgesimError):
-                    records.note_failure(folder, as_toml(config), told or f"an error in the program: {error!r}")
+                    records.note_failure(folder, as_toml(config), reason or f"an error in the program: {error!r}")
             raise
 
 
@@ -234,8 +234,8 @@ def _write_absences(folder: Path, world: World, end_s: float) -> None:
     if world.config.availability.model != "always" and count < _MOST_SHOWN:
         # A table for pictures alone: a model that cannot answer for all of the run does not end it.
         with suppress(EdgesimError):
-            if (found := absences(world.availability, count, end_s)) is not None:
-                write_absences(folder, *found)
+            if (spans := absences(world.availability, count, end_s)) is not None:
+                write_absences(folder, *spans)
 
 
 def _reused(folder: Path) -> RunResult:
@@ -266,40 +266,40 @@ def _simulated(
     inputs = input_digests(config, when_loaded=True)
     with prepared(config, on_start, cores) as ready, ExitStack() as held:
         world, learner, notes = ready.world, ready.learner, ready.notes
-        for about, note in notes.items():
-            on_note(about, note)
+        for subject, note in notes.items():
+            on_note(subject, note)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": inputs, "notes": notes}
         facts["ends"] = records.ends(as_toml(config))
-        hangs_on = resumption.about(as_toml(config), facts)
-        found = None
+        about = resumption.about(as_toml(config), facts)
+        resumed = None
         if may_go_on:
             modules = named_code.own_files(config)
-            found = resumption.find(
-                folder, hangs_on, modules, on_note, strict, other_machine, partial(_place, ready.frames)
+            resumed = resumption.find(
+                folder, about, modules, on_note, strict, other_machine, partial(_place, ready.frames)
             )
-        if found is None:
+        if resumed is None:
             learner.prepare(on_start)
             facts |= _facts(learner)
         else:
-            restarted, facts = "", facts | found.facts
-        held.enter_context(resumption.names_checkpoint(None if found is None else found.checkpoint.path))
-        # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
+            restarted, facts = "", facts | resumed.facts
+        held.enter_context(resumption.names_checkpoint(None if resumed is None else resumed.checkpoint.path))
+        # From here until its end is written below a run counts as running: signals end it only where they are let in.
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
-        go_on_from = None if found is None else found.checkpoint
+        go_on_from = None if resumed is None else resumed.checkpoint
         writer = records.RunWriter(folder, as_toml(config), facts, go_on_from, lease)
         parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
         forget_absences(folder)
         server, report = Server(parts, on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
-        started = time.perf_counter() - (0.0 if found is None else found.checkpoint.about.wall_s)
+        started = time.perf_counter() - (0.0 if resumed is None else resumed.checkpoint.about.wall_s)
         status: Status = "failed"
         reason, cut = "an error in the program", True
         try:
             with processes.let_in(signals):
                 named_code.keep_code(config, folder)
-                if found is None:
+                if resumed is None:
                     _begin_tables(writer, world, ready.backhaul, ready.federation)
                     start = parts.evaluations.evaluate(1)
                     report.write_test(0, start)
@@ -308,14 +308,14 @@ def _simulated(
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
                 else:
                     try:
-                        go_on(server, found.state)
+                        go_on(server, resumed.state)
                     except EdgesimError as error:
-                        raise EdgesimError(f"{found.checkpoint.path}: {error}") from None
+                        raise EdgesimError(f"{resumed.checkpoint.path}: {error}") from None
                 keep_at = config.checkpoint_at or ()
                 server.at_end = resumption.Saver(
-                    server, folder, hangs_on, checkpoint_s, asked, started, on_note, keep_at, until
+                    server, folder, about, checkpoint_s, asked, started, on_note, keep_at, until
                 )
-                done = 0 if found is None else found.checkpoint.about.round
+                done = 0 if resumed is None else resumed.checkpoint.about.round
                 ended = _advance(server, islice(_round_numbers(ready.frames), done, None))
                 server.stop()
                 reason, cut = ended, False
@@ -349,12 +349,12 @@ def _simulated(
                 | ({} if empty is None else {"empty_slots": empty})
             )
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
-    went_on_from = 0 if found is None else found.checkpoint.about.round
+    went_on_from = 0 if resumed is None else resumed.checkpoint.about.round
     return RunResult(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
 
 
 def _begin_tables(writer: records.RunWriter, world: World, backhaul: Backhaul, federation: Federation) -> None:
-    """The tables that hold no rounds."""
+    """Write the tables that hold no rounds."""
     sizes = [frame.sizes for frame in federation.frames]
     counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
     write_stations(writer, world, backhaul)
@@ -420,7 +420,7 @@ def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber
 
 
 def _place(frames: list[tuple[int, int | None]], round: int) -> list[Any]:
-    """Where a round stands, as `edgesim.folder.checkpoints.About.place` says; empty if there is no such round."""
+    """Position of a round, as in `edgesim.folder.checkpoints.About.place`; empty if there is no such round."""
     return next((number.place for number in islice(_round_numbers(frames), round - 1, round)), [])
 
 
@@ -429,7 +429,7 @@ _MODEL = {
     "buffered": "model was made, since too few updates arrived",
     "asynchronous": "model was made, since no update arrived",
 }
-"""What a run without a single row of ``rounds`` lacks, by protocol."""
+"""End of the message for a run without a single row of ``rounds``, by protocol."""
 
 
 def _make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int) -> Learner:
@@ -446,7 +446,7 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
 
 
 def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
-    """Why a complete config has to be run into a folder; None if the folder has its run, finished and current.
+    """Reason to run a complete config into a folder; None if the folder has its run, finished and current.
 
     The reason is empty if the folder is empty or does not exist. With ``fresh`` a finished run is run again too. Raises
     `EdgesimError` for a folder that holds anything else.
@@ -484,8 +484,8 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     then = run.get("inputs", {})
     changed = [key for key, digest in input_digests(config).items() if then.get(key) != digest]
     code = named_code.modules(config)
-    told = [f"the code of {key}" if key in code else key for key in changed]
-    return f"{', '.join(told)} changed since it was finished" if told else None
+    names = [f"the code of {key}" if key in code else key for key in changed]
+    return f"{', '.join(names)} changed since it was finished" if names else None
 
 
 def _facts(learner: Learner) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""When a run is saved, and whether it may go on from what was saved."""
+"""Saves checkpoints of a run, and checks whether a run may resume from one."""
 
 import json
 import time
@@ -22,25 +22,25 @@ _SHARE = 0.02
 """Share of a run's wall time that checkpoints take at most, where they are written now and then."""
 
 _MUCH_BYTES = 100 * 2**20
-"""A checkpoint from which size on the user is told of it."""
+"""Size in bytes of a checkpoint from which on the user gets a note."""
 
 _MACHINE = ("platform", "cpu", "torch", "device_kind", "back_end", "actor_kind")
 """Facts of ``run.json`` by which the last bits of results may differ, beside the versions of packages."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A checkpoint from which a run may go on."""
+class Resumption:
+    """A checkpoint from which a run resumes, and the state in it."""
 
     checkpoint: checkpoints.Checkpoint
-    """Without its record."""
+    """The checkpoint without its record."""
     state: RunState
     facts: dict[str, Any]
-    """What ``run.json`` says of it."""
+    """Facts on the resumption for ``run.json``."""
 
 
 def about(config: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run's checkpoints hang on, as of `checkpoints.About`: its config, and parts of what ``run.json`` says."""
+    """What a run's checkpoints depend on, for `checkpoints.About`: its config, inputs and machine."""
     machine = {name: str(facts[name]) for name in _MACHINE if name in facts}
     versions = {name: str(version) for name, version in facts["versions"].items()}
     # As it comes back: JSON has no tuples.
@@ -55,12 +55,12 @@ def find(
     strict: bool,
     other_machine: bool,
     place_of: Callable[[int], Sequence[Any]],
-) -> Found | None:
-    """The newest checkpoint in the folder of an unfinished run from which it may go on; None where it begins again.
+) -> Resumption | None:
+    """Find the newest checkpoint from which an unfinished run may resume; None if it has to restart.
 
-    Records may be of edgesim and of the user's own ``modules``. ``on_note`` hears why an older one is taken, or none;
-    with ``strict`` a whole one that is of something else is an `EdgesimError`. With ``other_machine`` it may be of
-    another machine. ``place_of`` says of a round what `checkpoints.About.place` does.
+    Records may be of edgesim and of the user's own ``modules``. ``on_note`` is called with the reason if an older one
+    or none is taken; with ``strict`` a whole one of another config, code or machine is an `EdgesimError`. With
+    ``other_machine`` it may be of another machine. ``place_of`` gives `checkpoints.About.place` of a round.
     """
 
     def tell(what: str) -> None:
@@ -68,47 +68,47 @@ def find(
         on_note(f"checkpoint of {folder}", f"{folder}: {what}")
 
     before = read_run(folder) if (folder / "run.json").is_file() else {}
-    found = checkpoints.newest(folder, lambda damage: tell(f"{damage}; the one before is taken, or else the start"))
-    if found is None:
+    saved = checkpoints.newest(folder, lambda damage: tell(f"{damage}; the one before is taken, or else the start"))
+    if saved is None:
         refuse_without_past(folder, before)
         return None
-    then, state = found.about, None
+    then, state = saved.about, None
     other = {name: old for name, old in then.machine.items() if wanted["machine"].get(name) != old}
     difference = _difference(then, wanted, {} if other_machine else other)
     if difference is None and list(then.place) != list(place_of(then.round)):
         difference = "is of a run whose frames have other rounds"
     if difference is None:
         try:
-            state = unpacked(found, modules)
+            state = unpacked(saved, modules)
         except EdgesimError as error:
-            difference = f"cannot be read ({str(error).removeprefix(f'{found.path}: ')})"
+            difference = f"cannot be read ({str(error).removeprefix(f'{saved.path}: ')})"
     if state is not None:
-        told = {"went_on_from": then.round} | ({"began_on": other} if other else {})
-        on_note("resume", f"{folder}: goes on behind round {then.round}")
-        facts = {"resumed": [*before.get("resumed", []), told]}
-        without = replace(found, record=checkpoints.Packed(b"", {}))
-        return Found(without, state, facts | ({"fork": before["fork"]} if "fork" in before else {}))
+        entry = {"went_on_from": then.round} | ({"began_on": other} if other else {})
+        on_note("resume", f"{folder}: resumes after round {then.round}")
+        facts = {"resumed": [*before.get("resumed", []), entry]}
+        without = replace(saved, record=checkpoints.Packed(b"", {}))
+        return Resumption(without, state, facts | ({"fork": before["fork"]} if "fork" in before else {}))
     if strict:
-        raise EdgesimError(f"{found.path}: {difference}; edgesim run --fresh begins again")
+        raise EdgesimError(f"{saved.path}: {difference}; edgesim run --fresh restarts the run")
     refuse_without_past(folder, before)
-    tell(f"the run begins again, since its checkpoint {difference}")
+    tell(f"the run restarts, since its checkpoint {difference}")
     return None
 
 
-def unpacked(found: checkpoints.Checkpoint, modules: Collection[str]) -> RunState:
-    """The record of a checkpoint; records may be of edgesim and of the user's own ``modules``.
+def unpacked(saved: checkpoints.Checkpoint, modules: Collection[str]) -> RunState:
+    """Unpack the record of a checkpoint; records may be of edgesim and of the user's own ``modules``.
 
     Raises `EdgesimError` that names the file.
     """
     try:
-        return unpack(RunState, json.loads(found.record.json), dict(found.record.arrays), modules)
+        return unpack(RunState, json.loads(saved.record.json), dict(saved.record.arrays), modules)
     except (EdgesimError, ValueError, RecursionError) as error:
-        raise EdgesimError(f"{found.path}: {error}") from None
+        raise EdgesimError(f"{saved.path}: {error}") from None
 
 
 @contextmanager
 def names_checkpoint(path: Path | None) -> Iterator[None]:
-    """Within this context errors in the program name the checkpoint that a run goes on from, as an `EdgesimError`.
+    """Turn errors in the program within this context into an `EdgesimError` that names the checkpoint of a resumed run.
 
     A record may be well formed and yet be none that a run could have: what of it does not fit is known only where it is
     used. Errors of users' plug-ins stay as they are.
@@ -120,18 +120,18 @@ def names_checkpoint(path: Path | None) -> Iterator[None]:
             raise
         what = f"{type(error).__name__}: {first_line(error)}"
         raise EdgesimError(
-            f"{path}: the run cannot go on from it ({what}); edgesim run --fresh begins again"
+            f"{path}: the run cannot resume from it ({what}); edgesim run --fresh restarts it"
         ) from error
 
 
 def refuse_without_past(folder: Path, run: Mapping[str, Any]) -> None:
-    """Raises `EdgesimError` for a fork that would begin again from the start, with another past than its own."""
+    """Raise `EdgesimError` for a fork that would restart, and so lose the past of its parent."""
     if "fork" in run:
         raise EdgesimError(f"{folder}: is a fork of {run['fork']['parent']} that has lost its past; fork it once more")
 
 
 def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mapping[str, str]) -> str | None:
-    """Why a run may not go on from a checkpoint; None if it may."""
+    """Reason why a run may not resume from a checkpoint; None if it may."""
     if then.format != checkpoints.FORMAT:
         return f"has format {then.format} (edgesim reads {checkpoints.FORMAT})"
     if (key := other_setting(then.config, now["config"])) is not None:
@@ -145,16 +145,16 @@ def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mappin
     return None
 
 
-def other_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+def other_setting(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
     """The first key in which two configs differ, but for what changes no result; None if there is none."""
-    first, second = ({key: value for key, value in each.items() if key != "checkpoint_at"} for each in (one, other))
+    first, second = ({key: value for key, value in of.items() if key != "checkpoint_at"} for of in (mine, theirs))
     return first_difference(first, second)
 
 
-def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+def first_difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
     """The first key, as ``section.key``, in which two nested mappings differ; None if they are equal."""
-    for key in sorted({*one, *other}):
-        mine, theirs = one.get(key), other.get(key)
+    for key in sorted({*first, *second}):
+        mine, theirs = first.get(key), second.get(key)
         if isinstance(mine, dict) and isinstance(theirs, dict):
             inner = first_difference(mine, theirs)
             if inner is not None:
@@ -165,11 +165,11 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
 
 
 def stopped(folder: Path, status: int = AGAIN) -> Stopped:
-    """What ends a run that was asked to end, with the status of its process."""
-    how = f"edgesim resume {folder} goes on"
+    """Exception that ends a run that was asked to end, with the exit status of its process."""
+    how = f"edgesim resume {folder} continues"
     if not (saved := checkpoints.saved_round(folder)):
         return Stopped(f"stopped before a checkpoint was written; {how} from the start", status)
-    return Stopped(f"stopped; {how} behind round {saved}", status)
+    return Stopped(f"stopped; {how} after round {saved}", status)
 
 
 @dataclass
@@ -204,11 +204,11 @@ class Saver:
             )
 
     def __call__(self, number: RoundNumber) -> None:
-        """A round has ended."""
+        """Save the run after a round if that is due, and end the run if it was asked to."""
         begun_s = time.perf_counter()
         ends = self.asked.came is not None or number.round == self.until
         is_kept = number.round in self.keep_at
-        # From here a run with more rounds goes on. A short one is played again as fast.
+        # A run with more rounds resumes from here. A short one is repeated as fast.
         is_end = number.round_in_frame == number.rounds_in_frame - 1 and begun_s - self.started_s >= self.every_s
         if not (ends or is_kept or is_end) and (begun_s < self._due_s or not self._can_save):
             return
@@ -224,7 +224,7 @@ class Saver:
         self._due_s = now_s + pause_s
 
     def _packed(self, round: int) -> checkpoints.Packed | None:
-        """The run's state; None, now and from then on, where something cannot be saved."""
+        """Packed state of the run; None, now and from then on, if something cannot be saved."""
         try:
             packed, arrays = pack(snapshot(self.server, round))
         except EdgesimError as error:
