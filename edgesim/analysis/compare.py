@@ -81,13 +81,13 @@ def compare(
     for pairing in paired:
         _check_seeds(pairing, by)
     of = outcomes(runs, metrics, studied_target)
-    found = comparisons(paired, metrics, lambda run: of[run.folder])
-    table = summarise_differences(found)
-    named = pd.DataFrame({"choice": [label(one.pairing.choice, by) for one in found],
-                          "against": [label(one.pairing.other, by) for one in found]})  # fmt: skip
-    detected = [margin(one) if wanted is None else wanted(one) for one in found]
-    further = describe([one.sides for one in found], table["alpha"].tolist(), detected)
-    past = [min(common_rounds(*pair) for pair in one.pairing.runs) for one in found]
+    compared = comparisons(paired, metrics, lambda run: of[run.folder])
+    table = summarise_differences(compared)
+    named = pd.DataFrame({"choice": [label(comparison.pairing.choice, by) for comparison in compared],
+                          "against": [label(comparison.pairing.other, by) for comparison in compared]})  # fmt: skip
+    detected = [margin(comparison) if wanted is None else wanted(comparison) for comparison in compared]
+    further = describe([comparison.sides for comparison in compared], table["alpha"].tolist(), detected)
+    past = [min(common_rounds(*pair) for pair in comparison.pairing.runs) for comparison in compared]
     if any(past):
         named["common_past_rounds"] = past
     variances, notes, place = {}, _left_out(runs, paired) + _forks(runs), " and ".join(within)
@@ -106,7 +106,7 @@ def compare(
             notes.append(f"No analysis of variance of {name}: {reason}.")
         else:
             variances[name] = analyse(values, [by, place] if values[place].nunique() > 1 else [by])
-    return Compared(found, pd.concat([table, named, further], axis=1), variances, notes)
+    return Compared(compared, pd.concat([table, named, further], axis=1), variances, notes)
 
 
 def _share_or_number(detect: float | str) -> Callable[[Comparison], float]:
@@ -119,7 +119,7 @@ def _share_or_number(detect: float | str) -> Callable[[Comparison], float]:
         value = math.nan
     if not (value > 0 and math.isfinite(value)):
         raise EdgesimError(f"detect {detect}: expected a positive difference such as 0.02, or a share such as 5%")
-    return lambda one: value * (abs(float(one.sides.times[1].mean())) if is_share else 1.0)
+    return lambda comparison: value * (abs(float(comparison.sides.times[1].mean())) if is_share else 1.0)
 
 
 def label(knobs: Knobs, by: str) -> str:

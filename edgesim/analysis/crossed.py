@@ -62,7 +62,7 @@ def cross(study: StudyFolder, first: tuple[str, str], second: tuple[str, str], n
 
 def _spreads(values: pd.DataFrame, knobs: tuple[str, str]) -> pd.DataFrame:
     table = values.pivot(index="seed", columns=list(knobs), values="value").dropna()
-    found: dict[str, Floats] = {
+    spreads: dict[str, Floats] = {
         knob: table.T.groupby(level=knob).mean().std(ddof=1).to_numpy() for knob in knobs
     }  # fmt: skip
-    return pd.DataFrame({"seed": table.index.to_numpy()} | found)
+    return pd.DataFrame({"seed": table.index.to_numpy()} | spreads)
