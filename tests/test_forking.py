@@ -210,7 +210,7 @@ def test_a_past_without_a_checkpoint_is_played_again_and_this_is_said(run, tmp_p
     assert f"{bare}: has no checkpoint of round 5; its past is played again from the start" in said
     assert_same(tmp_path / "fork", tmp_path / "kept")
     said = forked(run, tmp_path / "later", "selection.policy=best-channel", at=7)
-    assert f"{run}: has no checkpoint of round 7; its past is played again behind round 5" in said
+    assert f"{run}: has no checkpoint of round 7; its past is played again after round 5" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare", "fork", "kept", "later"]
     past = read_table(run, "rounds")
     assert read_table(tmp_path / "later", "rounds").iloc[:7].equals(past.iloc[:7])

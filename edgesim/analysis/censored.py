@@ -1,4 +1,4 @@
-"""Times to a target that some runs never reached: such a run has no time, but a time that it certainly exceeds."""
+"""Censored times to a target: a run that never reached it has no time, only a lower bound of it."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class Outcomes(NamedTuple):
 
 
 def known(values: Floats) -> Outcomes:
-    """Outcomes [n] none of which is censored."""
+    """Outcomes without censoring, of values [n]."""
     return Outcomes(values, np.full(len(values), np.nan))
 
 

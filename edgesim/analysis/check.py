@@ -1,6 +1,5 @@
 """The check of a folder: all that is checked of every run in it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,9 +8,6 @@ from edgesim.analysis.runs import is_study, read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.digests import KEY
 from edgesim.folder.records import read_run
-
-CHECKS: tuple[Callable[[Path], list[str]], ...] = (file_faults,)
-"""Each returns the faults of a run folder, a line each that names the file."""
 
 
 @dataclass
@@ -66,7 +62,7 @@ def check(folder: Path) -> Checked:
 
 
 def _check_run(folder: Path, checked: Checked) -> None:
-    checked.faults[folder] = [fault for each in CHECKS for fault in each(folder)]
+    checked.faults[folder] = file_faults(folder)
     if not checked.faults[folder]:
         run = read_run(folder)
         if run["status"] == "finished" and KEY not in run:

@@ -6,19 +6,19 @@ from pathlib import Path
 from edgesim.analysis.runs import RunFolder
 
 
-def common_rounds(one: RunFolder, other: RunFolder) -> int:
-    """Rounds from the first on that two runs have in common, since one is a fork of the other, or both of a third.
+def common_rounds(first: RunFolder, second: RunFolder) -> int:
+    """Number of rounds that two runs have in common, since one is a fork of the other or both are forks of a third.
 
-    0 where neither is. The folders of what they were forked from are looked for where they were then.
+    0 if neither holds. The folders of the parents are looked for where they were at the time of the fork.
     """
-    mine, theirs = _line(one), _line(other)
+    mine, theirs = _line(first), _line(second)
     shared = [min(mine[folder], theirs[folder]) for folder in mine.keys() & theirs.keys()]
-    found = max(shared, default=0.0)
-    return int(found) if math.isfinite(found) else 0
+    rounds = max(shared, default=0.0)
+    return int(rounds) if math.isfinite(rounds) else 0
 
 
 def _line(run: RunFolder) -> dict[Path, float]:
-    """A run and what it was forked from, each with the last round in common with it."""
+    """Folders of a run and of its parents, each with the last round in common with the run."""
     line, last = {run.folder.resolve(): math.inf}, math.inf
     while (fork := run.fork) is not None:
         run, last = RunFolder(Path(fork.parent), {}, run.seed), min(last, fork.round)

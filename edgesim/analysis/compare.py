@@ -28,7 +28,7 @@ from edgesim.folder.state import state_of
 
 @dataclass(frozen=True)
 class Compared:
-    """What came of a comparison."""
+    """Result of a comparison."""
 
     found: list[Comparison]
     table: pd.DataFrame
@@ -43,13 +43,12 @@ class Compared:
 
     @override
     def __str__(self) -> str:
-        """The comparisons below each other, and the notes."""
         return "\n".join([self.table.T.to_string(header=False), *self.notes])
 
     def _repr_html_(self) -> str:
         """The table as notebooks show it, and the notes."""
-        told = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return f"{self.table._repr_html_()}{told}"
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return f"{self.table._repr_html_()}{notes}"
 
 
 def compare(
@@ -82,13 +81,13 @@ def compare(
     for pairing in paired:
         _check_seeds(pairing, by)
     of = outcomes(runs, metrics, studied_target)
-    found = comparisons(paired, metrics, lambda run: of[run.folder])
-    table = summarise_differences(found)
-    named = pd.DataFrame({"choice": [label(one.pairing.choice, by) for one in found],
-                          "against": [label(one.pairing.other, by) for one in found]})  # fmt: skip
-    detected = [margin(one) if wanted is None else wanted(one) for one in found]
-    further = describe([one.sides for one in found], table["alpha"].tolist(), detected)
-    past = [min(common_rounds(*pair) for pair in one.pairing.runs) for one in found]
+    compared = comparisons(paired, metrics, lambda run: of[run.folder])
+    table = summarise_differences(compared)
+    named = pd.DataFrame({"choice": [label(comparison.pairing.choice, by) for comparison in compared],
+                          "against": [label(comparison.pairing.other, by) for comparison in compared]})  # fmt: skip
+    detected = [margin(comparison) if wanted is None else wanted(comparison) for comparison in compared]
+    further = describe([comparison.sides for comparison in compared], table["alpha"].tolist(), detected)
+    past = [min(common_rounds(*pair) for pair in comparison.pairing.runs) for comparison in compared]
     if any(past):
         named["common_past_rounds"] = past
     variances, notes, place = {}, _left_out(runs, paired) + _forks(runs), " and ".join(within)
@@ -107,7 +106,7 @@ def compare(
             notes.append(f"No analysis of variance of {name}: {reason}.")
         else:
             variances[name] = analyse(values, [by, place] if values[place].nunique() > 1 else [by])
-    return Compared(found, pd.concat([table, named, further], axis=1), variances, notes)
+    return Compared(compared, pd.concat([table, named, further], axis=1), variances, notes)
 
 
 def _share_or_number(detect: float | str) -> Callable[[Comparison], float]:
@@ -120,7 +119,7 @@ def _share_or_number(detect: float | str) -> Callable[[Comparison], float]:
         value = math.nan
     if not (value > 0 and math.isfinite(value)):
         raise EdgesimError(f"detect {detect}: expected a positive difference such as 0.02, or a share such as 5%")
-    return lambda one: value * (abs(float(one.sides.times[1].mean())) if is_share else 1.0)
+    return lambda comparison: value * (abs(float(comparison.sides.times[1].mean())) if is_share else 1.0)
 
 
 def label(knobs: Knobs, by: str) -> str:
@@ -137,8 +136,8 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[RunFolder
     studies = {path: read_study(path) for path in folders if is_study(path)}
     targets = {study.target for study in studies.values()}
     if target is None and len(targets) > 1:
-        told = ", ".join(f"{path}: {study.target}" for path, study in studies.items())
-        raise EdgesimError(f"the studies have different targets ({told}); give a target")
+        differing = ", ".join(f"{path}: {study.target}" for path, study in studies.items())
+        raise EdgesimError(f"the studies have different targets ({differing}); give a target")
     target = next(iter(targets), None) if target is None else target
     references = {study.reference for study in studies.values()}
     reference = references.pop() if len(references) == 1 else None
@@ -200,10 +199,10 @@ def _check_knobs(runs: Sequence[RunFolder], by: str, within: Sequence[str]) -> N
         )
     others = [name for name in varying if name != by and name not in within and all(name in run.knobs for run in runs)]
     if others:
-        told = ", ".join(f"{name} ({_some_values(runs, name)})" for name in others)
+        differing = ", ".join(f"{name} ({_some_values(runs, name)})" for name in others)
         names = ", ".join(others)
         raise EdgesimError(
-            f"the runs differ in more than {by}: {told}; add {names} to within to compare at equal values"
+            f"the runs differ in more than {by}: {differing}; add {names} to within to compare at equal values"
         )
 
 
@@ -269,8 +268,8 @@ def _left_out(runs: Sequence[RunFolder], paired: Sequence[Pairing]) -> list[str]
 def _forks(runs: Sequence[RunFolder]) -> list[str]:
     """Notes about the past that forks have in common with another run."""
     forks = {run.folder: run.fork for run in runs}
-    told = [f"{folder} is {one.parent} until the end of round {one.round}" for folder, one in forks.items() if one]
-    return [f"Common past: {'; '.join(told)}. Only what follows can differ."] if told else []
+    pasts = [f"{folder} is {fork.parent} until the end of round {fork.round}" for folder, fork in forks.items() if fork]
+    return [f"Common past: {'; '.join(pasts)}. Only what follows can differ."] if pasts else []
 
 
 def _no_variance(values: pd.DataFrame, by: str, place: str) -> str:

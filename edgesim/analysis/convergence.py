@@ -61,13 +61,13 @@ def growth(devices: Floats, seconds: Floats) -> Growth:
 
 
 def why_without_peak(run: RunFolder) -> str:
-    """Why a run that was tested has none of `OF_ONE_FRAME`; empty if it has them."""
+    """Reason why a tested run has none of `OF_ONE_FRAME`; empty if it has them."""
     frames = evaluations(run.rounds)["frame"].nunique()
     return f"its tests are of {frames} frames, and not alike" if frames > 1 else ""
 
 
 def convergence_measures(run: RunFolder) -> dict[str, float]:
-    """Those of `MEASURES` that a run has.
+    """Measures of `MEASURES` that a run has, by name.
 
     Macro F1 and ROC-AUC (share) are means of the last five tests, as the final accuracy; ``best_round`` is the first
     with the best accuracy; rounds and seconds are those `to_own_peak`, all three of tests `like_the_last` alone; the
@@ -124,8 +124,8 @@ def growth_table(runs: Sequence[RunFolder]) -> pd.DataFrame:
         row: dict[str, object] = dict(zip(names, key, strict=True))
         row |= {"runs": len(group), "fewest": int(devices.min()), "most": int(devices.max())}
         for name, seconds in CLOCKS.items():
-            each = np.array([seconds(run) for run in group])
-            found = growth(devices, each) if (each > 0).all() else Growth(np.nan, np.nan, np.nan)
-            row |= {name: found.exponent, f"{name}_low": found.low, f"{name}_high": found.high}
+            times_s = np.array([seconds(run) for run in group])
+            fit = growth(devices, times_s) if (times_s > 0).all() else Growth(np.nan, np.nan, np.nan)
+            row |= {name: fit.exponent, f"{name}_low": fit.low, f"{name}_high": fit.high}
         rows.append(row)
     return pd.DataFrame(rows)

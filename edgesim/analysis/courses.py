@@ -1,4 +1,4 @@
-"""The course of test accuracy over rounds or simulated seconds, the same places for several runs."""
+"""Series of test accuracy over rounds or simulated seconds, at the same places for several runs."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Two knobs crossed in one study: what the values of each are worth, and which of the two matters more."""
+"""Two knobs crossed in one study: differences between the values of each, and which of the two matters more."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from edgesim.base.arrays import Floats
 
 
 class Crossed(NamedTuple):
-    """What came of a crossing."""
+    """Result of a crossing."""
 
     measure: str
     knobs: tuple[str, str]
@@ -38,31 +38,31 @@ def cross(study: StudyFolder, first: tuple[str, str], second: tuple[str, str], n
     """
     runs = study.finished
     of = outcomes(runs, [name], study.target)
-    found, compared = [], []
+    compared, labels = [], []
     for knob, reference in (first, second):
         of_knob = comparisons(pairings(runs, knob, reference), [name], lambda run: of[run.folder])
-        found += of_knob
-        compared += [(knob, reference)] * len(of_knob)
-    named = pd.DataFrame(compared, columns=["compared", "against"])
-    differences = pd.concat([named, summarise_differences(found)], axis=1)
+        compared += of_knob
+        labels += [(knob, reference)] * len(of_knob)
+    named = pd.DataFrame(labels, columns=["compared", "against"])
+    differences = pd.concat([named, summarise_differences(compared)], axis=1)
     knobs = first[0], second[0]
     rows = [{**run.knobs, "seed": run.seed, "value": of[run.folder][name]} for run in runs]
     values = pd.DataFrame(rows)[[*knobs, "seed", "value"]]
     spreads = _spreads(values, knobs)
-    one, other = (known(spreads[knob].to_numpy()) for knob in knobs)
+    sides = Sides(known(spreads[knobs[0]].to_numpy()), known(spreads[knobs[1]].to_numpy()))
     return Crossed(
         name,
         knobs,
         differences,
         analyse(values, list(knobs)),
         spreads,
-        judge([Sides(one, other)]).to_dict("records")[0],
+        judge([sides]).to_dict("records")[0],
     )
 
 
 def _spreads(values: pd.DataFrame, knobs: tuple[str, str]) -> pd.DataFrame:
     table = values.pivot(index="seed", columns=list(knobs), values="value").dropna()
-    found: dict[str, Floats] = {
+    spreads: dict[str, Floats] = {
         knob: table.T.groupby(level=knob).mean().std(ddof=1).to_numpy() for knob in knobs
     }  # fmt: skip
-    return pd.DataFrame({"seed": table.index.to_numpy()} | found)
+    return pd.DataFrame({"seed": table.index.to_numpy()} | spreads)

@@ -1,4 +1,4 @@
-"""What one value of a knob is worth against another, seed by seed: the closing tables of a study."""
+"""Differences of one value of a knob to another, seed by seed: the closing tables of a study."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,7 +50,7 @@ LEAST_SEEDS = 3
 
 
 def differences(study_folder: Path, knob: str, reference: Knob) -> list[Comparison]:
-    """Every finished run against its partner, in each of `MEASURES`; runs without a partner are left out.
+    """Compare every finished run with its partner in each of `MEASURES`; runs without a partner are left out.
 
     The partner is the finished run of the same seed that has ``reference`` as its ``knob`` and agrees with the run in
     all its other knobs. The run may have knobs that the partner lacks (such as the quantile of one way of planning).
@@ -68,44 +68,44 @@ def differences(study_folder: Path, knob: str, reference: Knob) -> list[Comparis
     return comparisons(pairings(study.finished, knob, reference), names, lambda run: of[run.folder])
 
 
-def summarise_differences(found: Sequence[Comparison]) -> pd.DataFrame:
+def summarise_differences(compared: Sequence[Comparison]) -> pd.DataFrame:
     """One row per comparison, judged together: the knobs, ``measure``, and the columns of `judge` with ``reading``."""
-    names = list(dict.fromkeys(name for one in found for name in _knobs(one)))
-    judged = judge([one.sides for one in found])
-    rows = [{name: _knobs(one).get(name) for name in names} | {"measure": one.measure} for one in found]
-    judged["reading"] = [read(one, row) for one, row in zip(found, judged.to_dict("records"), strict=True)]
+    names = list(dict.fromkeys(name for comparison in compared for name in _knobs(comparison)))
+    judged = judge([comparison.sides for comparison in compared])
+    rows = [{name: _knobs(of).get(name) for name in names} | {"measure": of.measure} for of in compared]
+    judged["reading"] = [read(of, row) for of, row in zip(compared, judged.to_dict("records"), strict=True)]
     return pd.concat([pd.DataFrame(rows, columns=[*names, "measure"]), judged], axis=1)
 
 
-def _knobs(one: Comparison) -> dict[str, Knob]:
-    """All knobs of the first side, in the order of its runs'."""
-    both = {**one.pairing.place, **one.pairing.choice}
-    return {name: both[name] for name in one.runs[0].knobs}
+def _knobs(compared: Comparison) -> dict[str, Knob]:
+    """All knobs of a comparison's first side, in the order of its runs."""
+    both = {**compared.pairing.place, **compared.pairing.choice}
+    return {name: both[name] for name in compared.runs[0].knobs}
 
 
-def read(one: Comparison, row: Mapping[Any, Any]) -> str:
-    """A row of `judge` in words, as `edgesim.analysis.statistics.reading`.
+def read(compared: Comparison, row: Mapping[Any, Any]) -> str:
+    """Reading of a row of `judge` in words, by `edgesim.analysis.statistics.reading`.
 
     Choices are never ``equivalent`` by fewer than `LEAST_SEEDS` seeds, nor where a run never reached the target: what
     comes after the restricted times is unknown.
     """
-    below, above = WORDS.get(one.measure, ("lower", "higher"))
+    below, above = WORDS.get(compared.measure, ("lower", "higher"))
     p = float(row["p_holm"])
     if row["never"]:
         with np.errstate(divide="ignore"):
             ratio = Interval(*(float(np.log(row[name])) for name in ("ratio", "ratio_low", "ratio_high")))
         return reading(ratio, p, 0.0, below, above)
     interval = Interval(float(row["difference"]), float(row["low"]), float(row["high"]))
-    return reading(interval, p, margin(one) if row["pairs"] >= LEAST_SEEDS else 0.0, below, above)
+    return reading(interval, p, margin(compared) if row["pairs"] >= LEAST_SEEDS else 0.0, below, above)
 
 
-def margin(one: Comparison) -> float:
+def margin(compared: Comparison) -> float:
     """The margin of equivalence of a comparison, in the unit of its measure.
 
     One point of a share, such as an accuracy, and otherwise a tenth of the reference's mean (of its restricted times
     where a run never reached the target).
     """
-    return _IN_POINTS.get(one.measure, MARGIN_SHARE * abs(float(one.sides.times[1].mean())))
+    return _IN_POINTS.get(compared.measure, MARGIN_SHARE * abs(float(compared.sides.times[1].mean())))
 
 
 def differences_table(
@@ -116,14 +116,10 @@ def differences_table(
     With ``write`` a new table is written there as ``differences-CALLED.csv``, by the knob's name when absent, but for
     one without pairs, which is empty. Raises `EdgesimError`.
     """
-    made, name, digest = (
-        Made(study_folder),
-        f"differences-{called or knob}",
-        digest_of_study(read_study(study_folder), reference),
-    )
-    kept = made.current(name, digest)
-    if kept is not None:
-        return _read(study_folder, kept)
+    made, name = Made(study_folder), f"differences-{called or knob}"
+    digest = digest_of_study(read_study(study_folder), reference)
+    if (lines := made.current(name, digest)) is not None:
+        return _read(study_folder, lines)
     table = summarise_differences(differences(study_folder, knob, reference))
     if write:
         files = [] if table.empty else [study_folder / f"{name}.csv"]
@@ -134,7 +130,7 @@ def differences_table(
 
 
 def _read(study_folder: Path, tables: list[str]) -> pd.DataFrame:
-    """The table kept in a study's folder, or an empty one if there were no pairs."""
+    """Read the table in a study's folder, or make an empty one if there were no pairs."""
     if not tables:
         return summarise_differences([])
     return pd.read_csv(study_folder / tables[0]).astype({"reading": object}).fillna({"reading": ""})

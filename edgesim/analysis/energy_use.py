@@ -16,7 +16,7 @@ def energy_by_activity_j(activities: pd.DataFrame, metrics: pd.DataFrame) -> pd.
     The column `IDLE` is the energy of ``devices.idle_power_w``, which all devices draw all the time, also at work.
     """
     table = activities.pivot_table(index="round", columns="activity", values="energy_j", aggfunc="sum", fill_value=0.0)
-    idle_j = _idle_j(metrics)
+    idle_j = metrics[_is_idle(metrics)].set_index("round")["value"]
     rounds = table.index.union(idle_j.index)
     table = table.reindex(index=rounds, columns=list(ACTIVITIES), fill_value=0.0)
     return table.assign(**{IDLE: idle_j.reindex(rounds, fill_value=0.0)})
@@ -39,11 +39,6 @@ def energy_by_device_j(activities: pd.DataFrame, metrics: pd.DataFrame, devices:
     idle = own.set_index(own["key"].astype(int))["value"].reindex(everyone)
     alike_j = sum_of(metrics["value"], _is_idle(metrics)) / len(everyone)
     return np.asarray(spent + idle.fillna(alike_j), dtype=np.float64)
-
-
-def _idle_j(metrics: pd.DataFrame) -> pd.Series:
-    """Joules of idling per round, of all devices together."""
-    return metrics[_is_idle(metrics)].set_index("round")["value"]
 
 
 def _is_idle(metrics: pd.DataFrame) -> Booleans:

@@ -1,4 +1,4 @@
-"""Whether runs that are compared by seconds had equal time, and can differ in it."""
+"""Notes on runs that are compared by seconds without equal time, or whose times cannot differ."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ _REMEDY = "One that ends before it reaches the target may still be the sooner; g
 
 
 class _Time(NamedTuple):
-    """The time that a config gives a run."""
+    """Limit that a config sets to the time of a run."""
 
     stop_at_s: float | None
     tmax_s: float | None
@@ -55,25 +55,25 @@ def _made_all_rounds(run: RunFolder) -> bool:
 
 
 def stretched_payloads(runs: Sequence[RunFolder]) -> list[str]:
-    """A note that payloads make no difference in time, where runs of several stretch every upload to the deadline."""
+    """A note if runs with different payloads stretch every upload to the deadline; else empty."""
     payloads = {_payload(run) for run in runs if _is_stretched(run.config)}
     if len(payloads) < 2:
         return []
     return [
         "Runs of different payloads: with round.allocator = 'least' and round.leftover = 'idle' each upload gets "
         "the least bandwidth that ends it at the deadline, so that a smaller payload ends no round earlier. "
-        "round.leftover = 'equal_finish' shares the whole band, and shows what it is worth in seconds."
+        "round.leftover = 'equal_finish' shares the whole band, and shows the gain in seconds."
     ]
 
 
 def _payload(run: RunFolder) -> object:
-    """Bits of an update as far as config and model tell them."""
+    """Bits of an update by the config, or the parameters of the model; None if neither is known."""
     bits = run.config.get("round", {}).get("payload_bits", "model")
     return read_run(run.folder).get("parameters") if bits == "model" else bits
 
 
 def _is_stretched(config: Mapping[str, Any]) -> bool:
-    """Whether least bandwidths that are kept to the end make each upload in time end at the deadline."""
+    """Whether each upload in time ends at the deadline, since it has the least bandwidth to its end."""
     knobs, radio = config.get("round", {}), config.get("radio", {})
-    given = knobs.get("protocol"), knobs.get("allocator"), knobs.get("leftover"), radio.get("sharing")
-    return given == ("synchronous", "least", "idle", "reserved")
+    sharing = knobs.get("protocol"), knobs.get("allocator"), knobs.get("leftover"), radio.get("sharing")
+    return sharing == ("synchronous", "least", "idle", "reserved")

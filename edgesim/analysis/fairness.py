@@ -8,7 +8,7 @@ from edgesim.base.errors import EdgesimError
 
 
 def participations(updates: pd.DataFrame, devices: pd.DataFrame) -> Integers:
-    """Updates of each device of the run that the server used, [N]; zeros included.
+    """Number of updates of each device that the server used, [N]; zeros included.
 
     Raises `EdgesimError` for an update of another device.
     """

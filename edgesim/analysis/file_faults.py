@@ -1,5 +1,6 @@
 """Whether the files of a run folder are what the run wrote."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from edgesim.base.errors import EdgesimError
@@ -14,13 +15,7 @@ def file_faults(folder: Path) -> list[str]:
     The results are compared with their digests; those of a run without digests are only read. Checkpoints have digests
     of their own.
     """
-    faults = []
-    for read in (read_config, read_run):
-        try:
-            read(folder)
-        except EdgesimError as error:
-            faults.append(str(error))
-    if faults:
+    if faults := _refusals(read_config, folder) + _refusals(read_run, folder):
         return faults
     run = read_run(folder)
     if digests.KEY in run:
@@ -28,16 +23,17 @@ def file_faults(folder: Path) -> list[str]:
         faults += [f"{folder / name}: is missing" for name in missing]
         faults += [f"{folder / name}: {digests.DAMAGED}" for name in digests.damaged(folder, run)]
     elif run["status"] == "finished":
-        faults += [fault for table in SCHEMAS if (fault := _unreadable(folder, table))]
+        faults += [fault for table in SCHEMAS for fault in _refusals(read_table, folder, table)]
     return faults + _checkpoint_faults(folder, run["status"] == "finished")
 
 
-def _unreadable(folder: Path, table: str) -> str:
+def _refusals(read: Callable[..., object], *arguments: object) -> list[str]:
+    """The message of the `EdgesimError` that a function raises; empty if it raises none."""
     try:
-        read_table(folder, table)
+        read(*arguments)
     except EdgesimError as error:
-        return str(error)
-    return ""
+        return [str(error)]
+    return []
 
 
 def _checkpoint_faults(folder: Path, is_finished: bool) -> list[str]:

@@ -56,7 +56,7 @@ class Sides:
 
     @cached_property
     def times(self) -> tuple[Floats, Floats]:
-        """What is compared, in the unit of the measure, [n] each: values, restricted to ``tau`` if there is one."""
+        """Compared values in the unit of the measure, [n] each, restricted to ``tau`` if there is one."""
         return (self.first.until(self.tau), self.second.until(self.tau)) if self.never else (
             self.first.values, self.second.values)  # fmt: skip
 
@@ -92,16 +92,13 @@ class Sides:
         return math.hypot(*self.roundings)
 
     @property
-    def has_spread(self) -> bool:
-        """Whether differences spread at all, as the paired t test needs it; they do not where they are all equal."""
-        return spread(self.differences, self.least_spread) != 0.0
-
-    @property
     def unlike_spreads(self) -> float:
         """The greater of both choices' standard deviations over the smaller; NaN for fewer than two pairs."""
         if len(self.differences) < 2:
             return np.nan
-        smaller, greater = sorted(spread(one, least) for one, least in zip(self.scaled, self.roundings, strict=True))
+        smaller, greater = sorted(
+            spread(values, least) for values, least in zip(self.scaled, self.roundings, strict=True)
+        )
         return greater / smaller if smaller else np.inf if greater else 1.0
 
 
@@ -142,10 +139,10 @@ def judge(compared: Sequence[Sides]) -> pd.DataFrame:
 
 
 def describe(compared: Sequence[Sides], alphas: Sequence[float], detect: Sequence[float]) -> pd.DataFrame:
-    """What else there is to know of each comparison, one row each; NaN without a p.
+    """Effect sizes, a rank test and the seeds needed of each comparison, one row each; NaN without a p.
 
     Columns: ``wilcoxon_p``; ``d_z`` and ``d_av`` (`effect`), of logarithms where times are restricted; ``detect``, the
-    difference given for each comparison, in its unit; ``seeds_needed`` to detect that one with the seen spread, at the
+    difference to detect, in the unit of the comparison; ``seeds_needed`` to detect it with the observed spread, at the
     ``alphas`` at which the comparisons were judged.
     """
     rows = []
@@ -162,8 +159,10 @@ def describe(compared: Sequence[Sides], alphas: Sequence[float], detect: Sequenc
 
 
 def _test(sides: Sides) -> str:
-    """What p is of."""
-    if len(sides.differences) > 1 and sides.differences.any() and not sides.has_spread:
+    """Name of the test behind p."""
+    differences = sides.differences
+    # The paired t test needs a spread, which differences lack that are all equal.
+    if len(differences) > 1 and differences.any() and spread(differences, sides.least_spread) == 0.0:
         return EXACT
     return "paired t of logarithms" if sides.never else "paired t"
 

@@ -1,7 +1,7 @@
-"""The measures of a study's runs, worked out once for each run and kept in the study's folder.
+"""Measures of a study's runs, computed once for each run and stored in the study's folder.
 
 ``measures.json`` holds, by the name of a run's folder, the measures and a digest of them and of all that they were
-worked out from (its files, the target, the code that analyses). It may be deleted: it is derived.
+computed from (its files, the target, the code that analyses). It may be deleted: it is derived.
 """
 
 import hashlib
@@ -14,36 +14,35 @@ from edgesim.analysis.made import digest_of_files
 from edgesim.analysis.measures import Measures, measure
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
+from edgesim.base.text_file import read_json
 from edgesim.folder.records import write_whole
 
 
 class KeptMeasures:
-    """Those of one study: read when this object is made, written by `keep`; what cannot be read is worked out anew."""
+    """Stored measures of one study, read when the object is created, written by `keep`; what is missing is computed."""
 
     def __init__(self, study_folder: Path, target: float | None) -> None:
         self._path = study_folder / "measures.json"
         self._target = target
         self._known: dict[str, Any] = {}
-        with suppress(OSError, ValueError):
-            known = json.loads(self._path.read_text(encoding="utf-8"))
-            if isinstance(known, dict):
-                self._known = known
+        with suppress(EdgesimError):
+            self._known = read_json(self._path)
         self._is_new = False
 
     def of(self, run: RunFolder) -> Measures:
-        """As `edgesim.analysis.measures.measure`, and raises as that does."""
+        """All measures of a run by name; raises as `edgesim.analysis.measures.measure`."""
         sources, known = digest_of_files(run.folder, self._target), self._known.get(run.folder.name)
         known = known if isinstance(known, dict) else {}
-        kept = known.get("measures")
-        if isinstance(kept, dict) and known.get("digest") == _digest(sources, kept):
-            return dict(kept)
+        stored = known.get("measures")
+        if isinstance(stored, dict) and known.get("digest") == _digest(sources, stored):
+            return dict(stored)
         measures = measure(run, self._target)
         self._known[run.folder.name] = {"digest": _digest(sources, measures), "measures": measures}
         self._is_new = True
         return measures
 
     def prepare(self, folder: Path) -> None:
-        """Work out the measures of a run that has just finished; where that fails `of` will say so.
+        """Compute the measures of a run that has just finished; an error is left for `of` to raise.
 
         Other runs go on meanwhile: a file that cannot be read at this moment does not end them.
         """
@@ -51,7 +50,7 @@ class KeptMeasures:
             self.of(RunFolder(folder, {}, 0))
 
     def keep(self) -> None:
-        """Write what was worked out; a folder that cannot be written to stays as it is."""
+        """Write new measures; a folder that cannot be written to stays as it is."""
         if self._is_new:
             with suppress(OSError):
                 write_whole(self._path, json.dumps(self._known) + "\n")

@@ -1,4 +1,4 @@
-"""Which files were made from which results: what is current is not made again.
+"""Notes on which files were made from which results, so that current files are not made again.
 
 A folder's ``made.json`` holds, for each product (a table, a figure, the notes) by its name, a digest of everything it
 was made from (result files, code) and the hash of every file it consists of. A product is current while the digest and
@@ -20,6 +20,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import file_digest
 from edgesim.base.lease import is_of_lease
 from edgesim.base.paths import system_errors
+from edgesim.base.text_file import read_json
 from edgesim.folder import records
 from edgesim.folder.records import write_whole
 
@@ -31,7 +32,7 @@ _READ = (".parquet", ".arrow", ".toml", ".json")
 
 
 class Made:
-    """The notes of one folder: read once, when this object is made; written whenever a note is added.
+    """The notes of one folder, read when the object is created and written whenever a note is added.
 
     In a folder without readable notes nothing is current. In a folder that cannot be written to the old notes stay.
     """
@@ -40,13 +41,11 @@ class Made:
         self._folder = folder
         self._path = folder / "made.json"
         self._notes: dict[str, Any] = {}
-        with suppress(OSError, ValueError):
-            notes = json.loads(self._path.read_text(encoding="utf-8"))
-            if isinstance(notes, dict):
-                self._notes = notes
+        with suppress(EdgesimError):
+            self._notes = read_json(self._path)
 
     def current(self, name: str, digest: str) -> list[str] | None:
-        """The lines kept with a product that is current; None if it has to be made (again)."""
+        """Lines of text stored with a current product; None if the product has to be made (again)."""
         note = self._notes.get(name)
         if not isinstance(note, dict) or note.get("digest") != digest:
             return None
@@ -56,7 +55,7 @@ class Made:
         return None
 
     def note(self, name: str, digest: str, files: Sequence[Path], lines: Sequence[str] = ()) -> None:
-        """Remember what was made: its files, in this folder or below, and lines of text to keep."""
+        """Note a product: its files, in this folder or below, and lines of text to store with it."""
         contents = {path.relative_to(self._folder).as_posix(): file_digest(path).hex() for path in files}
         self._notes[name] = {"digest": digest, "files": contents} | ({"lines": list(lines)} if lines else {})
         with suppress(OSError):

@@ -38,11 +38,11 @@ def to_target(run: RunFolder, target: float | None) -> Measures:
         raise EdgesimError(f"{run.folder}: {error}") from None
     values = {"reached": float(first.reached), "stayed": float(stays.reached)}
     joules = metrics.joules_until(run.rounds, first.round)
-    for found, names in (
+    for test, names in (
         (first, dict(zip(TO_TARGET, (first.round, first.t_s, joules), strict=True))),
         (stays, dict(zip(TO_STAY, (stays.round, stays.t_s), strict=True))),
     ):
-        values |= {name if found.reached else f"{name}_bound": value for name, value in names.items()}
+        values |= {name if test.reached else f"{name}_bound": value for name, value in names.items()}
     return values
 
 
@@ -77,7 +77,7 @@ SOURCES: Mapping[tuple[str, ...], Callable[[RunFolder, float | None], Measures]]
     _OF_COURSE: lambda run, target: course_measures(run),
     convergence.MEASURES: lambda run, target: convergence.convergence_measures(run),
 }
-"""Groups of measures, and what works a group out of a run and a target accuracy; a value that is NaN is not defined.
+"""Functions that compute a group of measures from a run and a target accuracy; NaN is an undefined value.
 
 `course_measures` has the forgetting of each class as well, and ``idp_points``, which takes two runs, comes from
 `edgesim.analysis.static_pairs.pairs`.
@@ -86,20 +86,20 @@ IN_ROUNDS = ("rounds_to_target", "rounds_to_stay", "rounds_to_own_peak", "best_r
 IN_SECONDS = ("seconds_to_target", "seconds_to_stay", "seconds_to_own_peak")
 """Measures that name a test, by its round or its instant."""
 _OF_TESTS = {*TO_TARGET, *TO_STAY, *_OF_COURSE, "final_accuracy", "final_macro_f1", *convergence.OF_ONE_FRAME}
-"""Measures that are worked out of tests."""
+"""Measures that need tests of the model."""
 NAMES = tuple(name for names in SOURCES for name in names)
 """Names of all measures, but for the forgetting of single classes, in the order of a summary's columns."""
 
 
 def own_metrics(run: RunFolder) -> Measures:
-    """Of each metric that the run's config adds to its tests, the mean of the last five that have a value, by name."""
+    """Mean of the last five values of each metric that the run's config adds to its tests, by name."""
     is_own = (run.metrics["name"] == "metric").to_numpy()
     # Most runs have none, and no config has to be read to know it.
     if not is_own.any():
         return {}
     rows = run.metrics[is_own & (run.metrics["round"] > 0)].sort_values("round")
-    found = {str(name): values.tail(metrics.FINAL_EVALUATIONS).mean() for name, values in rows.groupby("key")["value"]}
-    return {name: float(found[name]) for name in run.own_metrics if name in found}
+    means = {str(name): values.tail(metrics.FINAL_EVALUATIONS).mean() for name, values in rows.groupby("key")["value"]}
+    return {name: float(means[name]) for name in run.own_metrics if name in means}
 
 
 def step(name: str, runs: Sequence[RunFolder]) -> float:
@@ -119,7 +119,7 @@ def step(name: str, runs: Sequence[RunFolder]) -> float:
 
 
 def measure(run: RunFolder, target: float | None) -> Measures:
-    """All measures of one run by name, as `SOURCES` and `own_metrics` have them; absent where it has none.
+    """All defined measures of one run by name, from `SOURCES` and `own_metrics`.
 
     Raises as `to_target`.
     """
@@ -130,7 +130,7 @@ def measure(run: RunFolder, target: float | None) -> Measures:
 
 
 def measure_rounds(run: RunFolder, target: float | None) -> Measures:
-    """Those of the measures that need no large table; raises as `to_target`."""
+    """Measures of one run that need no large table, by name; raises as `to_target`."""
     return _defined(_of_rounds(run, target) | to_target(run, target))
 
 
@@ -139,7 +139,7 @@ def _defined(values: Measures) -> Measures:
 
 
 def why_without(run: RunFolder, name: str) -> str:
-    """Why a run has no measure of this name, as far as it is known; empty otherwise."""
+    """Reason why a run lacks the measure of a name; empty if it is not known."""
     if name in _OF_TESTS and run.tests.empty:
         return "no model was tested"
     if name in convergence.OF_ONE_FRAME:

@@ -36,7 +36,7 @@ def evaluations(rounds: pd.DataFrame) -> pd.DataFrame:
 
 
 def like_the_last(tested: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """Those of the tests, with a column ``round``, that are of the same models as the last one: all, as a rule.
+    """Select the tests (rows with ``round``) of as many models as the last one: all of them, as a rule.
 
     Where devices have models of their own, a test is a mean over all that were ever merged (``models_tested`` of
     ``metrics``). Their number only grows, and a newcomer moves the mean without any learning, so that a test of fewer

@@ -22,7 +22,7 @@ _IDP = "idp_points"
 def outcomes(runs: Sequence[RunFolder], names: Sequence[str], target: float | None) -> dict[Path, Measures]:
     """The named measures of every run, by its folder; of a run that never reached the target with ``NAME_bound``.
 
-    The static runs that IDP is told against have none themselves, and lack nothing.
+    Static runs, to which IDP compares, have no IDP themselves, and lack nothing.
 
     Names are those of a summary's columns, forgetting of single classes and a config's own metrics among them, of
     `_COLUMNS`, and of rows of ``metrics`` without keys: of the latter two the mean over the last five rounds that have
@@ -32,14 +32,14 @@ def outcomes(runs: Sequence[RunFolder], names: Sequence[str], target: float | No
     """
     if target is None and (wanting := [name for name in names if name in TO_TARGET + TO_STAY]):
         raise EdgesimError(f"metric {wanting[0]}: needs a target accuracy; give a target, such as 0.75")
-    found: dict[Path, Measures] = {run.folder: {} for run in runs}
+    of: dict[Path, Measures] = {run.folder: {} for run in runs}
     paired = pairs(runs)[0] if _IDP in names else []
-    found |= {pair.run.folder: {_IDP: pair.idp_points} for pair in paired}
+    of |= {pair.run.folder: {_IDP: pair.idp_points} for pair in paired}
     static = {pair.static.folder for pair in paired}
     for run in runs:
-        found[run.folder] |= outcome(run, names, target)
+        of[run.folder] |= outcome(run, names, target)
     for name in names:
-        lacking = [run for run in runs if not {name, f"{name}_bound"} & found[run.folder].keys()]
+        lacking = [run for run in runs if not {name, f"{name}_bound"} & of[run.folder].keys()]
         lacking = [run for run in lacking if name != _IDP or run.folder not in static]
         if not lacking:
             continue
@@ -51,11 +51,11 @@ def outcomes(runs: Sequence[RunFolder], names: Sequence[str], target: float | No
         first = ", ".join(str(run.folder) for run in lacking[:_NAMED])
         more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
         raise EdgesimError(f"metric {name}: null in {len(lacking)} of {len(runs)} runs{reason}: {first}{more}")
-    return found
+    return of
 
 
 def outcome(run: RunFolder, names: Sequence[str], target: float | None) -> Measures:
-    """Those of the named measures that a run has, named as for `outcomes`.
+    """Values of the named measures that a run has, by name as in `outcomes`.
 
     Each group of them is worked out only if one of it is asked for. Raises `EdgesimError` for a target that is not
     above the run's start accuracy, where one of its measures is asked for.
@@ -74,9 +74,9 @@ def outcome(run: RunFolder, names: Sequence[str], target: float | None) -> Measu
 
 
 def _rows(run: RunFolder) -> dict[str, float]:
-    """Of `_COLUMNS` and of each name in `metrics` without keys, the mean over the last rounds that have it."""
+    """Mean over the last rounds with a value, of `_COLUMNS` and of each row of ``metrics`` without a key, by name."""
     metrics = run.metrics[(run.metrics["key"] == "") & (run.metrics["round"] > 0)].sort_values("round", kind="stable")
     series = {str(name): rows["value"] for name, rows in metrics.groupby("name")}
     series |= {name: run.rounds.sort_values("round")[name].dropna() for name in _COLUMNS}
-    found = {name: float(rows.tail(FINAL_EVALUATIONS).mean()) for name, rows in series.items() if len(rows)}
-    return found | own_metrics(run)
+    means = {name: float(rows.tail(FINAL_EVALUATIONS).mean()) for name, rows in series.items() if len(rows)}
+    return means | own_metrics(run)

@@ -1,4 +1,4 @@
-"""Which runs are held against each other: two choices of a knob in one place, seed by seed."""
+"""Pairs of runs to compare: two values of a knob at equal other knobs, seed by seed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ class Pairing:
     runs: tuple[tuple[RunFolder, RunFolder], ...]
     """The runs of each seed that both have."""
     lone: tuple[tuple[RunFolder, ...], tuple[RunFolder, ...]]
-    """Runs of the first whose seed the second lacks, and the other way round."""
+    """Runs of the first whose seed the second lacks, and of the second whose seed the first lacks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A pairing in one measure."""
+    """Values of a pairing in one measure."""
 
     pairing: Pairing
     measure: str
@@ -52,7 +52,7 @@ def pairings(runs: Sequence[RunFolder], knob: str, reference: Knob | None = None
         groups.setdefault(frozenset(run.knobs.items()), {})[run.seed] = run
     cells = list(groups.values())
     knobs = [next(iter(cell.values())).knobs for cell in cells]
-    found = []
+    paired = []
     for i, mine in enumerate(knobs):
         if reference is not None:
             others = [j for j, of in enumerate(knobs) if of.get(knob) == reference and _agree(mine, of, knob)][:1]
@@ -60,22 +60,22 @@ def pairings(runs: Sequence[RunFolder], knob: str, reference: Knob | None = None
         else:
             others = [j for j, of in enumerate(knobs[:i]) if of.get(knob) != mine.get(knob)]
             others = [j for j in others if _agree(mine, knobs[j], knob) or _agree(knobs[j], mine, knob)]
-        found += [_pairing(cells[i], cells[j], knob) for j in others]
-    return found
+        paired += [_pairing(cells[i], cells[j], knob) for j in others]
+    return paired
 
 
 def _agree(mine: Knobs, theirs: Knobs, knob: str) -> bool:
-    """Whether they agree in all knobs but one that the second has."""
+    """Whether two sets of knobs agree in all knobs of the second but ``knob``."""
     return all(mine.get(name) == value for name, value in theirs.items() if name != knob)
 
 
 def _pairing(mine: Mapping[int, RunFolder], theirs: Mapping[int, RunFolder], knob: str) -> Pairing:
-    one, other = (next(iter(cell.values())).knobs for cell in (mine, theirs))
-    place = {name: value for name, value in one.items() if name != knob and name in other}
-    own, of_other = ({name: value for name, value in of.items() if name not in place} for of in (one, other))
+    first, second = (next(iter(cell.values())).knobs for cell in (mine, theirs))
+    place = {name: value for name, value in first.items() if name != knob and name in second}
+    choice, other = ({name: value for name, value in of.items() if name not in place} for of in (first, second))
     shared = tuple((run, theirs[seed]) for seed, run in mine.items() if seed in theirs)
     lone = (_without(mine, theirs), _without(theirs, mine))
-    return Pairing(place, own, of_other, shared, lone)
+    return Pairing(place, choice, other, shared, lone)
 
 
 def _without(cell: Mapping[int, RunFolder], other: Mapping[int, RunFolder]) -> tuple[RunFolder, ...]:
@@ -90,19 +90,19 @@ def comparisons(
     ``of`` gives a run's measures by name. A measure X of a run that never reached its target is absent, and then
     ``X_bound`` is what the run had taken by its last test.
     """
-    found = []
+    compared = []
     for name in measures:
         for pairing in paired:
             outcomes = [(_outcome(of(mine), name), _outcome(of(theirs), name)) for mine, theirs in pairing.runs]
             there = [_known(mine) and _known(theirs) for mine, theirs in outcomes]
-            kept = np.array([pair for pair, had in zip(outcomes, there, strict=True) if had])
-            if len(kept):
+            values = np.array([pair for pair, had in zip(outcomes, there, strict=True) if had])
+            if len(values):
                 runs = tuple(run for (run, _), had in zip(pairing.runs, there, strict=True) if had)
-                first, second = (Outcomes(kept[:, side, 0], kept[:, side, 1]) for side in (0, 1))
+                first, second = (Outcomes(values[:, side, 0], values[:, side, 1]) for side in (0, 1))
                 others = [run for (_, run), had in zip(pairing.runs, there, strict=True) if had]
                 sides = Sides(first, second, (step(name, runs), step(name, others)))
-                found.append(Comparison(pairing, name, runs, sides))
-    return found
+                compared.append(Comparison(pairing, name, runs, sides))
+    return compared
 
 
 def _known(outcome: tuple[float, float]) -> bool:

@@ -53,7 +53,7 @@ def impact(static: ArrayLike, dynamic: ArrayLike) -> float:
 
 
 def instability_window(rounds: int) -> tuple[int, int]:
-    """The rounds that ID looks at unless told otherwise: after the first number, up to and with the second.
+    """The rounds that ID looks at by default: after the first number, up to and with the second.
 
     (50, 100] as far as the run goes, else its second half.
     """
@@ -92,7 +92,7 @@ def forgetting(by_class: ArrayLike) -> Floats:
 
 
 def why_undefined(run: RunFolder) -> str:
-    """Why a run has none of the measures of this file; empty if it has them."""
+    """Reason why WE, IDP, ID and forgetting of a run are undefined; empty if they are defined."""
     tested, frames = run.rounds["test_accuracy"].notna(), run.rounds["frame"].nunique()
     if not tested.all():
         return f"{tested.sum()} of {len(tested)} rounds have a test, and each must have one (evaluation.every = 1)"
@@ -145,7 +145,7 @@ def course_measures(run: RunFolder) -> dict[str, float]:
 
 
 def forgetting_names(names: Iterable[str]) -> dict[str, str]:
-    """Those of the names that are forgetting of single classes, with their classes, in the order of these."""
-    found = {name: name.removeprefix(BY_CLASS) for name in names if name.startswith(BY_CLASS)}
-    found = {name: label for name, label in found.items() if label.isdecimal()}
-    return dict(sorted(found.items(), key=lambda item: int(item[1])))
+    """Select the names of forgetting of single classes, each with its class, in ascending order of the classes."""
+    labels = {name: name.removeprefix(BY_CLASS) for name in names if name.startswith(BY_CLASS)}
+    labels = {name: label for name, label in labels.items() if label.isdecimal()}
+    return dict(sorted(labels.items(), key=lambda item: int(item[1])))

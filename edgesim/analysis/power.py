@@ -1,16 +1,18 @@
-"""How many seeds it takes to tell a difference by the paired t test."""
+"""Power of the paired t test, and the number of seeds that detects a difference."""
+
+from bisect import bisect_left
 
 import numpy as np
 
 from edgesim.analysis.statistics import LEVEL
 
 POWER = 0.8
-"""Probability with which a difference that is there is to be told."""
+"""Probability with which a true difference is to be detected."""
 MOST_SEEDS = 100_000
 
 
 def power(difference: float, spread: float, seeds: int, alpha: float = 1 - LEVEL) -> float:
-    """Probability that the two-sided paired t test tells a difference at ``alpha``.
+    """Probability that the two-sided paired t test detects a difference at the significance level ``alpha``.
 
     ``spread`` is the standard deviation of the paired differences, in the unit of ``difference``.
     """
@@ -34,12 +36,13 @@ def seeds_needed(difference: float, spread: float, alpha: float = 1 - LEVEL) -> 
         return np.inf
     if spread == 0.0:
         return 2.0
-    few, many = 1, 2
-    while power(difference, spread, many, alpha) < POWER:
-        if many > MOST_SEEDS:
-            return np.inf
-        few, many = many, 2 * many
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if power(difference, spread, middle, alpha) >= POWER else (middle, many)
-    return float(many)
+
+    def suffice(seeds: int) -> bool:
+        return power(difference, spread, seeds, alpha) >= POWER
+
+    # Doubled first: far above the seeds that suffice the power cannot be worked out.
+    many = next(filter(suffice, (2**k for k in range(1, MOST_SEEDS.bit_length() + 1))), None)
+    if many is None:
+        return np.inf
+    between = range(many // 2 + 1, many)
+    return float(between.start + bisect_left(between, True, key=suffice))

@@ -1,4 +1,4 @@
-"""Which choice to take in which place, such as which algorithm at which bandwidth: only if it can be told.
+"""Which choice to take in which place, such as which algorithm at which bandwidth: only where tests are significant.
 
 Every pair of choices is compared in every place, seed by seed, and p is corrected by Holm for all these comparisons
 together. A choice is ruled out where another one is shown to be better. With a probability of 95 % or more no
@@ -31,8 +31,9 @@ def compare(scores: pd.DataFrame, places: Sequence[str], choice: str) -> pd.Data
     rows, sides = [], []
     for place, group in scores.groupby(list(places), sort=False):
         table = _by_seed(group, dict(zip(places, place, strict=True)), choice)
-        for one, other in itertools.combinations(table.columns, 2):
-            better, worse = (one, other) if table[one].mean() >= table[other].mean() else (other, one)
+        for first, second in itertools.combinations(table.columns, 2):
+            is_ahead = table[first].mean() >= table[second].mean()
+            better, worse = (first, second) if is_ahead else (second, first)
             rows.append(dict(zip(places, place, strict=True)) | {"better": better, "worse": worse})
             sides.append(Sides(known(table[better].to_numpy()), known(table[worse].to_numpy())))
     judged = judge(sides)[["pairs", "difference", "low_holm", "high_holm", "p", "p_holm"]]
@@ -51,18 +52,18 @@ def stand(scores: pd.DataFrame, compared: pd.DataFrame, places: Sequence[str], c
     for place, group in scores.groupby(list(places), sort=False):
         here = dict(zip(places, place, strict=True))
         pairs = compared[(compared[list(places)] == pd.Series(here)).all(axis=1)]
-        found = {name: mean_interval(of) for name, of in group.groupby(choice, sort=False)["value"]}
-        ranked = sorted(found, key=lambda name: -found[name].mean)
+        means = {name: mean_interval(of) for name, of in group.groupby(choice, sort=False)["value"]}
+        ranked = sorted(means, key=lambda name: -means[name].mean)
         for name in ranked:
-            told = pairs[(pairs["worse"] == name) & (pairs["p_holm"] < 1 - LEVEL)]["better"]
+            shown = pairs[(pairs["worse"] == name) & (pairs["p_holm"] < 1 - LEVEL)]["better"]
             to_first = pairs[(pairs["worse"] == name) & (pairs["better"] == ranked[0])]
             behind = to_first[["difference", "low", "high", "p_holm"]].to_numpy().reshape(-1).tolist() or [np.nan] * 4
             rows.append(
                 here
-                | {choice: name, "seeds": int((group[choice] == name).sum()), "value": found[name].mean}
-                | {"low": found[name].low, "high": found[name].high}
+                | {choice: name, "seeds": int((group[choice] == name).sum()), "value": means[name].mean}
+                | {"low": means[name].low, "high": means[name].high}
                 | dict(zip(("behind", "behind_low", "behind_high", "p_holm"), behind, strict=True))
-                | {"ruled_out_by": ", ".join(told)}
+                | {"ruled_out_by": ", ".join(shown)}
             )
     return pd.DataFrame(rows)
 
@@ -76,9 +77,9 @@ def recommend(standings: pd.DataFrame, places: Sequence[str], choice: str) -> pd
     for place, group in standings.groupby(list(places), sort=False):
         left = group.loc[group["ruled_out_by"] == "", choice]
         out = group.loc[group["ruled_out_by"] != "", choice]
-        told = {"take": left.iloc[0] if len(left) == 1 else UNDISTINGUISHED}
+        taken = {"take": left.iloc[0] if len(left) == 1 else UNDISTINGUISHED}
         rows.append(
-            dict(zip(places, place, strict=True)) | told | {"left": ", ".join(left), "ruled_out": ", ".join(out)}
+            dict(zip(places, place, strict=True)) | taken | {"left": ", ".join(left), "ruled_out": ", ".join(out)}
         )
     return pd.DataFrame(rows)
 

@@ -1,4 +1,4 @@
-"""A run as analysis sees it, and the plan of a study (``plan.json``)."""
+"""Run folders and the plan of a study (``plan.json``), as the analysis reads them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -163,13 +163,13 @@ class RunFolder:
 
     @property
     def fork(self) -> "Fork | None":
-        """Whose past the run has; None for a run of its own."""
-        told = read_run(self.folder).get("fork")
-        return Fork(str(told.get("parent")), int(told.get("round", 0))) if isinstance(told, dict) else None
+        """Run and round that the run was forked from; None if it is no fork."""
+        fork = read_run(self.folder).get("fork")
+        return Fork(str(fork.get("parent")), int(fork.get("round", 0))) if isinstance(fork, dict) else None
 
     @property
     def why_without_roc_auc(self) -> str:
-        """Why the run has no ROC-AUC though it was asked for; empty otherwise."""
+        """Reason why the run has no ROC-AUC though it was asked for; empty otherwise."""
         return str(read_run(self.folder).get("roc_auc_notice", ""))
 
     @property
@@ -187,15 +187,15 @@ class RunFolder:
         """Why the last model tested has no value of one of `own_metrics`; empty if it has one, and for other names."""
         if name not in self.own_metrics:
             return ""
-        told = read_run(self.folder).get("metric_notices")
-        why = told.get(name, "") if isinstance(told, dict) else ""
+        notices = read_run(self.folder).get("metric_notices")
+        why = notices.get(name, "") if isinstance(notices, dict) else ""
         return str(why) or ("no model was tested" if self.tests.empty else "")
 
     @property
     def epsilon(self) -> float:
         """Epsilon of the privacy of updates; NaN where the run has none."""
-        told = read_run(self.folder).get("privacy")
-        epsilon = told.get("epsilon") if isinstance(told, dict) else None
+        privacy = read_run(self.folder).get("privacy")
+        epsilon = privacy.get("epsilon") if isinstance(privacy, dict) else None
         return float(epsilon) if isinstance(epsilon, int | float) else math.nan
 
     def _number(self, key: str) -> float:
@@ -219,13 +219,8 @@ class StudyEntry:
 
     @cached_property
     def status(self) -> str:
-        """As `edgesim.folder.state.RunState` has it, read when first asked for."""
+        """Status of the run (`edgesim.folder.state.RunState`), read when first asked for."""
         return state_of(self.run.folder, self.config).status
-
-    @property
-    def own_metrics(self) -> list[str]:
-        """As of `RunFolder`, without reading the run's own config where the plan has it."""
-        return own_metrics_of(self.config)
 
 
 @dataclass(frozen=True)
@@ -256,7 +251,7 @@ class StudyFolder:
         values = {name: [run.knobs[name] for run in self.finished if name in run.knobs] for name in self.knob_names}
         if self.reference in values.get("policy", []) and len(set(values["policy"])) > 1:
             return "policy", self.reference
-        texts = [name for name, found in values.items() if len(set(found)) > 1 and isinstance(found[0], str)]
+        texts = [name for name, of in values.items() if len(set(of)) > 1 and isinstance(of[0], str)]
         return (texts[0], values[texts[0]][0]) if texts else None
 
 
@@ -278,7 +273,7 @@ def read_study(folder: Path) -> StudyFolder:
     lacking = f"not a study folder: {PLAN} is missing" if folder.exists() else "no such folder"
     plan = read_json(path, missing=f"{folder}: {lacking}")
     target = plan.get("target")
-    if target is not None and (not _is_number(target) or not 0 < target <= 1):
+    if target is not None and not (_is_number(target) and 0 < target <= 1):
         raise EdgesimError(f"{path}: target: expected null or an accuracy in (0, 1] (got {target!r})")
     entries = _field(plan, "runs", list, str(path))
     planned = tuple(_planned_run(folder, entry, f"{path}: runs[{i}]") for i, entry in enumerate(entries))
@@ -288,13 +283,8 @@ def read_study(folder: Path) -> StudyFolder:
         if identity in seen:
             raise EdgesimError(f"{path}: runs[{i}]: these knobs and seed are in the plan already; expected them once")
         seen.add(identity)
-    return StudyFolder(
-        folder,
-        _field(plan, "name", str, str(path)),
-        None if target is None else float(target),
-        _field(plan, "reference", str, str(path)),
-        planned,
-    )
+    name, reference = (_field(plan, field, str, str(path)) for field in ("name", "reference"))
+    return StudyFolder(folder, name, None if target is None else float(target), reference, planned)
 
 
 def runs_of(folders: Sequence[Path]) -> list[RunFolder]:
@@ -326,7 +316,7 @@ def _differs(key: str, flat: Sequence[Mapping[str, Knob]]) -> bool:
     values: dict[tuple[Knob | None, ...], set[str]] = {}
     for settings in flat:
         values.setdefault(tuple(settings.get(by) for by in chosen), set()).add(repr(settings.get(key)))
-    return any(len(found) > 1 for found in values.values())
+    return any(len(texts) > 1 for texts in values.values())
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Knob]:

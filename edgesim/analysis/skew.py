@@ -24,17 +24,17 @@ class Holding:
 
 
 def holdings(devices: pd.DataFrame) -> list[Holding]:
-    """Samples per class of the devices, frame by frame, equal neighbours as one; empty for a run without classes."""
-    found: list[Holding] = []
+    """Samples per class of the devices by frame, equal neighbouring frames as one; empty for a run without classes."""
+    series: list[Holding] = []
     if not devices["class_counts"].map(lambda counts: counts is not None and len(counts) > 0).all():
-        return found
+        return series
     for frame, rows in devices.groupby("frame", sort=True):
         counts = np.stack(rows.sort_values("device")["class_counts"].to_list()).astype(np.int64)
-        if found and np.array_equal(found[-1].counts, counts):
-            found[-1] = Holding((*found[-1].frames, int(frame)), counts)
+        if series and np.array_equal(series[-1].counts, counts):
+            series[-1] = Holding((*series[-1].frames, int(frame)), counts)
         else:
-            found.append(Holding((int(frame),), counts))
-    return found
+            series.append(Holding((int(frame),), counts))
+    return series
 
 
 def earth_movers_distances(counts: Integers) -> Floats:

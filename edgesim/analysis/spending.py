@@ -1,4 +1,4 @@
-"""What accuracy costs: seconds, bits sent up and joules that a run had spent until each of its tests."""
+"""Cost of accuracy: the seconds, bits sent up and joules that a run had spent until each of its tests."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -75,17 +75,17 @@ def scores(study: StudyFolder, places: Sequence[str], choice: str) -> pd.DataFra
         totals = {"seconds": stop_s, "bits": run.rounds["bits_up"].sum(), "joules": run.rounds["energy_j"].sum()}
         facts = {name: run.knobs[name] for name in (*places, choice)} | {"seed": run.seed, "rounds": len(run.rounds)}
         rows += [facts | {"cost": cost, "spent": totals[cost], "table": table} for cost in COSTS]
-    found = pd.DataFrame(rows)
-    grouped = found.groupby([*places, "cost"], sort=False)["spent"]
-    found["budget"] = grouped.transform("min")
-    if (unequal := found[(found["cost"] == "seconds") & (found["spent"] > found["budget"])]).size:
+    runs = pd.DataFrame(rows)
+    grouped = runs.groupby([*places, "cost"], sort=False)["spent"]
+    runs["budget"] = grouped.transform("min")
+    if (unequal := runs[(runs["cost"] == "seconds") & (runs["spent"] > runs["budget"])]).size:
         row = unequal.iloc[0]
         raise EdgesimError(
             f"{study.folder}: stop_at_s is {row['spent']:g} for {choice} = {row[choice]} and {row['budget']:g} for "
             "others; runs are compared at equal seconds"
         )
-    found["value"] = [
+    runs["value"] = [
         accuracy_within(table, cost, budget)
-        for table, cost, budget in found[["table", "cost", "budget"]].itertuples(index=False)
+        for table, cost, budget in runs[["table", "cost", "budget"]].itertuples(index=False)
     ]
-    return found[[*places, "cost", choice, "seed", "value", "budget", "spent", "rounds"]]
+    return runs[[*places, "cost", choice, "seed", "value", "budget", "spent", "rounds"]]

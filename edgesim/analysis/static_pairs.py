@@ -1,4 +1,4 @@
-"""What dynamic participation costs a run: its IDP against the static run that is like it in all else."""
+"""Impact of dynamic participation (IDP): a run compared with the static run that is like it in all else."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -41,18 +41,18 @@ def is_static(run: RunFolder) -> bool:
 
 def pair(run: RunFolder, static: RunFolder) -> Pair:
     """The pair of a run and a static run; raises `EdgesimError` that names what but participation differs."""
-    made = _paired(run, static)
-    if isinstance(made, Refused):
-        raise EdgesimError(f"{run.folder}: no IDP: {made.reason}")
-    return made
+    result = _paired(run, static)
+    if isinstance(result, Refused):
+        raise EdgesimError(f"{run.folder}: no IDP: {result.reason}")
+    return result
 
 
 def _paired(run: RunFolder, static: RunFolder) -> Pair | Refused:
     if not is_static(static):
         return Refused(run, f"{static.folder.name} is no static run, which has availability.model = 'always'")
-    if told := _differences(_all_else(run), _all_else(static)):
+    if differing := _differences(_all_else(run), _all_else(static)):
         only = "a pair may differ in [availability] alone"
-        return Refused(run, f"the static run {static.folder.name} differs in {told}; {only}")
+        return Refused(run, f"the static run {static.folder.name} differs in {differing}; {only}")
     try:
         return Pair(run, static, impact(course(static), course(run)))
     except EdgesimError as error:
@@ -68,27 +68,27 @@ def pairs(runs: Sequence[RunFolder]) -> tuple[list[Pair], list[Refused]]:
     tested = [run for run in runs if run.rounds["test_accuracy"].notna().any()]
     dynamic = [run for run in tested if not is_static(run)]
     static = [(run, _all_else(run)) for run in tested if is_static(run)] if dynamic else []
-    found: list[Pair] = []
+    paired: list[Pair] = []
     refused: list[Refused] = []
     for run in dynamic if static else []:
         mine = _all_else(run)
         nearest, _ = min(static, key=lambda other: _count(mine, other[1]))
-        made = _paired(run, nearest)
-        if isinstance(made, Pair):
-            found.append(made)
+        result = _paired(run, nearest)
+        if isinstance(result, Pair):
+            paired.append(result)
         else:
-            refused.append(made)
-    return found, refused
+            refused.append(result)
+    return paired, refused
 
 
 def _all_else(run: RunFolder) -> dict[str, Knob]:
     """The settings of a run but for its participation, and the hashes of the files and the code that it read."""
     settings = flat_settings(run.config)
-    kept = {key: of for key, of in settings.items() if key not in _NEUTRAL and not key.startswith("availability.")}
+    compared = {key: of for key, of in settings.items() if key not in _NEUTRAL and not key.startswith("availability.")}
     inputs = read_run(run.folder).get("inputs", {})
     hashes = {key: of for key, of in inputs.items() if not key.startswith("availability.")}
-    # The only key that is no ``section.key`` is edgesim's version, which is given itself.
-    return kept | {f"{_HASH}{key}" if "." in key else key: str(of) for key, of in hashes.items()}
+    # The only key that is no ``section.key`` is edgesim's version, which is compared itself.
+    return compared | {f"{_HASH}{key}" if "." in key else key: str(of) for key, of in hashes.items()}
 
 
 def _differing(mine: Mapping[str, Knob], theirs: Mapping[str, Knob]) -> list[str]:
@@ -102,14 +102,14 @@ def _count(mine: Mapping[str, Knob], theirs: Mapping[str, Knob]) -> tuple[bool, 
 
 
 def _differences(mine: Mapping[str, Knob], theirs: Mapping[str, Knob]) -> str:
-    """The settings that differ, each with the other's value and one's own, the first few of them."""
+    """The settings that differ, each with their value and mine, as text; the first few of them."""
     differing = _differing(mine, theirs)
-    told = [
+    named = [
         key if key.startswith(_HASH) else f"{key} ({_value(theirs.get(key))} instead of {_value(mine.get(key))})"
         for key in differing[:_MOST_NAMED]
     ]
-    more = len(differing) - len(told)
-    return ", ".join(told) + (f" and {more} more" if more else "")
+    more = len(differing) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def _value(value: Knob | None) -> str:

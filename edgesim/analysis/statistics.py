@@ -104,10 +104,10 @@ def wilcoxon_p(differences: ArrayLike) -> float:
         return float(scipy.stats.wilcoxon(sample).pvalue)
     # SciPy's own enumeration of signs, for differences with ties, takes most of a second.
     ranks = np.sign(sample) * scipy.stats.rankdata(np.abs(sample[sample != 0]))[np.cumsum(sample != 0) - 1]
-    found = scipy.stats.permutation_test(
+    test = scipy.stats.permutation_test(
         (ranks,), np.sum, permutation_type="samples", vectorized=True, n_resamples=np.inf
     )
-    return float(found.pvalue)
+    return float(test.pvalue)
 
 
 class Effect(NamedTuple):
@@ -124,12 +124,12 @@ def effect(first: ArrayLike, second: ArrayLike) -> Effect:
 
     Lakens, Frontiers in Psychology 4:863, 2013.
     """
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if one.size < 2:
+    mine, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if mine.size < 2:
         return Effect(np.nan, np.nan)
-    spreads = np.array([spread(one - other), np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 2)])
+    spreads = np.array([spread(mine - theirs), np.sqrt((mine.var(ddof=1) + theirs.var(ddof=1)) / 2)])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return Effect(*(float(d) for d in (one - other).mean() / spreads))
+        return Effect(*(float(d) for d in (mine - theirs).mean() / spreads))
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -141,9 +141,9 @@ def holm(p: ArrayLike) -> Floats:
     from statsmodels.stats.multitest import multipletests
 
     corrected = np.array(p, dtype=np.float64)
-    made = ~np.isnan(corrected)
-    if made.any():
-        corrected[made] = multipletests(corrected[made], method="holm")[1]
+    tested = ~np.isnan(corrected)
+    if tested.any():
+        corrected[tested] = multipletests(corrected[tested], method="holm")[1]
     return corrected
 
 
@@ -154,12 +154,14 @@ def holm_levels(p: ArrayLike) -> Floats:
     and all larger ones against that one's a; the level is 1 - a, and NaN where p is NaN. Serlin, Journal of
     Experimental Education 61(4), 1993.
     """
-    given = np.array(p, dtype=np.float64)
-    levels = np.full(given.size, np.nan)
-    order = np.argsort(given, kind="stable")[: np.count_nonzero(~np.isnan(given))]
+    values = np.array(p, dtype=np.float64)
+    levels = np.full(values.size, np.nan)
+    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
     allowed = (1 - LEVEL) / np.arange(order.size, 0, -1)
-    kept = given[order] >= allowed
-    levels[order] = 1 - np.where(np.logical_or.accumulate(kept), allowed[kept.argmax()], allowed) if order.size else []
+    above = values[order] >= allowed
+    levels[order] = (
+        1 - np.where(np.logical_or.accumulate(above), allowed[above.argmax()], allowed) if order.size else []
+    )
     return levels
 
 

@@ -12,7 +12,7 @@ from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
 from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_names, why_undefined
-from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, read_study
+from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, own_metrics_of, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.folder.records import read_run, write_whole
@@ -59,12 +59,14 @@ def summarise(study_folder: Path, known: KeptMeasures | None = None) -> pd.DataF
         else:
             left_out[key] = left_out.get(key, 0) + 1
             pruned[key] = pruned.get(key, 0) + (entry.status == "pruned")
-    # Of a cell that a tuning gave up there is nothing to tell.
+    # Cells that a tuning pruned have no rows.
     groups = {key: group for key, group in groups.items() if group or pruned[key] < left_out[key]}
     present = {name for group in groups.values() for values in group.values() for name in values}
     apart = (*TO_TARGET, *TO_STAY, *convergence.MEASURES)
     averaged = [name for name in NAMES if name in present and name not in apart]
-    own = sorted({name for entry in study.planned if entry.status == "finished" for name in entry.own_metrics})
+    own = sorted(
+        {name for entry in study.planned if entry.status == "finished" for name in own_metrics_of(entry.config)}
+    )
     rows = []
     for key, group in groups.items():
         row: dict[str, object] = dict(zip(names, key, strict=True))
@@ -115,13 +117,13 @@ def current_summary(study_folder: Path) -> pd.DataFrame:
 
 
 def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
-    """`footnotes`, kept in the study's folder while they are current, since making them reads all runs' rounds."""
+    """Footnotes of a summary, read from the study's folder while current: making them reads all runs' rounds."""
     made, digest = Made(study_folder), digest_of_study(read_study(study_folder), summary.to_csv())
-    kept = made.current("notes", digest)
-    if kept is None:
-        kept = footnotes(summary, study_folder)
-        made.note("notes", digest, [], kept)
-    return kept
+    lines = made.current("notes", digest)
+    if lines is None:
+        lines = footnotes(summary, study_folder)
+        made.note("notes", digest, [], lines)
+    return lines
 
 
 def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
@@ -175,13 +177,13 @@ def _notes_of_convergence(study: StudyFolder) -> list[str]:
     if not any(run.rounds["test_accuracy"].notna().any() for run in study.finished):
         return []
     share = f"{convergence.OF_PEAK:.0%}"
-    told = [
+    notes = [
         f"Own peak: the first test with {share} of the run's best accuracy, which rewards a low peak. Roughness: mean "
         "size of second differences of the test loss. Macro F1, AUC: means of the last "
         f"{metrics.FINAL_EVALUATIONS} tests."
     ]
     without = [run for run in study.finished if run.why_without_roc_auc]
-    return told + ([f"No AUC of {_some(without)}: {without[0].why_without_roc_auc}."] if without else [])
+    return notes + ([f"No AUC of {_some(without)}: {without[0].why_without_roc_auc}."] if without else [])
 
 
 def _notes_of_participation(study: StudyFolder, summary: pd.DataFrame) -> list[str]:
@@ -200,18 +202,18 @@ def _notes_of_participation(study: StudyFolder, summary: pd.DataFrame) -> list[s
     ]
     if undefined := [run for run in tested if why_undefined(run)]:
         notes.append(f"No WE, IDP, ID and forgetting of {_some(undefined)}: {why_undefined(undefined[0])}.")
-    if refused := [one for one in refused if one.run not in undefined]:
-        notes.append(f"No IDP of {_some([one.run for one in refused])}: {refused[0].reason}.")
+    if refused := [lone for lone in refused if lone.run not in undefined]:
+        notes.append(f"No IDP of {_some([lone.run for lone in refused])}: {refused[0].reason}.")
     return notes
 
 
 def _notes_of_runs(study: StudyFolder) -> list[str]:
     """The notes that finished runs have in ``run.json``: each subject once, in the words of the first run with it."""
-    found: dict[str, list[tuple[RunFolder, str]]] = {}
+    by_subject: dict[str, list[tuple[RunFolder, str]]] = {}
     for run in study.finished:
         for about, note in read_run(run.folder).get("notes", {}).items():
-            found.setdefault(about, []).append((run, note))
-    return [f"{_some([run for run, _ in told])}: {told[0][1]}." for told in found.values()]
+            by_subject.setdefault(about, []).append((run, note))
+    return [f"{_some([run for run, _ in noted])}: {noted[0][1]}." for noted in by_subject.values()]
 
 
 def _some(runs: Sequence[RunFolder]) -> str:

@@ -15,12 +15,12 @@ AMOUNTS = ("seconds", "bits", "joules")
 
 
 def kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.Categorical:
-    """What came of each row of ``activities``, one of `KINDS` per row, [rows]."""
+    """Classify each row of ``activities`` as one of `KINDS`, [rows]."""
     return pd.Categorical.from_codes(_kinds(activities, updates), list(KINDS))
 
 
 def _kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> Integers:
-    """As `kinds`: positions in `KINDS`, [rows]."""
+    """Classify each row of ``activities``: its position in `KINDS`, [rows]."""
     if activities.empty:
         return np.zeros(0, dtype=np.int64)
     rows = _keys(activities["task"], activities["device"])
@@ -68,7 +68,7 @@ def totals(work: pd.DataFrame) -> pd.DataFrame:
 def wasted_share_j(activities: pd.DataFrame, updates: pd.DataFrame) -> float:
     """Share of the joules of a whole run that was wasted; NaN if no energy was spent.
 
-    As of the `totals` of `work_by_kind`, to the last digit, without the other amounts.
+    Equal to the last digit to the share in the `totals` of `work_by_kind`, without the other amounts.
     """
     of_rounds = activities["energy_j"].groupby(_round_and_kind(activities, updates)).sum()
     joules = of_rounds.groupby(of_rounds.index.to_numpy() % len(KINDS)).sum()
@@ -77,12 +77,12 @@ def wasted_share_j(activities: pd.DataFrame, updates: pd.DataFrame) -> float:
 
 
 def _round_and_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> Integers:
-    """One number for both, which is grouped several times as fast as two columns, [rows]."""
+    """Number the pairs of round and kind, [rows]: one column is grouped several times as fast as two."""
     return np.asarray(activities["round"], dtype=np.int64) * len(KINDS) + _kinds(activities, updates)
 
 
 def _used_later(kept: pd.DataFrame, updates: pd.DataFrame, keys: Integers) -> Booleans:
-    """Which of the tasks of these keys ended with weights that the device kept and that are part of the next model."""
+    """Whether each task, by its key, ended with weights that its device kept and the next model contains, [keys]."""
     merges = np.unique(updates["round"])
     place = np.searchsorted(merges, kept["round"], side="right")
     following = np.append(merges, np.iinfo(np.int32).max)[place]

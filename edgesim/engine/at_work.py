@@ -1,4 +1,4 @@
-"""The devices at work under any protocol, and the records from which their work is taken up again."""
+"""Devices at work under any protocol, and the records from which a resumed run restores them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from edgesim.learning.jobs import Promise
 
 @dataclass(slots=True)
 class Working:
-    """A device at work."""
+    """A device at work, with its task and its training job."""
 
     task: Task
     promise: Promise
     """The job of the task."""
     work: Work
     version: int = 0
-    """Models that its server had made before the one that it started from."""
+    """Number of models that its server had made before the one that it started from."""
     arrived: bool = False
-    """Whether an upload has arrived that went on after the close of the round in which it began."""
+    """Whether an upload that went on after its round's close has arrived."""
 
 
 @dataclass(frozen=True)
 class AtWork:
-    """What a `Working` is made of again."""
+    """Record from which a `Working` is restored."""
 
     task: Task
     promise: Promise
@@ -36,11 +36,11 @@ class AtWork:
     """Deadline of its upload, and how close to that an end counts as the deadline itself."""
     tolerance_s: float
     place: int
-    """Place of its upload among those that share a band anew, whose weights are added up in that order; else -1."""
+    """Position of its upload on a re-shared band, which adds up weights in that order; -1 elsewhere."""
 
 
-def written_down(bands: Sequence[Band], working: Iterable[Working]) -> list[AtWork]:
-    """Records of devices at work, in their order, as they are between two events."""
+def snapshot(bands: Sequence[Band], working: Iterable[Working]) -> list[AtWork]:
+    """Record the devices at work between two events, in their order."""
     places: dict[int, int] = {}
     for band in bands:
         if isinstance(band, SharedBand):
@@ -48,12 +48,12 @@ def written_down(bands: Sequence[Band], working: Iterable[Working]) -> list[AtWo
                 band.write_down(upload)
                 places[id(upload)] = place
     return [
-        AtWork(one.task, one.promise, one.version, one.arrived, *one.work.due, places.get(id(one.task.upload), -1))
-        for one in working
+        AtWork(at.task, at.promise, at.version, at.arrived, *at.work.due, places.get(id(at.task.upload), -1))
+        for at in working
     ]
 
 
-def taken_up(clock: Clock, records: Sequence[AtWork], signals: Callable[[AtWork], RoundSignals]) -> list[Working]:
-    """Devices at work that go on from their records, in their order, on a clock and bands that know nothing of them."""
-    works = {id(one): Work(clock, one.task, signals(one)) for one in sorted(records, key=lambda one: one.place)}
-    return [Working(one.task, one.promise, works[id(one)], one.version, one.arrived) for one in records]
+def restore(clock: Clock, records: Sequence[AtWork], signals: Callable[[AtWork], RoundSignals]) -> list[Working]:
+    """Restore devices at work from their records, in their order, on a clock and bands without events of theirs."""
+    works = {id(at): Work(clock, at.task, signals(at)) for at in sorted(records, key=lambda at: at.place)}
+    return [Working(at.task, at.promise, works[id(at)], at.version, at.arrived) for at in records]

@@ -1,4 +1,4 @@
-"""Check-in: the devices that are there when a round begins, or a sleep until there are enough of them."""
+"""Check-in: the devices available when a round begins, or a wait until there are enough of them."""
 
 from collections.abc import Callable, Generator
 from typing import Any
@@ -26,10 +26,10 @@ CHARGED_LIMIT = 10_000
 """Instants looked at for enough devices that are both there and charged, before the search is given up."""
 
 _DRAWS_OF_ANSWER = 10
-"""As many draws as it takes to ask for a device."""
+"""Draws that one question for a device costs."""
 
 _DRAWS_OF_SLOT = 2
-"""Each device is looked at more than once in a slot by rounds."""
+"""Draws per device in a slot by rounds: each is looked at more than once."""
 
 
 def check_in(
@@ -67,7 +67,7 @@ def check_in(
 
 
 def change_at(availability: Availability, now_s: float, tmax_s: float) -> float:
-    """When a round begins that is to begin at ``now_s``, up to the clock's rounding.
+    """Instant at which a round begins that is planned for ``now_s``, within the clock's rounding.
 
     The clock's sum may lie a rounding step before a change of availability. The round then begins at the change: else
     devices that leave there would be lost as soon as they have checked in.
@@ -84,7 +84,7 @@ def _draw(
     totals: Totals,
     meet_slot: Callable[[], None],
 ) -> Generator[simpy.Event, Any, Integers | None]:
-    """As `check_in`: a slot begins now, and after each deadline's length another one until there are enough devices."""
+    """Check in by slots: one begins now, and one more after each deadline's length, until there are enough devices."""
     knobs, search = world.config.round, world.search
     begun_s, step = clock.now, search.begin(f"{knobs.min_candidates} devices available")
     for _ in range(min(STEP_LIMIT, DRAW_LIMIT // (_DRAWS_OF_SLOT * availability.device_count) + 1)):
@@ -128,7 +128,7 @@ def next_time_with(
         return availability.next_time_with(count, t_s)
     charged_s, until_s = batteries.ready_s()
     step, end_s, work = search.begin(f"{count} devices available and charged"), t_s + search.limit_s, -search.drawn
-    # Of those that were asked for: as answers do not depend on earlier ones, they hold until then.
+    # Next availability of the devices asked for: as answers do not depend on earlier ones, they hold until then.
     back_s = np.full(len(charged_s), -np.inf)
     for _ in range(CHARGED_LIMIT):
         ids = ids[np.isfinite(charged_s[ids]) & (until_s[ids] >= t_s)]

@@ -12,12 +12,12 @@ Callback = Callable[[simpy.Event], None]
 
 
 def rounding_s(length_s: float, t_s: float) -> float:
-    """How far apart two instants around ``t_s`` may lie that stand for the same one, where rounds have a length."""
+    """Greatest difference, in seconds, by which rounding parts equal instants near ``t_s`` for rounds of a length."""
     return 1e-9 * length_s + 4 * math.ulp(t_s)
 
 
 def drift_s(length_s: float) -> float:
-    """How far a sum of round lengths may lie from the instant that it stands for: over 100,000 rounds 1e-7 of one."""
+    """Greatest error, in seconds, of a sum of round lengths: over 100,000 rounds rounding adds up to 1e-7 of one."""
     return 1e-6 * length_s
 
 
@@ -71,12 +71,12 @@ class Clock(simpy.Environment):
         self.at(t_s, kind, device).callbacks.append(callback)
 
     def set_forward(self, t_s: float) -> None:
-        """Let a new clock, on which nothing lies yet, begin at an instant."""
+        """Set the time of a new clock without events, in seconds."""
         self._now = t_s
 
     @property
     def is_between_events(self) -> bool:
-        """Whether all that is still to happen at this instant lies there by `at`, and can be put there again."""
+        """Whether all events left at this instant were made by `at`, so that a resumed run can make them again."""
         return not self._queue or self._queue[0][:2] >= (self.now, 2)
 
     def soon(self, callback: Callback) -> None:
@@ -87,6 +87,6 @@ class Clock(simpy.Environment):
 
 
 def succeed_once(event: simpy.Event) -> None:
-    """Trigger an event, unless that has been done."""
+    """Trigger an event unless it has been triggered already."""
     if not event.triggered:
         event.succeed()

@@ -1,31 +1,34 @@
-"""When rounds are due."""
+"""Deadlines of synchronous rounds."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Deadlines:
-    """The length of the rounds and, of those that each began when the one before was due, how many there have been.
+    """Length of the rounds, and how many have followed each other without a pause.
 
     The clock's sum over their lengths would drift from the multiples of the deadline, at which slots of availability
     have edges.
     """
 
     tmax_s: float
-    """From the start of the next round to its deadline."""
+    """Seconds from the start of the next round to its deadline."""
     start_s: float = 0.0
-    """When the first of those rounds began."""
+    """When the first of these rounds began."""
     rounds: int = 0
 
     def next_due_s(self, now_s: float) -> float:
-        """When a round that begins now is due."""
+        """Deadline of a round that begins now, in seconds on the run's clock."""
         if self.start_s + self.rounds * self.tmax_s != now_s:
             self.start_s, self.rounds = now_s, 0
         self.rounds += 1
         return self.start_s + self.rounds * self.tmax_s
 
     def move(self, a: float, length_s: float) -> None:
-        """The next deadline, D_next = (1 - a) D_round + a D_avg, which is also the next average (REFL, section 4.1)."""
+        """Set the next round's length to (1 - a) D_round + a D_avg, which is also the next average.
+
+        REFL, section 4.1.
+        """
         tmax_s = (1.0 - a) * length_s + a * self.tmax_s
         if tmax_s != self.tmax_s:
             self.tmax_s, self.rounds = tmax_s, 0

@@ -22,24 +22,24 @@ _SCAN = 64
 
 @dataclass(frozen=True)
 class Timeline:
-    """What the scheduler plans the candidates' uploads on; seconds count from the round's start.
+    """Quantities on which the scheduler plans the candidates' uploads; seconds count from the round's start.
 
     A quantity of a `Column` is worked out once, and only for the candidates that are looked at.
     """
 
     world: World
     draws: int | Integers
-    """Which draws of the radio are theirs: the round's, or those of each one's next task, [n]."""
+    """Numbers of the candidates' draws of the radio: the round's, or that of each device's next task, [n]."""
     ids: Integers
     """Candidates, ascending, [n]."""
     station: Integers
     """The station of each, [n]."""
     delay_s: Floats | Column
-    """What is known of the compute delay, [n]."""
+    """Compute delay as the scheduler knows it, in seconds, [n]."""
     upload_bits: Column
-    """What each sends, [n]."""
+    """Bits that each sends, [n]."""
     download_s: Callable[[Integers], Floats]
-    """How long the downloads of some rows take, [n]."""
+    """Seconds that the downloads of the candidates at some positions take, [n]."""
     ready_s: Column
     """When each upload can begin, [n]."""
     due_s: Floats
@@ -47,7 +47,7 @@ class Timeline:
     rx_power_w: Column
     """Received power that each upload is planned on, [n]."""
     need_hz: Column
-    """Least bandwidth that uploads what each sends by the deadline, [n]; inf where no band does."""
+    """Least bandwidth that ends each upload by the deadline, [n]; inf where none does."""
     t_start_s: float
     """The round's start on the run's clock."""
     tmax_s: float
@@ -67,7 +67,7 @@ def make_timeline(
     decided_s: float | None = None,
     from_cloud: bool = True,
 ) -> Timeline:
-    """That of a ``round`` which is decided at its start, unless ``decided_s`` says when.
+    """Make the timeline of a ``round``, decided at its start or at ``decided_s`` after it.
 
     ``from_cloud`` is whether the broadcast comes from the cloud, not from the edge servers; a device that is sent
     nothing does not wait for it.
@@ -164,7 +164,7 @@ def exceed(need_hz: Floats, station: Integers, bands_hz: Floats) -> bool:
 
 
 def _fits(needs_hz: Floats | Column, row: int, station: Integers, used: Floats, limits: Floats) -> bool:
-    """Whether one more fits into the band of its station; ``used`` grows if it does."""
+    """Whether a candidate fits into the band of its station; ``used`` grows if it does."""
     band, need_hz = station[row], float(needs_hz[row])
     if not used[band] + need_hz <= limits[band]:
         return False
@@ -180,9 +180,9 @@ def _fill_stations(
         fits, used[0] = _fill(needs_hz, rows, float(used[0]), float(limits[0]))
         return fits
     fits = np.zeros(len(rows), dtype=bool)
-    for each in np.unique(station[rows]).tolist():
-        there = np.flatnonzero(station[rows] == each)
-        fits[there], used[each] = _fill(needs_hz, rows[there], float(used[each]), float(limits[each]))
+    for band in np.unique(station[rows]).tolist():
+        there = np.flatnonzero(station[rows] == band)
+        fits[there], used[band] = _fill(needs_hz, rows[there], float(used[band]), float(limits[band]))
     return fits
 
 

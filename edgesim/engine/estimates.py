@@ -1,4 +1,4 @@
-"""What selectors can ask about the round to come, and what they hear of the updates of a round that is over."""
+"""Estimates that selectors can ask for before a round, and their feedback after it."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ from edgesim.selection.view import Feedback
 
 @dataclass(frozen=True)
 class PlannedEstimates:
-    """An `edgesim.selection.view.Estimates` on what the scheduler plans with."""
+    """`edgesim.selection.view.Estimates` from the timeline that the scheduler plans with."""
 
     timeline: Timeline
     """Of the view's candidates, [n]."""
     bands_hz: Floats
-    """What is left of the stations' bands, [M]."""
+    """Free bands of the stations, [M]."""
     count: int | None
     """Devices to be taken at most, where the admission counts."""
 
@@ -67,9 +67,9 @@ class PlannedEstimates:
 
 
 def feedback(merged: Merged, tasks: list[Task]) -> Feedback:
-    """What a selector hears of the updates merged, whose finished ``tasks`` come in the same order."""
+    """Feedback for a selector on the merged updates, whose finished ``tasks`` come in the same order."""
     duration_s = [
         task.spans[-1].t_end_s + task.backhaul_s - (task.spans[0].t_start_s - task.broadcast_s) for task in tasks
     ]
-    told = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
-    return Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *told)
+    measured = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
+    return Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *measured)

@@ -50,7 +50,7 @@ class Evaluations:
         every, every_s = self.config.evaluation.every, self.config.evaluation.every_s
         due = number.last_of_frame or (every is not None and number.round % every == 0)
         if due and every_s is not None:
-            # An instant at the row's end is told with the row.
+            # An instant at the row's end is written with the row.
             self._passed = max(self._passed, math.floor((now_s + self._slack_s) / every_s))
         self._frame, self._untested = number.frame, not due
         return self.evaluate(number.frame) if due else None

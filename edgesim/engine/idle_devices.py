@@ -1,4 +1,4 @@
-"""Devices without work: which of them are there now, and when the next of the others will be."""
+"""Devices without work: which of them are available now, and when the next of the others will be."""
 
 import math
 from dataclasses import dataclass, field

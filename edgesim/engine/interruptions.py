@@ -19,24 +19,20 @@ STAYS_LIMIT = 10_000
 
 @dataclass(frozen=True)
 class Interruptions:
-    """Availability as work sees it, by the policy for interruptions (``availability.interruption``)."""
+    """When devices leave their work and return to it, by ``availability.interruption``."""
 
     clock: Clock
     world: World
 
     def leaves_s(self, ids: Integers, t_s: float, horizon_s: float) -> Floats:
-        """When each device leaves its work, [n]; inf where not before ``horizon_s``, or where that is ignored."""
+        """Instant at which each device leaves its work, [n]; inf if not before ``horizon_s`` or leaves are ignored."""
         if self.world.config.availability.interruption == "ignore":
             return np.full(len(ids), np.inf)
         return self.world.availability.available_until(ids, t_s, horizon_s)
 
     def leaves_stay_s(self, until_s: float) -> float:
-        """When a device leaves its work, where its present stay ends at an instant; inf where that is ignored."""
+        """Instant at which a device whose stay ends at ``until_s`` leaves its work; inf if leaves are ignored."""
         return math.inf if self.world.config.availability.interruption == "ignore" else until_s
-
-    def leaves_later_s(self, device: int, t_s: float) -> float:
-        """When one device leaves its work, however late that is."""
-        return float(self.leaves_s(np.array([device]), t_s, math.inf)[0])
 
     def away_s(self, devices: list[int], t_start_s: Floats, t_end_s: Floats) -> Floats:
         """Seconds of each stretch of work in which its device was away, [n]; 0 unless interruptions are ignored."""
@@ -64,7 +60,7 @@ class Interruptions:
         return away_s
 
     def _counted(self, stays: int, device: int) -> int:
-        """One stay more; raises `EdgesimError` where these are too many."""
+        """Add one to the stays of a task; raises `EdgesimError` if these are too many."""
         if stays >= STAYS_LIMIT:
             raise EdgesimError(
                 f"availability: device {device} came and went more than {STAYS_LIMIT} times in one task, up to "
@@ -75,7 +71,7 @@ class Interruptions:
 
     @property
     def back_s(self) -> Callable[[Task], float | None] | None:
-        """What work asks when its device has left, as `RoundSignals.back_s` says; None where the work is lost."""
+        """Function of `RoundSignals.back_s`; None where the work of a device that leaves is lost."""
         return self._back_s if self.world.config.availability.interruption == "pause" else None
 
     def _back_s(self, task: Task) -> float | None:
@@ -86,12 +82,12 @@ class Interruptions:
         back_s = float(self.world.availability.next_available(ids, self.clock.now)[0])
         if math.isinf(back_s):
             return None
-        task.leaves_s = self.leaves_later_s(task.device, back_s)
+        task.leaves_s = float(self.leaves_s(ids, back_s, math.inf)[0])
         return back_s
 
 
 def need_progress(when_s: float, now_s: float, what: str) -> None:
-    """Raises `EdgesimError` where availability says that something which does not hold now will hold by now.
+    """Raise `EdgesimError` if availability contradicts itself: what does not hold at ``now_s`` is to hold by then.
 
     A process that slept until then would ask again at the same instant, for ever.
     """

@@ -1,4 +1,4 @@
-"""What a policy sees: the view of one round's candidates, under every protocol."""
+"""Makes the view of one round's candidates that a policy chooses from, under every protocol."""
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.engine.decision import Timeline
@@ -18,10 +18,10 @@ def make_view(
     bands_hz: Floats,
     count: int | None,
 ) -> RoundView:
-    """The view of the candidates of a ``timeline``, [n].
+    """Make the view of the candidates of a ``timeline``, [n].
 
-    ``times_selected`` is theirs, [n]; ``bands_hz`` are what is left of the stations' bands, [M]; ``count`` is the most
-    that the admission takes, where it counts.
+    ``times_selected`` counts the rounds in which each was taken, [n]; ``bands_hz`` are the free bands of the stations,
+    [M]; ``count`` is the most candidates that the admission takes, None where it goes by band.
     """
     world, ids, draws = parts.world, timeline.ids, timeline.draws
     sizes, work = parts.learner.accounts.held.sizes[ids], parts.learner.accounts.work

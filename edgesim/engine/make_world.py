@@ -90,11 +90,11 @@ def _attach(
     elif how != "nearest" and len(topology.stations) > 1:
         refuse(config, [Rule({"radio.channel": GIVEN}, {"topology.attach": "nearest"}, "it has no path loss to go by")])
     own = attach(how, gain, distance_m, topology.bandwidth_share)
-    for station, found in enumerate(topology.stations):
-        if not np.any(own == station):
+    for number, site in enumerate(topology.stations):
+        if not np.any(own == number):
             path = find("topologies", str(config.topology.file), ".toml")
             raise EdgesimError(
-                f"{path}: stations[{station}]: no device joins {found.name!r} ({config.devices.count} devices within "
+                f"{path}: stations[{number}]: no device joins {site.name!r} ({config.devices.count} devices within "
                 f"{config.devices.radius_m:g} m, seed {config.seed}); move or remove it, or raise devices.count",
                 "devices.count",
             )

@@ -1,4 +1,4 @@
-"""What a policy offers, checked against the devices that it may choose from."""
+"""Checks a policy's offers against the devices that it may choose from."""
 
 from typing import Any, NoReturn
 

@@ -1,4 +1,4 @@
-"""One synchronous round in flight."""
+"""State of one synchronous round in flight."""
 
 import time
 from dataclasses import dataclass, field
@@ -16,23 +16,23 @@ from edgesim.learning.interface import TrainingRound
 
 @dataclass
 class OpenRound:
-    """One round in flight: its tasks and what the server has heard so far."""
+    """Tasks of a round in flight, and what the server has heard of them so far."""
 
     number: RoundNumber
     t_start_s: float
     tmax_s: float
-    """The deadline, from the round's start."""
+    """Length of the round up to its deadline, in seconds."""
     deadline_s: float
     candidates: Integers
     """Checked-in devices that join, ascending."""
     training: TrainingRound
     jobs_before: int
-    """Jobs that had run before it."""
+    """Jobs that had run before the round."""
     closed: simpy.Event
     decision: simpy.Event
     all_reported: simpy.Event
     working: dict[int, Working] = field(default_factory=dict)
-    """Devices that began to work in it."""
+    """Devices that began to work in the round, by id."""
     reports: set[int] = field(default_factory=set)
     """Devices whose computing is done."""
     selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -40,7 +40,7 @@ class OpenRound:
     arrived: set[int] = field(default_factory=set)
     """Devices whose updates have arrived or, where nothing is sent, that have computed."""
     closes_with: int | None = None
-    """Number of arrivals that closes it; None where only the deadline does."""
+    """Number of arrivals that closes the round; None where only the deadline does."""
     infeasible_share: float | None = None
     """Share of the checked-in devices whose least bandwidth is above the band or that have not reported in time; None
     where admission is by count."""
@@ -52,7 +52,7 @@ class OpenRound:
     fates: list[Outcome | None] = field(default_factory=list)
     """Outcomes at the close of the devices taken."""
     answers: Answers | None = None
-    """Of the devices that were asked whether they join; None where none was."""
+    """Answers of the devices that were asked whether they join; None if none was asked."""
 
     def timed(self, part: str) -> "_Timed":
         """Add the wall time of a block to a part of this round."""
@@ -60,7 +60,7 @@ class OpenRound:
 
 
 class _Timed:
-    """Not by `contextlib`, whose generators take several times as long."""
+    """Adds the wall time of a block to a part of a round; `contextlib` would take several times as long."""
 
     __slots__ = ("_part", "_started", "_wall_s")
 

@@ -24,7 +24,7 @@ from edgesim.learning.interface import Evaluation, Merged
 
 @dataclass(frozen=True)
 class RoundRow:
-    """What the protocol itself says of a round; columns of ``rounds``."""
+    """Columns of ``rounds`` that the protocol fills in."""
 
     round: int
     frame: int
@@ -43,7 +43,7 @@ class RoundRow:
 
 @dataclass(frozen=True)
 class Origin:
-    """Which task each merged update came from, and how stale it was."""
+    """Task and staleness of each merged update."""
 
     tasks: list[Task]
     staleness: list[int]
@@ -54,16 +54,16 @@ class WrittenRows:
     """Rows of ``activities`` that were written together."""
 
     tasks: list[Task]
-    """Those that have rows."""
+    """Tasks that have rows."""
     spans: list[Span]
-    """One per row, as the two below; those of each task in turn."""
+    """One span per row, by task; so are the outcomes and the energies."""
     outcome: Sequence[str]
     energy_j: list[float]
 
 
 @dataclass
 class Totals:
-    """Sums over a run, for what is to be said of it at its end."""
+    """Sums over a run, for the notes at its end."""
 
     rounds: int = 0
     candidates: int = 0
@@ -75,23 +75,23 @@ class Totals:
     """Slots of availability in which nobody was there, while the server waited for the next round; None if these were
     more than can be looked at."""
     joules: dict[str, float] = field(default_factory=dict)
-    """By activity, work that the run's end cut among it."""
+    """Energy by activity, including work that the run's end cut off."""
     uploads: dict[int, int] | None = None
     """Uploads that left each device, whatever became of them; None where they are not counted."""
 
     def add_round(self, row: RoundRow) -> None:
-        """Count a round in."""
+        """Add a round."""
         self.rounds += 1
         self.candidates += row.candidates
         self.selected += row.selected
         self.arrived += row.arrived
 
     def add_empty_slots(self, count: int | None) -> None:
-        """Count empty slots in, None if they cannot be counted."""
+        """Add empty slots; None if they cannot be counted."""
         self.empty_slots = None if count is None or self.empty_slots is None else self.empty_slots + count
 
     def add_work(self, work: WrittenRows) -> None:
-        """Count in what some activities took."""
+        """Add the energy and the uploads of written rows."""
         sums = self.joules
         for span, joules in zip(work.spans, work.energy_j, strict=True):
             sums[span.activity] = sums.get(span.activity, 0.0) + joules
@@ -103,7 +103,7 @@ class Totals:
 
 @dataclass
 class Report:
-    """Turns what happened into rows."""
+    """Writes the rows of rounds, tasks and tests into the run folder."""
 
     LASTING: ClassVar = ("totals", "_kept", "_waiting", "_told", "_told_until_s", "_idle_told_j", "_idle_of_devices_j")
 
@@ -117,30 +117,22 @@ class Report:
     """Whether the row of a model that is not tested yet waits until the model is replaced: it may be tested by then."""
     totals: Totals = field(default_factory=Totals)
     _kept: list[Task] = field(default_factory=list)
-    """Tasks since the last merge whose devices kept their weights: whether in vain, the next merge tells."""
+    """Tasks since the last merge whose devices kept their weights; the next merge decides whether in vain."""
     _waiting: dict[str, list[Any]] = field(default_factory=dict)
     """The row of ``rounds`` that waits, if there is one."""
     _told: int = 0
-    """The last round that has its rows."""
+    """Number of the last round whose rows are written."""
     _told_until_s: float = 0.0
-    """When it ended."""
+    """Instant at which that round ended."""
     _idle_told_j: float = 0.0
-    """What idling had taken by its end."""
+    """Idle energy of all devices up to its end, in J."""
     _idle_of_devices_j: Floats | None = None
-    """The same by device, [N], where it differs between them."""
+    """Idle energy of each device, in J, [N]; None for devices on mains."""
 
     @cached_property
     def _idle_w(self) -> float:
-        """What all devices draw all the time, as long as they can."""
+        """Idle power of all devices together, in W."""
         return float(self.population.idle_power_w.sum())
-
-    def start(self, evaluation: Evaluation | None) -> None:
-        """The start model, as round 0 of ``metrics``."""
-        self._metrics(0, evaluation)
-
-    def values(self, number: int, values: Mapping[tuple[str, str], float]) -> None:
-        """Rows of ``metrics`` by (name, key), beside those that `round` writes."""
-        self._write_metrics(number, values.items())
 
     def round(
         self,
@@ -151,7 +143,7 @@ class Report:
         evaluation: Evaluation | None,
         values: Mapping[tuple[str, str], float],
     ) -> None:
-        """Rows of ``activities``, ``updates``, ``metrics`` and ``rounds``.
+        """Write a round's rows of ``activities``, ``updates``, ``metrics`` and ``rounds``.
 
         A task has its rows in the round in which it ends; ``ended`` are those of this one. ``values`` are further rows
         of ``metrics`` by (name, key). With ``holds_rows`` the row of ``rounds`` of a model that is not tested yet waits
@@ -172,8 +164,8 @@ class Report:
         self._told, self._told_until_s = row.round, row.t_end_s
         idle_j = self._idle_j(row.t_end_s)
         used = {(task.device, task.number) for task in origin.tasks}
-        told = {**values, **self._wasted(work, used), **self._supply(row.t_end_s, idle_j)}
-        self._write_metrics(row.round, told.items())
+        metrics = {**values, **self._wasted(work, used), **self._supply(row.t_end_s, idle_j)}
+        self.write_metrics(row.round, metrics.items())
         self._waiting = {name: [value] for name, value in vars(row).items()} | {
             "bits_up": [sum([span.bits for span in work.spans if span.activity == "upload"])],
             "bits_down": [_bits_down(ended)],
@@ -189,27 +181,23 @@ class Report:
         """Write the row of ``rounds`` that waits, if one does, with the test of its model.
 
         ``instants_s`` become rows ``tested_at_s`` of ``metrics``: the instants of evaluation at which the model of the
-        last test was the newest one. Only reports that hold rows back are given any; else a test belongs to the end of
+        last test was the newest one. Only reports that hold rows back have any; else a test belongs to the end of
         its row.
         """
-        self._metrics(self._told, evaluation)
-        self._write_metrics(self._told, [(("tested_at_s", ""), instant_s) for instant_s in instants_s])
+        self.write_test(self._told, evaluation)
+        self.write_metrics(self._told, [(("tested_at_s", ""), instant_s) for instant_s in instants_s])
         # Cleared before it is written: a run interrupted in between then lacks the row instead of having it twice.
         row, self._waiting = self._waiting, {}
         if row:
-            self.writer.write(
-                "rounds",
-                row
-                | {
-                    "test_loss": [evaluation.loss if evaluation else None],
-                    "test_accuracy": [evaluation.accuracy if evaluation else None],
-                    "macro_f1": [evaluation.macro_f1 if evaluation else None],
-                    "model_held": row["model_held"] if evaluation else [None],
-                },
-            )
+            if evaluation is None:
+                row["model_held"] = [None]
+            else:
+                row |= {"test_loss": [evaluation.loss], "test_accuracy": [evaluation.accuracy]}
+                row["macro_f1"] = [evaluation.macro_f1]
+            self.writer.write("rounds", row)
 
     def _wasted(self, work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
-        """As `_wasted_by_kind`; kept weights count in the round whose model is made without them."""
+        """Wasted work as from `_wasted_by_kind`; kept weights count in the round whose model is made without them."""
         if "kept" not in work.outcome and not self._kept:
             return _wasted_by_kind(work, used)
         kept = [task for task in work.tasks if any(span.outcome == "kept" for span in task.spans)]
@@ -222,7 +210,7 @@ class Report:
         return _wasted_by_kind(self._work(decided), used)
 
     def _work(self, ended: list[Task]) -> WrittenRows:
-        """What some tasks did."""
+        """Collect the rows of ended tasks, by device."""
         tasks = sorted([task for task in ended if task.spans], key=attrgetter("device"))
         energy_j = [
             activity_energy_j(self.population, task.device, span.activity, span.t_end_s - span.t_start_s)
@@ -238,7 +226,7 @@ class Report:
         return WrittenRows(tasks, [span for task in tasks for span in task.spans], outcome, energy_j)
 
     def _activities(self, number: int, ended: list[Task]) -> WrittenRows:
-        """Write the rows of ``activities`` of some tasks."""
+        """Write the rows of ``activities`` of ended tasks."""
         work = self._work(ended)
         tasks, spans = work.tasks, work.spans
         devices = [task.device for task in tasks for _ in task.spans]
@@ -266,7 +254,7 @@ class Report:
         return work
 
     def end(self, t_s: float, ended: list[Task]) -> None:
-        """The run is over at an instant: what was done since its last round, as rows of the round that then was open.
+        """Write the work since the last round, at the end of the run, as rows of the round that was open.
 
         ``ended`` are the tasks that have no rows yet. That round gets no rows in ``rounds`` and ``updates``, so that
         what they were sent is a row ``bits_down`` of ``metrics``. Where an empty battery may have ended idling, what
@@ -275,21 +263,24 @@ class Report:
         number, idle_j = self._told + 1, self._idle_j(t_s)
         work = self._activities(number, ended)
         if (sent_bits := _bits_down(ended)) > 0:
-            self._write_metrics(number, [(("bits_down", ""), sent_bits)])
+            self.write_metrics(number, [(("bits_down", ""), sent_bits)])
         if t_s > self._told_until_s or work.spans or self._kept:
             wasted = _wasted_by_kind(self._work(work.tasks + self._kept) if self._kept else work, set())
-            self._write_metrics(number, (wasted | self._supply(t_s, idle_j)).items())
+            self.write_metrics(number, (wasted | self._supply(t_s, idle_j)).items())
         if self._idle_of_devices_j is not None:
             by_device = enumerate(self._idle_of_devices_j.tolist())
-            self._write_metrics(self._told, [(("idle_j", str(device)), joules) for device, joules in by_device])
+            self.write_metrics(self._told, [(("idle_j", str(device)), joules) for device, joules in by_device])
 
     def _supply(self, t_s: float, idle_j: float) -> dict[tuple[str, str], float]:
-        """What idling took and what the batteries hold at an instant, as rows of ``metrics``."""
-        charge = battery_values(self.batteries, t_s) if self.batteries else {}
-        return ({("idle_j", ""): idle_j} if idle_j else {}) | charge
+        """Idle energy and charge of the batteries at an instant, in J, as rows of ``metrics`` by (name, key)."""
+        values = {("idle_j", ""): idle_j} if idle_j else {}
+        if self.batteries is None:
+            return values
+        charge_j = self.batteries.charge_at(np.arange(len(self.population)), t_s)
+        return values | {("battery_j", "least"): float(charge_j.min()), ("battery_j", "mean"): float(charge_j.mean())}
 
     def _idle_j(self, t_s: float) -> float:
-        """What idling has taken since the last round was told."""
+        """Idle energy since the rows of the last round, in J."""
         if self._idle_w == 0:
             return 0.0
         whole_j = self._idle_w * t_s
@@ -300,12 +291,13 @@ class Report:
         return since_j
 
     def timing(self, number: int, wall_s: Mapping[str, float]) -> None:
-        """Wall seconds of the parts of a round."""
+        """Write the wall seconds of the parts of a round."""
         self.writer.write(
             "timing", {"round": [number] * len(wall_s), "part": list(wall_s), "wall_s": list(wall_s.values())}
         )
 
-    def _metrics(self, number: int, evaluation: Evaluation | None) -> None:
+    def write_test(self, number: int, evaluation: Evaluation | None) -> None:
+        """Write rows of ``metrics`` for the test of a round's model, if it was tested; the start model's is round 0."""
         if evaluation is None:
             return
         names = {("test_accuracy", ""): evaluation.accuracy} if number == 0 else {}
@@ -316,10 +308,10 @@ class Report:
         names |= {("domain_accuracy", name): value for name, value in evaluation.domain_accuracy.items()}
         names |= {("metric", name): value for name, value in evaluation.metrics.items()}
         names |= {} if evaluation.models is None else {("models_tested", ""): evaluation.models}
-        self._write_metrics(number, names.items())
+        self.write_metrics(number, names.items())
 
-    def _write_metrics(self, number: int, values: Collection[tuple[tuple[str, str], float]]) -> None:
-        """Rows of ``metrics``, each a name and key with its value."""
+    def write_metrics(self, number: int, values: Collection[tuple[tuple[str, str], float]]) -> None:
+        """Write rows of ``metrics`` of a round, each given as ((name, key), value)."""
         if not values:
             return
         self.writer.write(
@@ -337,12 +329,6 @@ def _train_loss(merged: Merged) -> float | None:
     if merged.loss is None or not len(merged.ids):
         return None
     return float(np.average(merged.loss, weights=merged.weight))
-
-
-def battery_values(batteries: Batteries, t_s: float) -> dict[tuple[str, str], float]:
-    """What the batteries hold at an instant, as rows of ``metrics``."""
-    charge_j = batteries.charge_at(np.arange(len(batteries.charge_j)), t_s)
-    return {("battery_j", "least"): float(charge_j.min()), ("battery_j", "mean"): float(charge_j.mean())}
 
 
 def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float = 0.0) -> dict[tuple[str, str], float]:
@@ -395,7 +381,7 @@ def _wasted_by_kind(work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple
 
 
 def write_stations(writer: RunWriter, world: World, backhaul: Backhaul) -> None:
-    """The ``stations`` table: one row per station, with the server that merges its updates."""
+    """Write the ``stations`` table: one row per station, with the server that merges its updates."""
     stations = world.topology.stations
     writer.write(
         "stations",
@@ -417,7 +403,7 @@ def write_devices(
     sizes: list[Integers],
     class_counts: list[Integers] | None,
 ) -> None:
-    """The ``devices`` table: one row per device and frame."""
+    """Write the ``devices`` table: one row per device and frame."""
     count = config.devices.count
     for frame, samples in enumerate(sizes):
         columns = {

@@ -61,8 +61,10 @@ class RunParts:
         compute_s: Sequence[float],
         leaves_s: Sequence[float],
     ) -> list[Task]:
-        """Tasks of devices that begin to work, [n], with the ``numbers`` of their draws [n]; in which round decides
-        what they are sent and send. ``from_cloud`` is whether the broadcast comes from there, not from edge servers.
+        """Make the tasks of devices that begin to work, [n], with the ``numbers`` of their draws, [n].
+
+        The ``round`` decides how many bits each receives and sends; ``from_cloud`` is whether the broadcast comes from
+        the cloud, not from the edge servers.
         """
         world, accounts, station = self.world, self.learner.accounts, self.world.population.station[ids]
         down_bits, up_bits = accounts.download_bits(ids, round), accounts.upload_bits(ids, round)
@@ -77,7 +79,7 @@ class RunParts:
 
     @property
     def empty_s(self) -> Callable[[Task], float] | None:
-        """Told of each task that enters a phase, as `RoundSignals.empty_s` says; None for devices on mains."""
+        """Function of `RoundSignals.empty_s`; None for devices on mains."""
         return None if self.batteries is None else self._begin_draw
 
     def _begin_draw(self, task: Task) -> float:

@@ -1,4 +1,4 @@
-"""What a run remembers at the end of a round, and a new run that goes on from there.
+"""Snapshots of a run at the end of a round, from which a new process resumes it.
 
 World, streams and searches are functions of the config, so that they are made anew. No process is saved: the server
 begins with its next round, and devices at work go on from the records of their tasks. Events that lie at the very
@@ -16,30 +16,30 @@ from edgesim.traces.by_rounds import ByRounds
 
 @dataclass(frozen=True)
 class RunState:
-    """A run at the end of a round."""
+    """Snapshot of a run at the end of a round."""
 
     t_s: float
     round: int
     accuracy: float | None
     protocol: dict[str, Any]
     selector: Any
-    """What the policy remembers; None where it remembers nothing, or begins to only now."""
+    """State of the policy; None if it has none, or starts without one after a fork."""
     joiners: Any
-    """What devices remember that are asked whether they join; None where none is."""
+    """Memory of the devices that are asked whether they join; None if none is asked."""
     learner: dict[str, Any]
     bands: list[dict[str, Any]]
-    """Of those that are shared anew, beside their uploads."""
+    """State of each re-shared band, without its uploads."""
     batteries: dict[str, Any] | None
     report: dict[str, Any]
     evaluations: dict[str, Any]
     slots_s: list[float] | None
-    """When each slot began, of availability by rounds."""
+    """When each slot of availability by rounds began; None for other availability."""
     given_up: str
     """`Search.given_up`."""
 
 
-def taken_down(server: Server, round: int) -> RunState:
-    """The state of a run at the end of a round; it shares memory with the run, so pack it at once."""
+def snapshot(server: Server, round: int) -> RunState:
+    """Take a snapshot of a run at the end of a round; it shares memory with the run, so pack it at once."""
     parts = server.parts
     availability = parts.world.availability
     return RunState(
@@ -60,7 +60,7 @@ def taken_down(server: Server, round: int) -> RunState:
 
 
 def go_on(server: Server, state: RunState) -> None:
-    """Let a server that has not begun go on from a state, which it takes over."""
+    """Restore a snapshot in a server that has not begun; the server takes over its memory."""
     parts = server.parts
     parts.clock.set_forward(state.t_s)
     server.accuracy = state.accuracy
@@ -82,5 +82,5 @@ def go_on(server: Server, state: RunState) -> None:
     if isinstance(availability, ByRounds):
         availability.starts_s.extend(state.slots_s or [])
     parts.world.search.given_up = state.given_up
-    # Last, since devices at work go on with what all others know.
+    # Last, since work is restored with the state of all other parts.
     server.protocol.go_on(state.protocol)

@@ -22,12 +22,12 @@ LAST_S = 1e10
 
 @dataclass(frozen=True)
 class RunProgress:
-    """What a display wants to know after each round."""
+    """Progress of a run after a round, for displays."""
 
     round: int
     t_s: float
     accuracy: float | None
-    """The last evaluated one."""
+    """Test accuracy of the last model tested."""
 
 
 @dataclass
@@ -37,11 +37,11 @@ class Server:
     parts: RunParts
     on_round: Callable[[RunProgress], None]
     accuracy: float | None = None
-    """The last evaluated one."""
+    """Test accuracy of the last model tested."""
     at_end: Callable[[RoundNumber], None] = lambda _: None
     """Called at the end of each round, where the run can be saved."""
     protocol: RunProtocol = field(init=False)
-    """What makes the models."""
+    """Protocol that makes the models."""
 
     def __post_init__(self) -> None:
         config = self.parts.world.config
@@ -53,7 +53,7 @@ class Server:
             self.protocol = Unsynchronised(self.parts, next_task=np.ones(config.devices.count, dtype=np.int64))
 
     def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
-        """Process of the server; returns why the run ended."""
+        """Run the rounds as a process of the clock; returns the reason of the run's end."""
         goal = self.parts.world.config.stop_at_accuracy
         for number in numbers:
             # Several tests may have come in one step, and the last of them need not be the best.
@@ -77,7 +77,7 @@ class Server:
         return ALL_DONE
 
     def stop(self) -> None:
-        """End the run: break off the work in flight and write down what has no rows yet."""
+        """End the run: break off the work in flight and write the rows that are missing."""
         now_s = self.parts.clock.now
         self.parts.evaluations.end(now_s)
         self.parts.report.end(now_s, self.protocol.break_off())

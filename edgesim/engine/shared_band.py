@@ -8,7 +8,7 @@ import numpy as np
 
 from edgesim.base.arrays import Floats
 from edgesim.engine.clock import Clock, EventKind
-from edgesim.engine.uplink import Over, Upload, drop_at, end_of_record
+from edgesim.engine.uplink import Over, Upload, end_of_record
 from edgesim.radio.link import SharedLink
 
 _PLACES = 16
@@ -37,7 +37,7 @@ class SharedBand:
     _hz: Floats = field(default_factory=lambda: np.empty(0))
     """Bandwidths since the last change, [n]."""
     _rates: Floats = field(default_factory=lambda: np.empty(0))
-    """What they carry, as `SharedLink.rates`, [n]."""
+    """Rates of these bandwidths as from `SharedLink.rates`, [n]."""
     _since_s: float = 0.0
     """When the uploads were brought up to date."""
     _slack_s: float = 0.0
@@ -75,12 +75,8 @@ class SharedBand:
         counts = self._table[2:, self.active.index(upload)].tolist()
         upload.remaining_bits, upload.sent_bits, upload.hertz_seconds = counts
 
-    def leave_at(self, upload: Upload, leaves_s: float) -> None:
-        """The device leaves at an instant: if the upload is not over by then, it is dropped."""
-        drop_at(self.clock, upload, leaves_s, self._drop)
-
     def _settle(self, now_s: float) -> None:
-        """Count what went through since the last change."""
+        """Count the bits sent since the last change."""
         if self.active and now_s > self._since_s:
             _, _, left_bits, sent_bits, hertz_seconds = self._rows
             sent = np.minimum(self.link.bits_each(self._rates, self._since_s, now_s), left_bits)
@@ -128,7 +124,8 @@ class SharedBand:
         upload.whole()
         over(True)
 
-    def _drop(self, upload: Upload) -> None:
+    def drop(self, upload: Upload) -> None:
+        """Drop the upload of a device that leaves now, unless it is over or ends within the tolerance."""
         if upload not in self.active:
             return
         now_s = self.clock.now

@@ -11,7 +11,7 @@ _ALWAYS_UNTIL, _EVERY, _PATIENCE = 4, 2, 2
 
 @dataclass
 class Stagnation:
-    """Decides before a round whether it makes a model, by what it heard after the rounds before."""
+    """Decides before a round whether it makes a model, by the accuracies after the rounds before."""
 
     best: float = 0.0
     every: bool = False
@@ -19,14 +19,14 @@ class Stagnation:
     stagnant: int = 0
     """Due rounds since the last best accuracy."""
     accuracy: float = 0.0
-    """That of the model as it is."""
+    """Accuracy of the current model."""
 
     def is_due(self, round: int) -> bool:
         """Whether a round makes a model, from 1."""
         return round <= _ALWAYS_UNTIL or self.every or round % _EVERY == 0
 
     def hear(self, round: int, accuracy: float | None) -> None:
-        """Take in the accuracy after a round, None where the model is as before; round 0 is before the first."""
+        """Record the accuracy after a round, None if the model has not changed; round 0 is before the first."""
         due = self.is_due(round)
         self.accuracy = self.accuracy if accuracy is None else accuracy
         if self.accuracy > self.best:

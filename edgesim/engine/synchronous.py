@@ -11,7 +11,7 @@ import simpy
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.saved import give_back, lasting
-from edgesim.engine.at_work import Working, taken_up, written_down
+from edgesim.engine.at_work import Working, restore, snapshot
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import EventKind, drift_s, rounding_s, succeed_once
 from edgesim.engine.deadlines import Deadlines
@@ -33,7 +33,7 @@ from edgesim.selection.view import Drafter, RoundReport
 
 @dataclass
 class Synchronous:
-    """The synchronous protocol; its state: who was selected how often, when rounds are due, whose upload goes on."""
+    """The synchronous protocol, and its state from round to round."""
 
     LASTING: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed", "schedule", "models")
 
@@ -44,8 +44,8 @@ class Synchronous:
     schedule: Stagnation | None = None
     """Which rounds make a model; all do when absent."""
     carried: dict[tuple[int, int], Working] = field(default_factory=dict)
-    """Latecomers by device and number of their task: while one update of a device travels by wire, the device may begin
-    another task, and be late with that as well."""
+    """Latecomers, whose work goes on past the close, by device and number of their task: while an update of a device
+    travels by wire, the device may begin another task and be late with that as well."""
     merged_in_cloud: bool = True
     """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
     apart: set[int] = field(default_factory=set)
@@ -53,9 +53,9 @@ class Synchronous:
     open: OpenRound | None = None
     """The round in flight, until it has its rows."""
     computed: list[Promise] = field(default_factory=list)
-    """Jobs whose computing has ended since the last merge; kept only where devices join by how they train."""
+    """Jobs whose computing has ended since the last merge, if devices join by how they train."""
     models: Integers = field(init=False)
-    """Models that each server has sent or is to send after the first, [E]: at most one in a round."""
+    """Number of models that each server has sent or is to send after the first, [E]: at most one in a round."""
 
     def __post_init__(self) -> None:
         self.models = np.zeros(len(self.parts.backhaul.servers), dtype=np.int64)
@@ -75,27 +75,27 @@ class Synchronous:
             return too_few_left(config, parts.world.search), None
         if self.schedule is not None:
             if number.round == 1:
-                parts.report.values(0, self._hear_accuracy(0, is_new=True))
+                parts.report.write_metrics(0, self._hear_accuracy(0, is_new=True).items())
             parts.learner.accounts.is_due = self.schedule.is_due(number.round)
         evaluation = yield from self._round(number, ids, time.perf_counter() - started)
         return None, evaluation
 
     def _meet_slot(self) -> None:
-        """A slot of availability by rounds begins: latecomers leave their work or go on with it."""
+        """Let latecomers leave their work or resume it, as a slot of availability by rounds begins."""
         world, clock = self.parts.world, self.parts.clock
-        late = [one for one in self.carried.values() if one.task.phase != "ended"]
+        late = [working for working in self.carried.values() if working.task.phase != "ended"]
         if world.config.availability.interruption == "ignore" or not late:
             return
-        here = world.availability.available(np.array([one.task.device for one in late]), clock.now)
-        for one, is_here in zip(late, here.tolist(), strict=True):
-            one.work.meet(is_here)
+        here = world.availability.available(np.array([working.task.device for working in late]), clock.now)
+        for working, is_here in zip(late, here.tolist(), strict=True):
+            working.work.meet(is_here)
 
     def _round(
         self, number: RoundNumber, checked_in: Integers, check_in_wall_s: float
     ) -> Generator[simpy.Event, Any, Evaluation | None]:
-        """One round among the devices ``checked_in``; the last evaluation in its course.
+        """Run one round among the devices ``checked_in``; returns the last evaluation on the way.
 
-        ``check_in_wall_s`` is the wall time that finding them took.
+        ``check_in_wall_s`` is the wall time that their check-in took.
         """
         started = time.perf_counter() - check_in_wall_s
         parts, clock, knobs = self.parts, self.parts.clock, self.parts.world.config.round
@@ -135,8 +135,8 @@ class Synchronous:
         with this.timed("evaluate"):
             # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
             tested = parts.evaluations.before_merge(clock.now + server_s + self._to_cloud_s(number))
-        # Taken before time passes again: an update that is late now may arrive while server or cloud compute.
-        this.fates = [one.task.fate for one in this.working.values() if one.task.taken]
+        # Noted before time passes again: an update that is late now may arrive while server or cloud compute.
+        this.fates = [working.task.fate for working in this.working.values() if working.task.taken]
         merged, origin = self._merge(this, arrived, updates)
         if server_s:
             yield clock.timeout(server_s)
@@ -150,7 +150,7 @@ class Synchronous:
         return evaluation
 
     def _decide_at_once(self, this: OpenRound) -> None:
-        """`known` and `planned`: the band is shared at the round's start."""
+        """Share the band at the round's start, with ``known`` or ``planned`` delays."""
         world, knobs, ids, number = self.parts.world, self.parts.world.config.round, this.candidates, this.number
         begun_s = self._start(this, ids) if knobs.computes == "candidates" else None
         if begun_s is not None and knobs.delay_knowledge == "known":
@@ -170,7 +170,7 @@ class Synchronous:
         self._grant(this, taken, bandwidth_hz)
 
     def _decide_on_reports(self, this: OpenRound) -> Generator[simpy.Event, Any, None]:
-        """`reported`: the band is shared at the last report or at ``report_by_s``, among those that have reported."""
+        """Share the band at the last report or at ``report_by_s``, among the devices that have reported."""
         clock, knobs, ids = self.parts.clock, self.parts.world.config.round, this.candidates
         compute_s = self._start(this, ids)
         assert knobs.report_by_s is not None
@@ -183,9 +183,9 @@ class Synchronous:
         this.decision.succeed()
 
     def _start(self, this: OpenRound, ids: Integers, compute_s: Floats | None = None) -> Floats:
-        """Devices begin to work: submit their training jobs, begin their tasks; their compute delays, [n].
+        """Submit the training jobs of devices and begin their tasks; returns their compute delays in seconds, [n].
 
-        These are the planned ones, ``compute_s``, if there are any and the algorithm allows it.
+        The delays are those drawn before, ``compute_s``, if there are any and the algorithm does not settle them later.
         """
         parts, clock, number = self.parts, self.parts.clock, this.number.round
         promises, accounts = this.training.start(ids), parts.learner.accounts
@@ -193,7 +193,7 @@ class Synchronous:
             compute_s = parts.world.compute_s(ids, number, accounts.charged_samples(ids, number))
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
         signals = self._signals(this.decision, this.deadline_s, tolerance_s)
-        # Work that may go on after the deadline has to be told when its device leaves, however late that is.
+        # Work that may go on after the deadline needs the instant at which its device leaves, however late that is.
         horizon_s = this.deadline_s - tolerance_s if parts.world.config.round.late == "drop" else math.inf
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         numbers = [number] * len(ids)
@@ -205,14 +205,17 @@ class Synchronous:
 
     def _signals(self, decision: simpy.Event, deadline_s: float, tolerance_s: float) -> RoundSignals:
         parts = self.parts
-        heard = self._on_computed, self._on_arrived, lambda _: None
+        callbacks = self._on_computed, self._on_arrived, lambda _: None
         others = parts.interruptions.back_s, parts.empty_s
-        return RoundSignals(parts.bands, decision, deadline_s, tolerance_s, *heard, *others)
+        return RoundSignals(parts.bands, decision, deadline_s, tolerance_s, *callbacks, *others)
 
     def _decide(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
     ) -> tuple[Integers, Floats]:
-        """Those taken of the devices ``ids``, in order, and their bandwidths; `make_timeline` tells the arguments."""
+        """Choose among the devices ``ids``; returns those taken, in order, and their bandwidths in Hz.
+
+        ``delay_s`` and ``decided_s`` as in `make_timeline`.
+        """
         with this.timed("decide"):
             parts, number, world, knobs = self.parts, this.number, self.parts.world, self.parts.world.config.round
             if knobs.admission == "band":
@@ -252,13 +255,13 @@ class Synchronous:
             return ids[taken], share(timeline, taken, bands_hz)
 
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
-        """Tell every task whether it uploads, and on which reservation."""
+        """Set in every task whether its device uploads, and on which reservation."""
         this.selected, knobs = ids, self.parts.world.config.round
         if knobs.close == "arrivals":
             this.closes_with = len(ids) if knobs.over_commitment == 1 else min(len(ids), knobs.count or 0)
         rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round)
-        for one in this.working.values():
-            one.task.taken = False
+        for working in this.working.values():
+            working.task.taken = False
         for device, hz, power_w in zip(ids.tolist(), bandwidth_hz.tolist(), rx_power_w.tolist(), strict=True):
             task = this.working[device].task
             task.taken, task.bandwidth_hz, task.rx_power_w = True, hz, power_w
@@ -291,18 +294,18 @@ class Synchronous:
             succeed_once(this.closed)
 
     def _end_or_carry(self, this: OpenRound) -> list[Working]:
-        """Break off what is still at work, but for latecomers that are kept; latecomers whose work is over."""
+        """Break off the work in flight but that of latecomers to be kept; returns the latecomers whose work is over."""
         over = [late for late in self.carried.values() if late.task.phase == "ended"]
         for late in over:
             del self.carried[late.task.key]
         keeps = self.parts.world.config.round.late == "keep" and not this.number.last_of_frame
-        for one in this.working.values():
-            task = one.task
+        for working in this.working.values():
+            task = working.task
             if keeps and task.taken and task.phase != "ended":
                 task.carried, task.fate = True, "late"
-                self.carried[task.key] = one
+                self.carried[task.key] = working
             else:
-                one.work.break_off()
+                working.work.break_off()
         if this.number.last_of_frame:
             over += self.carried.values()
             for late in self.carried.values():
@@ -311,18 +314,18 @@ class Synchronous:
         return over
 
     def _updates(self, this: OpenRound) -> tuple[Integers, list[tuple[Task, Arrived]]]:
-        """Devices whose updates arrived in time, and all updates that have arrived, by when they began, those not
-        picked last.
+        """Devices whose updates arrived in time, and all updates that have arrived, in order of their start.
 
-        In a round that is skipped, the devices that have sent any, and what all have trained.
+        Updates that were not picked come last. In a skipped round these are the devices that have sent anything, and
+        the work of all devices.
         """
         world, number, accounts = self.parts.world, this.number, self.parts.learner.accounts
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         if not accounts.is_due:
             trained = [this.working[device] for device in arrived.tolist()]
-            return arrived[: len(arrived) * accounts.sends], [(one.task, Arrived(one.promise)) for one in trained]
+            return arrived[: len(arrived) * accounts.sends], [(at.task, Arrived(at.promise)) for at in trained]
         limit = world.config.staleness.limit
-        late = [(one, int(self.models[self._server(one.task)]) - one.version) for one in this.over if one.arrived]
+        late = [(at, int(self.models[self._server(at.task)]) - at.version) for at in this.over if at.arrived]
         picked, unpicked = arrived, arrived[:0]
         if self._drafter is not None:
             picked = self._drafter.draft(self._by_arrival(this, arrived), len(this.candidates))
@@ -330,21 +333,19 @@ class Synchronous:
             Offers(policy, number.round, np.sort(arrived), "those whose updates arrived").rows(picked)
             unpicked = np.setdiff1d(arrived, picked)
         in_time, undrafted = ([this.working[device] for device in ids.tolist()] for ids in (picked, unpicked))
-        updates = [(one.task, Arrived(one.promise, age)) for one, age in late if limit is None or age <= limit]
-        # What is remembered of a device is that of its last row: of two updates the one that began later.
-        updates.sort(key=lambda one: one[0].number)
-        updates += [(one.task, Arrived(one.promise)) for one in in_time]
-        updates += [(one.task, Arrived(one.promise, picked=False)) for one in undrafted]
+        updates = [(at.task, Arrived(at.promise, age)) for at, age in late if limit is None or age <= limit]
+        # A device is remembered by its last row: of two updates by the one that began later.
+        updates.sort(key=lambda update: update[0].number)
+        updates += [(at.task, Arrived(at.promise)) for at in in_time]
+        updates += [(at.task, Arrived(at.promise, picked=False)) for at in undrafted]
         return arrived, updates
 
     def _server(self, task: Task) -> int:
-        """The server that merges the update of a task, of `Backhaul.servers`."""
+        """Position in `Backhaul.servers` of the server that merges the update of a task."""
         return int(self.parts.backhaul.edge[task.station])
 
     def _merge(self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]) -> tuple[Merged, Origin]:
-        """Merge the updates that are picked, or none in a round that is skipped, and tell the selector; also where they
-        came from.
-        """
+        """Merge the picked updates, none in a skipped round, and report to the selector; returns also their origin."""
         parts, number = self.parts, this.number
         with this.timed("train"):
             began, brought = np.array(list(this.working), dtype=np.int64), [update for _, update in updates]
@@ -362,28 +363,28 @@ class Synchronous:
         self.models[slice(None) if self.apart and self._averages(number) else list(servers)] += 1
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            heard, length_s = feedback(merged, tasks), parts.clock.now - this.t_start_s
+            answer, length_s = feedback(merged, tasks), parts.clock.now - this.t_start_s
             parts.selector.hear(
                 RoundReport(
-                    number.round, lambda: this.checked_in, this.selected, arrived, heard, this.training, length_s
+                    number.round, lambda: this.checked_in, this.selected, arrived, answer, this.training, length_s
                 )
             )
         return merged, Origin(tasks, [update.staleness for update in merging])
 
     def _settle_work(self, this: OpenRound) -> None:
-        """Note which devices have the model now, and what becomes of work whose update nobody wanted."""
+        """Note which devices have received the model, and the outcome of work that a skipped round does not use."""
         accounts, merging = self.parts.learner.accounts, self.parts.world.config.merging
-        accounts.received([device for device, one in this.working.items() if one.task.has_received])
+        accounts.received([device for device, working in this.working.items() if working.task.has_received])
         if accounts.sends or merging is None:
             return
-        for one in this.working.values():
-            if one.task.fate == "done":
-                one.task.spans[-1].outcome = "kept" if merging.skip == "carry" else "skipped"
+        for working in this.working.values():
+            if working.task.fate == "done":
+                working.task.spans[-1].outcome = "kept" if merging.skip == "carry" else "skipped"
 
     def _hear_accuracy(self, round: int, is_new: bool) -> dict[tuple[str, str], float]:
-        """Tell the schedule how good the model is after a round, which made it where it ``is_new``.
+        """Pass the accuracy of the model after a round to the schedule; ``is_new`` is whether the round made the model.
 
-        Answers with rows of ``metrics`` by (name, key).
+        Returns rows of ``metrics`` by (name, key).
         """
         learner, merging = self.parts.learner, self.parts.world.config.merging
         assert self.schedule is not None
@@ -394,7 +395,7 @@ class Synchronous:
         return due | {("schedule_accuracy", ""): self.schedule.accuracy}
 
     def _learn(self) -> None:
-        """Devices remember how they have trained, also those whose updates do not arrive."""
+        """Let devices learn from their training accuracies, also those whose updates do not arrive."""
         joiners, promises = self.parts.joiners, self.computed
         if joiners is None or not promises:
             return
@@ -414,13 +415,13 @@ class Synchronous:
         return every is not None and (number.round_in_frame % every == 0 or number.last_of_frame)
 
     def _to_cloud_s(self, number: RoundNumber) -> float:
-        """What the models take to the cloud after a round; 0 where they are not averaged there then."""
+        """Seconds that the models take to the cloud after a round; 0 if they are not averaged there then."""
         if not self._averages(number):
             return 0.0
         return float(self.parts.backhaul.to_cloud_s(self.parts.learner.accounts.model_bits).max())
 
     def _average_in_cloud(self, number: RoundNumber) -> Generator[simpy.Event, Any, None]:
-        """Every so many rounds, and at a frame's end, the edge servers' models travel to the cloud and are averaged."""
+        """Average the edge servers' models in the cloud, every so many rounds and at a frame's end."""
         if self.parts.world.config.topology.cloud_every is None:
             return
         self.merged_in_cloud = self._averages(number)
@@ -430,11 +431,11 @@ class Synchronous:
             self.apart.clear()
 
     def _conclude(self, this: OpenRound, merged: Merged, origin: Origin) -> Evaluation | None:
-        """Evaluate and write the rows."""
+        """Evaluate the model and write the round's rows."""
         parts, number, now_s = self.parts, this.number, self.parts.clock.now
         with this.timed("evaluate"):
             evaluation = parts.evaluations.of_row(number, now_s)
-        tasks, fates, accounts = [one.task for one in this.working.values()], this.fates, parts.learner.accounts
+        tasks, fates, accounts = [at.task for at in this.working.values()], this.fates, parts.learner.accounts
         row = RoundRow(
             round=number.round,
             frame=number.frame,
@@ -466,24 +467,24 @@ class Synchronous:
 
     def _ended(self, this: OpenRound) -> list[Task]:
         """Tasks whose rows are those of a round that is closed."""
-        return [late.task for late in this.over] + [one.task for one in this.working.values() if not one.task.carried]
+        return [late.task for late in this.over] + [at.task for at in this.working.values() if not at.task.carried]
 
     def lasting(self) -> dict[str, Any]:
-        """As `RunProtocol.lasting`."""
-        return lasting(self) | {"carried": written_down(self.parts.bands, self.carried.values())}
+        """Snapshot of the state between two models."""
+        return lasting(self) | {"carried": snapshot(self.parts.bands, self.carried.values())}
 
     def go_on(self, remembered: dict[str, Any]) -> None:
-        """As `RunProtocol.go_on`."""
+        """Restore a snapshot, in a run whose clock stands at its instant."""
         clock, carried = self.parts.clock, remembered.pop("carried")
         give_back(self, remembered)
-        works = taken_up(clock, carried, lambda one: self._signals(clock.event(), one.deadline_s, one.tolerance_s))
+        works = restore(clock, carried, lambda at: self._signals(clock.event(), at.deadline_s, at.tolerance_s))
         self.carried = {late.task.key: late for late in works}
 
     def break_off(self) -> list[Task]:
-        """As `RunProtocol.break_off`."""
+        """End all work, since the run is over; returns the tasks without rows."""
         this, late = self.open, list(self.carried.values())
         tasks = ([] if this is None else self._ended(this)) + [carried.task for carried in late]
-        at_work = late + ([] if this is None else [one for one in this.working.values() if not one.task.carried])
-        for one in at_work:
-            one.work.break_off("cancelled")
+        at_work = late + ([] if this is None else [at for at in this.working.values() if not at.task.carried])
+        for working in at_work:
+            working.work.break_off("cancelled")
         return tasks

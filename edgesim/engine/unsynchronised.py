@@ -18,7 +18,7 @@ import simpy
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.saved import give_back, lasting
-from edgesim.engine.at_work import Working, taken_up, written_down
+from edgesim.engine.at_work import Working, restore, snapshot
 from edgesim.engine.clock import EventKind, succeed_once
 from edgesim.engine.decision import admit, make_timeline
 from edgesim.engine.estimates import feedback
@@ -40,7 +40,7 @@ update that a model is made of."""
 
 @dataclass(slots=True)
 class Chosen:
-    """A device that the selector has put in line, with the draws of its next task."""
+    """A device that the selector has chosen and that waits for a place, with the draws of its next task."""
 
     device: int
     compute_s: float
@@ -61,7 +61,7 @@ class Unsynchronised:
     line: deque[Chosen] = field(default_factory=deque)
     at_work: dict[int, Working] = field(default_factory=dict)
     arrived: list[Working] = field(default_factory=list)
-    """The buffer."""
+    """Devices whose updates wait in the buffer."""
     version: int = 0
     over: list[Task] = field(default_factory=list)
     """Tasks that have ended since the last row."""
@@ -74,7 +74,7 @@ class Unsynchronised:
     """Jobs that had been trained by the last row."""
     _alarm_s: float = -math.inf
     _alarms_s: list[float] = field(default_factory=list)
-    """Instants at which the server is still to look again."""
+    """Instants to come at which the server looks for devices again."""
 
     def __post_init__(self) -> None:
         parts, knobs = self.parts, self.parts.world.config.round
@@ -130,7 +130,7 @@ class Unsynchronised:
         return None, evaluation
 
     def _fill(self, number: RoundNumber) -> None:
-        """Give the free places to the devices that are next in line."""
+        """Fill free places with the devices that are next in line."""
         while len(self.at_work) < self._places:
             if not self.line:
                 self._ask(number)
@@ -141,7 +141,7 @@ class Unsynchronised:
                 self._begin(number, chosen)
 
     def _is_still_there(self, chosen: Chosen) -> bool:
-        """Whether a device is there and charged; where it has left and come again, its stay is now the present one."""
+        """Whether a device is available and charged; if it left and returned, its stay is set to the present one."""
         now_s, batteries = self.parts.clock.now, self.parts.batteries
         if batteries is not None and not batteries.ready(np.array([chosen.device]), now_s)[0]:
             return False
@@ -161,7 +161,7 @@ class Unsynchronised:
             )
 
     def _ask(self, number: RoundNumber) -> None:
-        """Ask the selector for as many devices as there are places, among those that are there and idle."""
+        """Ask the selector for as many devices as there are places, among those that are available and idle."""
         parts, world, now_s = self.parts, self.parts.world, self.parts.clock.now
         ids = self._idle.there(now_s)
         if len(ids) == 0:
@@ -206,7 +206,7 @@ class Unsynchronised:
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:
-        """What one of the devices at work gets of a station's band; links of their own take nothing of it."""
+        """Bandwidth in Hz that each device at work has of a station's band; 0 for devices with links of their own."""
         world = self.parts.world
         return 0.0 if world.own_links is not None else float(world.bands_hz[station]) / self._places
 
@@ -230,7 +230,7 @@ class Unsynchronised:
         succeed_once(self._wake)
 
     def _alarm(self, t_s: float) -> None:
-        """Look again at an instant, unless that is to happen at it or before it anyway."""
+        """Wake the server at an instant, unless it will wake then or earlier anyway."""
         if self.parts.clock.now < self._alarm_s <= t_s:
             return
         self._alarm_s = t_s
@@ -245,14 +245,14 @@ class Unsynchronised:
         self.parts.clock.call_at(t_s, EventKind.WAKE, ring)
 
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
-        """Make the next model of the buffer, which took ``length_s``, and tell the selector; also its origin."""
+        """Merge the buffer, filled in ``length_s``, and report to the selector; returns also the updates' origin."""
         tasks = [working.task for working in self.arrived]
         ages = [self.version - working.version for working in self.arrived]
         updates = [Arrived(working.promise, age) for working, age in zip(self.arrived, ages, strict=True)]
         # The algorithm goes by the number of the model that is made, even if no device has begun since the last one.
         self._open_training(number)
         merged = self.parts.learner.merge(updates, np.array(self.begun, dtype=np.int64), self._being_sent)
-        heard = feedback(merged, tasks)
+        answer = feedback(merged, tasks)
         self.arrived.clear()
         self.version += 1
         self.parts.selector.hear(
@@ -261,7 +261,7 @@ class Unsynchronised:
                 who_checked_in=self._checked_in,
                 selected=np.array(self.begun, dtype=np.int64),
                 arrived=merged.ids,
-                feedback=heard,
+                feedback=answer,
                 gradients=self._open_training(number),
                 length_s=length_s,
             )
@@ -278,22 +278,23 @@ class Unsynchronised:
         return np.flatnonzero(self.parts.world.availability.available(everyone, self.parts.clock.now))
 
     def lasting(self) -> dict[str, Any]:
-        """As `RunProtocol.lasting`; the buffer is empty then, and no training is open."""
-        at_work = written_down(self.parts.bands, self.at_work.values())
+        """Snapshot of the state between two models."""
+        # The buffer is empty then, and no training is open.
+        at_work = snapshot(self.parts.bands, self.at_work.values())
         return lasting(self) | {"at_work": at_work, "idle": lasting(self._idle), "alarms_s": self._alarms_s}
 
     def go_on(self, remembered: dict[str, Any]) -> None:
-        """As `RunProtocol.go_on`."""
+        """Restore a snapshot, in a run whose clock stands at its instant."""
         at_work, idle, alarms_s = (remembered.pop(name) for name in ("at_work", "idle", "alarms_s"))
         give_back(self, remembered)
         give_back(self._idle, idle)
-        works = taken_up(self.parts.clock, at_work, lambda _: self._signals)
+        works = restore(self.parts.clock, at_work, lambda _: self._signals)
         self.at_work = {working.task.device: working for working in works}
         for t_s in alarms_s:
             self._put_alarm(t_s)
 
     def break_off(self) -> list[Task]:
-        """As `RunProtocol.break_off`."""
+        """End all work, since the run is over; returns the tasks without rows."""
         for device, working in self.at_work.items():
             working.work.break_off("cancelled")
             self._idle.end(device)
@@ -303,7 +304,7 @@ class Unsynchronised:
         return self.over
 
     def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, origin: Origin) -> Evaluation | None:
-        """Evaluate and write the rows."""
+        """Evaluate the model and write its rows."""
         parts, world, now_s = self.parts, self.parts.world, self.parts.clock.now
         evaluation = parts.evaluations.of_row(number, now_s)
         fates = [task.fate for task in self.over]

@@ -23,7 +23,7 @@ class Upload:
     remaining_bits: float
     deadline_s: float
     tolerance_s: float
-    """How close to the deadline an end counts as the deadline itself."""
+    """Seconds from the deadline within which an end counts as the deadline itself."""
     since_s: float
     """When `remaining_bits` was brought up to date; at first, when the upload begins."""
     bandwidth_hz: float = 0.0
@@ -32,31 +32,31 @@ class Upload:
     """Integral of the bandwidth over the airtime."""
 
     def planned_end_s(self, end_s: float, now_s: float) -> float:
-        """When it will end that is worked out to end at ``end_s``, a finite instant not before ``now_s``."""
+        """Instant at which an upload ends whose computed end is ``end_s``, finite and not before ``now_s``."""
         # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
         return max(self.deadline_s, now_s) if abs(end_s - self.deadline_s) <= self.tolerance_s else end_s
 
     def whole(self) -> None:
-        """The last bit is through, and with it what rounding left of the remaining bits."""
+        """Count the remaining bits, which are a remainder of rounding, as sent."""
         self.sent_bits += self.remaining_bits
         self.remaining_bits = 0.0
 
 
 Over = Callable[[bool], None]
-"""Told of the end of an upload: the last bit is through (True) or the device has left (False)."""
+"""Called at the end of an upload: with True when all bits are sent, with False when the device has left."""
 
 
 class Band(Protocol):
     """The uplink of one station over time."""
 
     def begin(self, upload: Upload, over: Over) -> None:
-        """Put an upload on the air from its ``since_s``: now, or an earlier instant when taken up from a record."""
+        """Put an upload on the air from its ``since_s``: now, or earlier when restored from a record."""
 
     def end(self, upload: Upload) -> None:
-        """Take an upload off the air, finished or not, without telling; its counts are brought up to date."""
+        """Take an upload off the air, finished or not, and bring its counts up to date; calls nothing."""
 
-    def leave_at(self, upload: Upload, leaves_s: float) -> None:
-        """The device leaves at an instant: if the upload is not over by then, it is dropped."""
+    def drop(self, upload: Upload) -> None:
+        """The device leaves now: drop its upload, unless it is over or ends within the tolerance."""
 
 
 @dataclass
@@ -86,12 +86,8 @@ class ReservedBand:
         self._settle(upload)
         del self.active[upload]
 
-    def leave_at(self, upload: Upload, leaves_s: float) -> None:
-        """The device leaves at an instant: if the upload is not over by then, it is dropped."""
-        drop_at(self.clock, upload, leaves_s, self._drop)
-
     def _settle(self, upload: Upload) -> None:
-        """Count what went through since the last time."""
+        """Count the bits sent since the last call."""
         now_s = self.clock.now
         if now_s == upload.since_s:
             return
@@ -112,7 +108,8 @@ class ReservedBand:
             upload.whole()
             over(True)
 
-    def _drop(self, upload: Upload) -> None:
+    def drop(self, upload: Upload) -> None:
+        """Drop the upload of a device that leaves now, unless it is over or ends within the tolerance."""
         if (over := self.active.get(upload)) is None:
             return
         self._settle(upload)
@@ -124,12 +121,7 @@ class ReservedBand:
             over(False)
 
 
-def drop_at(clock: Clock, upload: Upload, leaves_s: float, drop: Callable[[Upload], None]) -> None:
-    """Have an upload dropped when its device leaves."""
-    clock.call_at(max(leaves_s, clock.now), EventKind.LEFT, lambda _: drop(upload), upload.device)
-
-
 def end_of_record(clock: Clock, known_until_s: float, check: Callback) -> None:
-    """Check uploads whose end lies beyond what is known of their link when the clock comes to the end of that."""
+    """Call ``check`` when the clock reaches the end of a link's record, for uploads that end beyond it."""
     if math.isfinite(known_until_s):
         clock.call_at(max(known_until_s, clock.now), EventKind.STOP, check)

@@ -39,32 +39,32 @@ class Task:
     download_s: float
     compute_s: float
     leaves_s: float
-    """When the device's availability ends."""
+    """Instant at which the device's availability ends."""
     station: int = 0
     broadcast_s: float = 0.0
-    """What the download takes from where the model was merged to the station."""
+    """Seconds that the download takes from the server to the station."""
     backhaul_s: float = 0.0
-    """What the update takes from the station to its server."""
+    """Seconds that the update takes from the station to its server."""
     number: int = 0
-    """Numbers its draws, and is unique among the device's tasks: the round in which it began or, without rounds, how
-    many tasks the device has begun."""
+    """Number of its draws, unique among the device's tasks: the round in which it began or, without rounds, how many
+    tasks the device has begun."""
     phase: Phase = "planned"
     since_s: float = 0.0
-    """When the phase began."""
+    """Instant at which the phase began."""
     left_s: float = 0.0
     """Seconds of download or computing that were left when the phase began, or when the device left it."""
     drops_s: float = math.inf
-    """When the device drops out of the phase: its availability ends, or its battery is empty."""
+    """Instant at which the device drops out of the phase: its availability ends or its battery is empty."""
     resumes: Phase = "planned"
-    """What a device that is away goes on with."""
+    """Phase that a device that is away resumes."""
     back_s: float = math.inf
-    """When a device that is away is back; inf where `Work.meet` will tell it."""
+    """Instant at which a device that is away returns; inf where `Work.meet` is called then."""
     taken: bool | None = None
     """Whether the scheduler took the device; None before the decision."""
     bandwidth_hz: float = 0.0
-    """Reservation of a device taken."""
+    """Reservation of a device that was taken, in Hz."""
     rx_power_w: float = 0.0
-    """Received power while it uploads."""
+    """Received power during the upload, in W."""
     upload: Upload | None = None
     """The upload on the air, or that of a device that is away, with its remaining bits."""
     fate: Outcome | None = None
@@ -75,17 +75,17 @@ class Task:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Device and number, which no other task of the run has both."""
+        """Device and number, which together identify the task in its run."""
         return self.device, self.number
 
     @property
     def needs_device(self) -> bool:
-        """Whether the device still has something to do with it: not where its update travels by wire, or it is over."""
+        """Whether the device is still busy with the task; not while the update travels by wire, nor at its end."""
         return self.phase not in ("backhaul", "ended")
 
     @property
     def has_received(self) -> bool:
-        """Whether the device has begun to compute, or could have: it has the model."""
+        """Whether the device has received the model."""
         return any(
             span.activity == "compute" or (span.activity == "download" and span.outcome == "done")
             for span in self.spans
@@ -94,7 +94,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RoundSignals:
-    """How the devices at work, the stations' bands and the server hear of each other in one round."""
+    """Events, bands and callbacks that connect the devices at work with the server in one round."""
 
     bands: list[Band]
     decision: simpy.Event
@@ -104,11 +104,11 @@ class RoundSignals:
     arrived: Callable[[Task], None]
     dropped: Callable[[Task], None]
     back_s: Callable[[Task], float | None] | None
-    """When a device that has left goes on with its work: inf where `Work.meet` will tell it, None if never. None in
-    place of the function where the work of a device that leaves is lost."""
+    """Instant at which a device that has left resumes its work: inf where `Work.meet` is called then, None if never.
+    None in place of the function where the work of a device that leaves is lost."""
     empty_s: Callable[[Task], float] | None
-    """Told of each task that enters a phase; answers when the phase's power empties the device's battery, inf if never.
-    None for devices on mains."""
+    """Called when a task enters a phase: the instant at which the phase's power empties the device's battery, inf if
+    never. None for devices on mains."""
 
 
 class Work:
@@ -120,7 +120,7 @@ class Work:
     __slots__ = ("_awaited", "_clock", "_signals", "_task")
 
     def __init__(self, clock: Clock, task: Task, signals: RoundSignals) -> None:
-        """Begin a task, or go on with one under way from what its record says, on bands that know nothing of it yet."""
+        """Begin a task, or resume one under way from its record, on bands without its upload."""
         self._clock, self._task, self._signals = clock, task, signals
         if task.phase == "planned":
             task.phase, task.since_s = "broadcast", clock.now
@@ -132,7 +132,7 @@ class Work:
 
     @property
     def due(self) -> tuple[float, float]:
-        """The deadline of its upload, and how close to that an end counts as the deadline itself."""
+        """Deadline of its upload, and the seconds within which an end counts as the deadline itself."""
         return self._signals.deadline_s, self._signals.tolerance_s
 
     def break_off(self, outcome: Outcome | None = None) -> None:
@@ -149,7 +149,7 @@ class Work:
             task.spans[-1].outcome = outcome
 
     def meet(self, here: bool) -> None:
-        """Tell whether the device is there from now on, where no clock says so before (availability by rounds)."""
+        """Set whether the device is available from now on, where it is not known before (availability by rounds)."""
         task = self._task
         task.leaves_s = math.inf if here else self._clock.now
         # Not at once: a round that is about to begin goes by what the server knew before the change.
@@ -179,7 +179,7 @@ class Work:
         elif task.phase != "wait":
             self._awaited.callbacks.clear()
 
-    # Each of these plays one phase, from what the record says of it.
+    # Each of these methods plays one phase from the task's record.
 
     def _receive_broadcast(self) -> None:
         """Wait until the model is at the station."""
@@ -194,8 +194,8 @@ class Work:
         if task.drops_s < end_s - self._signals.tolerance_s:
             self._await(clock.at(max(task.drops_s, clock.now), EventKind.LEFT, task.device), self._leave_early)
             return
-        self._awaited = event = clock.at(end_s, EventKind.COMPUTED, task.device)
-        event.callbacks.append(self._received if task.phase == "download" else self._computed)
+        then = self._received if task.phase == "download" else self._computed
+        self._await(clock.at(end_s, EventKind.COMPUTED, task.device), then)
 
     def _wait(self) -> None:
         """Wait for the decision."""
@@ -212,7 +212,8 @@ class Work:
         assert upload is not None
         band.begin(upload, self._sent)
         if task.drops_s < math.inf:
-            band.leave_at(upload, task.drops_s)
+            leaves_s = max(task.drops_s, self._clock.now)
+            self._clock.call_at(leaves_s, EventKind.LEFT, lambda _: band.drop(upload), task.device)
 
     def _cross(self) -> None:
         """Wait until the update has crossed the wires; the device has nothing more to do with it."""
@@ -229,10 +230,10 @@ class Work:
         back = clock.event() if math.isinf(task.back_s) else clock.at(task.back_s, EventKind.WAKE, task.device)
         self._await(back, self._come_back)
 
-    # Each of these ends a phase and begins the next one; some are told of the event that the phase waited for.
+    # Each of these methods ends a phase and begins the next one; some receive the event that the phase waited for.
 
     def _note(self, phase: Phase) -> None:
-        """A phase begins; the device drops out of it when its availability ends or its battery is empty."""
+        """Record that a phase begins, and when the device drops out of it."""
         task, empty_s = self._task, self._signals.empty_s
         if task.phase == "backhaul":
             # The device may be at another task by now, whose power it draws.
@@ -241,25 +242,21 @@ class Work:
         task.drops_s = task.leaves_s if empty_s is None else min(task.leaves_s, empty_s(task))
 
     def _begin_receiving(self, _: simpy.Event | None = None) -> None:
-        task = self._task
-        if task.download_s > 0:
-            task.left_s = task.download_s
-            self._note("download")
+        if self._task.download_s > 0:
+            self._begin("download", self._task.download_s)
         else:
-            task.left_s = task.compute_s
-            self._note("compute")
+            self._begin("compute", self._task.compute_s)
+
+    def _begin(self, phase: Phase, length_s: float) -> None:
+        self._task.left_s = length_s
+        self._note(phase)
         self._receive_or_compute()
 
     def _received(self, _: simpy.Event) -> None:
         task = self._task
         bits = task.download_bits * (task.left_s / task.download_s)
         task.spans.append(Span("download", task.since_s, self._clock.now, "done", bits))
-        self._begin_computing()
-
-    def _begin_computing(self) -> None:
-        self._task.left_s = self._task.compute_s
-        self._note("compute")
-        self._receive_or_compute()
+        self._begin("compute", task.compute_s)
 
     def _computed(self, _: simpy.Event) -> None:
         task = self._task
@@ -268,8 +265,6 @@ class Work:
         if task.taken is None:
             self._note("wait")
             self._wait()
-        elif task.taken and task.upload_bits > 0:
-            self._begin_sending(task.upload_bits)
         else:
             self._send_or_end()
 
@@ -278,7 +273,7 @@ class Work:
             self._send_or_end()
 
     def _send_or_end(self) -> None:
-        """What follows the decision."""
+        """Upload, or end the task, as decided."""
         task = self._task
         if not task.taken:
             self._note("ended")
@@ -302,15 +297,12 @@ class Work:
         self._send()
 
     def _sent(self, through: bool) -> None:
-        """The upload is over."""
+        """Go on after the upload, which is complete or was dropped."""
         if not through:
             self._leave()
             return
         self._log("done")
-        if self._task.backhaul_s > 0:
-            self._begin_crossing()
-        else:
-            self._arrive()
+        self._begin_crossing()
 
     def _begin_crossing(self) -> None:
         if self._task.backhaul_s > 0:
@@ -371,7 +363,7 @@ class Work:
             task.fate = outcome
 
     def _log(self, outcome: Outcome) -> None:
-        """The row of an activity that ends now; nothing of zero length has one."""
+        """Add the row of an activity that ends now; nothing of zero length has a row."""
         task, now_s = self._task, self._clock.now
         activity, lasted_s = task.phase, now_s - task.since_s
         if activity not in ("download", "compute", "upload") or lasted_s <= 0:

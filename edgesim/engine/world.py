@@ -36,7 +36,7 @@ class World:
     own_links: Link | None = None
     """The links that devices do not share; None where stations have bands."""
     search: Search = field(default_factory=Search)
-    """How far the server looks for the next available devices."""
+    """Limits of the server's search for the next available devices."""
     _gains: dict[int, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Average gains of all devices in the round looked at last, [N]; planning and sending ask for them in turn."""
 
@@ -47,7 +47,7 @@ class World:
 
     @cached_property
     def links(self) -> Sequence[Link]:
-        """What the band of each station carries, [M]."""
+        """Link over the band of each station, [M]."""
         if self.own_links is not None:
             return [self.own_links] * len(self.bands_hz)
         if isinstance(self.environment, RecordedEnvironment):
@@ -86,17 +86,17 @@ class World:
         return gain
 
     def by_station(self, ids: Integers) -> Iterator[tuple[int, Integers | slice]]:
-        """The stations that serve some devices [n], with the positions of those that each serves."""
+        """Yield each station that serves some of the devices [n], with the positions of these devices."""
         if len(self.bands_hz) == 1:
             yield 0, slice(None)
             return
         station = self.population.station[ids]
-        for each in np.unique(station).tolist():
-            yield each, np.flatnonzero(station == each)
+        for number in np.unique(station).tolist():
+            yield number, np.flatnonzero(station == number)
 
     @cached_property
     def _sees_station(self) -> Booleans:
-        """Line of sight of every device of the run, [N]; kept, since it costs as many draws as the shadowing."""
+        """Whether every device of the run has line of sight, [N]; cached: it takes many draws."""
         assert isinstance(self.environment, Environment)
         law, distance_m = self.environment.path_loss, self.population.distance_m
         everyone = np.arange(len(distance_m))
@@ -106,19 +106,19 @@ class World:
         return sees
 
     def rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
-        """Average received power of each device in a round, [n]."""
+        """Average received power of each device in a round, [n], in W."""
         return self.population.tx_power_w[ids] * self.gain(ids, round)
 
     @cached_property
     def fading(self) -> Fading:
-        """How uploads fade: as the config says, or else the environment; a record contains its fading."""
+        """Law by which uploads fade, of the config or else of the environment; a recorded capacity contains it."""
         if isinstance(self.environment, RecordedEnvironment):
             return "none"
         return self.config.radio.fading or self.environment.fading
 
     @cached_property
     def outage_factor(self) -> float:
-        """What uploads are planned on, as a share of the average gain."""
+        """Share of the average gain that uploads are planned on."""
         outage = self.config.round.outage
         return 1.0 if outage is None else outage_factor(self.fading, outage)
 
@@ -130,24 +130,24 @@ class World:
         return self.rx_power_w(ids, round) * self.outage_factor
 
     def drawn_rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
-        """Received power that each device's upload of a round lives with: the average times its fading, [n]."""
+        """Received power of each device's upload in a round, [n], in W: the average times its fading."""
         if isinstance(self.environment, RecordedEnvironment):
             return self.rx_power_w(ids, round)
         return self.rx_power_w(ids, round) * power_factor(self.fading, self.streams, ids, round)
 
     def download_s(self, ids: Integers, bits: Floats, model_bits: float) -> Floats:
-        """How long each device takes to fetch so many bits, [n]; ``round.download_s`` is the time of one model's."""
+        """Seconds that each device takes to download ``bits``, [n]; ``round.download_s`` is the time of one model's."""
         if self.config.round.download_s != "link":
             return np.asarray(self.config.round.download_s * (bits / model_bits))
         assert isinstance(self.own_links, OwnLinks)
         return np.asarray(bits / self.own_links.rate_bps[ids])
 
     def compute_s(self, ids: Integers, round: int | Integers, samples: Floats) -> Floats:
-        """This round's compute delays for the samples that each device is charged for, [n]."""
+        """Draw the compute delay of each device in a round for the samples that it is charged for, [n], in seconds."""
         rows = self.population
         return compute_delay_s(rows.a_s[ids], rows.mu_per_s[ids], samples, self.streams, ids, round)
 
     def planned_compute_s(self, ids: Integers, samples: Floats, quantile: float) -> Floats:
-        """Quantile of each device's delay law for the samples that it is charged for, [n]."""
+        """Quantile of each device's compute delay for the samples that it is charged for, [n], in seconds."""
         rows = self.population
         return compute_delay_quantile_s(rows.a_s[ids], rows.mu_per_s[ids], samples, quantile)

@@ -23,7 +23,7 @@ def write_absences(folder: Path, device: Integers, t_start_s: Floats, t_end_s: F
 
 
 def forget_absences(folder: Path) -> None:
-    """Remove the file, of a run that is run again."""
+    """Remove the file before its run is run again."""
     (folder / _FILE).unlink(missing_ok=True)
 
 

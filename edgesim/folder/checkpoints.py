@@ -1,7 +1,7 @@
 """Checkpoints of a run: what it remembers at a round's end, in files from which it goes on as if never stopped.
 
 A file ``checkpoint-ROUND-HASH.safetensors`` in the run's folder holds the arrays of a record, as `edgesim.base.saved`
-packs it, and as bytes its JSON, what it hangs on, and the last rows of the tables, so that one file alone has to be
+packs it, and as bytes its JSON, what it depends on, and the last rows of the tables, so that one file alone has to be
 waited for until it is on the disk. The hash is that of the content: a file that was cut short or edited is not taken.
 No code of a file is run, nothing is pickled. Two more names are those of checkpoints that stay in a finished run:
 ``kept-...`` of rounds that were asked for, ``end-...`` the last one before the run's last round.
@@ -31,13 +31,13 @@ from edgesim.base.on_disk import sync, sync_names
 from edgesim.folder.run_schema import SCHEMAS
 
 FORMAT = 5
-"""Of the files; one more whenever a record of an earlier format could not be gone on with."""
+"""Format of the files; raised by one whenever runs cannot resume from records of the format before."""
 
 KINDS = ("checkpoint", "kept", "end")
 """Beginnings of the names of checkpoints."""
 
 _KEPT = 2
-"""Checkpoints that a run keeps: one may be damaged."""
+"""Checkpoints that an unfinished run keeps: one may be damaged."""
 
 _HASH_LENGTH = 16
 _NAME = re.compile(rf"({'|'.join(KINDS)})-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
@@ -61,7 +61,7 @@ _Table = Annotated[str, AfterValidator(_checked_table)]
 
 @dataclass(frozen=True)
 class About:
-    """What a checkpoint hangs on."""
+    """What a checkpoint depends on."""
 
     round: _Count
     config: Mapping[str, Any]
@@ -69,19 +69,19 @@ class About:
     inputs: Mapping[str, str]
     """`edgesim.simulation.inputs.input_digests` of the run."""
     machine: Mapping[str, str]
-    """Versions and kinds of what numbers are worked out with."""
+    """Versions of packages and kinds of hardware on which the last bits of results depend."""
     streams: Mapping[_Table, _Count]
     """Bytes of each table's stream at that time."""
     on_disk: Mapping[_Table, _Count]
-    """Bytes of each that were on the disk for certain; the checkpoint holds those behind them."""
+    """Bytes of each stream that were on the disk for certain; the checkpoint holds those behind them."""
     digests: Mapping[_Table, str]
-    """SHA-256, in hexadecimal digits, of those that were on the disk."""
+    """SHA-256, in hexadecimal digits, of the bytes of each stream that were on the disk."""
     rows: Mapping[_Table, _Count]
     """Rows of each table at that time."""
     place: Annotated[Sequence[Any], Field(min_length=3, max_length=3)]
-    """Where its round stands: the frame, the round in that, and whether it is the last of that."""
+    """Position of its round: the frame, the round in the frame, and whether it is the frame's last."""
     wall_s: float
-    """Wall time that the run had taken."""
+    """Wall time that the run had taken, in seconds."""
     format: int = FORMAT
 
 
@@ -90,14 +90,14 @@ _ABOUT_OF = TypeAdapter(About)
 
 @dataclass(frozen=True)
 class Packed:
-    """A packed record."""
+    """A record as `edgesim.base.saved` packs it."""
 
     json: bytes
     arrays: Mapping[str, NDArray[Any]]
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Size of the record, in bytes."""
         return len(self.json) + sum(array.nbytes for array in self.arrays.values())
 
 
@@ -109,7 +109,7 @@ class Checkpoint:
     about: About
     record: Packed
     rows: Mapping[str, bytes]
-    """By table, the end of its stream, behind what was ``on_disk``."""
+    """End of each table's stream, behind the bytes that were ``on_disk``."""
 
 
 def write(
@@ -117,7 +117,7 @@ def write(
 ) -> Path:
     """Write a checkpoint, whole and on the disk or not at all, and remove all but it and the one before.
 
-    ``rows`` as in `Checkpoint`. The files ``beside`` it, on which it hangs, are on the disk before it counts. Raises
+    ``rows`` as in `Checkpoint`. The files ``beside`` it, on which it depends, are on the disk before it counts. Raises
     OSError.
     """
     texts = {_ABOUT: json.dumps(vars(about)).encode(), _JSON: record.json}
@@ -144,7 +144,7 @@ def write(
 
 
 def _written(part: Path, content: bytes, beside: Sequence[Path]) -> str:
-    """Have a file of this content, and what was written to others, on the disk; returns the hash of the content."""
+    """Write a file and bring it and the files ``beside`` it to the disk; returns the hash of its content."""
     if part.is_file() and part.stat().st_nlink > 1:
         # The other name, in a copy of the folder made of links, keeps its content.
         part.unlink()
@@ -169,26 +169,26 @@ def _written(part: Path, content: bytes, beside: Sequence[Path]) -> str:
 
 
 def round_of(path: Path) -> int:
-    """The round of a checkpoint."""
+    """Number of the round at whose end a checkpoint was written."""
     return int(path.name.split("-")[1])
 
 
 def saved_round(folder: Path) -> int:
-    """The round behind which an unfinished run was saved last; 0 where it was not."""
+    """Number of the round after which an unfinished run was last saved; 0 if it never was."""
     return next((round_of(path) for path in files(folder)), 0)
 
 
 def files(folder: Path, *kinds: str) -> list[Path]:
-    """The checkpoints of a run, the newest first, whole or not; ``kinds`` are ``checkpoint`` where none is given."""
+    """Checkpoint files of a run, newest first, damaged ones too; of kind ``checkpoint`` unless ``kinds`` are named."""
     wanted = kinds or ("checkpoint",)
-    found = [
+    paths = [
         path for path in folder.glob("*.safetensors") if (name := _NAME.fullmatch(path.name)) and name[1] in wanted
     ]
-    return sorted(found, key=lambda path: (round_of(path), path.stat().st_mtime_ns), reverse=True)
+    return sorted(paths, key=lambda path: (round_of(path), path.stat().st_mtime_ns), reverse=True)
 
 
 def keep(path: Path, kind: str) -> Path:
-    """Let a checkpoint stay in the finished run, as one that was asked for (``kept``) or as the last (``end``)."""
+    """Link or copy a checkpoint so that it stays in the finished run, as ``kept`` (asked for) or ``end`` (the last)."""
     kept = path.with_name(kind + path.name[path.name.index("-") :])
     if not kept.exists():
         # Another name of the same bytes where the file system has such; a copy that is whole or not there elsewhere.
@@ -203,7 +203,7 @@ def keep(path: Path, kind: str) -> Path:
 
 
 def keep_end(folder: Path, last_round: int) -> None:
-    """Let the last checkpoint before the last round of a run stay, in place of others of that kind."""
+    """Let the last checkpoint before a run's last round stay as its only ``end`` checkpoint."""
     before = [path for path in files(folder, "checkpoint", "end") if round_of(path) < last_round]
     stays = keep(before[0], "end") if before else None
     for path in files(folder, "end"):
@@ -211,16 +211,9 @@ def keep_end(folder: Path, last_round: int) -> None:
             path.unlink(missing_ok=True)
 
 
-def remove(folder: Path) -> None:
-    """Remove the checkpoints that a finished run does not need."""
-    for path in files(folder):
-        path.unlink(missing_ok=True)
-    (folder / "checkpoint.part").unlink(missing_ok=True)
-
-
-def forget(folder: Path, after: int) -> None:
-    """Remove all checkpoints of later rounds than ``after``."""
-    for path in files(folder, *KINDS):
+def remove(folder: Path, *kinds: str, after: int = -1) -> None:
+    """Remove the checkpoints of later rounds than ``after``; ``kinds`` as in `files`."""
+    for path in files(folder, *kinds):
         if round_of(path) > after:
             path.unlink(missing_ok=True)
     (folder / "checkpoint.part").unlink(missing_ok=True)
@@ -229,27 +222,27 @@ def forget(folder: Path, after: int) -> None:
 def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
     """The newest whole checkpoint from which an unfinished run may go on, with the streams that it needs.
 
-    None if there is none; ``tell`` hears of those that are damaged.
+    None if there is none; ``tell`` is called with a message for each damaged one.
     """
     for path in files(folder, *KINDS):
-        found = read(path, tell)
-        if found is not None and found.about.format == FORMAT and (lack := lacking(folder, found)):
-            if path.name.startswith("checkpoint"):
-                tell(f"{path.name} is damaged ({lack})")
-            found = None
-        if found is not None:
-            return found
+        checkpoint = read(path, tell)
+        if checkpoint is None:
+            continue
+        if checkpoint.about.format != FORMAT or not (lack := lacking(folder, checkpoint)):
+            return checkpoint
+        if path.name.startswith("checkpoint"):
+            tell(f"{path.name} is damaged ({lack})")
     return None
 
 
 def read(path: Path, tell: Callable[[str], None]) -> Checkpoint | None:
-    """A checkpoint; None if it is damaged, of which ``tell`` hears."""
+    """Read a checkpoint; None if it is damaged, and then ``tell`` is called with a message."""
     try:
         return _read(path)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         place = ".".join(map(str, detail["loc"]))
-        tell(f"{path.name} is damaged (what it hangs on: {place}: {detail['msg']})")
+        tell(f"{path.name} is damaged (what it depends on: {place}: {detail['msg']})")
     except (EdgesimError, OSError, ValueError, LookupError, TypeError, RecursionError, SafetensorError) as error:
         tell(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
     return None
@@ -263,31 +256,30 @@ def _read(path: Path) -> Checkpoint:
     text = arrays.pop(_ABOUT).tobytes()
     about = json.loads(text)
     if not isinstance(about, dict) or type(about["format"]) is not int:
-        raise EdgesimError("what it hangs on is no object of JSON with a format")
+        raise EdgesimError("what it depends on is no object of JSON with a format")
     if about["format"] != FORMAT:
         # Whatever else another format says is not looked at.
         other = About(round_of(path), {}, {}, {}, {}, {}, {}, {}, [], 0.0, about["format"])
         return Checkpoint(path, other, Packed(b"", {}), {})
     tables = [name for name in arrays if name.startswith(_ROWS)]
     rows = {name.removeprefix(_ROWS): arrays.pop(name).tobytes() for name in tables}
-    found = _ABOUT_OF.validate_json(text, strict=True)
-    if found.round != round_of(path) or any(
-        each.keys() != SCHEMAS.keys() for each in (found.streams, found.on_disk, found.digests, found.rows)
-    ):
-        raise EdgesimError("what it hangs on is of another round, or lacks a table")
-    return Checkpoint(path, found, Packed(arrays.pop(_JSON).tobytes(), arrays), rows)
+    checked = _ABOUT_OF.validate_json(text, strict=True)
+    by_table = checked.streams, checked.on_disk, checked.digests, checked.rows
+    if checked.round != round_of(path) or any(values.keys() != SCHEMAS.keys() for values in by_table):
+        raise EdgesimError("what it depends on is of another round, or lacks a table")
+    return Checkpoint(path, checked, Packed(arrays.pop(_JSON).tobytes(), arrays), rows)
 
 
-def lacking(folder: Path, found: Checkpoint) -> str:
-    """What is lacking of the rows that a run had at a checkpoint of `FORMAT`; empty if nothing."""
-    for table, size in found.about.on_disk.items():
+def lacking(folder: Path, checkpoint: Checkpoint) -> str:
+    """Why a folder lacks rows that its run had at a checkpoint of `FORMAT`; empty if it has them all."""
+    for table, size in checkpoint.about.on_disk.items():
         path = folder / f"{table}.arrow"
         there = path.stat().st_size if path.is_file() else 0
         if there < size:
             return f"{table}.arrow has {there} of the {size} bytes that were on the disk then"
-        if beginning_hash(path, size).hexdigest() != found.about.digests[table]:
+        if beginning_hash(path, size).hexdigest() != checkpoint.about.digests[table]:
             return f"{table}.arrow has other bytes than were on the disk then"
-        if size + len(found.rows.get(table, b"")) != found.about.streams[table]:
+        if size + len(checkpoint.rows.get(table, b"")) != checkpoint.about.streams[table]:
             return f"it lacks rows of {table}"
     return ""
 

@@ -14,7 +14,7 @@ from edgesim.base.text_file import read_json
 from edgesim.folder.run_schema import SCHEMAS
 
 KEY = "digests"
-"""Of ``run.json``: SHA-256 in hexadecimal digits, by the name of the file."""
+"""Key of ``run.json`` for the SHA-256 digests of the results, in hexadecimal digits, by file name."""
 
 DAMAGED = "is damaged: its bytes are not those that the run wrote"
 
@@ -36,7 +36,7 @@ def damaged(folder: Path, run: Mapping[str, Any]) -> list[str]:
 
 
 def check_result(path: Path) -> None:
-    """Raises `EdgesimError` if the digest of a table or a model is not that in the ``run.json`` beside it."""
+    """Raise `EdgesimError` if a table or model differs from its digest in the ``run.json`` beside it."""
     run: dict[str, Any] = {}
     with suppress(EdgesimError):
         run = read_json(path.parent / "run.json")

@@ -43,7 +43,7 @@ _FLUSH_S = 0.5
 """How long rows may wait in memory: writing them after every round would take longer than many rounds do."""
 
 MOST_REST_BYTES = 2**16
-"""Of rows that a checkpoint holds at most; more go to the disk in the tables' own streams, which takes longer."""
+"""Bytes of rows that a checkpoint holds at most; more are written to the tables' own streams, which takes longer."""
 
 ENDS = ("rounds", "stop_at_s")
 """Keys of a config that say when a run ends; ``ends`` of ``run.json`` has those that the run has."""
@@ -78,7 +78,7 @@ class RunWriter:
         go_on_from: checkpoints.Checkpoint | None = None,
         lease: Lease | None = None,
     ) -> None:
-        """Begin the tables, or go on with them as they were at a checkpoint; takes the folder's lease if not given."""
+        """Begin the tables, or resume them from a checkpoint; takes the folder's lease if no ``lease`` is passed."""
         # Arrow takes a leading tilde for the home folder, so it gets absolute paths.
         self.folder = folder.absolute()
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
@@ -106,12 +106,12 @@ class RunWriter:
         for name, size in sizes.items():
             if (paths[name].stat().st_size if paths[name].is_file() else 0) < size:
                 raise EdgesimError(f"{paths[name]}: another process has changed it; start again")
-        # Before the streams change on which they hang.
-        checkpoints.forget(self.folder, after=0 if then is None else then.round)
+        # Before the streams change on which they depend.
+        checkpoints.remove(self.folder, *checkpoints.KINDS, after=0 if then is None else then.round)
         write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
         for name in SCHEMAS:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
-        self._write_run()
+        _write_run_json(self.folder, self._run, on_disk=False)
         for name, path in paths.items():
             _let_go(path, sizes.get(name, 0))
         self._sinks = {name: pa.OSFile(str(path), "ab") for name, path in paths.items()}
@@ -119,17 +119,17 @@ class RunWriter:
         self._on_disk = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.on_disk)
         """Bytes of each stream that are on the disk for certain."""
         self._hashes = {name: beginning_hash(path, self._on_disk[name]) for name, path in paths.items()}
-        """Of each stream, as far as it is written."""
+        """Hash of each stream, as far as it is written."""
         self._on_disk_digests = self._digests()
         self._sizes = dict(self._on_disk)
         self._rest: dict[str, list[bytes]] | None = {name: [] for name in SCHEMAS}
-        """What each stream has behind those; None where that is too much to be held in memory, too."""
+        """Bytes of each stream that may not be on the disk yet; None where they are too many to be held in memory."""
         for name in SCHEMAS:
             begin = _versioned(name).serialize().to_pybytes()
             self._append(name, begin if go_on_from is None else go_on_from.rows.get(name, b""))
 
     def _append(self, table: str, content: bytes) -> None:
-        """Write to a stream."""
+        """Write bytes to a table's stream."""
         self._sinks[table].write(content)
         self._hashes[table].update(content)
         self._sizes[table] += len(content)
@@ -142,7 +142,7 @@ class RunWriter:
         return {name: digest.hexdigest() for name, digest in self._hashes.items()}
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
-        """Append rows to a table, given as one sequence or array per column (missing columns are null).
+        """Append rows to a table, passed as one sequence or array per column (missing columns are null).
 
         Rows wait in memory. They go to disk together with a row of ``rounds``, which is the last row of its round, once
         half a second has passed since the last time.
@@ -156,9 +156,9 @@ class RunWriter:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Nothing interrupts what is written here; raises `EdgesimError` where the disk is full, or fails."""
-        kept = "; the rounds written before can be read, and the next start runs it again"
-        with uninterrupted(), system_errors(f"{self.folder}: cannot be written", kept):
+        """Let no signal interrupt a block that writes; raises `EdgesimError` if the disk is full or fails."""
+        remedy = "; the rounds written before can be read, and the next start runs it again"
+        with uninterrupted(), system_errors(f"{self.folder}: cannot be written", remedy):
             self._lease.check()
             try:
                 yield
@@ -167,7 +167,7 @@ class RunWriter:
                 raise
 
     def _flush(self) -> None:
-        # Those of ``rounds`` come last: where they are, all rows of their rounds are.
+        # Rows of ``rounds`` come last: where they are, all rows of their rounds are.
         for name, schema in sorted(SCHEMAS.items(), key=lambda table: table[0] == "rounds"):
             pending = self._pending[name]
             if pending:
@@ -181,23 +181,18 @@ class RunWriter:
         self._flushed_s = time.monotonic()
 
     def save(self, about: Mapping[str, Any], record: checkpoints.Packed, keep: bool = False) -> None:
-        """Write a checkpoint: the rows until now, and behind them a record; ``about`` is that of it without streams.
+        """Write a checkpoint of the rows until now and a record; ``about`` holds `checkpoints.About` without streams.
 
-        With ``keep`` it stays when the run has finished. All of it is on the disk then. Raises `EdgesimError` where
-        that is full, or fails.
+        With ``keep`` it stays when the run has finished. On return all of it is on the disk. Raises `EdgesimError` if
+        the disk is full or fails.
         """
         with self._writing():
             self._flush()
-            sizes = dict(self._sizes)
-            if self._rest is None:
-                rows, beside = (
-                    {},
-                    [self.folder / f"{name}.arrow" for name in SCHEMAS if sizes[name] > self._on_disk[name]],
-                )
-            else:
-                rows, beside = {name: b"".join(parts) for name, parts in self._rest.items() if parts}, []
+            sizes, beside = dict(self._sizes), list[Path]()
             on_disk, hashes = self._on_disk, self._on_disk_digests
+            rows = {name: b"".join(parts) for name, parts in (self._rest or {}).items() if parts}
             if self._rest is None:
+                beside = [self.folder / f"{name}.arrow" for name in SCHEMAS if sizes[name] > on_disk[name]]
                 on_disk, hashes = sizes, self._digests()
             now = checkpoints.About(**about, streams=sizes, on_disk=on_disk, digests=hashes, rows=dict(self._rows))
             path = checkpoints.write(self.folder, now, record, rows, beside)
@@ -207,10 +202,10 @@ class RunWriter:
                 checkpoints.keep(path, "kept")
 
     def note(self, **facts: Any) -> None:
-        """Further facts for ``run.json``."""
+        """Add facts to ``run.json``."""
         self._run |= facts
         with self._writing():
-            self._write_run(on_disk=True)
+            _write_run_json(self.folder, self._run)
 
     def close(self, status: str, cut: bool = False, **facts: Any) -> None:
         """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``.
@@ -225,7 +220,7 @@ class RunWriter:
                 if self._whole:
                     self._close_tables(cut)
                 self._run[digests.KEY] = digests.result_digests(self.folder)
-                self._write_run(on_disk=True)
+                _write_run_json(self.folder, self._run)
                 if self._whole and status == "finished":
                     checkpoints.keep_end(self.folder, self._last_round)
                 if self._whole and not goes_on:
@@ -251,8 +246,9 @@ class RunWriter:
             # Before ``run.json`` says that they are there, and the streams are removed.
             sync([*parts.values()])
 
-    def _write_run(self, on_disk: bool = False) -> None:
-        write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n", on_disk)
+
+def _write_run_json(folder: Path, facts: Mapping[str, Any], on_disk: bool = True) -> None:
+    write_whole(folder / "run.json", json.dumps(facts, indent=2) + "\n", on_disk)
 
 
 def note_failure(folder: Path, config: Mapping[str, Any], reason: str) -> None:
@@ -261,16 +257,13 @@ def note_failure(folder: Path, config: Mapping[str, Any], reason: str) -> None:
         if not (folder / "config.toml").is_file():
             write_whole(folder / "config.toml", tomli_w.dumps(dict(config)))
         run = read_run(folder) if (folder / "run.json").is_file() else {"schema_version": SCHEMA_VERSION}
-        write_whole(
-            folder / "run.json", json.dumps({**run, "status": "failed", "reason": reason}, indent=2) + "\n", True
-        )
+        _write_run_json(folder, {**run, "status": "failed", "reason": reason})
 
 
 def note_pruned(folder: Path, reason: str) -> None:
-    """Note in a folder, whose lease is held, that its run was given up where it was saved last, and why."""
+    """Note in a folder, whose lease is held, that its run was pruned after its last checkpoint, and why."""
     with system_errors(f"{folder}: cannot be written"):
-        noted = {**read_run(folder), "status": "pruned", "reason": reason}
-        write_whole(folder / "run.json", json.dumps(noted, indent=2) + "\n", True)
+        _write_run_json(folder, {**read_run(folder), "status": "pruned", "reason": reason})
 
 
 def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> tuple[dict[str, int], dict[str, str]]:
@@ -295,7 +288,7 @@ def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> tuple[dict
 
 
 def _whole_rows(folder: Path, table: str, saved: checkpoints.Checkpoint | None) -> pa.Table:
-    """Rows of a table that are certain to be what the run wrote: those of its Parquet file, or those that were saved.
+    """Rows of a table that the run certainly wrote: those of its Parquet file, or those of a checkpoint.
 
     Raises `EdgesimError` for a Parquet file that is damaged.
     """
@@ -305,15 +298,13 @@ def _whole_rows(folder: Path, table: str, saved: checkpoints.Checkpoint | None) 
         return pq.read_table(parquet, schema=_versioned(table))
     if saved is None:
         return _versioned(table).empty_table()
-    with ExitStack() as held:
-        begun = b""
-        if size := saved.about.on_disk[table]:
-            begun = held.enter_context((folder / f"{table}.arrow").open("rb")).read(size)
-        return _batches(pa.BufferReader(begun + saved.rows.get(table, b"")), table)
+    size = saved.about.on_disk[table]
+    begun = (folder / f"{table}.arrow").read_bytes()[:size] if size else b""
+    return _batches(pa.BufferReader(begun + saved.rows.get(table, b"")), table)
 
 
 def _let_go(path: Path, size: int) -> None:
-    """Leave the first bytes of a stream as a file that has no other name, as in a copy of the folder made of links."""
+    """Cut a stream to its first bytes, after copying it if it has another name (in a copy of the folder by links)."""
     if size and path.stat().st_nlink > 1:
         with in_place_of(path) as part:
             shutil.copyfile(path, part)
@@ -332,7 +323,7 @@ def remove_streams(folder: Path) -> None:
 
 
 def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
-    """One column of several writes, one after another."""
+    """Join what several writes gave for one column, in their order."""
     name = field.name
     chunks = [part.get(name) for part in parts]
     if all(chunk is None for chunk in chunks):
@@ -407,7 +398,7 @@ def _file_of(folder: Path, table: str) -> Path:
 
 
 def read_rows(folder: Path | str, table: str) -> pd.DataFrame:
-    """As `read_table`, for a table of which every run with a round has rows; raises `EdgesimError` if it is empty."""
+    """Read a table of which every run with a round has rows; raises as `read_table`, and if the table is empty."""
     rows = read_table(folder, table)
     if rows.empty:
         raise EdgesimError(f"{_file_of(Path(folder), table)}: the table has no rows; expected at least one")
@@ -415,7 +406,7 @@ def read_rows(folder: Path | str, table: str) -> pd.DataFrame:
 
 
 def _no_run(folder: Path, lacking: str) -> str:
-    """What is wrong with a path that is no run folder, or one that lacks a file."""
+    """Message for a path that is no run folder, or for a run folder that lacks a file."""
     if not folder.exists():
         return f"{folder}: no such folder"
     if (folder / "study.json").is_file():
@@ -442,7 +433,7 @@ def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> 
 
 
 def ends(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a config says of when its run ends."""
+    """Settings of a config that end its run, by key (`ENDS`)."""
     return {key: config[key] for key in ENDS if key in config}
 
 

@@ -67,7 +67,7 @@ _ACTIVITIES = ("download", "compute", "upload")
 _OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
 
 MUCH_BYTES = 2**20
-"""Of a table that takes longer to read than to start threads."""
+"""Size of a table, in bytes, from which on reading it takes longer than starting threads."""
 
 _TWICE = " is in an earlier row; expected it once"
 
@@ -76,7 +76,7 @@ _ONCE = {"rounds": ["round"], "devices": ["device", "frame"], "stations": ["stat
 
 
 def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
-    """The rows of a file with the columns of one of `SCHEMAS`, in its order.
+    """Check the rows of a file against one of `SCHEMAS`; returns its columns, in its order.
 
     Raises `EdgesimError` that names the file and the column if one is missing, given twice, of another type, without a
     value in a row that must have one, or holds a negative count or an instant or position that is not finite.
@@ -139,7 +139,7 @@ def _column(
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType, where: str) -> pa.ChunkedArray:
-    """A column of another type as one of ``kind``; raises `EdgesimError` where that is not the same values."""
+    """Cast a column to another type; raises `EdgesimError` where values would change."""
     if _named(column.type) != _named(kind) and not _widens(column.type, kind):
         raise EdgesimError(f"{where}: expected {_named(kind)} (got {column.type})")
     try:
@@ -167,15 +167,15 @@ def _check_idle(metrics: pd.DataFrame, path: Path) -> None:
 
 
 def _refuse_value(path: Path, column: pd.Series, strange: pd.Series | Booleans, expected: str) -> None:
-    """Raises `EdgesimError` for the first value of a column that is strange."""
+    """Raise `EdgesimError` for the first strange value of a column."""
     _refuse(f"{path}: column {column.name!r}", strange, lambda row: f"expected {expected} (got {column[row]!r})")
 
 
-def _refuse(where: Path | str, bad: pd.Series | Booleans, told: Callable[[int], str]) -> None:
-    """Raises `EdgesimError` for the first row that is bad, with what is told of it; rows count from 0."""
+def _refuse(where: Path | str, bad: pd.Series | Booleans, reason: Callable[[int], str]) -> None:
+    """Raise `EdgesimError` for the first bad row [rows], with the reason that a function gives for its position."""
     if bad.any():
         row = int(np.argmax(bad))
-        raise EdgesimError(f"{where}: row {row + 1}: {told(row)}")
+        raise EdgesimError(f"{where}: row {row + 1}: {reason(row)}")
 
 
 def _named(kind: pa.DataType) -> str:
@@ -191,11 +191,11 @@ def _named(kind: pa.DataType) -> str:
     return "truth values" if pa.types.is_boolean(kind) else str(kind)
 
 
-def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a column of type ``found`` may be cast to ``wanted``: nulls to any type, numbers to numbers.
+def _widens(actual: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a column of type ``actual`` may be cast to ``wanted``: nulls to any type, numbers to numbers.
 
     Programs that rewrite a table with gaps store integers as floating-point numbers; the cast refuses fractions.
     """
     numeric = (pa.types.is_integer, pa.types.is_floating)
-    numbers = any(kind(found) for kind in numeric) and any(kind(wanted) for kind in numeric)
-    return bool(pa.types.is_null(found) or numbers)
+    numbers = any(kind(actual) for kind in numeric) and any(kind(wanted) for kind in numeric)
+    return bool(pa.types.is_null(actual) or numbers)

@@ -1,4 +1,4 @@
-"""How far a run is, as its folder says: nothing else is written down."""
+"""State of a run, derived from its folder and its lease."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ STATUSES: tuple[Status, ...] = ("finished", "pruned", "running", "planned", "sto
 
 @dataclass(frozen=True)
 class RunState:
-    """How far a run is."""
+    """State of a run: its status and its progress."""
 
     status: Status
     """``stopped``: it was asked to end; ``lost``: its process is gone; ``pruned``: a tuning gave it up. All of these go
     on from what they saved."""
     reason: str = ""
-    """One line: why it failed, or cannot be read."""
+    """Why the run failed or cannot be read, as one line."""
     holder: Holder | None = None
-    """The process that works on it, or that did when it was lost."""
+    """The process that works on the run, or did before it was lost."""
     silent_s: float | None = None
     """For how long that was not heard of, where it was looked for."""
     done: int = 0
@@ -35,20 +35,20 @@ class RunState:
     of: int | None = None
     """What ``done`` is at the end; None where the config cannot tell."""
     accuracy: float | None = None
-    """The last one tested."""
+    """Test accuracy of the last model tested."""
     t_s: float = 0.0
     """Simulated seconds at the end of the last round on disk."""
 
     @property
     def ended(self) -> bool:
-        """Whether nothing goes on with the run by itself."""
+        """Whether the run stays as it is unless a user starts it again."""
         return self.status in ("finished", "pruned", "failed", "damaged")
 
 
 def state_of(folder: Path, config: Mapping[str, Any] | None = None, *, is_mine: bool = False) -> RunState:
-    """How far the run of a folder is, that is to have a ``config``; the folder need not exist.
+    """State of the run in a folder, which need not exist, compared with the ``config`` that it is to have.
 
-    Where the lease ``is_mine``, this process's own: how far the run was when it took it.
+    With ``is_mine`` this process holds the lease, and the state is that before it took it.
     """
     try:
         lease = None if is_mine else standing(folder)

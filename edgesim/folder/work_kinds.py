@@ -1,4 +1,4 @@
-"""What came of the devices' work: the classification of activities that runs and analysis share.
+"""Classification of the devices' work as useful or wasted, which runs and analysis share.
 
 A *task* is what one device did from receiving a model to sending its update. The server used it when it has a row in
 ``updates``. A row of ``activities`` is then of one kind:
@@ -39,14 +39,14 @@ _ENDS = {
 """The kind that an outcome gives to its row and to the other rows of its task; a later entry overrides earlier ones."""
 
 NUMBER = {outcome: number for number, outcome in enumerate(_ENDS)}
-"""Of each outcome."""
+"""Number of each outcome, as `kinds` takes it."""
 _KIND_OF = np.array([KINDS.index(kind) if kind else -1 for kind in _ENDS.values()])
 _IS_USABLE = np.array([outcome in USABLE for outcome in _ENDS])
 _DROPPED, _UNUSED = KINDS.index("dropped"), KINDS.index("unused")
 
 
 def kinds(task: Integers, is_upload: Booleans, outcome: Integers, used: Booleans) -> Integers:
-    """What came of each row, the position in `KINDS`, [rows].
+    """Classify each row of ``activities``: its position in `KINDS`, [rows].
 
     ``task``, ``is_upload`` and ``outcome`` (a `NUMBER`) are [rows]; ``task`` is the position of the row's task in
     ``used`` [tasks], which says whether the server used the task.

@@ -53,7 +53,7 @@ from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import Slots
 
 UNFINISHED, SHORTER = "was unfinished", "was shorter"
-"""Why a run begins again, or goes on."""
+"""Reasons why a run is restarted or resumed."""
 
 CHECKPOINT_S = 10.0
 """Least wall time between two checkpoints of a run."""
@@ -73,9 +73,9 @@ class RunResult:
     reason: str
     reused: bool = False
     restarted: str = ""
-    """Why a run that was in the folder was run again from the start; empty if there was none, or if it went on."""
+    """Reason why the folder's earlier run was restarted; empty if there was none or if it was resumed."""
     went_on_from: int = 0
-    """The round behind which a run that was in the folder went on; 0 if it did not."""
+    """Round after which the folder's earlier run was resumed; 0 if it was not."""
 
 
 def complete(config: RunConfig) -> RunConfig:
@@ -110,7 +110,7 @@ def as_toml(config: RunConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a run consists of before its first round, all of it checked."""
+    """Parts of a run before its first round, all of them checked."""
 
     federation: Federation
     frames: list[tuple[int, int | None]]
@@ -205,13 +205,12 @@ def run(
         if restarted is None:
             return _reused(folder)
         on_lease()
-        calls = _Calls(on_round, on_start, on_note)
         may_go_on = restarted in (UNFINISHED, SHORTER) and not fresh
-        begin = _Begin(restarted, may_go_on, strict, other_machine, checkpoint_s, until)
         try:
             if restarted == SHORTER and may_go_on:
                 go_on_longer(folder, records.read_config(folder), config, as_toml(config))
-            return _simulated(config, folder, lease, begin, calls, target, cores)
+            begin = restarted, may_go_on, strict, other_machine, checkpoint_s, until
+            return _simulated(config, folder, lease, *begin, on_round, on_start, on_note, target, cores)
         except Taken:
             raise
         except KeyboardInterrupt as interrupt:
@@ -223,31 +222,10 @@ def run(
             ) from None
         except Exception as error:
             if keep_failure:
-                told = str(error) if isinstance(error, EdgesimError) else blamed(error)
+                reason = str(error) if isinstance(error, EdgesimError) else blamed(error)
                 with suppress(EdgesimError):
-                    records.note_failure(folder, as_toml(config), told or f"an error in the program: {error!r}")
+                    records.note_failure(folder, as_toml(config), reason or f"an error in the program: {error!r}")
             raise
-
-
-@dataclass(frozen=True)
-class _Calls:
-    """What is told of a run, as `run` says."""
-
-    on_round: Callable[[RunProgress], None]
-    on_start: Callable[[str], None]
-    on_note: Callable[[str, str], None]
-
-
-@dataclass(frozen=True)
-class _Begin:
-    """How a run begins, or goes on."""
-
-    restarted: str
-    may_go_on: bool
-    strict: bool
-    other_machine: bool
-    checkpoint_s: float
-    until: int | None
 
 
 def _write_absences(folder: Path, world: World, end_s: float) -> None:
@@ -256,8 +234,8 @@ def _write_absences(folder: Path, world: World, end_s: float) -> None:
     if world.config.availability.model != "always" and count < _MOST_SHOWN:
         # A table for pictures alone: a model that cannot answer for all of the run does not end it.
         with suppress(EdgesimError):
-            if (found := absences(world.availability, count, end_s)) is not None:
-                write_absences(folder, *found)
+            if (spans := absences(world.availability, count, end_s)) is not None:
+                write_absences(folder, *spans)
 
 
 def _reused(folder: Path) -> RunResult:
@@ -268,65 +246,79 @@ def _reused(folder: Path) -> RunResult:
 
 
 def _simulated(
-    config: RunConfig, folder: Path, lease: Lease, begin: _Begin, calls: _Calls, target: float | None, cores: int | None
+    config: RunConfig,
+    folder: Path,
+    lease: Lease,
+    restarted: str,
+    may_go_on: bool,
+    strict: bool,
+    other_machine: bool,
+    checkpoint_s: float,
+    until: int | None,
+    on_round: Callable[[RunProgress], None],
+    on_start: Callable[[str], None],
+    on_note: Callable[[str, str], None],
+    target: float | None,
+    cores: int | None,
 ) -> RunResult:
-    """`run`, of a complete config that is not finished in the folder, whose lease is held."""
-    restarted, on_note = begin.restarted, calls.on_note
+    """Simulate a complete config that is not finished in the folder, whose lease is held; arguments as in `run`."""
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     inputs = input_digests(config, when_loaded=True)
-    with prepared(config, calls.on_start, cores) as ready, ExitStack() as held:
+    with prepared(config, on_start, cores) as ready, ExitStack() as held:
         world, learner, notes = ready.world, ready.learner, ready.notes
-        for about, note in notes.items():
-            on_note(about, note)
+        for subject, note in notes.items():
+            on_note(subject, note)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": inputs, "notes": notes}
         facts["ends"] = records.ends(as_toml(config))
-        hangs_on = resumption.about(as_toml(config), facts)
-        found = None
-        if begin.may_go_on:
+        about = resumption.about(as_toml(config), facts)
+        resumed = None
+        if may_go_on:
             modules = named_code.own_files(config)
-            found = resumption.find(
-                folder, hangs_on, modules, on_note, begin.strict, begin.other_machine, partial(_place, ready.frames)
+            resumed = resumption.find(
+                folder, about, modules, on_note, strict, other_machine, partial(_place, ready.frames)
             )
-        if found is None:
-            learner.prepare(calls.on_start)
+        if resumed is None:
+            learner.prepare(on_start)
             facts |= _facts(learner)
         else:
-            restarted, facts = "", facts | found.facts
-        held.enter_context(resumption.names_checkpoint(None if found is None else found.checkpoint.path))
-        # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
+            restarted, facts = "", facts | resumed.facts
+        held.enter_context(resumption.names_checkpoint(None if resumed is None else resumed.checkpoint.path))
+        # From here until its end is written below a run counts as running: signals end it only where they are let in.
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
-        go_on_from = None if found is None else found.checkpoint
+        go_on_from = None if resumed is None else resumed.checkpoint
         writer = records.RunWriter(folder, as_toml(config), facts, go_on_from, lease)
         parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
         forget_absences(folder)
-        server, report = Server(parts, calls.on_round), parts.report
+        server, report = Server(parts, on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
-        started = time.perf_counter() - (0.0 if found is None else found.about.wall_s)
+        started = time.perf_counter() - (0.0 if resumed is None else resumed.checkpoint.about.wall_s)
         status: Status = "failed"
         reason, cut = "an error in the program", True
         try:
             with signals.let_in():
                 named_code.keep_code(config, folder)
-                if found is None:
+                if resumed is None:
                     _begin_tables(writer, world, ready.backhaul, ready.federation)
                     start = parts.evaluations.evaluate(1)
-                    report.start(start)
+                    report.write_test(0, start)
                     if start is not None and target is not None and start.accuracy >= target:
                         had = f"the start accuracy {start.accuracy:g}"
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
                 else:
                     try:
-                        go_on(server, found.state)
+                        go_on(server, resumed.state)
                     except EdgesimError as error:
-                        raise EdgesimError(f"{found.checkpoint.path}: {error}") from None
+                        raise EdgesimError(f"{resumed.checkpoint.path}: {error}") from None
                 keep_at = config.checkpoint_at or ()
                 server.at_end = resumption.Saver(
-                    server, folder, hangs_on, begin.checkpoint_s, asked, started, on_note, keep_at, begin.until
+                    server, folder, about, checkpoint_s, asked, started, on_note, keep_at, until
                 )
-                done = 0 if found is None else found.about.round
-                reason, cut = _advance(server, islice(_round_numbers(ready.frames), done, None)), False
+                done = 0 if resumed is None else resumed.checkpoint.about.round
+                ended = _advance(server, islice(_round_numbers(ready.frames), done, None))
+                server.stop()
+                reason, cut = ended, False
                 if not report.totals.rounds:
                     raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
                 learner.save(folder)
@@ -357,12 +349,12 @@ def _simulated(
                 | ({} if empty is None else {"empty_slots": empty})
             )
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
-    went_on_from = 0 if found is None else found.about.round
+    went_on_from = 0 if resumed is None else resumed.checkpoint.about.round
     return RunResult(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
 
 
 def _begin_tables(writer: records.RunWriter, world: World, backhaul: Backhaul, federation: Federation) -> None:
-    """The tables that hold no rounds."""
+    """Write the tables that hold no rounds."""
     sizes = [frame.sizes for frame in federation.frames]
     counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
     write_stations(writer, world, backhaul)
@@ -377,13 +369,7 @@ def _other_rates(config: RunConfig) -> str:
 
 
 def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
-    """Simulate until the rounds are done or ``stop_at_s``, then stop the server; returns why the run ended."""
-    reason = _pass(server, numbers)
-    server.stop()
-    return reason
-
-
-def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
+    """Simulate until the rounds are done or ``stop_at_s``; returns why the run ended."""
     clock, config = server.parts.clock, server.parts.world.config
     process = clock.process(server.run(numbers))
     availability = server.parts.world.availability
@@ -434,10 +420,8 @@ def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber
 
 
 def _place(frames: list[tuple[int, int | None]], round: int) -> list[Any]:
-    """Where a round stands, as `edgesim.folder.checkpoints.About.place` says; empty if there is no such round."""
-    for number in islice(_round_numbers(frames), round - 1, round):
-        return [number.frame, number.round_in_frame, number.last_of_frame]
-    return []
+    """Position of a round, as in `edgesim.folder.checkpoints.About.place`; empty if there is no such round."""
+    return next((number.place for number in islice(_round_numbers(frames), round - 1, round)), [])
 
 
 _MODEL = {
@@ -445,7 +429,7 @@ _MODEL = {
     "buffered": "model was made, since too few updates arrived",
     "asynchronous": "model was made, since no update arrived",
 }
-"""What a run without a single row of ``rounds`` lacks, by protocol."""
+"""End of the message for a run without a single row of ``rounds``, by protocol."""
 
 
 def _make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int) -> Learner:
@@ -462,7 +446,7 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
 
 
 def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
-    """Why a complete config has to be run into a folder; None if the folder has its run, finished and current.
+    """Reason to run a complete config into a folder; None if the folder has its run, finished and current.
 
     The reason is empty if the folder is empty or does not exist. With ``fresh`` a finished run is run again too. Raises
     `EdgesimError` for a folder that holds anything else.
@@ -500,8 +484,8 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     then = run.get("inputs", {})
     changed = [key for key, digest in input_digests(config).items() if then.get(key) != digest]
     code = named_code.modules(config)
-    told = [f"the code of {key}" if key in code else key for key in changed]
-    return f"{', '.join(told)} changed since it was finished" if told else None
+    names = [f"the code of {key}" if key in code else key for key in changed]
+    return f"{', '.join(names)} changed since it was finished" if names else None
 
 
 def _facts(learner: Learner) -> dict[str, Any]:

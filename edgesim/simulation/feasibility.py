@@ -186,8 +186,8 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
         problem = (
             f"the band is too narrow for any device to upload by the deadline; give at least {_round_up(least_hz)} Hz"
         )
-        told = f"radio.bandwidth_hz = {band_hz:g}: {problem}, or {remedy}"
-        raise EdgesimError(told, "radio.bandwidth_hz", *fields)
+        message = f"radio.bandwidth_hz = {band_hz:g}: {problem}, or {remedy}"
+        raise EdgesimError(message, "radio.bandwidth_hz", *fields)
     raise EdgesimError(f"round.tmax_s = {knobs.tmax_s:g}: {problem}; {remedy}", *fields)
 
 
@@ -238,7 +238,7 @@ def timeline_of_round(
     knobs: RoundConfig,
     accounts: Accounts,
 ) -> Timeline:
-    """What the scheduler would know in round ``number`` of devices ``ids`` [n] charged for so many ``samples`` [n]."""
+    """Timeline that the scheduler would have of devices ``ids`` [n] with ``samples`` [n] in round ``number``."""
     times_s = (number - 1) * knobs.tmax_s, knobs.tmax_s
 
     def timeline(rows: Integers | slice, delay_s: Floats, decided_s: float | None = None) -> Timeline:

@@ -1,4 +1,4 @@
-"""Forks: the past of a run until the end of a round, and behind it another future."""
+"""Forks: runs that share the past of another run until the end of a round."""
 
 import json
 import os
@@ -50,11 +50,11 @@ def prepare(
     on_note: Callable[[str, str], None],
     replay: Callable[[RunConfig, Path, int], None],
 ) -> RunConfig:
-    """Write a folder from which a run goes on behind a round of another one; returns its complete config.
+    """Write the folder of a fork, which resumes another run after a round; returns its complete config.
 
     ``changes`` of its config stand by the ``section.key=value`` that errors call them. Where the run has no checkpoint
-    of that round, ``replay(config, folder, round)`` plays its past again into a folder, behind the nearest checkpoint
-    before it or from the start, and ``on_note`` hears of it. A folder that is this fork already is left as it is.
+    of that round, ``replay(config, folder, round)`` repeats its past in a folder, from the nearest checkpoint before
+    it or from the start, and ``on_note`` is called. A folder that is this fork already is left as it is.
     Raises `EdgesimError`.
     """
     old, new = _configs(run, changes)
@@ -70,19 +70,19 @@ def prepare(
     _check_past(run, old, round)
     part = out.with_name(out.name + ".past")
     with system_errors(f"{out}: cannot be written", "; choose another folder"):
-        found = _past(run, old, round, part, on_note, replay)
+        past = _past(run, old, round, part, on_note, replay)
         source = run if not part.exists() else part
         made = out.with_name(f"{out.name}.{os.getpid()}.part")
         made.mkdir(parents=True)
         try:
-            with names_checkpoint(found.path):
-                record = _turned(found, old, new)
+            with names_checkpoint(past.path):
+                record = _record_of_fork(past, old, new)
             about = {"config": json.loads(json.dumps(simulation.as_toml(new))), "inputs": input_digests(new)}
-            hand_over(replace(found, record=record), source, made, **about)
+            hand_over(replace(past, record=record), source, made, **about)
             for path in checkpoints.files(made):
                 checkpoints.keep(path, "kept")
-            told = {"schema_version": SCHEMA_VERSION, "status": "interrupted", "reason": "forked", "fork": fork}
-            write_whole(made / "run.json", json.dumps(told, indent=2) + "\n")
+            facts = {"schema_version": SCHEMA_VERSION, "status": "interrupted", "reason": "forked", "fork": fork}
+            write_whole(made / "run.json", json.dumps(facts, indent=2) + "\n")
             write_whole(made / "config.toml", tomli_w.dumps(simulation.as_toml(new)))
             if out.exists():
                 out.rmdir()
@@ -97,19 +97,19 @@ def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunCo
     """The complete configs of a run and of its fork."""
     old = simulation.complete(parse(read_config(run), str(run / "config.toml")))
     nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
-    given = [(text.partition("=")[0] if made is None else made[0]).strip() for text, made in changes.items()]
-    for key in given:
+    keys = [(text.partition("=")[0] if made is None else made[0]).strip() for text, made in changes.items()]
+    for key in keys:
         for other in _TIED.get(key, ()):
-            if other not in given:
+            if other not in keys:
                 nested.get(key.partition(".")[0], {}).pop(other, None)
-    if "selection.policy" in given:
+    if "selection.policy" in keys:
         # Options are a policy's own.
         nested["selection"] = {}
     for text, made in changes.items():
         change(nested, text, made)
     # Before the config is checked: another algorithm, say, has other options than those that stand there.
     then, now = flat_settings(simulation.as_toml(old)), flat_settings(nested)
-    for key in given:
+    for key in keys:
         if then.get(key) != now.get(key):
             _check_may_change(key)
     where = f"set {' '.join(changes)}" if changes else str(run)
@@ -128,20 +128,20 @@ def _changed(old: RunConfig, new: RunConfig) -> dict[str, Any]:
 
 
 def _check_may_change(key: str) -> None:
-    """Raises `EdgesimError` for a key on which the past of a run hangs."""
+    """Raise `EdgesimError` for a key on which the past of a run depends."""
     is_option = key.startswith("algorithm.") and not key.startswith("algorithm.kpfl")
     if key in _FIXED or not (key.startswith(_MAY_CHANGE) or is_option):
         raise EdgesimError(f"set {key}: a fork has the past of its run, so only {_ALLOWED} may change", key)
 
 
 def _check_past(run: Path, config: RunConfig, round: int) -> None:
-    """Raises `EdgesimError` where a run has no such round with others behind it, or cannot be played again."""
-    told = read_run(run)
+    """Raise `EdgesimError` if a run has no such round followed by others, or if its past cannot be repeated."""
+    facts = read_run(run)
     rounds = read_table(run, "rounds")["round"]
     last = int(rounds.max()) if len(rounds) else 0
-    if round < 1 or round >= last + (told["status"] != "finished"):
+    if round < 1 or round >= last + (facts["status"] != "finished"):
         raise EdgesimError(f"at_round {round}: expected a round from 1 on, before the last one of {run} ({last})")
-    then, now = told.get("inputs", {}), input_digests(config)
+    then, now = facts.get("inputs", {}), input_digests(config)
     if key := next((key for key in now if then.get(key) != now[key]), None):
         raise EdgesimError(f"{run}: {key} has changed since it ran, so that its past is another; run it again first")
 
@@ -154,25 +154,25 @@ def _past(
     on_note: Callable[[str, str], None],
     replay: Callable[[RunConfig, Path, int], None],
 ) -> Checkpoint:
-    """The checkpoint of a round of a run; where it has none, of its past played again in another folder."""
+    """Read the checkpoint of a run at a round; if there is none, repeat its past in another folder."""
 
     def tell(what: str) -> None:
         on_note("checkpoint", f"{run}: {what}")
 
-    found = first_whole(run, round, tell)
-    if found is not None and found.about.round == round and not part.exists():
-        return found
+    saved = first_whole(run, round, tell)
+    if saved is not None and saved.about.round == round and not part.exists():
+        return saved
     if not part.exists():
         fork = "fork" in read_run(run)
-        if found is None and fork:
+        if saved is None and fork:
             raise EdgesimError(f"{run}: is a fork itself and has no checkpoint of round {round} or before")
-        where = "from the start" if found is None else f"behind round {found.about.round}"
+        where = "from the start" if saved is None else f"after round {saved.about.round}"
         on_note("past", f"{run}: has no checkpoint of round {round}; its past is played again {where}")
-        if found is not None:
+        if saved is not None:
             made = part.with_name(part.name + ".part")
             shutil.rmtree(made, ignore_errors=True)
             made.mkdir(parents=True)
-            hand_over(found, run, made)
+            hand_over(saved, run, made)
             for name in ("config.toml", "run.json"):
                 shutil.copyfile(run / name, made / name)
             run_json = json.loads((made / "run.json").read_text())
@@ -190,7 +190,7 @@ def _past(
 
 
 def _check_same(run: Path, part: Path, round: int) -> None:
-    """Raises `EdgesimError` where the rounds that were played again are not those of the run."""
+    """Raise `EdgesimError` if the repeated rounds differ from those of the run."""
     then, now = (read_table(folder, "rounds") for folder in (run, part))
     if (
         not then[then["round"] <= round]
@@ -200,10 +200,10 @@ def _check_same(run: Path, part: Path, round: int) -> None:
         raise EdgesimError(f"{run}: its past, played again, is another (on another machine?); see {part}")
 
 
-def _turned(found: Checkpoint, old: RunConfig, new: RunConfig) -> Packed:
-    """The record of a run as its fork goes on with it."""
+def _record_of_fork(saved: Checkpoint, old: RunConfig, new: RunConfig) -> Packed:
+    """Record of a run's checkpoint, changed for a fork with another config."""
     modules = named_code.own_files(old)
-    state = unpacked(found, modules)
+    state = unpacked(saved, modules)
     if old.selection.policy != new.selection.policy:
         # The other policy begins to remember now.
         state = replace(state, selector=None)

@@ -1,4 +1,4 @@
-"""What a config can name: policies, algorithms, partitions, laws, models; with each, where its options stand."""
+"""Registries whose entries a config can name (policies, algorithms, laws, ...), and the section of their options."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from edgesim.selection import SELECTORS
 from edgesim.traces.models import MODELS as PRESENCE
 
 Names = Mapping[str, str | None]
-"""By key of a config the name that it gives; None where it gives none."""
+"""Names that a config uses, by its keys; None where it uses none."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class ComponentKind:
     """One kind of thing that a config names."""
 
     word: str
-    """As in messages: ``policy``."""
+    """Word for it in messages, such as ``policy``."""
     entries: Mapping[str, Any]
-    """edgesim's own by name."""
+    """edgesim's own entries by name."""
     section: str = ""
     """Where a config has the options of an entry; empty if its options stand elsewhere."""
     options: Callable[[Any], type[BaseModel]] = lambda entry: entry
     """The model of an entry's options."""
     named: Callable[[RunConfig], Names] = lambda config: {}
-    """What a complete config names of this kind, where its code belongs to the run's inputs."""
+    """Entries of this kind that a complete config names, if their code belongs to the run's inputs."""
 
     @property
     def names(self) -> list[str]:
@@ -72,7 +72,9 @@ def _predictor(config: RunConfig) -> Names:
 def _metrics(config: RunConfig) -> Names:
     metrics = config.evaluation.metrics or {}
     return {
-        key: name for one in metrics for key, name in _if_foreign(METRICS, f"evaluation.metrics.{one}", one).items()
+        key: name
+        for metric in metrics
+        for key, name in _if_foreign(METRICS, f"evaluation.metrics.{metric}", metric).items()
     }
 
 
@@ -81,7 +83,7 @@ def _path_loss(config: RunConfig) -> Names:
 
 
 def _if_foreign(entries: Registry[Any], key: str, name: str | None) -> Names:
-    """Of these kinds edgesim's own are told by its version."""
+    """Name of an entry if it is not edgesim's own, whose code is identified by the version of edgesim."""
     return {key: name if name is not None and entries.foreign(name) else None}
 
 
@@ -103,7 +105,7 @@ KINDS: dict[str, ComponentKind] = {
     "metrics": ComponentKind("metric", METRICS, "evaluation.metrics", named=_metrics),
     "protocols": ComponentKind("protocol", MERGE_RULES, "round.protocol_options", lambda entry: entry.Options),
 }
-"""By what lists of them are called. The one place that knows them all: lists, explanations and hashes go by it."""
+"""All kinds by the names of their lists; lists, explanations and hashes are made from it."""
 
 
 def named(config: RunConfig) -> Iterable[tuple[str, Registry[Any], str]]:

@@ -20,34 +20,34 @@ def modules(config: RunConfig) -> dict[str, str]:
 
     Presence models and path-loss laws are among them where they are not edgesim's own.
     """
-    found = {key: registry[name].__module__ for key, registry, name in kinds.named(config)}
+    by_key = {key: registry[name].__module__ for key, registry, name in kinds.named(config)}
     if config.learning.training == "real":
-        found["learning.model"] = model_module(config.learning.model)
-    return found
+        by_key["learning.model"] = model_module(config.learning.model)
+    return by_key
 
 
 def foreign(config: RunConfig) -> dict[str, str]:
-    """What a config names of code outside edgesim, by ``section.key``; nothing of it is imported."""
-    found = {key: name for key, registry, name in kinds.named(config) if registry.foreign(name)}
+    """Names in a config of code outside edgesim, by ``section.key``; nothing of it is imported."""
+    names = {key: name for key, registry, name in kinds.named(config) if registry.foreign(name)}
     model = config.learning.model
     if config.learning.training == "real" and not model_module(model).startswith("edgesim."):
-        found["learning.model"] = model
-    return found
+        names["learning.model"] = model
+    return names
 
 
 def keep_code(config: RunConfig, folder: Path) -> None:
     """Copy the user's own modules that a complete config names, and those that they import, into a run's folder.
 
-    What a run before left there is removed; the lease of the folder is held. Raises `EdgesimError` where the system
+    Code of an earlier run is removed; the lease of the folder is held. Raises `EdgesimError` where the system
     refuses.
     """
-    kept = folder / CODE
-    with system_errors(f"{kept}: cannot be written"):
-        if kept.is_dir():
-            shutil.rmtree(kept)
+    target = folder / CODE
+    with system_errors(f"{target}: cannot be written"):
+        if target.is_dir():
+            shutil.rmtree(target)
         for name, file in own_files(config).items():
             inner = Path(*name.split("."))
-            copy = kept / (inner / file.name if file.stem == "__init__" else inner.with_name(file.name))
+            copy = target / (inner / file.name if file.stem == "__init__" else inner.with_name(file.name))
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
 
@@ -59,7 +59,7 @@ def own_files(config: RunConfig) -> dict[str, Path]:
 
 
 def load_anew(config: RunConfig) -> None:
-    """Let the user's own modules that a config names be imported again if their files have changed since they were.
+    """Unload the user's own modules that a config names if their files have changed, so that they are imported again.
 
     A notebook goes on for days; a module edited meanwhile would otherwise count as it was when first imported.
     """

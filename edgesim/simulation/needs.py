@@ -1,4 +1,4 @@
-"""What the entries of registries that a config names need of it, compared with what the config offers."""
+"""Checks that a config offers what the algorithm, laws and policy that it names need."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -45,7 +45,7 @@ FEATURES: dict[str, Rule] = {
     "training_accuracies": _TRAINING,
     "loss_drops": _TRAINING,
 }
-"""By the names that `needs` and `looks_at` of algorithms, laws and policies have, which keys of a config offer it."""
+"""Keys of a config that offer what `needs` and `looks_at` of algorithms, laws and policies name."""
 
 
 def check(config: RunConfig) -> None:
@@ -64,7 +64,7 @@ def check_policy(config: RunConfig, selector: Selector) -> None:
 
 
 def _of_algorithm(config: RunConfig) -> Iterator[Rule]:
-    """Needs of both halves of an algorithm and of KPFL, and what cannot be had of these."""
+    """Needs of both halves of an algorithm and of KPFL, and the settings that these exclude."""
     local, server = algorithms.halves(config.algorithm)
     of_server = "algorithm.name" if server is local else "algorithm.server"
     parts: dict[str, type[Algorithm]] = {"algorithm.name": local, of_server: server}
@@ -89,7 +89,7 @@ def _without(key: str, when: Mapping[str, Condition], why: str) -> Rule:
 
 
 def _of(key: str, needs: Iterable[str], rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Needs and rules of what ``key`` names."""
+    """Turn the needs and rules of the entry that ``key`` names into rules on the config."""
     for name in sorted(needs):
         rule = look_up(FEATURES, name, f"{key}.need")
         why = ", ".join((f"it needs {name}", rule.why)).removesuffix(", ")

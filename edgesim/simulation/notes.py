@@ -44,9 +44,9 @@ def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
 def end_notes(world: World, before: Notes, totals: Totals, empty_slots: int) -> Notes:
     """Notes after the last round: those of ``before``, with ``overfull`` now counted in the rounds that were run.
 
-    ``empty_slots`` is the number of slots of availability that nobody would have been there in.
+    ``empty_slots`` is the number of slots of availability in which no device would have been available.
     """
-    told, config = {about: note for about, note in before.items() if about != "overfull"}, world.config
+    earlier, config = {about: note for about, note in before.items() if about != "overfull"}, world.config
     notes = {
         "overfull": _was_overfull(config, totals),
         "upload energy": _stretched(config, totals),
@@ -55,11 +55,11 @@ def end_notes(world: World, before: Notes, totals: Totals, empty_slots: int) -> 
         "empty slots": _empty(config, empty_slots),
         "search": _given_up(world.search),
     }
-    return told | {about: note for about, note in notes.items() if note}
+    return earlier | {about: note for about, note in notes.items() if note}
 
 
 def _rounds(config: RunConfig) -> float:
-    """Rounds of a run; inf where only its end is given."""
+    """Number of rounds of a run; inf if the config has only ``stop_at_s``."""
     if config.rounds is None:
         return math.inf
     return config.rounds if isinstance(config.rounds, int) else sum(config.rounds)

@@ -81,7 +81,7 @@ def _required() -> frozenset[str]:
     """Canonical names of the distributions that edgesim requires, without those of its extras."""
     requirements = map(Requirement, metadata.requires("edgesim") or ())
     return frozenset(
-        canonicalize_name(each.name)
-        for each in requirements
-        if each.marker is None or each.marker.evaluate({"extra": ""})
+        canonicalize_name(requirement.name)
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
     )

@@ -1,4 +1,4 @@
-"""A past that another future follows: a longer run, or a fork."""
+"""Past rounds of a run that a longer run or a fork continues."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -31,14 +31,14 @@ def is_longer(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def without_ends(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config but for when the run ends."""
+    """Config without the keys that end the run (`ENDS`)."""
     return {key: value for key, value in config.items() if key not in ENDS}
 
 
 def refuse_other_end(config: RunConfig, what: str) -> None:
-    """Raises `EdgesimError` if rounds of a complete config depend on how many follow; ``what`` would not be the same.
+    """Raise `EdgesimError`, whose message begins with ``what``, if rounds of a config depend on how many there are.
 
-    A policy does that looks at ``rounds_in_frame``; laws of joining and of drift know the rounds of the run.
+    They do under a policy that looks at ``rounds_in_frame``, and under laws of joining and of drift.
     """
     key = "joining.law" if config.joining is not None else "drift.law" if config.drift.law != "frames" else None
     policy = config.selection.policy
@@ -49,40 +49,39 @@ def refuse_other_end(config: RunConfig, what: str) -> None:
 
 
 def go_on_longer(folder: Path, then: Mapping[str, Any], config: RunConfig, now: Mapping[str, Any]) -> int:
-    """Let the run of a folder go on with a later end; the round behind which it does, 0 where it begins again.
+    """Prepare a run to resume with a later end; returns the round after which it does, 0 if it restarts.
 
-    Raises `EdgesimError` where it would not have the same past.
+    Raises `EdgesimError` if its past rounds would not be the same.
     """
     refuse_other_end(config, f"{folder}: holds a shorter run; choose another folder, or fresh to begin again")
     for path in checkpoints.files(folder, *checkpoints.KINDS):
-        found = checkpoints.read(path, lambda _: None)
-        # In a frame's last round, and behind it, all work ends.
-        if found is None or found.about.format != checkpoints.FORMAT or found.about.place[2]:
+        saved = checkpoints.read(path, lambda _: None)
+        # In a frame's last round, and after it, all work ends.
+        if saved is None or saved.about.format != checkpoints.FORMAT or saved.about.place[2]:
             continue
-        if first_difference(found.about.config, then) is None:
-            hand_over(found, folder, folder, config=now)
-            return found.about.round
+        if first_difference(saved.about.config, then) is None:
+            hand_over(saved, folder, folder, config=now)
+            return saved.about.round
     return 0
 
 
-def hand_over(found: Checkpoint, source: Path, folder: Path, **changes: Any) -> None:
-    """Write a checkpoint of one folder, and the rows before it, into another one, or into the same; ``changes`` are of
-    what it hangs on.
+def hand_over(saved: Checkpoint, source: Path, folder: Path, **changes: Any) -> None:
+    """Write a checkpoint and the rows before it into another folder or the same one; ``changes`` are of its About.
 
-    Raises `EdgesimError` where rows are lacking, and OSError.
+    Raises `EdgesimError` if rows are missing, and OSError.
     """
-    sizes, digests = copy_rows(source, folder, found.about.rows)
-    about = replace(found.about, streams=sizes, on_disk=sizes, digests=digests, **changes)
-    checkpoints.forget(folder, after=about.round)
+    sizes, digests = copy_rows(source, folder, saved.about.rows)
+    about = replace(saved.about, streams=sizes, on_disk=sizes, digests=digests, **changes)
+    checkpoints.remove(folder, *checkpoints.KINDS, after=about.round)
     streams = [folder / f"{name}.arrow" for name in sizes]
-    checkpoints.write(folder, about, found.record, beside=streams)
+    checkpoints.write(folder, about, saved.record, beside=streams)
 
 
 def first_whole(folder: Path, round: int, tell: Callable[[str], None]) -> Checkpoint | None:
-    """The newest whole checkpoint of a run at a round or before; None if there is none."""
+    """Read the newest whole checkpoint of a run at a round or before; None if there is none."""
     for path in checkpoints.files(folder, *checkpoints.KINDS):
         if checkpoints.round_of(path) <= round:
-            found = checkpoints.read(path, tell)
-            if found is not None and found.about.format == checkpoints.FORMAT:
-                return found
+            saved = checkpoints.read(path, tell)
+            if saved is not None and saved.about.format == checkpoints.FORMAT:
+                return saved
     return None

@@ -1,4 +1,4 @@
-"""When a run is saved, and whether it may go on from what was saved."""
+"""Saves checkpoints of a run, and checks whether a run may resume from one."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from edgesim.base.processes import AGAIN, Stopped, StopRequest
 from edgesim.base.registry import blamed, first_line
 from edgesim.base.saved import pack, unpack
 from edgesim.engine.protocol import RoundNumber
-from edgesim.engine.run_state import RunState, taken_down
+from edgesim.engine.run_state import RunState, snapshot
 from edgesim.engine.server import Server
 from edgesim.folder import checkpoints
 from edgesim.folder.records import MOST_REST_BYTES, read_run
@@ -22,30 +22,25 @@ _SHARE = 0.02
 """Share of a run's wall time that checkpoints take at most, where they are written now and then."""
 
 _MUCH_BYTES = 100 * 2**20
-"""A checkpoint from which size on the user is told of it."""
+"""Size in bytes of a checkpoint from which on the user gets a note."""
 
 _MACHINE = ("platform", "cpu", "torch", "device_kind", "back_end", "actor_kind")
 """Facts of ``run.json`` by which the last bits of results may differ, beside the versions of packages."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A checkpoint from which a run may go on."""
+class Resumption:
+    """A checkpoint from which a run resumes, and the state in it."""
 
     checkpoint: checkpoints.Checkpoint
-    """Without its record."""
+    """The checkpoint without its record."""
     state: RunState
     facts: dict[str, Any]
-    """What ``run.json`` says of it."""
-
-    @property
-    def about(self) -> checkpoints.About:
-        """What it hangs on."""
-        return self.checkpoint.about
+    """Facts on the resumption for ``run.json``."""
 
 
 def about(config: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run's checkpoints hang on, as of `checkpoints.About`: its config, and parts of what ``run.json`` says."""
+    """What a run's checkpoints depend on, for `checkpoints.About`: its config, inputs and machine."""
     machine = {name: str(facts[name]) for name in _MACHINE if name in facts}
     versions = {name: str(version) for name, version in facts["versions"].items()}
     # As it comes back: JSON has no tuples.
@@ -60,12 +55,12 @@ def find(
     strict: bool,
     other_machine: bool,
     place_of: Callable[[int], Sequence[Any]],
-) -> Found | None:
-    """The newest checkpoint in the folder of an unfinished run from which it may go on; None where it begins again.
+) -> Resumption | None:
+    """Find the newest checkpoint from which an unfinished run may resume; None if it has to restart.
 
-    Records may be of edgesim and of the user's own ``modules``. ``on_note`` hears why an older one is taken, or none;
-    with ``strict`` a whole one that is of something else is an `EdgesimError`. With ``other_machine`` it may be of
-    another machine. ``place_of`` says of a round what `checkpoints.About.place` does.
+    Records may be of edgesim and of the user's own ``modules``. ``on_note`` is called with the reason if an older one
+    or none is taken; with ``strict`` a whole one of another config, code or machine is an `EdgesimError`. With
+    ``other_machine`` it may be of another machine. ``place_of`` gives `checkpoints.About.place` of a round.
     """
 
     def tell(what: str) -> None:
@@ -73,47 +68,47 @@ def find(
         on_note(f"checkpoint of {folder}", f"{folder}: {what}")
 
     before = read_run(folder) if (folder / "run.json").is_file() else {}
-    found = checkpoints.newest(folder, lambda damage: tell(f"{damage}; the one before is taken, or else the start"))
-    if found is None:
+    saved = checkpoints.newest(folder, lambda damage: tell(f"{damage}; the one before is taken, or else the start"))
+    if saved is None:
         refuse_without_past(folder, before)
         return None
-    then, state = found.about, None
+    then, state = saved.about, None
     other = {name: old for name, old in then.machine.items() if wanted["machine"].get(name) != old}
     difference = _difference(then, wanted, {} if other_machine else other)
     if difference is None and list(then.place) != list(place_of(then.round)):
         difference = "is of a run whose frames have other rounds"
     if difference is None:
         try:
-            state = unpacked(found, modules)
+            state = unpacked(saved, modules)
         except EdgesimError as error:
-            difference = f"cannot be read ({str(error).removeprefix(f'{found.path}: ')})"
+            difference = f"cannot be read ({str(error).removeprefix(f'{saved.path}: ')})"
     if state is not None:
-        told = {"went_on_from": then.round} | ({"began_on": other} if other else {})
-        on_note("resume", f"{folder}: goes on behind round {then.round}")
-        facts = {"resumed": [*before.get("resumed", []), told]}
-        without = replace(found, record=checkpoints.Packed(b"", {}))
-        return Found(without, state, facts | ({"fork": before["fork"]} if "fork" in before else {}))
+        entry = {"went_on_from": then.round} | ({"began_on": other} if other else {})
+        on_note("resume", f"{folder}: resumes after round {then.round}")
+        facts = {"resumed": [*before.get("resumed", []), entry]}
+        without = replace(saved, record=checkpoints.Packed(b"", {}))
+        return Resumption(without, state, facts | ({"fork": before["fork"]} if "fork" in before else {}))
     if strict:
-        raise EdgesimError(f"{found.path}: {difference}; edgesim run --fresh begins again")
+        raise EdgesimError(f"{saved.path}: {difference}; edgesim run --fresh restarts the run")
     refuse_without_past(folder, before)
-    tell(f"the run begins again, since its checkpoint {difference}")
+    tell(f"the run restarts, since its checkpoint {difference}")
     return None
 
 
-def unpacked(found: checkpoints.Checkpoint, modules: Collection[str]) -> RunState:
-    """The record of a checkpoint; records may be of edgesim and of the user's own ``modules``.
+def unpacked(saved: checkpoints.Checkpoint, modules: Collection[str]) -> RunState:
+    """Unpack the record of a checkpoint; records may be of edgesim and of the user's own ``modules``.
 
     Raises `EdgesimError` that names the file.
     """
     try:
-        return unpack(RunState, json.loads(found.record.json), dict(found.record.arrays), modules)
+        return unpack(RunState, json.loads(saved.record.json), dict(saved.record.arrays), modules)
     except (EdgesimError, ValueError, RecursionError) as error:
-        raise EdgesimError(f"{found.path}: {error}") from None
+        raise EdgesimError(f"{saved.path}: {error}") from None
 
 
 @contextmanager
 def names_checkpoint(path: Path | None) -> Iterator[None]:
-    """Within this context errors in the program name the checkpoint that a run goes on from, as an `EdgesimError`.
+    """Turn errors in the program within this context into an `EdgesimError` that names the checkpoint of a resumed run.
 
     A record may be well formed and yet be none that a run could have: what of it does not fit is known only where it is
     used. Errors of users' plug-ins stay as they are.
@@ -125,18 +120,18 @@ def names_checkpoint(path: Path | None) -> Iterator[None]:
             raise
         what = f"{type(error).__name__}: {first_line(error)}"
         raise EdgesimError(
-            f"{path}: the run cannot go on from it ({what}); edgesim run --fresh begins again"
+            f"{path}: the run cannot resume from it ({what}); edgesim run --fresh restarts it"
         ) from error
 
 
 def refuse_without_past(folder: Path, run: Mapping[str, Any]) -> None:
-    """Raises `EdgesimError` for a fork that would begin again from the start, with another past than its own."""
+    """Raise `EdgesimError` for a fork that would restart, and so lose the past of its parent."""
     if "fork" in run:
         raise EdgesimError(f"{folder}: is a fork of {run['fork']['parent']} that has lost its past; fork it once more")
 
 
 def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mapping[str, str]) -> str | None:
-    """Why a run may not go on from a checkpoint; None if it may."""
+    """Reason why a run may not resume from a checkpoint; None if it may."""
     if then.format != checkpoints.FORMAT:
         return f"has format {then.format} (edgesim reads {checkpoints.FORMAT})"
     if (key := other_setting(then.config, now["config"])) is not None:
@@ -150,16 +145,16 @@ def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mappin
     return None
 
 
-def other_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+def other_setting(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
     """The first key in which two configs differ, but for what changes no result; None if there is none."""
-    first, second = ({key: value for key, value in each.items() if key != "checkpoint_at"} for each in (one, other))
+    first, second = ({key: value for key, value in of.items() if key != "checkpoint_at"} for of in (mine, theirs))
     return first_difference(first, second)
 
 
-def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+def first_difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
     """The first key, as ``section.key``, in which two nested mappings differ; None if they are equal."""
-    for key in sorted({*one, *other}):
-        mine, theirs = one.get(key), other.get(key)
+    for key in sorted({*first, *second}):
+        mine, theirs = first.get(key), second.get(key)
         if isinstance(mine, dict) and isinstance(theirs, dict):
             inner = first_difference(mine, theirs)
             if inner is not None:
@@ -170,76 +165,70 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
 
 
 def stopped(folder: Path, status: int = AGAIN) -> Stopped:
-    """What ends a run that was asked to end, with the status of its process."""
-    how = f"edgesim resume {folder} goes on"
-    saved = checkpoints.files(folder)
-    if not saved:
+    """Exception that ends a run that was asked to end, with the exit status of its process."""
+    how = f"edgesim resume {folder} continues"
+    if not (saved := checkpoints.saved_round(folder)):
         return Stopped(f"stopped before a checkpoint was written; {how} from the start", status)
-    return Stopped(f"stopped; {how} behind round {int(saved[0].name.split('-')[1])}", status)
+    return Stopped(f"stopped; {how} after round {saved}", status)
 
 
+@dataclass
 class Saver:
     """Saves a run at the ends of rounds, where that is due, and ends it where it was asked to."""
 
-    def __init__(
-        self,
-        server: Server,
-        folder: Path,
-        about: Mapping[str, Any],
-        every_s: float,
-        asked: StopRequest,
-        started_s: float,
-        on_note: Callable[[str, str], None],
-        keep_at: Collection[int],
-        until: int | None,
-    ) -> None:
-        """``every_s`` is the least wall time between two checkpoints, 0 for one at the end of each round.
+    server: Server
+    folder: Path
+    about: Mapping[str, Any]
+    every_s: float
+    """Least wall time between two checkpoints; 0 for one at the end of each round."""
+    asked: StopRequest
+    started_s: float
+    """When the run began, by the performance counter."""
+    on_note: Callable[[str, str], None]
+    """Called for large checkpoints, and for a run that cannot be saved."""
+    keep_at: Collection[int]
+    """Rounds whose checkpoints stay."""
+    until: int | None
+    """Round behind which the run ends as if it was asked to."""
+    _can_save: bool = True
 
-        Those of the rounds ``keep_at`` stay; behind the round ``until`` the run ends as if it was asked to.
-        ``started_s`` is when the run began, by the performance counter. ``on_note`` hears of large checkpoints, and of
-        a run that cannot be saved.
-        """
-        self._server, self._about, self._every_s, self._asked = server, about, every_s, asked
-        self._started_s, self._on_note = started_s, on_note
-        self._keep_at, self._until = frozenset(keep_at), until
-        self._folder = folder
-        self._due_s = time.perf_counter() + every_s
-        self._can_save = True
-        record = self._packed(0)
-        beside = MOST_REST_BYTES + len(json.dumps(self._about))
-        size = server.parts.learner.most_remembered_bytes + beside + (0 if record is None else record.size)
-        server.parts.writer.note(checkpoint_bytes_at_most=size)
+    def __post_init__(self) -> None:
+        self._due_s = time.perf_counter() + self.every_s
+        record, parts = self._packed(0), self.server.parts
+        beside = MOST_REST_BYTES + len(json.dumps(self.about))
+        size = parts.learner.most_remembered_bytes + beside + (0 if record is None else record.size)
+        parts.writer.note(checkpoint_bytes_at_most=size)
         if size > _MUCH_BYTES:
-            on_note(
+            self.on_note(
                 "checkpoints", f"each of three checkpoint files takes up to {size / 2**20:,.0f} MiB beside the tables"
             )
 
     def __call__(self, number: RoundNumber) -> None:
-        """A round has ended."""
+        """Save the run after a round if that is due, and end the run if it was asked to."""
         begun_s = time.perf_counter()
-        ends = self._asked.signal is not None or number.round == self._until
-        is_kept = number.round in self._keep_at
-        # From here a run with more rounds goes on. A short one is played again as fast.
-        is_end = number.round_in_frame == number.rounds_in_frame - 1 and begun_s - self._started_s >= self._every_s
+        ends = self.asked.signal is not None or number.round == self.until
+        is_kept = number.round in self.keep_at
+        # A run with more rounds resumes from here. A short one is repeated as fast.
+        is_end = number.round_in_frame == number.rounds_in_frame - 1 and begun_s - self.started_s >= self.every_s
         if not (ends or is_kept or is_end) and (begun_s < self._due_s or not self._can_save):
             return
         record = self._packed(number.round) if self._can_save else None
         if record is not None:
-            place = [number.frame, number.round_in_frame, number.last_of_frame]
-            about = {**self._about, "round": number.round, "place": place, "wall_s": begun_s - self._started_s}
-            self._server.parts.writer.save(about, record, is_kept)
+            about = {**self.about, "round": number.round, "place": number.place}
+            about["wall_s"] = begun_s - self.started_s
+            self.server.parts.writer.save(about, record, is_kept)
         if ends:
-            raise stopped(self._folder, self._asked.status)
+            raise stopped(self.folder, self.asked.status)
         now_s = time.perf_counter()
-        pause_s = max(self._every_s, (now_s - begun_s) / _SHARE) if self._every_s else 0.0
+        pause_s = max(self.every_s, (now_s - begun_s) / _SHARE) if self.every_s else 0.0
         self._due_s = now_s + pause_s
 
     def _packed(self, round: int) -> checkpoints.Packed | None:
-        """The run's state; None, now and from then on, where something cannot be saved."""
+        """Packed state of the run; None, now and from then on, if something cannot be saved."""
         try:
-            packed, arrays = pack(taken_down(self._server, round))
+            packed, arrays = pack(snapshot(self.server, round))
         except EdgesimError as error:
             self._can_save = False
-            self._on_note("checkpoints", f"the run has no checkpoints: {error}")
+            self.on_note("checkpoints", f"the run has no checkpoints: {error}")
             return None
         return checkpoints.Packed(json.dumps(packed, allow_nan=False).encode(), arrays)

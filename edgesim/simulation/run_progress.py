@@ -1,4 +1,4 @@
-"""How far a run is, in rounds, and its messages to whoever shows that."""
+"""Progress of a run in rounds, and its messages to the display."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from edgesim.config import RunConfig
 from edgesim.screen.progress import Message
 
 if TYPE_CHECKING:
-    # How far runs are is shown without what simulates them.
+    # Progress is shown without importing the simulator.
     from edgesim.engine.server import RunProgress
 
 _SECONDS_BETWEEN_MESSAGES = 0.2
@@ -17,7 +17,7 @@ _SECONDS_BETWEEN_MESSAGES = 0.2
 
 @dataclass
 class Listener:
-    """Sends a run's news, at most a few times a second."""
+    """Sends messages on a run's progress, at most a few times a second."""
 
     run: str
     config: RunConfig
@@ -25,7 +25,7 @@ class Listener:
     rounds: int = 0
     """Rounds done."""
     sent_s: float = 0.0
-    """When news of a round was last sent, by the monotonic clock."""
+    """Time of the last message on a round, by the monotonic clock, in seconds."""
 
     def on_start(self, what: str) -> None:
         """Send what the run is preparing or looking for."""

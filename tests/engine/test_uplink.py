@@ -27,7 +27,8 @@ def play(sharing, band_hz, starts_s, bits, snr_hz, weights_hz, leaves_s=None):
         upload = Upload(number, power_w, weights_hz[number], bits[number], np.inf, 0.0, clock.now)
         band.begin(upload, lambda through: ends.update({number: (clock.now, upload.sent_bits, through)}))
         if leaves_s is not None and leaves_s[number] < np.inf:
-            band.leave_at(upload, leaves_s[number])
+            drops_s = max(leaves_s[number], clock.now)
+            clock.call_at(drops_s, EventKind.LEFT, lambda _: band.drop(upload), number)
 
     for number, start_s in enumerate(starts_s):
         clock.call_at(start_s, EventKind.COMPUTED, lambda _, number=number: device(number), number)

@@ -246,10 +246,10 @@ def test_a_checkpoint_of_something_else_is_not_gone_on_with_and_the_difference_i
     rewrite(stopped, **changes)
     with pytest.raises(EdgesimError) as refusal:
         resumed(stopped, strict=True)
-    assert str(refusal.value).endswith(f"{said}; edgesim run --fresh begins again")
+    assert str(refusal.value).endswith(f"{said}; edgesim run --fresh restarts the run")
     assert saved_rounds(stopped)
     result, told = resumed(stopped)
-    assert f"the run begins again, since its checkpoint {said}" in told
+    assert f"the run restarts, since its checkpoint {said}" in told
     assert result.went_on_from == 0
     assert content(stopped) == undisturbed
 
@@ -378,7 +378,7 @@ def test_a_signal_saves_the_run_at_the_end_of_the_round_and_ends_it(number, tmp_
             simulation.run(CONFIG, tmp_path, on_round)
     finally:
         assert signal.signal(number, before) is signal.default_int_handler
-    assert str(stopped.value) == f"stopped; edgesim resume {tmp_path} goes on behind round 3"
+    assert str(stopped.value) == f"stopped; edgesim resume {tmp_path} continues after round 3"
     assert read_run(tmp_path)["status"] == "interrupted"
     result, _ = resumed(tmp_path)
     assert result.went_on_from == 3
@@ -397,7 +397,7 @@ def test_a_round_that_does_not_end_in_time_is_broken_off(tmp_path, monkeypatch):
 
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with pytest.raises(Stopped, match="goes on behind round 2"):
+        with pytest.raises(Stopped, match="continues after round 2"):
             simulation.run(CONFIG, tmp_path, on_round, checkpoint_s=0.0)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -469,7 +469,7 @@ def typed(*words):
 def test_the_command_goes_on_with_a_run_and_says_from_where(stopped, undisturbed):
     status, output = typed("resume", stopped)
     assert status == 0, output
-    assert "goes on behind round 5" in " ".join(output.split())
+    assert "resumes after round 5" in " ".join(output.split())
     assert content(stopped) == undisturbed
     status, output = typed("resume", stopped)
     assert (status, output) == (2, f"error: {stopped}: is finished, so nothing is left to go on with\n")
@@ -516,7 +516,7 @@ def test_sigterm_ends_the_command_with_status_75_and_the_line_that_says_how_to_g
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 75
-    assert said.splitlines()[-1].startswith("stopped; edgesim resume out goes on behind round ")
+    assert said.splitlines()[-1].startswith("stopped; edgesim resume out continues after round ")
 
 
 MADE_ANEW: dict[type, set[str]] = {
