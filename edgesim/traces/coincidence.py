@@ -20,8 +20,7 @@ def next_time_with(stays: Stays, length_s: float, count: int, t_s: float) -> flo
     All recordings are repeated at one length, inf where they are not. Also inf where they are and the instant does not
     come in `LENGTHS_LIMIT` of them.
     """
-    # By an infinite length, 0 and the instant itself.
-    cycle, phase_s = divmod(t_s, length_s)
+    cycle, phase_s = _cycle_and_phase(t_s, length_s)
     if stays.count_at(phase_s) >= count:
         return t_s
     last_cycle = cycle + LENGTHS_LIMIT
@@ -32,7 +31,7 @@ def next_time_with(stays: Stays, length_s: float, count: int, t_s: float) -> flo
         if not cycle or np.isinf(later_s):
             return later_s
         when_s = float(instants_s(cycle, length_s, later_s))
-        cycle, phase_s = divmod(when_s, length_s)
+        cycle, phase_s = _cycle_and_phase(when_s, length_s)
         # A stay shorter than a step of the clock may hold at no instant that the clock can show.
         if stays.count_at(phase_s) >= count:
             return when_s
@@ -44,9 +43,14 @@ def next_change(stays: Stays, length_s: float, t_s: float) -> float:
 
     All recordings are repeated at one length, and then the seam counts too; inf where they are not.
     """
-    cycle, phase_s = divmod(t_s, length_s)
+    cycle, phase_s = _cycle_and_phase(t_s, length_s)
     first_s = min(stays.next_edge_s(phase_s), length_s)
     return float(instants_s(cycle, length_s, first_s)) if np.isfinite(length_s) else first_s
+
+
+def _cycle_and_phase(t_s: float, length_s: float) -> tuple[float, float]:
+    # divmod of two infinite numbers is NaN.
+    return divmod(t_s, length_s) if np.isfinite(length_s) else (0.0, t_s)
 
 
 def next_time_apart(apart: Intervals, count: int, t_s: float) -> float:

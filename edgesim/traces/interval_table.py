@@ -167,6 +167,8 @@ class IntervalTable:
         if self.after_end != "wrap":
             return np.zeros(()), instants_s
         lengths_s = self._lengths_of(ids)
+        if np.ndim(lengths_s) == 0 and np.isinf(lengths_s):
+            return np.zeros(()), instants_s
         cycle, phase_s = np.divmod(instants_s, lengths_s)
         return np.asarray(cycle), np.asarray(phase_s)
 

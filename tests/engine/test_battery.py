@@ -220,7 +220,7 @@ def test_a_search_for_devices_that_never_meet_gives_up_with_one_line(monkeypatch
             patch.setattr(f"edgesim.engine.check_in.{limit}", most)
             search = Search()
             assert next_time_with(2, Alternating(), batteries, np.arange(2), 0.0, search) == np.inf
-        assert search.told == (
+        assert search.extent == (
             "up to 50 s of the 30 years of availability.search_s, since the search took too many steps; lower "
             "devices.battery_reserve or raise devices.recharge_w, or lower round.min_candidates"
         )
