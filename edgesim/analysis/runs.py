@@ -219,8 +219,12 @@ class StudyEntry:
 
     @cached_property
     def status(self) -> str:
-        """Status of the run (`edgesim.folder.state.RunState`), read when first asked for."""
-        return state_of(self.run.folder, self.config).status
+        """Status of the run (`edgesim.folder.state.FolderState`), read when first asked for.
+
+        A finished run counts as one also while a process holds its folder, which may be just leaving it.
+        """
+        held = state_of(self.run.folder, self.config, is_mine=True)
+        return "finished" if held.status == "finished" else state_of(self.run.folder, self.config).status
 
 
 @dataclass(frozen=True)

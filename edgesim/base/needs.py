@@ -35,10 +35,10 @@ class Rule:
 def refuse(config: object, rules: Iterable[Rule], error: Callable[..., EdgesimError] = EdgesimError) -> None:
     """Raise an error that names the keys and what they need, where a config breaks one of the rules."""
     for rule in rules:
-        values = {key: value_at(config, key) for key in rule.when}
-        if all(_holds(condition, values[key]) for key, condition in rule.when.items()):
+        if all(_holds(condition, value_at(config, key)) for key, condition in rule.when.items()):
             for key, condition in rule.needs.items():
                 if not _holds(condition, value := value_at(config, key)):
+                    values = {key: value_at(config, key) for key in rule.when}
                     who = " with ".join(_shown(*item) for item in values.items() if item[1] is not None)
                     why = f": {rule.why}" if rule.why else ""
                     raise error(f"{who} {_needs(key, condition, value)}{why}".strip(), *rule.when, key)
@@ -61,7 +61,7 @@ def refuse_old(kind: type, *names: str) -> None:
 def value_at(config: object, key: str) -> Any:
     """The value of a dotted key of a config or nested mapping; None where there is none."""
     for part in key.split("."):
-        config = config.get(part) if isinstance(config, Mapping) else getattr(config, part, None)
+        config = config.get(part) if isinstance(config, dict) else getattr(config, part, None)
     return config
 
 

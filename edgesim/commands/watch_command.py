@@ -14,7 +14,7 @@ from rich.text import Text
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.plain_text import printable
-from edgesim.folder.state import RunState
+from edgesim.folder.state import FolderState
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
 from edgesim.studies.ledger import read_any_ledger
@@ -54,7 +54,7 @@ def watch_command(
             raise typer.Exit(1)
 
 
-def _ledgers(folder: Path) -> Iterator[tuple[dict[str, RunState], bool]]:
+def _ledgers(folder: Path) -> Iterator[tuple[dict[str, FolderState], bool]]:
     """Yield the states of the runs, and whether all have ended, repeatedly until they have."""
     over = False
     while not over:
@@ -66,7 +66,7 @@ def _ledgers(folder: Path) -> Iterator[tuple[dict[str, RunState], bool]]:
             time.sleep(max(_BETWEEN_LOOKS_S, (time.monotonic() - began_s) / _SHARE_OF_LOOKS))
 
 
-def _live(folder: Path, console: PlainConsole) -> dict[str, RunState]:
+def _live(folder: Path, console: PlainConsole) -> dict[str, FolderState]:
     """A table that changes, as tall as the terminal at most, until all runs have ended."""
     with Live(console=console, auto_refresh=False) as live:
         for ledger, over in _ledgers(folder):
@@ -76,7 +76,7 @@ def _live(folder: Path, console: PlainConsole) -> dict[str, RunState]:
     return ledger
 
 
-def _lines(folder: Path, console: PlainConsole) -> dict[str, RunState]:
+def _lines(folder: Path, console: PlainConsole) -> dict[str, FolderState]:
     """A line now and then, and at the end, when all runs have ended, the whole table."""
     due_s = 0.0
     for ledger, over in _ledgers(folder):

@@ -15,7 +15,7 @@ STATUSES: tuple[Status, ...] = ("finished", "pruned", "running", "planned", "sto
 
 
 @dataclass(frozen=True)
-class RunState:
+class FolderState:
     """State of a run: its status and its progress."""
 
     status: Status
@@ -45,7 +45,7 @@ class RunState:
         return self.status in ("finished", "pruned", "failed", "damaged")
 
 
-def state_of(folder: Path, config: Mapping[str, Any] | None = None, *, is_mine: bool = False) -> RunState:
+def state_of(folder: Path, config: Mapping[str, Any] | None = None, *, is_mine: bool = False) -> FolderState:
     """State of the run in a folder, which need not exist, compared with the ``config`` that it is to have.
 
     With ``is_mine`` this process holds the lease, and the state is that before it took it.
@@ -53,17 +53,17 @@ def state_of(folder: Path, config: Mapping[str, Any] | None = None, *, is_mine: 
     try:
         lease = None if is_mine else standing(folder)
         if lease is not None and lease.is_held:
-            return RunState("running", "", lease.holder, lease.silent_s)
+            return FolderState("running", "", lease.holder, lease.silent_s)
         holder = None if lease is None else lease.holder
         if not (folder / "run.json").is_file():
-            return RunState("planned") if lease is None else RunState("lost", "", holder)
+            return FolderState("planned") if lease is None else FolderState("lost", "", holder)
         run = read_run(folder)
     except EdgesimError as error:
-        return RunState("damaged", str(error))
+        return FolderState("damaged", str(error))
     reason, status = str(run.get("reason", "")).partition("\n")[0], run["status"]
     if status == "finished" and config is not None and run.get("ends", ends(config)) != ends(config):
-        return RunState("planned", "is to end later")
+        return FolderState("planned", "is to end later")
     if status != "finished" and (status == "running" or lease is not None):
-        return RunState("lost", "", holder)
+        return FolderState("lost", "", holder)
     known: dict[str, Status] = {"finished": "finished", "pruned": "pruned", "interrupted": "stopped"}
-    return RunState(known.get(status, "failed"), reason)
+    return FolderState(known.get(status, "failed"), reason)

@@ -519,7 +519,7 @@ def _git_commit() -> str | None:
 
     Asked once per process, since the process goes on with the code that it has loaded.
     """
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
     command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]

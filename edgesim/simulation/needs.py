@@ -60,7 +60,7 @@ def check(config: RunConfig) -> None:
 
 def check_policy(config: RunConfig, selector: Selector) -> None:
     """Refuse a policy that looks at what the run does not have; raises `EdgesimError`."""
-    refuse(config, _of("selection.policy", selector.looks_at, ()))
+    refuse(config, _of("selection.policy", selector.looks_at, (), "looks_at"))
 
 
 def _of_algorithm(config: RunConfig) -> Iterator[Rule]:
@@ -88,10 +88,10 @@ def _without(key: str, when: Mapping[str, Condition], why: str) -> Rule:
     return Rule(when, {key: NOTHING}, why)
 
 
-def _of(key: str, needs: Iterable[str], rules: Iterable[Rule]) -> Iterator[Rule]:
+def _of(key: str, needs: Iterable[str], rules: Iterable[Rule], attribute: str = "needs") -> Iterator[Rule]:
     """Turn the needs and rules of the entry that ``key`` names into rules on the config."""
     for name in sorted(needs):
-        rule = look_up(FEATURES, name, f"{key}.need")
+        rule = look_up(FEATURES, name, f"{key}.{attribute}")
         why = ", ".join((f"it needs {name}", rule.why)).removesuffix(", ")
         yield Rule({key: GIVEN, **rule.when}, rule.needs, why)
     for rule in rules:

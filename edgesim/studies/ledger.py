@@ -12,7 +12,7 @@ from edgesim.analysis.runs import is_study, read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
-from edgesim.folder.state import RunState, state_of
+from edgesim.folder.state import FolderState, state_of
 from edgesim.simulation.run_progress import expected_rounds, rounds_done
 
 
@@ -25,7 +25,7 @@ def fingerprint(folder: Path) -> tuple[int, ...]:
     return stat.st_ino, stat.st_mtime_ns
 
 
-def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, RunState]:
+def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, FolderState]:
     """Read the state of each run of a study, by the name of its folder, in the plan's order.
 
     With ``rounds`` the states have the numbers of rounds too, which takes longer; no table of a finished run is read.
@@ -36,7 +36,7 @@ def read_ledger(folder: Path, *, rounds: bool = False) -> dict[str, RunState]:
     return {entry.run.folder.name: state(entry.run.folder, entry.config) for entry in read_study(folder).planned}
 
 
-def read_any_ledger(folder: Path) -> dict[str, RunState]:
+def read_any_ledger(folder: Path) -> dict[str, FolderState]:
     """Read the states, with rounds, of the runs of a study's folder, or of the one run of a run folder.
 
     Raises `EdgesimError` for a folder that is neither, and for a damaged plan.
@@ -48,7 +48,7 @@ def read_any_ledger(folder: Path) -> dict[str, RunState]:
     return {folder.resolve().name: _with_rounds(folder, None)}
 
 
-def _with_rounds(folder: Path, planned: Mapping[str, Any] | None, of_finished: bool = True) -> RunState:
+def _with_rounds(folder: Path, planned: Mapping[str, Any] | None, of_finished: bool = True) -> FolderState:
     state = state_of(folder, planned)
     try:
         config = parse(read_config(folder) if planned is None else planned, folder.name)

@@ -57,4 +57,4 @@ def answer(crossed: Crossed) -> str:
     facts += str(row["pairs"])
     if row["p"] < 1 - LEVEL:
         return f"{measured}: {crossed.knobs[0] if row['difference'] > 0 else crossed.knobs[1]} matters more ({facts})."
-    return f"{measured}: which matters more cannot be distinguished ({facts})."
+    return f"{measured}: neither is shown to matter more ({facts})."

@@ -11,7 +11,7 @@ from rich.text import Text
 from edgesim.analysis.runs import is_study
 from edgesim.base.lease import LEASE_S
 from edgesim.base.plain_text import printable
-from edgesim.folder.state import STATUSES, RunState
+from edgesim.folder.state import STATUSES, FolderState
 from edgesim.screen.console import PlainConsole
 from edgesim.tables.table_text import bare_table, print_whole
 
@@ -19,7 +19,7 @@ _URGENT = ("running", "lost", "failed", "damaged", "stopped", "finished", "prune
 """Statuses in the order in which runs are shown where there is no room for all."""
 
 
-def print_ledger(folder: Path, ledger: Mapping[str, RunState]) -> None:
+def print_ledger(folder: Path, ledger: Mapping[str, FolderState]) -> None:
     """Print counts of the runs by status, and a row for each that is running, stopped, lost, failed or damaged."""
     console = PlainConsole()
     console.print(headline(folder, ledger), highlight=False, soft_wrap=True)
@@ -28,11 +28,15 @@ def print_ledger(folder: Path, ledger: Mapping[str, RunState]) -> None:
         print_whole(console, ledger_table(rows))
 
 
-def headline(folder: Path, ledger: Mapping[str, RunState]) -> str:
+def headline(folder: Path, ledger: Mapping[str, FolderState]) -> str:
     """Line with the counts of runs by status and of rounds, and the command to resume if no process works on them."""
     states = ledger.values()
-    done = sum(state.of or 0 if state.status == "finished" else state.done for state in states)
-    of = sum(state.of or 0 for state in states)
+    # A finished run has done all its rounds, however many were planned; where its tables were not read, as many as that.
+    rounds = [
+        (state.done, state.done if state.status == "finished" and state.done else state.of or 0) for state in states
+    ]
+    done = sum(of if state.status == "finished" else done for state, (done, of) in zip(states, rounds, strict=True))
+    of = sum(of for _, of in rounds)
     runs = f"{len(ledger)} runs: " if is_study(folder) else ""
     count = Counter(state.status for state in states)
     counts = ", ".join(f"{count[status]} {status}" for status in STATUSES if count[status])
@@ -43,7 +47,7 @@ def headline(folder: Path, ledger: Mapping[str, RunState]) -> str:
     return f"{line}; no process works on it; `edgesim {command} {shlex.quote(str(folder))}` goes on with it"
 
 
-def ledger_table(ledger: Mapping[str, RunState], room: int | None = None) -> Table:
+def ledger_table(ledger: Mapping[str, FolderState], room: int | None = None) -> Table:
     """Table of runs whose last column a narrow terminal cuts; if there are more than ``room``, urgent ones first."""
     table = bare_table("", ["run", "status"], ["rounds", "accuracy", "simulated s"])
     table.add_column("what", min_width=4)
@@ -59,7 +63,7 @@ def ledger_table(ledger: Mapping[str, RunState], room: int | None = None) -> Tab
     return table
 
 
-def _what(state: RunState) -> str:
+def _what(state: FolderState) -> str:
     """Text about a run beside its status: the process that works on it, or why it ended."""
     if state.holder is None:
         return state.reason

@@ -126,7 +126,7 @@ class DecodedFiles:
 
     @property
     def _how(self) -> str:
-        """Everything but the file itself that its array hangs on."""
+        """Everything but the file itself on which its array depends."""
         raise NotImplementedError
 
     def _pixels(self, file: str) -> NDArray[Any]:
