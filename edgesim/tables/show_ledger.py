@@ -31,12 +31,10 @@ def print_ledger(folder: Path, ledger: Mapping[str, FolderState]) -> None:
 def headline(folder: Path, ledger: Mapping[str, FolderState]) -> str:
     """Line with the counts of runs by status and of rounds, and the command to resume if no process works on them."""
     states = ledger.values()
-    # A finished run has done all its rounds, however many were planned; where its tables were not read, as many as that.
-    rounds = [
-        (state.done, state.done if state.status == "finished" and state.done else state.of or 0) for state in states
-    ]
-    done = sum(of if state.status == "finished" else done for state, (done, of) in zip(states, rounds, strict=True))
-    of = sum(of for _, of in rounds)
+    # A finished run may have ended before its last planned round; where its tables were not read, all are taken as done.
+    ends = [state.done if state.status == "finished" and state.done else state.of or 0 for state in states]
+    done = sum(end if state.status == "finished" else state.done for state, end in zip(states, ends, strict=True))
+    of = sum(ends)
     runs = f"{len(ledger)} runs: " if is_study(folder) else ""
     count = Counter(state.status for state in states)
     counts = ", ".join(f"{count[status]} {status}" for status in STATUSES if count[status])

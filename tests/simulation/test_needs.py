@@ -94,7 +94,7 @@ def test_an_algorithm_that_says_its_needs_as_before_is_refused_by_name(name):
 
 
 def test_a_need_that_nobody_knows_is_refused_with_the_nearest_name():
-    with pytest.raises(EdgesimError, match=r"policy\.need: unknown need 'loses', did you mean 'losses'"):
+    with pytest.raises(EdgesimError, match=r"policy\.needs: unknown needs 'loses', did you mean 'losses'"):
         refuse(None, needs._of("selection.policy", ["loses"], ()))
 
 
