@@ -31,7 +31,7 @@ def print_ledger(folder: Path, ledger: Mapping[str, FolderState]) -> None:
 def headline(folder: Path, ledger: Mapping[str, FolderState]) -> str:
     """Line with the counts of runs by status and of rounds, and the command to resume if no process works on them."""
     states = ledger.values()
-    # A finished run may have ended before its last planned round; where its tables were not read, all are taken as done.
+    # A finished run may have ended before its last planned round; without its tables, all are taken as done.
     ends = [state.done if state.status == "finished" and state.done else state.of or 0 for state in states]
     done = sum(end if state.status == "finished" else state.done for state, end in zip(states, ends, strict=True))
     of = sum(ends)
