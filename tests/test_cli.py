@@ -209,7 +209,7 @@ def test_help_is_everywhere(command):
         ("round.tmax_s=-1", ["round.tmax_s", "equal to 0.000001"]),
         ("algorithm.name=MOON", ["unknown algorithm 'MOON'", "did you mean 'moon'"]),
         ("selection.policy=fedtedi", ["unknown policy 'fedtedi'", "did you mean 'fedteddi'"]),
-        ("selection.policy=fedteddi", ["looks at", "learning.training = 'real'"]),
+        ("selection.policy=fedteddi", ["needs learning.training = 'real', not 'none': it needs class_gradients"]),
         ("selection.lambda_0=3", ["random", "lambda_0"]),
         ("radio.channel=marsian", ["no file 'marsian'", "fedteddi-macro"]),
         ("data.dataset=cifar10", ["cifar-10-batches-py", "data"]),
@@ -231,7 +231,7 @@ def test_help_is_everywhere(command):
         ("devices.recharge_w=1", ["error: set devices.recharge_w=1: devices.recharge_w = 1 needs devices.battery_j"]),
         (
             "round.plan_quantile=0.8",
-            ["set round.plan_quantile=0.8: round: plan_quantile is for delay_knowledge = 'planned'"],
+            ["set round.plan_quantile=0.8: round.plan_quantile = 0.8 needs round.delay_knowledge = 'planned'"],
         ),
         ("radio.bandwidth_hz=100", ["radio.bandwidth_hz = 100", "at least"]),
         ("availability.model=table", ["availability", "file"]),

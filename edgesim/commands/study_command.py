@@ -14,7 +14,6 @@ from edgesim.simulation import named_code
 from edgesim.studies import slurm
 from edgesim.studies.executor_options import with_executor
 from edgesim.studies.ledger import read_ledger
-from edgesim.studies.plan import Study
 from edgesim.studies.plan_file import read_plan
 from edgesim.tables.show import print_study
 from edgesim.tables.show_ledger import print_ledger
@@ -79,6 +78,6 @@ def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool
         raise typer.Exit(1)
 
 
-def _tell_user_code(study: Study, folder: Path, is_refused: bool) -> None:
+def _tell_user_code(study: edgesim.Study, folder: Path, is_refused: bool) -> None:
     for settings in {str(named_code.foreign(run.config)): run.config for run in study.runs}.values():
         tell_user_code(settings, str(folder), is_refused, PlainConsole())

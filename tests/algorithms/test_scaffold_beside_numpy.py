@@ -69,7 +69,7 @@ def test_every_round_is_that_of_a_program_of_its_own(tmp_path, monkeypatch, opti
     After five rounds option II has learned much, and option I nothing: what it makes of a difference in the last bit
     grows tenfold with each round, so that no two programs could agree for long.
     """
-    config = SCENARIO["Comparison"]("digits", Path("data"), 5, None, None).base("markov", 0.1, DEVICES)
+    config = SCENARIO["World"]("digits", 5, None, None).base("markov", 0.1, DEVICES)
     config |= {"seed": 0, "algorithm": {"name": "scaffold", "option": option}}
     config["learning"] |= {"precision": "float64", "back_end": "loop"}
     rounds, models, merge = [], [], TorchLearner.merge
