@@ -108,8 +108,8 @@ class Accounts:
 
     @property
     def drift_note(self) -> str:
-        """What is to be said of the drift before the run; empty if nothing is."""
-        return self._federation.drift.note()
+        """Warning about the drift law before the run; empty where there is none."""
+        return self._federation.drift.warning
 
     def have_moved(self, t_s: float) -> bool:
         """Whether devices hold other data at an instant than when the round was opened for the last time."""
