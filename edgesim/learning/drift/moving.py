@@ -11,7 +11,7 @@ from edgesim.base.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.learning.drift.held_out import NONE, HeldOut
 from edgesim.learning.drift.holdings import ByDevice, Holdings
-from edgesim.learning.drift.law import START, Setting, When
+from edgesim.learning.drift.law import START, Law, Setting, When
 from edgesim.learning.drift.pools import PoolKind, Pools, make_pools
 from edgesim.streams import Streams
 
@@ -51,6 +51,13 @@ class DealtClasses:
     def streams(self) -> Streams:
         """Random streams of the run."""
         return self.pools.streams
+
+
+class PooledLaw(Law):
+    """A law that takes samples from pools."""
+
+    pool: PoolKind = "shared"
+    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
 
 
 def make_fleet(setting: Setting, pool: PoolKind) -> DealtClasses:
