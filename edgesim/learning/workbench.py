@@ -80,7 +80,7 @@ class TorchWorkbench:
         for batch in batches:
             images = self._images(batch)
             with torch.no_grad():
-                yield Outputs(model.module(images)) if model.head is None else model.outputs(images)
+                yield model.outputs(images)
 
     def gradients(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[list[Tensor]]:
         """See `Workbench`."""
