@@ -32,12 +32,12 @@ class Judge:
     domains: Domains
     metrics: Mapping[str, Metric]
 
-    def loaded(self) -> Evaluation:
+    def test_loaded(self) -> Evaluation:
         """Test the weights that are loaded; ``head`` is the accuracy of the logits, which do not decide the class."""
         evaluation, _, probabilities = self._judged()
         return replace(evaluation, further={"head": self._accuracy(probabilities.argmax(axis=1))})
 
-    def each(self, models: Mapping[int, Tensor], merged: Collection[int], class_counts: Integers) -> Evaluation:
+    def test_models(self, models: Mapping[int, Tensor], merged: Collection[int], class_counts: Integers) -> Evaluation:
         """Test models of devices, [P] by device, on the same samples; all measures are means over the models.
 
         ``merged`` are devices of the last merge, whose mean softmax is ``ensemble``; ``class_counts`` [N, C] tell on

@@ -1,4 +1,4 @@
-"""Passes over samples where a device's job has run: in evaluation mode, on images as they are."""
+"""Passes of a finished job's model over samples: in evaluation mode, without augmentation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the server of an algorithm trains with: the run's model, the public images and random numbers."""
+"""Training on the server: the run's model, the public images and random numbers, for algorithms."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ class TorchWorkbench:
 
     @property
     def private_count(self) -> int:
-        """See `Workbench`; summed for those that ask."""
+        """See `Workbench`."""
         return int(self.held.sizes.sum())
 
     def labels(self, samples: Integers) -> Tensor:
@@ -59,12 +59,12 @@ class TorchWorkbench:
 
     def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
         """See `Workbench`."""
-        model, found = self.model, defaultdict[str, list[Tensor]](list)
+        model, parts = self.model, defaultdict[str, list[Tensor]](list)
         for weights in models:
             for name, tensor in model.of_head(dict(zip(model.names, model.split(weights), strict=True))).items():
                 # A view would keep the whole model in memory.
-                found[name].append(tensor.clone())
-        stacked = {name: torch.stack(tensors) for name, tensors in found.items()}
+                parts[name].append(tensor.clone())
+        stacked = {name: torch.stack(tensors) for name, tensors in parts.items()}
         return lambda latents: vmap(partial(model.head_logits, latents=latents))(stacked)
 
     def batches(self, samples: Integers) -> list[Integers]:
@@ -97,7 +97,7 @@ class TorchWorkbench:
         return self.model.inputs(self.data.of_brightness(images))
 
     def frozen(self, models: Sequence[Tensor]) -> Frozen:
-        """See `Workbench`; small dense nets are played together, as many as have room, others one by one."""
+        """Frozen models; small dense nets are played together, as many as have room, others one after another."""
         return frozen(self.model, models, self.image_shape, self.room_bytes)
 
     def fit(

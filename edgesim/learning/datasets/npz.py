@@ -76,9 +76,9 @@ def _read_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]
                 start = io.BytesIO(file.read(_LONGEST_HEADER))
                 read_header = _HEADERS[np.lib.format.read_magic(start)]
                 shape, _, dtype = read_header(start)
-                held = archive.getinfo(entry).file_size - start.tell()
-                if min(shape, default=0) < 0 or (not dtype.hasobject and math.prod(shape) * dtype.itemsize != held):
-                    raise ValueError(f"{entry} is said to be {_words(shape)} of {dtype}, but holds {held} bytes")
+                size = archive.getinfo(entry).file_size - start.tell()
+                if min(shape, default=0) < 0 or (not dtype.hasobject and math.prod(shape) * dtype.itemsize != size):
+                    raise ValueError(f"{entry} is said to be {_words(shape)} of {dtype}, but holds {size} bytes")
                 headers[entry.removesuffix(".npy")] = (shape, dtype)
     return headers
 
