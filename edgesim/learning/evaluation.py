@@ -61,19 +61,6 @@ def worked_out(
     return [torch.cat(tensors) for tensors in zip(*parts, strict=True)]
 
 
-def evaluate(
-    model: FlatModel,
-    data: DeviceData,
-    samples: Integers,
-    labels: Integers,
-    domains: Domains = MappingProxyType({}),
-    cores: int = 1,
-    metrics: Mapping[str, Metric] = MappingProxyType({}),
-) -> Evaluation:
-    """Test the weights that are loaded on test samples [n], whose true labels and domains are given, [n]."""
-    return evaluation_of(*predictions(model, data, samples, True, cores), labels, domains, metrics)
-
-
 def evaluation_of(
     losses: Floats,
     predicted: Integers,

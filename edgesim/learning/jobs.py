@@ -135,7 +135,7 @@ class JobResult:
     update_norm: float
     """Norm of the trainable part of the update."""
     loss_rms: float
-    """Of single samples of these steps, see `edgesim.learning.local_sgd.moving_rms`."""
+    """Moving root mean square of single samples' losses in these steps, see `edgesim.learning.local_sgd.moving_rms`."""
     up: Mapping[str, Tensor] = field(default_factory=dict)
     """Tensors that the device sends beside the update, by name."""
     keeps: Mapping[str, Tensor] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class JobResult:
     velocity: Tensor | None = None
     """Velocity that SGD ended with, [trainable]; None unless the device keeps it."""
     epoch_accuracies: tuple[float, ...] = ()
-    """Of each of `Job.epochs`."""
+    """Accuracy of each of `Job.epochs`."""
 
 
 @dataclass(eq=False)

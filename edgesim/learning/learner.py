@@ -28,7 +28,7 @@ from edgesim.learning.algorithms.staleness import relative_change
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.drift.law import When
-from edgesim.learning.evaluation import evaluate, predictions, worked_out
+from edgesim.learning.evaluation import evaluation_of, predictions, worked_out
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged, Signal
@@ -189,11 +189,11 @@ class TorchLearner:
             self._hand_out(first)
 
     def lasting(self) -> dict[str, Any]:
-        """See `Learner`."""
+        """Snapshot between two rounds, by name."""
         return lasting(self) | {"accounts": self.accounts.lasting()}
 
     def go_on(self, remembered: dict[str, Any]) -> None:
-        """See `Learner`."""
+        """Restore a snapshot of `lasting`."""
         self.accounts.go_on(remembered.pop("accounts"))
         give_back(self, remembered)
 
@@ -398,7 +398,7 @@ class TorchLearner:
         return [promise.result for promise in promises if promise.result is not None]
 
     def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:
-        """See `Learner`; raises `Diverged`."""
+        """Accuracies after each local epoch of due jobs, which run if they have not; raises `Diverged`."""
         return [result.epoch_accuracies for result in self.results(list(promises))]
 
     def _add_kept(self, promise: Promise) -> None:
@@ -427,7 +427,7 @@ class TorchLearner:
             raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
 
     def signal(self, of: Signal) -> float:
-        """See `Learner`."""
+        """Accuracy of the global model on test or validation images of the classes seen."""
         samples = self._test_samples()
         if of == "validation":
             samples, seen = self.federation.validation, self.accounts.held.classes_seen
@@ -435,7 +435,7 @@ class TorchLearner:
         with reproducible(self.torch_device):
             self.model.load(self.global_weights)
             if of == "test":
-                return self._evaluation(samples, self.dataset.test_labels[samples]).accuracy
+                return self._evaluation(samples).accuracy
             _, predicted = predictions(self.model, self.data, samples, False, self.cores)
         return float((predicted == self.dataset.train_labels[samples]).mean())
 
@@ -448,7 +448,7 @@ class TorchLearner:
         with reproducible(self.torch_device):
             self.model.load(self.global_weights)
             samples = self._test_samples()
-            evaluation = self._evaluation(samples, self.dataset.test_labels[samples])
+            evaluation = self._evaluation(samples)
             self._undefined = evaluation.undefined
             if self.config.evaluation.measures == "all":
                 evaluation = replace(evaluation, roc_auc=self._roc_auc(samples))
@@ -461,14 +461,15 @@ class TorchLearner:
                 self._consider(frame)
         return evaluation
 
-    def _evaluation(self, samples: Integers, labels: Integers) -> Evaluation:
-        """Test of the models that the algorithm makes, on samples [n] with labels [n]; the global model is loaded."""
-        algorithm, domains = self.accounts.algorithm, self.dataset.in_domains(samples)
-        tested = self.model, self.data, samples, labels, domains
+    def _evaluation(self, samples: Integers) -> Evaluation:
+        """Test of the models that the algorithm makes, on test samples [n]; the global model is loaded."""
+        algorithm = self.accounts.algorithm
+        tested = self.dataset.test_labels[samples], self.dataset.in_domains(samples), self._metrics
         models = algorithm.judged(self.kept)
         if not self.states or not (models or has_own(algorithm, "scores")):
-            return evaluate(*tested, self.cores, self._metrics)
-        judge = Judge(algorithm, self.states[0], *tested, self._metrics)
+            losses, predicted = predictions(self.model, self.data, samples, True, self.cores)
+            return evaluation_of(losses, predicted, *tested)
+        judge = Judge(algorithm, self.states[0], self.model, self.data, samples, *tested)
         if models:
             return judge.test_models(models, self._last_merged, self.accounts.held.class_counts)
         return judge.test_loaded()
@@ -548,7 +549,7 @@ class TorchLearner:
         return facts
 
     def privacy(self, uploads: Mapping[int, int]) -> dict[str, Any]:
-        """See `Learner`."""
+        """Entries of ``run.json`` on privacy, for a number of uploads by device."""
         return self.accounts.privacy(uploads, has_buffers=len(self.model.weights) > self.model.trainable)
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ class ServerMemory:
     passes: int = 0
     """The most that passes of models over these images take."""
     room: int = 0
-    """What is left of the budget for these passes."""
+    """Bytes of the budget that are left for these passes."""
 
     @property
     def total(self) -> int:

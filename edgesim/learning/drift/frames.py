@@ -44,7 +44,7 @@ class Framed:
 
 
 class Frames(Law):
-    """What ``data.partition`` deals."""
+    """Data sets that ``data.partition`` deals, for the whole run or for one frame each."""
 
     @override
     def make(self, setting: Setting) -> Framed:

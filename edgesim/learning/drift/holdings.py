@@ -66,7 +66,7 @@ class ByDevice(NDArrayOperatorsMixin):
 
 @dataclass(frozen=True, eq=False)
 class Holdings(ABC):
-    """How many samples of which class each device holds; which ones they are is worked out for the devices asked.
+    """Numbers of samples of each device and class; the samples themselves are worked out device by device.
 
     The numbers are arrays, or are used as arrays (`ByDevice`).
     """
