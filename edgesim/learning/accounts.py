@@ -1,4 +1,4 @@
-"""What a run's algorithm answers without torch: bits, weights and its ledger, over the rounds of the run."""
+"""Bits, weights and ledger of a run's algorithm over its rounds, without torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,9 +29,9 @@ class Accounts:
     """The algorithm and the protocol's merge rule of one run, with the records that need no torch."""
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams, network: Network) -> None:
-        """What a model is charged is the number of its parameters, unless ``round.payload_bits`` is a number."""
-        given_bits = config.round.payload_bits
-        self.model_bits = float(BITS_PER_PARAMETER * network.parameters if given_bits == "model" else given_bits)
+        """A model costs 32 bits per parameter, unless ``round.payload_bits`` is a number."""
+        payload_bits = config.round.payload_bits
+        self.model_bits = float(BITS_PER_PARAMETER * network.parameters if payload_bits == "model" else payload_bits)
         sizes = Sizes(
             self.model_bits,
             devices=config.devices.count,
@@ -44,33 +44,33 @@ class Accounts:
         self.algorithm.check_sizes()
         self.rule = make_merge_rule(config.round)
         self.work = make_local_work(config.learning, streams, config.devices.count)
-        """What devices train in a job."""
+        """Steps or epochs, and batch size, of each device's jobs."""
         self.measured = joining.measured(config.joining)
-        """What the accuracies of epochs are of, by which devices join; None where they are not asked for."""
+        """Samples whose accuracies after each epoch decide who joins; None where none are measured."""
         self.looked_at: frozenset[str] = frozenset()
-        """What the policy looks at: `edgesim.selection.view.Selector.looks_at`."""
+        """Inputs of the policy: `edgesim.selection.view.Selector.looks_at`."""
         self.models = 0
-        """Merges so far of which an update was part."""
+        """Merges so far of at least one update."""
         self._config = config
         self._federation = federation
         self.ledger: Any = self.algorithm.ledger(1)
         self._is_open = True
         self.when = START
-        """When the last round was opened, for the last time."""
+        """Instant at which the round was last opened."""
         self.held: Holdings = federation.frames[1]
-        """What devices held then."""
+        """Data sets of the devices at that instant."""
         self.before: Holdings = federation.frames[0]
-        """What policies compare that with."""
+        """Data sets with which policies compare `held`."""
         self.is_due = True
         """Whether the round in flight makes a model (``merging``)."""
         self.has_model = np.zeros(config.devices.count, dtype=bool)
         """Devices that have the server's model and are not sent it again, [N]."""
         self._first = self.before
-        """What devices held when the round was opened for the first time."""
+        """Data sets of the devices when the round was first opened."""
         self._first_when = START
 
     def facts(self) -> dict[str, Any]:
-        """What ``run.json`` says about the algorithm and the public images where the config does not."""
+        """Entries of ``run.json`` about the algorithm and the public images that the config does not state."""
         equal = "equal, by the algorithm's own rule" if self.algorithm.equal_weights else ""
         rule = self.algorithm.update_weights or equal
         weights = {"update_weights": rule} if rule else {}
@@ -78,7 +78,7 @@ class Accounts:
         return weights | ({"public_images": public} if public else {})
 
     def open_round(self, when: When) -> None:
-        """A round begins, or goes on with other data; the ledger of a frame is made with its first one."""
+        """Open a round, or open it again with other data; the first round of a frame may start a new ledger."""
         if when[:2] != self.when[:2]:
             self.before = self._federation.drift.before(when, self._first)
             self._first, self._first_when = self._federation.drift.at(when), when
@@ -87,18 +87,18 @@ class Accounts:
             self._is_open, self.ledger = True, self.algorithm.ledger(when.round)
 
     def lasting(self) -> dict[str, Any]:
-        """What is remembered from one round to the next."""
+        """Snapshot between two rounds, by name."""
         of_data = {"when": tuple(self.when), "first": tuple(self._first_when)}
         of_devices = {"has_model": self.has_model}
         return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_devices, **of_data}
 
     def go_on(self, remembered: Mapping[str, Any]) -> None:
-        """Go on with what other accounts of the run remembered after a round."""
+        """Restore a snapshot of `lasting`."""
         self.ledger, self.models, self._is_open = (remembered[name] for name in ("ledger", "models", "is_open"))
         self.has_model = remembered["has_model"]
         self.when, self._first_when = When(*remembered["when"]), When(*remembered["first"])
         drift = self._federation.drift
-        # What devices hold now comes last: laws remember their last answer.
+        # The present data sets come last: laws remember their last answer.
         self._first, self.held = drift.at(self._first_when), drift.at(self.when)
 
     @property
@@ -108,20 +108,20 @@ class Accounts:
 
     @property
     def drift_note(self) -> str:
-        """What is to be said of the drift before the run; empty if nothing is."""
-        return self._federation.drift.note()
+        """Warning about the drift law before the run; empty where there is none."""
+        return self._federation.drift.warning
 
     def have_moved(self, t_s: float) -> bool:
-        """Whether devices hold other data at an instant than when the round was opened for the last time."""
+        """Whether devices hold other data at an instant than when the round was last opened."""
         return self.data_move and self._federation.drift.at(self.when._replace(t_s=t_s)) is not self.held
 
     def end_frame(self) -> None:
-        """A frame ends, with which the ledger of some algorithms does."""
+        """End a frame, and the ledger of algorithms that start anew in each."""
         if self.algorithm.starts_anew_in_frames:
             self._is_open = False
 
     def begin(self, ids: Integers, round: int) -> None:
-        """Devices, [n], begin to work together; what they are sent, send and compute is settled with it."""
+        """Let devices [n] begin to work at once, which settles their bits and their computing."""
         if self.algorithm.settled_at_begin:
             self.algorithm.begin(self._devices(ids), round, self.ledger)
 
@@ -131,7 +131,7 @@ class Accounts:
         return self.is_due or self._config.merging is None or self._config.merging.skip == "sent"
 
     def received(self, ids: Sequence[int]) -> None:
-        """Devices have received the model; with ``merging`` it is not sent to them again, unless updates always are."""
+        """Note devices that have the model: with ``merging`` it is sent once, unless updates are always sent."""
         merging = self._config.merging
         if merging is not None and merging.skip != "sent":
             self.has_model[list(ids)] = True
@@ -146,16 +146,18 @@ class Accounts:
         return self._bits_of("upload_bits", ids, round) if self.sends else np.zeros(len(ids))
 
     def _bits_of(self, method: str, ids: Integers, round: int) -> Floats:
-        """What a method of the algorithm answers, [n]; raises `EdgesimError` for anything but a number of bits each."""
+        """Bits by a method of the algorithm, [n]; raises `EdgesimError` for anything but a number of bits each."""
         bits: Floats = getattr(self.algorithm, method)(self._devices(ids), round, self.ledger)
         fine = (bits >= 0) & (bits < np.inf)
         # To count takes a tenth of what `all` does.
         if np.shape(bits) != ids.shape or np.count_nonzero(fine) < len(ids):
-            told = f"an array of shape {np.shape(bits)} for {len(ids)} devices"
+            answer = f"an array of shape {np.shape(bits)} for {len(ids)} devices"
             if np.shape(bits) == ids.shape:
-                told = f"{bits[~fine][0]:g} for device {ids[~fine][0]}"
+                answer = f"{bits[~fine][0]:g} for device {ids[~fine][0]}"
             name = self._config.algorithm.name
-            raise EdgesimError(f"algorithm {name!r}: {method} answered {told}; expected 0 or more bits for each device")
+            raise EdgesimError(
+                f"algorithm {name!r}: {method} answered {answer}; expected 0 or more bits for each device"
+            )
         return bits
 
     def _devices(self, ids: Integers) -> Devices:
@@ -175,30 +177,30 @@ class Accounts:
         return np.asarray(samples * self.algorithm.compute_factor(devices, samples, round, self.ledger) + passes)
 
     def bits(self, ids: Integers, round: int) -> tuple[Column, Column]:
-        """Bits that each device receives and sends, [n] each, worked out for the devices that are looked at."""
+        """Bits that each device receives and sends, [n] each, worked out for the devices that are read."""
         down = Column(len(ids), lambda rows: self.download_bits(ids[rows], round))
         return down, Column(len(ids), lambda rows: self.upload_bits(ids[rows], round))
 
     def used(self, arrived: Sequence[Arrived]) -> list[Arrived]:
         """Updates whose jobs are to run."""
-        return [one for one in arrived if one.picked or self.algorithm.merges_unpicked]
+        return [update for update in arrived if update.picked or self.algorithm.merges_unpicked]
 
     def arrivals(self, used: Sequence[Arrived], began: Integers, change: Floats | None = None) -> Arrivals:
-        """The rows of a merge, without tensors; ``change`` [S] is `relative_change` where staleness looks at it."""
-        ids = np.array([one.promise.device for one in used], dtype=np.int64)
-        ages = np.array([one.staleness for one in used], dtype=np.int64)
+        """Rows of a merge, without tensors; ``change`` [S] is `relative_change`, if staleness needs it."""
+        ids = np.array([update.promise.device for update in used], dtype=np.int64)
+        ages = np.array([update.staleness for update in used], dtype=np.int64)
         classes = self.held.class_counts.shape[1]
-        counts = np.array([one.promise.class_counts for one in used] if classes else [], dtype=np.int64)
-        learning, began_in = self._config.learning, [one.promise.round for one in used]
+        counts = np.array([update.promise.class_counts for update in used] if classes else [], dtype=np.int64)
+        learning, began_in = self._config.learning, [update.promise.round for update in used]
         lr_in = {round: rate_in(learning, round) for round in set(began_in)}
         return Arrivals(
             ids=ids,
-            samples=np.array([one.promise.samples for one in used], dtype=np.int64),
+            samples=np.array([update.promise.samples for update in used], dtype=np.int64),
             round=self.when.round,
             began_in=np.array(began_in, dtype=np.int64),
             staleness=ages,
             age_weight=weights(self._config.staleness, ages, change),
-            picked=np.array([one.picked for one in used], dtype=bool),
+            picked=np.array([update.picked for update in used], dtype=bool),
             lr=np.array([lr_in[round] for round in began_in], dtype=np.float64),
             began=began,
             all_samples=self.held.sizes,
@@ -207,30 +209,32 @@ class Accounts:
         )
 
     def weigh(self, arrived: Arrivals) -> Floats:
-        """What each update counts by algorithm and protocol, [S]."""
+        """Weight of each update by algorithm and protocol, [S]."""
         return self.rule.weigh(self.algorithm, arrived)
 
     def report(self, arrived: Arrivals) -> dict[tuple[str, str], float]:
-        """What is said of a round that is about to be merged, by the algorithm and, where data move, of the data that
-        its updates began with (``class_samples``, by device/class): rows of ``metrics`` by (name, key).
+        """Rows of ``metrics`` by (name, key) about a round that is about to be merged.
+
+        They are those of the algorithm and, where data move, the samples that each update began with
+        (``class_samples``, by device/class).
         """
-        told = self.algorithm.report(self.ledger, arrived)
+        rows = self.algorithm.report(self.ledger, arrived)
         if self.data_move:
             of_classes = np.argwhere(arrived.class_counts)
             keys = (f"{arrived.ids[row]}/{label}" for row, label in of_classes.tolist())
             counts = arrived.class_counts[tuple(of_classes.T)].tolist()
-            told = told | {("class_samples", key): float(count) for key, count in zip(keys, counts, strict=True)}
-        return told
+            rows = rows | {("class_samples", key): float(count) for key, count in zip(keys, counts, strict=True)}
+        return rows
 
     def note(self, arrived: Arrivals, alpha: Floats) -> None:
-        """A round was merged, in which each update counted ``alpha``, [S]."""
+        """Note a merge of updates with the weights ``alpha``, [S]."""
         self.algorithm.note(self.ledger, replace(arrived, alpha=alpha))
         if len(arrived.ids):
             self.models += 1
             self.has_model[:] = False
 
     def privacy(self, uploads: Mapping[int, int], has_buffers: bool) -> dict[str, Any]:
-        """What ``run.json`` says of privacy, for so many uploads by device; empty without `edgesim.config`'s table."""
+        """Entries of ``run.json`` on privacy, for a number of uploads by device; empty without ``[privacy]``."""
         config = self._config
         if config.privacy.mechanism == "none":
             return {}

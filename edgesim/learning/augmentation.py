@@ -1,4 +1,4 @@
-"""What training does to images: turned over left to right, and cut out at random after padding.
+"""Augmentation of training images: mirrored left to right, and cropped at random after padding.
 
 He et al., "Deep residual learning for image recognition", CVPR 2016, section 4.2: 4 pixels of zeros are padded on each
 side, and a crop of the original size is taken from the image or its mirror image. One number per sample decides, drawn
@@ -35,7 +35,7 @@ def draw_changes(
     counts: Sequence[int],
     size: tuple[int, int],
 ) -> list[Numbers | None]:
-    """How each sample of each device's job is changed; None for ``none``.
+    """Random changes of the images of each device's job; None for ``none``.
 
     ``counts`` are the samples per device, ``size`` height and width of the images. An entry is [count, 3]: 0 or 1, and
     the first row and column of the crop in the padded image, 0 to 8. With one seed, ``flip`` turns over the same
@@ -46,20 +46,20 @@ def draw_changes(
     if kind == "fedstg":
         # One device after another, since each image needs many numbers.
         ids, rounds = np.broadcast_arrays(devices, round)
-        each = zip(ids.tolist(), rounds.tolist(), counts, strict=True)
-        draws = (streams.uniform(name, [device], own, count * jitter.DRAWS) for device, own, count in each)
+        rows = zip(ids.tolist(), rounds.tolist(), counts, strict=True)
+        draws = (streams.uniform(name, [device], own, count * jitter.DRAWS) for device, own, count in rows)
         return [jitter.change(of_device.reshape(-1, jitter.DRAWS), size) for of_device in draws]
     uniforms = streams.uniform(name, devices, round, max(counts, default=0))
     choice = np.floor(uniforms * (2 * _OFFSETS * _OFFSETS)).astype(np.int64)
     flip, place = choice % 2, choice // 2
     if kind == "flip":
         place = np.full_like(place, _PADDING * _OFFSETS + _PADDING)
-    every = np.stack([flip, place // _OFFSETS, place % _OFFSETS], axis=-1)
-    return [rows[:count] for rows, count in zip(every, counts, strict=True)]
+    changes = np.stack([flip, place // _OFFSETS, place % _OFFSETS], axis=-1)
+    return [rows[:count] for rows, count in zip(changes, counts, strict=True)]
 
 
 def unchanged(columns: int) -> tuple[float, ...]:
-    """The change, of so many columns, that leaves an image as it is."""
+    """Row of a change with this number of columns that leaves an image as it is."""
     return _UNCHANGED if columns == _COLUMNS else jitter.UNCHANGED
 
 

@@ -16,14 +16,14 @@ _DRAWS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class LocalWork:
-    """What each device of a run trains in a job: steps, or epochs over its data set, and the samples of a step."""
+    """Work of each device's jobs: steps, or epochs over its data set, and the samples of a step."""
 
     steps: int | None
-    """Of every device; None where they count epochs."""
+    """Steps of every device's job; None where jobs count epochs."""
     epochs: Integers
-    """Of each device, [N]; meaningless where all have steps."""
+    """Epochs of each device's job, [N]; meaningless with `steps`."""
     batch: Integers
-    """Of each device, [N]."""
+    """Samples of a step of each device, [N]."""
 
     def samples_per_job(self, ids: Integers, sizes: Integers) -> Integers:
         """Samples that devices with data sets of these ``sizes`` [n] process in a round, [n]: tau b, or epochs times
@@ -37,7 +37,7 @@ class LocalWork:
         return float(self.batch[0] if self.batch.strides == (0,) else self.batch[ids].mean())
 
     def step_edges(self, device: int, size: int) -> Integers:
-        """Where the steps of a job begin and end among its samples, [steps + 1]; an epoch ends in its rest."""
+        """Edges of a job's steps among its samples, [steps + 1]; the last step of an epoch takes the rest."""
         batch = int(self.batch[device])
         if self.steps is not None:
             return np.arange(self.steps + 1) * batch
@@ -45,18 +45,18 @@ class LocalWork:
 
 
 def make_local_work(learning: LearningConfig, streams: Streams, count: int) -> LocalWork:
-    """What a resolved config says, or what each of so many devices draws; streams ``epochs`` and ``batch-size``."""
+    """Local work of ``count`` devices by a resolved config; streams ``epochs`` and ``batch-size``."""
     epochs = _own_numbers(learning.epochs or 1, streams, "epochs", count)
     return LocalWork(learning.steps, epochs, _own_numbers(learning.batch_size, streams, "batch-size", count))
 
 
 def least_batch(learning: LearningConfig) -> int:
-    """Samples of a step of what is not trained by a device."""
+    """Samples of a step of the server's own training and of pre-training."""
     return learning.batch_size if isinstance(learning.batch_size, int) else learning.batch_size[0]
 
 
 def _own_numbers(number: int | list[int], streams: Streams, name: str, count: int) -> Integers:
-    """The number of each of so many devices, [count]: one for all, read-only, or drawn between the least and most."""
+    """Number of each device, [count]: the same for all, read-only, or drawn between the least and most."""
     if isinstance(number, int):
         return np.broadcast_to(np.int64(number), count)
     least, most = number
@@ -65,13 +65,13 @@ def _own_numbers(number: int | list[int], streams: Streams, name: str, count: in
 
 
 def epoch_edges(size: int, epochs: int, batch: int) -> Integers:
-    """Where the steps of epochs over so many samples begin and end, [steps + 1]; an epoch ends in its rest."""
+    """Edges of the steps of epochs over ``size`` samples, [steps + 1]; the last step of an epoch takes the rest."""
     starts = np.arange(epochs)[:, None] * size + np.arange(0, size, batch)
     return np.append(starts.reshape(-1), epochs * size)
 
 
 def epoch_places(streams: Streams, name: str, device: int, draw: int, size: int, epochs: int) -> Integers:
-    """Places among so many samples in epochs, each in a new order of a stream, in order of use, [epochs size].
+    """Places among ``size`` samples in order of use, [epochs size]: each epoch in a new order from a stream.
 
     ``draw`` is the number of the device's job.
     """
@@ -80,7 +80,7 @@ def epoch_places(streams: Streams, name: str, device: int, draw: int, size: int,
 
 
 def batch_samples(held: Holdings, streams: Streams, ids: Integers, draws: ArrayLike, work: LocalWork) -> list[Integers]:
-    """Training samples of each device's job, in order of use; ``draws`` is the number of each device's job, one or [n].
+    """Training samples of each device's job, in order of use; ``draws`` are the jobs' numbers, a number or [n].
 
     They run through successive random permutations of the device's set, batches crossing their edges, so
     batch shares equal data-set shares when the samples of a job are a multiple of the set's size. By epochs:

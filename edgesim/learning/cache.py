@@ -1,4 +1,4 @@
-"""What one run worked out and others need again, kept below one folder."""
+"""Results that several runs share, stored below one folder of the user."""
 
 import hashlib
 import inspect
@@ -13,13 +13,13 @@ from edgesim.base.paths import system_errors
 
 
 def cache_folder(kind: str) -> Path:
-    """Where one kind of results is kept: below ``$EDGESIM_CACHE``, or else ``~/.cache/edgesim``."""
+    """Folder of one kind of stored results: below ``$EDGESIM_CACHE``, or else ``~/.cache/edgesim``."""
     root = os.environ.get("EDGESIM_CACHE")
     return (Path(root) if root else Path.home() / ".cache" / "edgesim") / kind
 
 
 def code_digest(*parts: ModuleType | Callable[..., object]) -> str:
-    """Hash of the source of modules, classes and functions (SHA-256): a part of the key of what they make."""
+    """Hash of the source of modules, classes and functions (SHA-256), for the key of their results."""
     return hashlib.sha256("".join(map(inspect.getsource, parts)).encode()).hexdigest()
 
 

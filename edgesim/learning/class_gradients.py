@@ -1,4 +1,4 @@
-"""How far the class gradients of devices lie from the global ones (FedTeddi, eq. 18)."""
+"""Distances of the devices' class gradients from the global class gradients (FedTeddi, eq. 18)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.layer_gradients import can_be_told, layers_with_rules, segment_gradients, watching
+from edgesim.learning.layer_gradients import have_rules, layers_with_rules, segment_gradients, watching
 from edgesim.learning.loss_passes import LESS
 from edgesim.learning.passes import in_cache, rows_at_once, side_by_side, whole_segments
 from edgesim.learning.tensors import DeviceData
@@ -21,7 +21,7 @@ from edgesim.learning.torch_settings import memory_lasts
 
 @dataclass(frozen=True)
 class _Segments:
-    """Samples of the devices' batches, by class and device: a segment is what one device holds of one class."""
+    """Samples of the devices' batches, sorted by class and device: a segment is one device's samples of one class."""
 
     samples: Integers
     """[n]."""
@@ -36,7 +36,7 @@ class _Segments:
 
     @classmethod
     def of(cls, batches: list[Integers], labels: list[Integers]) -> "_Segments":
-        """Those of all devices' batches."""
+        """Segments of the batches of all devices."""
         counts = np.array([len(batch) for batch in batches])
         device, label = np.repeat(np.arange(len(batches)), counts), np.concatenate(labels)
         order = np.lexsort((device, label))
@@ -46,9 +46,9 @@ class _Segments:
         return cls(np.concatenate(batches)[order], 1 / counts[device], sizes, label[starts], device[starts])
 
     def part(self, which: slice, rows: slice) -> "_Segments":
-        """Successive segments, whose samples are given too."""
-        own = self.samples[rows], self.weights[rows], self.sizes[which], self.label[which], self.device[which]
-        return _Segments(*own)
+        """Successive segments ``which``, whose samples are ``rows``."""
+        of_segments = self.sizes[which], self.label[which], self.device[which]
+        return _Segments(self.samples[rows], self.weights[rows], *of_segments)
 
 
 @memory_lasts("computing gradients of classes", f"{LESS}, or selection.L_mode = 'lastlayer'")
@@ -79,7 +79,7 @@ def class_gradient_distances(
         last = model.head
         if last is None:
             raise EdgesimError("selection.L_mode: 'lastlayer' needs a model with an nn.Linear that trains; use 'eq18'")
-        layers = [last] if can_be_told(model, [last], first) else None
+        layers = [last] if have_rules(model, [last], first) else None
         parameters = [parameter for parameter in last.parameters() if parameter.requires_grad]
     # Convolutions of many images are no faster on a CPU than those of few.
     if in_cache(model):
@@ -87,8 +87,8 @@ def class_gradient_distances(
     at_once = (memory_budget_mib << 20) // sum(parameter.nbytes for parameter in parameters) if layers else 1
     rows = rows_at_once(model, first, memory_budget_mib)
     distances = np.zeros((len(ids), class_count))
-    asked = np.full(len(batches), -1)
-    asked[ids] = np.arange(len(ids))
+    row_of = np.full(len(batches), -1)
+    row_of[ids] = np.arange(len(ids))
     samples_before = np.cumsum([0, *segments.sizes])
     of_class = np.unique(segments.label, return_counts=True)[1].tolist()
     for _, which in whole_segments(of_class, at_once):
@@ -100,9 +100,9 @@ def class_gradient_distances(
             own = gradients[holders[0] : holders[-1] + 1]
             overall = torch.from_numpy(alpha[devices]).to(own) @ own
             distances[:, label] = float(torch.linalg.vector_norm(overall))
-            among = np.flatnonzero(asked[devices] >= 0)
+            among = np.flatnonzero(row_of[devices] >= 0)
             apart = own[data.index(among)].sub_(overall)
-            distances[asked[devices[among]], label] = torch.linalg.vector_norm(apart, dim=1).cpu().numpy()
+            distances[row_of[devices[among]], label] = torch.linalg.vector_norm(apart, dim=1).cpu().numpy()
     return distances
 
 

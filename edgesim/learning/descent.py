@@ -1,4 +1,4 @@
-"""SGD with momentum or Adam, of one client or of many at once, and what a `Pull` adds: no other module knows its terms.
+"""Steps of SGD with momentum or Adam, of one client or of many at once, with the terms that a `Pull` adds.
 
 Adam is Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015, with its own defaults.
 """
@@ -14,7 +14,7 @@ from edgesim.learning.algorithms.algorithm import Pull
 from edgesim.learning.jobs import Optimiser
 
 _Factor = float | Tensor
-"""One number that the clients share, a column of numbers, [S, 1], or one for each weight, [S, trainable]."""
+"""A number that the clients share, a column of numbers, [S, 1], or a number for each weight, [S, trainable]."""
 
 
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
@@ -23,7 +23,7 @@ _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
 
 @dataclass
 class SecondMoments:
-    """What Adam remembers of S clients beside their velocities, which are its first moments."""
+    """Adam's second moments of S clients; their velocities are its first moments."""
 
     squares: Tensor
     """Moving mean of the squared gradients, [S, trainable]."""
@@ -31,7 +31,7 @@ class SecondMoments:
     """Steps so far; all clients of a stack have made as many."""
 
     def narrow(self, clients: int) -> "SecondMoments":
-        """Those of the first clients, in the same memory."""
+        """Second moments of the first clients, in the same memory."""
         return SecondMoments(self.squares[:clients], self.steps)
 
 
@@ -123,9 +123,9 @@ class Descent:
         _add(self._weights, step, self._rate)
 
 
-def _add(target: Tensor, what: Tensor, factor: _Factor) -> None:
-    """Add ``factor`` times a matrix to another, in place."""
+def _add(target: Tensor, addend: Tensor, factor: _Factor) -> None:
+    """Add ``factor`` times ``addend`` to a matrix, in place."""
     if isinstance(factor, float):
-        target.add_(what, alpha=factor)
+        target.add_(addend, alpha=factor)
     else:
-        target.addcmul_(what, factor)
+        target.addcmul_(addend, factor)

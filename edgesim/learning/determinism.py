@@ -1,4 +1,4 @@
-"""What torch can only do in a way that differs from run to run, found out before a run begins."""
+"""Refusal, before a run, of models with operations that torch has in no deterministic version."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from edgesim.learning.torch_settings import seeded
 
 @contextmanager
 def refused_by_name(name: str, kind: str) -> Iterator[None]:
-    """Raises `EdgesimError` where a model does what torch has no deterministic version of on a kind of device."""
+    """Turn torch's error about an operation without deterministic version into an `EdgesimError` about the model."""
     try:
         yield
     except RuntimeError as error:
@@ -31,7 +31,7 @@ def refused_by_name(name: str, kind: str) -> Iterator[None]:
 
 
 def refuse_nondeterminism(model: FlatModel, name: str, image_shape: tuple[int, int, int]) -> None:
-    """Raise `EdgesimError` where training a model takes what torch has no deterministic version of on its device.
+    """Raise `EdgesimError` for a model whose training needs an operation that is not deterministic on its device.
 
     Tried on one step with two blank images, under deterministic algorithms; weights and buffers stay as they are. On a
     GPU these are, among others, the backward passes of adaptive pooling (of averages to one pixel excepted), of

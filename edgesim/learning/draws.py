@@ -17,7 +17,7 @@ _PLACES = 1 << 26
 
 
 def key(seed: int, step: int) -> tuple[int, int]:
-    """What the draws of a step of a job are keyed by: two words in [-2^31, 2^31)."""
+    """Key of the draws of a step of a job: two words in [-2^31, 2^31)."""
     return dropout.key(seed, step, _NO_LAYER)
 
 

@@ -22,9 +22,9 @@ _SECOND = 0x846CA68B - (1 << 32)
 
 
 class Masks:
-    """Where a model's dropout layers find the key of the step that runs.
+    """Keys of a model's dropout layers in the current step.
 
-    A layer is known by the place of its call within the step's forward pass, from 0.
+    A layer is identified by the place of its call within the step's forward pass, from 0.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Masks:
 
 
 class MaskedDropout(nn.Module):
-    """What `torch.nn.Dropout` computes, with masks that the step's key decides."""
+    """`torch.nn.Dropout` with masks that the step's key decides."""
 
     def __init__(self, p: float, masks: Masks) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def install(module: nn.Module) -> Masks:
     """Replace every `nn.Dropout` below a module; other kinds of dropout keep drawing from torch's generator."""
     masks = Masks()
     for parent in module.modules():
-        # Not `named_children`, which tells of a layer in two places once.
+        # Not `named_children`, which lists a layer in two places once.
         for name, child in parent._modules.items():
             if type(child) is nn.Dropout:
                 setattr(parent, name, MaskedDropout(child.p, masks))
@@ -72,7 +72,7 @@ def install(module: nn.Module) -> Masks:
 
 
 def key(seed: int, step: int, layer: int) -> tuple[int, int]:
-    """Two words in [-2^31, 2^31)."""
+    """Key of a dropout layer's call in a step of a job: two words in [-2^31, 2^31)."""
     digest = hashlib.blake2b(struct.pack("<QII", seed, step, layer), digest_size=8).digest()
     first, second = struct.unpack("<ii", digest)
     return first, second

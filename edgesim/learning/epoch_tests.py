@@ -1,4 +1,4 @@
-"""How right a device's model is after each local epoch: on samples held out, or on those that it was trained on."""
+"""Accuracy of a device's model after each local epoch: on held-out samples, or on those of the epoch."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class EpochTests:
         return frozenset(last for _, last in self.job.epochs) if len(self.job.held_out) else frozenset()
 
     def accuracy(self) -> float:
-        """Share of the samples held out that the weights which are loaded tell the class of, in evaluation mode.
+        """Accuracy of the loaded weights on the held-out samples, in evaluation mode.
 
         The model is in training mode afterwards.
         """
@@ -40,5 +40,5 @@ class EpochTests:
         return right / len(self.job.held_out)
 
     def training_accuracies(self, sizes: Integers, hits: Integers) -> tuple[float, ...]:
-        """Share of right answers in each epoch as it was trained, of the samples and right answers of each step."""
+        """Share of right answers in each epoch as it was trained, from each step's ``sizes`` and ``hits``, [steps]."""
         return tuple(float(hits[first:last].sum() / sizes[first:last].sum()) for first, last in self.job.epochs)

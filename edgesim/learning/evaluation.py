@@ -1,4 +1,4 @@
-"""How good a model is: loss, accuracy, macro F1 and per-class accuracy."""
+"""Tests of a model: loss, accuracy, macro F1 and per-class accuracy."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -17,9 +17,9 @@ from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
 Domains = Mapping[str, Booleans]
-"""Which samples [n] are of which domain, by name, as `Dataset.in_domains` tells; empty where none is told apart."""
+"""Which samples [n] are of which domain, by name, as `Dataset.in_domains` answers; empty without domains."""
 Work = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
-"""What is worked out of images [n, C, H, W] and their labels [n]: tensors of n rows."""
+"""Function of images [n, C, H, W] and their labels [n] that gives tensors of n rows."""
 
 
 def predictions(
@@ -41,7 +41,7 @@ def predictions(
 def worked_out(
     work: Work, model: FlatModel, data: DeviceData, samples: Integers, test: bool, cores: int = 1
 ) -> list[Tensor]:
-    """What is worked out of training or test samples in evaluation mode, without gradient, on the CPU.
+    """Tensors of ``work`` over training or test samples, in evaluation mode, without gradient, on the CPU.
 
     The number of cores changes no byte, see `side_by_side`. Raises `EdgesimError` when memory runs out.
     """
@@ -57,21 +57,8 @@ def worked_out(
     elsewhere = "" if data.device.type == "cpu" else ", or set learning.device = 'cpu'"
     remedy = f"choose a smaller learning.model{elsewhere}"
     with memory_lasts(f"testing the model, {at_once} images at once", remedy, "learning.model"):
-        found = side_by_side(model, cores, part, torch.split(data.index(samples), at_once))
-    return [torch.cat(tensors) for tensors in zip(*found, strict=True)]
-
-
-def evaluate(
-    model: FlatModel,
-    data: DeviceData,
-    samples: Integers,
-    labels: Integers,
-    domains: Domains = MappingProxyType({}),
-    cores: int = 1,
-    metrics: Mapping[str, Metric] = MappingProxyType({}),
-) -> Evaluation:
-    """Test the weights that are loaded on test samples [n], whose true labels and domains are given, [n]."""
-    return evaluation_of(*predictions(model, data, samples, True, cores), labels, domains, metrics)
+        parts = side_by_side(model, cores, part, torch.split(data.index(samples), at_once))
+    return [torch.cat(tensors) for tensors in zip(*parts, strict=True)]
 
 
 def evaluation_of(
@@ -81,7 +68,7 @@ def evaluation_of(
     domains: Domains = MappingProxyType({}),
     metrics: Mapping[str, Metric] = MappingProxyType({}),
 ) -> Evaluation:
-    """The measures of a model that made these losses and predictions of samples with these labels, [n] each."""
+    """Measures of a model by its losses and predictions on samples with these labels, [n] each."""
     hit = predicted == labels
     classes = np.unique(labels)
     class_accuracy = {int(label): float(hit[labels == label].mean()) for label in classes}

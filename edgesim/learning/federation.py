@@ -1,4 +1,4 @@
-"""The data of one run: a dataset, its spread over devices, and what server and devices share."""
+"""The data of one run: a dataset, its spread over devices, and the public images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ class Federation:
 
     @property
     def frames(self) -> Sequence[Holdings]:
-        """What devices hold before the first round (frame 0), and at the start of each frame."""
+        """Data sets before the first round (frame 0), and at the start of each frame."""
         return self.drift.frames
 
     @property

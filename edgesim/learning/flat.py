@@ -35,7 +35,7 @@ class FlatModel:
         buffers = [(name, b) for name, b in module.named_buffers() if b.is_floating_point()]
         self._counters = [(b, b.clone()) for b in module.buffers() if not b.is_floating_point()]
         self.names = [name for name, _ in (*named, *buffers)]
-        """Of the tensors in the vector, in its order."""
+        """Names of the tensors in the vector, in its order."""
         self._shapes = [tensor.shape for _, tensor in (*named, *buffers)]
         first = {id(tensor): name for name, tensor in (*named, *buffers)}
         self._places = {place: first[id(tensor)] for place, tensor in _tensors_of(module) if id(tensor) in first}
@@ -54,7 +54,7 @@ class FlatModel:
 
     @property
     def network(self) -> Network:
-        """What accounts need to know of the model."""
+        """Numbers of parameters, features and tensors, for `edgesim.learning.accounts`."""
         sizes = tuple(parameter.numel() for parameter in self._parameters)
         return Network(self.trainable, self.head.in_features if self.head else 0, len(sizes), sizes)
 
@@ -94,25 +94,26 @@ class FlatModel:
         return self._parameters
 
     def call(self, tensors: Mapping[str, Tensor], images: Tensor) -> Tensor:
-        """The module's output with other tensors in the place of its own, given by their names in the vector."""
+        """The module's output with ``tensors`` in the place of its own, by their names in the vector."""
         values = {place: tensors[name] for place, name in self._places.items() if name in tensors}
         # What torch calls tying swaps the tensors of a layer in two places twice, and leaves others behind.
         logits: Tensor = functional_call(self.module, values, (images,), tie_weights=False)
         return logits
 
     def outputs(self, images: Tensor, tensors: Mapping[str, Tensor] | None = None) -> Outputs:
-        """Logits, and the features that went into the `head`; with other tensors as in `call`, if they are given."""
-        assert self.head is not None, "a model without a last linear layer is refused where features are needed"
+        """Logits and, where the model has a `head`, the features that went into it; ``tensors`` as in `call`."""
         seen: list[Tensor] = []
-        hook = self.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        heads = [] if self.head is None else [self.head]
+        hooks = [head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0])) for head in heads]
         try:
             logits = self.module(images) if tensors is None else self.call(tensors, images)
         finally:
-            hook.remove()
+            for hook in hooks:
+                hook.remove()
         return Outputs(logits, seen[-1].flatten(1) if seen else None)
 
     def of_head(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The `head`'s own, by their names in it, among tensors given by their names in the vector."""
+        """The `head`'s tensors, by their names in it, among ``tensors`` by their names in the vector."""
         return {own: tensors[name] for own, name in self._of_head.items()}
 
     def head_logits(self, of_head: Mapping[str, Tensor], latents: Tensor) -> Tensor:

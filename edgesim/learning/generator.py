@@ -1,4 +1,4 @@
-"""A conditional generator of images: of noise and a class it makes an image (KPFL, DPFL's program).
+"""A conditional generator, which makes images from noise and a class (KPFL, DPFL's program).
 
 Its state is flat: parameters first, in the order of the module, then the running moments of its batch norms.
 """
@@ -18,27 +18,27 @@ from edgesim.learning.lasting_adam import lasting_adam
 from edgesim.learning.passes import kept_bytes
 
 NOISE = 100
-"""Z: numbers of noise of which an image is made."""
+"""Z: numbers of noise per image."""
 _WIDTH = 16
 _LR, _WEIGHT_DECAY, _CLIP_NORM = 3e-4, 1e-2, 10.0
 
 
 @dataclass(frozen=True)
 class TrainedGenerator:
-    """A generator, and what its training has come to."""
+    """State of a generator and of its optimiser."""
 
     weights: Tensor
     """Parameters and moments, [P_G + buffers]."""
     first: Tensor
     """Adam's moving mean of gradients, [P_G]."""
     second: Tensor
-    """And of their squares, [P_G]."""
+    """Adam's moving mean of squared gradients, [P_G]."""
     steps: int = 0
-    """Made so far."""
+    """Steps of Adam so far."""
 
 
 class Layers(nn.Module):
-    """Images [n, C, H, W] of brightness 0 to 1, of noise [n, Z] and labels [n]."""
+    """Network from noise [n, Z] and labels [n] to images [n, C, H, W] of brightness 0 to 1."""
 
     def __init__(self, image_shape: tuple[int, int, int], classes: int) -> None:
         super().__init__()
@@ -56,7 +56,6 @@ class Layers(nn.Module):
 
     @override
     def forward(self, noise: Tensor, labels: Tensor) -> Tensor:
-        """See the class."""
         one_hot = F.one_hot(labels, self.classes).to(noise)
         x = torch.cat([self.of_noise(noise), self.of_class(one_hot)], 1).view(-1, 2 * _WIDTH, *self.coarse)
         x = F.interpolate(self.norm(x), scale_factor=2.0)
@@ -75,7 +74,7 @@ class ImageGenerator:
 
     @cached_property
     def _model(self) -> FlatModel:
-        # Made without numbers, which would be drawn from torch's global generator.
+        # On no device: initial numbers would be drawn from torch's global generator.
         with torch.device("meta"):
             layers = Layers(*self._arguments)
         layers = layers.to_empty(device=self._like.device).to(self._like.dtype)
@@ -83,15 +82,15 @@ class ImageGenerator:
 
     @property
     def parameters(self) -> int:
-        """P_G."""
+        """Number of the generator's parameters, P_G."""
         return self._model.trainable
 
     def bytes_to_train(self, images: int) -> int:
         """Memory of a generator, of its training and of a step on so many images.
 
-        Weights and Adam's moments before and after, weights and gradient in the layers, and what Adam works out; what a
-        pass keeps for its gradient, and as much again for gradients; the difference and its square of each pair of
-        noises, as `edgesim.learning.algorithms.fedgen.likeness` has them.
+        Weights and Adam's moments before and after, weights and gradient in the layers, and Adam's working memory; the
+        tensors that a pass stores for its gradient, and as much again for gradients; the difference and its square of
+        each pair of noises, as in `edgesim.learning.algorithms.fedgen.likeness`.
         """
         model = self._model
         model.module.train()
@@ -101,14 +100,14 @@ class ImageGenerator:
         return 12 * model.weights.nbytes + images * kept_bytes(model, noise, labels) + of_pairs
 
     def new(self, random: np.random.Generator) -> TrainedGenerator:
-        """An untrained one: weights and biases uniform within 1 / sqrt(inputs), as torch's layers have them."""
+        """An untrained generator: weights and biases uniform within 1 / sqrt(inputs), as in torch's layers."""
         model = self._model
         for module in model.module.modules():
             if isinstance(module, nn.Linear | nn.Conv2d):
                 bound = module.weight[0].numel() ** -0.5
                 for parameter in module.parameters():
-                    drawn = random.uniform(-bound, bound, tuple(parameter.shape))
-                    parameter.data.copy_(torch.from_numpy(drawn))
+                    values = random.uniform(-bound, bound, tuple(parameter.shape))
+                    parameter.data.copy_(torch.from_numpy(values))
             elif isinstance(module, nn.BatchNorm2d):
                 module.reset_parameters()
         none = torch.zeros_like(model.gradient)

@@ -1,4 +1,4 @@
-"""The samples of jobs on their way into the model: the one place where images are gathered for training."""
+"""Loading of training images into the model; no other module gathers images for training."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ class ImageLoader:
         return self._model.inputs(images), labels
 
     def chunks(self, edges: Sequence[int]) -> list[range]:
-        """Steps that lie between successive edges, [steps + 1], in chunks whose images fit in memory together."""
+        """Steps between successive edges, [steps + 1], in chunks whose images fit in memory together."""
         image_bytes = math.prod(self._data.image_shape) * self._model.weights.element_size()
         at_once = _BYTES_AT_ONCE // image_bytes
         chunks: list[range] = []

@@ -1,4 +1,4 @@
-"""What the engine asks of learning: the same for real training and for timing-only runs."""
+"""Interface of learning for the engine: the same for real training and for timing-only runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ Signal = Literal["validation", "test"]
 
 @dataclass(frozen=True)
 class Merged:
-    """What an aggregation used, one row per update, in the order asked."""
+    """Weights and measures of a merge's updates, one row per update."""
 
     ids: Integers
     weight: Floats
@@ -31,7 +31,7 @@ class Merged:
     loss_drop: Floats | None = None
     """`edgesim.selection.view.Feedback.loss_drop`, where the policy looks at it."""
     metrics: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """What the algorithm says of the round: rows of ``metrics`` by (name, key)."""
+    """Rows of ``metrics`` about the round, by (name, key)."""
     server_wall_s: float = 0.0
     """Wall time of the merge and of the server's training, where the server trains."""
 
@@ -48,27 +48,27 @@ class Evaluation:
     further: dict[str, float] = field(default_factory=dict)
     """Other accuracies, by name: rows ``accuracy`` of ``metrics``."""
     domain_accuracy: dict[str, float] = field(default_factory=dict)
-    """By the domain's name; empty where images are not told apart by origin."""
+    """By the domain's name; empty for data sets without domains."""
     roc_auc: float | None = None
     """`edgesim.learning.ranking.roc_auc`; None where it is undefined or not asked for."""
     metrics: dict[str, float] = field(default_factory=dict)
     """`edgesim.learning.measures`, by name; without those that are undefined."""
     undefined: dict[str, str] = field(default_factory=dict)
-    """By name why a metric has no value."""
+    """Reasons why metrics have no value, by name."""
     class_f1: dict[int, float] = field(default_factory=dict)
-    """Of each class tested; empty where it is not asked for."""
+    """F1 of each class tested; empty where it is not asked for."""
     models: int | None = None
-    """Of how many models of devices all measures are means; None where they are of one model."""
+    """Number of devices' models of which all measures are means; None where they are of a single model."""
 
 
 class TrainingRound(Knowledge, Gradients, Protocol):
-    """What can be known about the devices of one round, and the jobs that they begin.
+    """Facts about the devices of one round, and the jobs that they begin.
 
     Jobs start from the state of the server when the round opens.
     """
 
     def start(self, ids: Integers) -> list[Promise]:
-        """Promises of devices that begin to compute, [n]; nothing runs yet. A device asked again has the same one."""
+        """Promises of devices that begin to compute, [n]; nothing runs yet. A device has one promise in a round."""
 
 
 MODEL_FILE = "model.safetensors"
@@ -76,26 +76,26 @@ MODEL_FILE = "model.safetensors"
 
 
 class Learner(Protocol):
-    """The global model over a run; between averages of several servers, what their average would be."""
+    """The global model over a run; with several servers, between averages, the average of their models."""
 
     accounts: Accounts
-    """What the run's algorithm answers without torch."""
+    """Bits, weights and ledger of the run's algorithm, without torch."""
 
     def serve(self, server: Integers) -> None:
-        """Say which server merges the updates of each device, [N], counted from 0; one serves all until then."""
+        """Set the server that merges each device's updates, [N], counted from 0; until then server 0 merges all."""
 
     def prepare(self, notice: Callable[[str], None]) -> None:
         """Make the start model, before the first round; ``notice`` hears of work that takes long."""
 
     def lasting(self) -> dict[str, Any]:
-        """What it remembers from one round to the next; `edgesim.base.saved` can pack it."""
+        """Snapshot between two rounds, by name; `edgesim.base.saved` can pack it."""
 
     def go_on(self, remembered: dict[str, Any]) -> None:
-        """In place of `prepare`: go on with what another learner of the run remembered after a round."""
+        """Restore a snapshot of `lasting`, in place of `prepare`."""
 
     @property
     def most_remembered_bytes(self) -> int:
-        """How many bytes of models the learner may come to remember."""
+        """Most bytes of models in a snapshot."""
 
     def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> TrainingRound:
         """Open a round (counted over the run, from 1) of a frame (from 1) at an instant of simulated time.
@@ -109,19 +109,19 @@ class Learner(Protocol):
     def merge(
         self, arrived: Sequence[Arrived], began: Integers, sending: Callable[[], Sequence[Promise]] = tuple
     ) -> Merged:
-        """Run the due jobs of updates that arrived and make the next model of them, by algorithm and protocol.
+        """Run the due jobs of updates that arrived, and merge them into the next model, by algorithm and protocol.
 
-        Of two updates of a device the one that began later comes later: what is remembered of the device is of that.
+        Of two updates of a device the later begun comes later: the state of the device is that after the later.
         ``began`` are the devices that began to work since the last merge. Jobs of updates that the policy did not pick
         do not run, unless the algorithm merges those too. Where every update makes a model, the jobs of those that are
         on their way (``sending`` lists them) may run along with the one that arrived, which changes no result.
         """
 
     def skip(self, trained: Sequence[Arrived]) -> Merged:
-        """End a round that makes no model, whose due jobs run if anything is to come of them; nothing is merged."""
+        """End a round that makes no model; its due jobs run only if devices keep their weights."""
 
     def signal(self, of: Signal) -> float:
-        """Accuracy of the global model, on test images or those that the server validates on, by which rounds are due.
+        """Accuracy of the global model on test or validation images, by which ``merging`` decides on rounds.
 
         Only with ``merging``, and of the classes seen so far.
         """
@@ -140,19 +140,19 @@ class Learner(Protocol):
         """Test the global model of a frame on the classes seen so far; None in timing-only runs."""
 
     def average_in_cloud(self) -> None:
-        """Average the servers' models, weighted by what each has merged since the last time; all go on from there."""
+        """Average the servers' models, weighted by the updates that each has merged since the last average."""
 
     def end_frame(self) -> None:
         """End the frame of the rounds opened last; the next may start from the best model of this one."""
 
     def save(self, folder: Path) -> None:
-        """Write the global model as `MODEL_FILE`; timing-only runs have none to write."""
+        """Write the global model as `MODEL_FILE`; timing-only runs write nothing."""
 
     def facts(self) -> dict[str, Any]:
-        """What ``run.json`` says about learning; asked before the first round and after the last."""
+        """Entries of ``run.json`` about learning; called before the first round and after the last."""
 
     def privacy(self, uploads: Mapping[int, int]) -> dict[str, Any]:
-        """What ``run.json`` says of privacy, where devices began so many uploads; empty without ``privacy``."""
+        """Entries of ``run.json`` on privacy, for a number of uploads by device; empty without ``privacy``."""
 
     def close(self) -> None:
-        """Give back processes and memory; nothing can be trained any more."""
+        """End processes and free memory; the learner cannot train afterwards."""

@@ -1,4 +1,4 @@
-"""FedStg's augmentation: turned over, rotated by up to 15 degrees, brighter or darker, and cut out and enlarged again.
+"""FedStg's augmentation of images: mirrored, rotated by up to 15 degrees, brighter or darker, cropped and enlarged.
 
 What its public code (client.py) asks of torchvision: RandomHorizontalFlip, RandomRotation(15), ColorJitter(0.2, 0.2)
 and RandomResizedCrop(scale=(0.8, 1)), one after another, here for many images at once. Pixels are not rounded in
@@ -12,7 +12,7 @@ from torch import Tensor
 from edgesim.base.arrays import Floats, Singles
 
 UNCHANGED = (0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
-"""The change that leaves an image as it is; `change` tells the columns."""
+"""Row of `change` that leaves an image as it is."""
 
 _DEGREES = 15.0
 _COLOUR = 0.2
@@ -25,7 +25,7 @@ _GREY = 0.2989, 0.587, 0.114
 
 
 def change(uniforms: Floats, size: tuple[int, int]) -> Singles:
-    """How images of a height and width are changed, [n, 10], by uniforms [n, `DRAWS`].
+    """Changes of images of a height and width, [n, 10], from uniforms [n, `DRAWS`].
 
     Columns: whether it is turned over, cosine and sine of the rotation, factors of brightness and contrast, whether
     contrast comes first, and first row, first column, height and width of the crop as shares of the image.
@@ -75,7 +75,7 @@ def apply(images: Tensor, changes: Tensor, brightest: float) -> Tensor:
 
 
 def _turned(images: Tensor, changes: Tensor) -> Tensor:
-    """Turned over and rotated about the middle to the nearest pixel, zeros from outside, [n, H, W, C]."""
+    """Images mirrored and rotated about the middle to the nearest pixel, zeros from outside, [n, H, W, C]."""
     height, width = images.shape[2:]
     flip, cosine, sine = (column[:, None, None] for column in changes[:, :3].unbind(1))
     y = torch.arange(height, device=images.device)[:, None] - (height - 1) / 2

@@ -1,4 +1,4 @@
-"""Training jobs as promises: what a job is, what it brings, and what every back end that fulfils promises offers."""
+"""Training jobs, their results, the promises of them, and the interface of back ends that run jobs."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Job:
     device: int
     round: int
     seed: int
-    """Of everything random within the job: dropout masks."""
+    """Seed of everything random within the job, such as dropout masks."""
     phases: tuple[Phase, ...]
     given: Mapping[str, Tensor]
-    """``start``, the start weights [P], and by name what else the algorithm gives."""
+    """``start``, the start weights [P], and other tensors that the algorithm gives, by name."""
     optimiser: Optimiser
     passed: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Samples over which the trained model passes, [n]: `Algorithm.passes_over`."""
@@ -78,18 +78,19 @@ class Job:
     @property
     def epochs(self) -> list[tuple[int, int]]:
         """First step, from 0, and step behind the last of each epoch whose accuracy is asked for."""
-        found, origin = list[tuple[int, int]](), 0
+        steps, origin = list[tuple[int, int]](), 0
         for phase in self.phases:
             if phase.epoch_ends is not None:
                 ends = (origin + phase.epoch_ends).tolist()
-                found += zip([origin, *ends], ends, strict=False)
+                steps += zip([origin, *ends], ends, strict=False)
             origin += len(phase.edges) - 1
-        return found
+        return steps
 
     @property
     def measured(self) -> Booleans | None:
-        """Which steps loss and accuracy are of, [steps]: those on the device's own samples. None where that is all of
-        them, or where no step is, whose job is measured on public images instead.
+        """Steps that loss and accuracy are measured on, [steps]: those on the device's own samples.
+
+        None where these are all steps, or none, when the job is measured on public images instead.
         """
         public = [phase.public for phase in self.phases]
         if all(public) or not any(public):
@@ -98,7 +99,7 @@ class Job:
 
     @property
     def changes(self) -> Numbers | None:
-        """How the image of each sample is augmented, [n, k]; None where no image is."""
+        """Augmentation of each sample's image, [n, k]; None where no image is augmented."""
         from edgesim.learning.augmentation import unchanged
 
         some = [phase.changes.shape[1] for phase in self.phases if phase.changes is not None]
@@ -112,7 +113,7 @@ class Job:
 
 
 def _joined(parts: Sequence[tuple[int, Numbers | None]], absent: int | tuple[float, ...]) -> Numbers | None:
-    """Arrays of so many rows behind one another, ``absent`` for the rows of one that is None; None if all are."""
+    """Concatenation of (rows, array) parts, with ``absent`` in the rows of parts that are None; None if all are."""
     some = [part for _, part in parts if part is not None]
     if len(parts) == 1 or not some:
         return parts[0][1]
@@ -124,38 +125,38 @@ def _joined(parts: Sequence[tuple[int, Numbers | None]], absent: int | tuple[flo
 
 @dataclass(frozen=True, eq=False)
 class JobResult:
-    """What a job brought."""
+    """Result of a job."""
 
     update: Tensor
-    """Trained weights minus start weights, [P]; the merge of it may change it."""
+    """Trained weights minus start weights, [P]; a merge may change it in place."""
     loss: float
     """Mean over the samples of the steps `Job.measured`, as they were trained on; so the accuracy."""
     accuracy: float
     update_norm: float
     """Norm of the trainable part of the update."""
     loss_rms: float
-    """Of single samples of these steps, see `edgesim.learning.local_sgd.moving_rms`."""
+    """Moving root mean square of single samples' losses in these steps, see `edgesim.learning.local_sgd.moving_rms`."""
     up: Mapping[str, Tensor] = field(default_factory=dict)
-    """What the device sends beside the update."""
+    """Tensors that the device sends beside the update, by name."""
     keeps: Mapping[str, Tensor] = field(default_factory=dict)
-    """What the device keeps for its next job."""
+    """Tensors that the device stores for its next job, by name."""
     velocity: Tensor | None = None
     """Velocity that SGD ended with, [trainable]; None unless the device keeps it."""
     epoch_accuracies: tuple[float, ...] = ()
-    """Of each of `Job.epochs`."""
+    """Accuracy of each of `Job.epochs`."""
 
 
 @dataclass(eq=False)
 class Promise:
-    """The work of a device in one task: a job that runs, if ever, when its result is first wanted."""
+    """The work of a device in one task: a job that runs when its result is first needed, if ever."""
 
     device: int
     round: int
-    """Round in which it began; without rounds, the model that was being made."""
+    """Round in which the task began; without rounds, the number of the model that was being made."""
     job: Job | None = None
     """None in timing-only runs."""
     task: int = 0
-    """Number of the task among the device's own, which tells its draws apart."""
+    """Number of the task among the device's own; each number has draws of its own."""
     due: bool = False
     """Whether the device's simulated work is finished."""
     result: JobResult | None = None
@@ -179,9 +180,9 @@ class Arrived(NamedTuple):
 
     promise: Promise
     staleness: int = 0
-    """Models made between the one that it started from and the current one."""
+    """Models made since the model that the job started from."""
     picked: bool = True
-    """Whether the policy picked it among those that arrived."""
+    """Whether the policy picked the update among those that arrived."""
 
 
 class BackEnd(Protocol):
@@ -191,7 +192,7 @@ class BackEnd(Protocol):
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What ``run.json`` says of it beside its name."""
+        """Entries of ``run.json`` about the back end, beside its name."""
 
     def run(self, promises: Sequence[Promise]) -> int:
         """Fulfil the promises that have no result yet; returns how many jobs that took.
@@ -210,17 +211,17 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
 
 
 class Passes(Protocol):
-    """What a job can tell of the samples that it passes over once it is trained, as `Trained` says."""
+    """Passes over samples of a job that is trained, for `Trained`."""
 
     def gradient(self) -> Tensor:
-        """At the start weights, [trainable]."""
+        """Gradient at the start weights, [trainable]."""
 
     def outputs(self, update: Tensor) -> tuple[Outputs, Tensor]:
-        """Of the model trained by ``update``, [P], with the labels, [n]."""
+        """Outputs of the model trained by ``update`` [P], and labels, [n]."""
 
 
 def finished(algorithm: Algorithm, job: Job, trained: JobResult, velocity: Tensor, passes: Passes) -> JobResult:
-    """What a job brought, with what its device sends and keeps beside the update."""
+    """Result of a job, with the tensors that its device sends and stores beside the update."""
     if job.optimiser.persist_momentum:
         trained = replace(trained, velocity=velocity.clone())
     sent = algorithm.sent(_trained(job, trained, passes.gradient, partial(passes.outputs, trained.update)))
@@ -230,8 +231,8 @@ def finished(algorithm: Algorithm, job: Job, trained: JobResult, velocity: Tenso
 
 
 def known(algorithm: Algorithm, job: Job, result: JobResult) -> dict[str, Tensor]:
-    """What the server has of a device beside its update: what was sent, and what it works out itself."""
-    return {**result.up, **algorithm.derived(_trained(job, result, _of_the_device, _of_the_device))}
+    """Tensors that the server has of a device beside its update: those sent, and those derived from them."""
+    return {**result.up, **algorithm.derived(_trained(job, result, _refuse_pass, _refuse_pass))}
 
 
 def _trained(
@@ -241,7 +242,7 @@ def _trained(
     return Trained(result.update, job.given, len(job.edges) - 1, optimiser.lr, optimiser.momentum, gradient, outputs)
 
 
-def _of_the_device() -> NoReturn:
+def _refuse_pass() -> NoReturn:
     raise RuntimeError("only a device can pass over its data")
 
 

@@ -1,7 +1,8 @@
-"""Accuracy where it is not that of the server's model and its greatest logit: models of devices, other predictions."""
+"""Tests of models that devices keep, and of algorithms that do not predict the class of the greatest logit."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import torch.nn.functional as F
@@ -14,6 +15,8 @@ from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation
 from edgesim.learning.measures import Metric
 from edgesim.learning.tensors import DeviceData
+
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,24 +32,24 @@ class Judge:
     domains: Domains
     metrics: Mapping[str, Metric]
 
-    def loaded(self) -> Evaluation:
+    def test_loaded(self) -> Evaluation:
         """Test the weights that are loaded; ``head`` is the accuracy of the logits, which do not decide the class."""
         evaluation, _, probabilities = self._judged()
         return replace(evaluation, further={"head": self._accuracy(probabilities.argmax(axis=1))})
 
-    def each(self, models: Mapping[int, Tensor], merged: Collection[int], class_counts: Integers) -> Evaluation:
+    def test_models(self, models: Mapping[int, Tensor], merged: Collection[int], class_counts: Integers) -> Evaluation:
         """Test models of devices, [P] by device, on the same samples; all measures are means over the models.
 
         ``merged`` are devices of the last merge, whose mean softmax is ``ensemble``; ``class_counts`` [N, C] tell on
         whose test samples each model counts in ``own_classes``. Loads the models one after another.
         """
-        found: list[Evaluation] = []
+        tests: list[Evaluation] = []
         further: dict[str, list[float]] = {"own_classes": [], "head": []}
         together: Floats = np.zeros((len(self.labels), class_counts.shape[1]))
         for device, weights in sorted(models.items()):
             self.model.load(weights)
             evaluation, predicted, probabilities = self._judged()
-            found.append(evaluation)
+            tests.append(evaluation)
             own = np.isin(self.labels, np.flatnonzero(class_counts[device]))
             if own.any():
                 further["own_classes"].append(self._accuracy(predicted, own))
@@ -56,26 +59,22 @@ class Judge:
                 together += probabilities
         if together.any():
             further["ensemble"] = [self._accuracy(together.argmax(axis=1))]
-        undefined = {name: why for one in found for name, why in one.undefined.items()}
+        undefined = {name: reason for test in tests for name, reason in test.undefined.items()}
         return Evaluation(
-            float(np.mean([one.loss for one in found])),
-            float(np.mean([one.accuracy for one in found])),
-            float(np.mean([one.macro_f1 for one in found])),
-            {label: float(np.mean([one.class_accuracy[label] for one in found])) for label in found[0].class_accuracy},
+            float(np.mean([test.loss for test in tests])),
+            float(np.mean([test.accuracy for test in tests])),
+            float(np.mean([test.macro_f1 for test in tests])),
+            _means([test.class_accuracy for test in tests]),
             {name: float(np.mean(values)) for name, values in further.items() if values},
-            {name: float(np.mean([one.domain_accuracy[name] for one in found])) for name in found[0].domain_accuracy},
-            metrics={
-                name: float(np.mean([one.metrics[name] for one in found]))
-                for name in self.metrics
-                if name not in undefined
-            },
+            _means([test.domain_accuracy for test in tests]),
+            metrics=_means([test.metrics for test in tests]),
             undefined=undefined,
-            class_f1={label: float(np.mean([one.class_f1[label] for one in found])) for label in found[0].class_f1},
-            models=len(found),
+            class_f1=_means([test.class_f1 for test in tests]),
+            models=len(tests),
         )
 
     def _accuracy(self, predicted: Integers, among: Booleans | slice = slice(None)) -> float:
-        """Of classes predicted [n], on some of the samples."""
+        """Accuracy of predicted classes [n] on some of the samples."""
         domains = {name: of_domain[among] for name, of_domain in self.domains.items()}
         return accuracy((predicted == self.labels)[among], domains)
 
@@ -93,3 +92,8 @@ class Judge:
         predicted = classes.numpy()
         evaluation = evaluation_of(losses.double().numpy(), predicted, self.labels, self.domains, self.metrics)
         return evaluation, predicted, probabilities.double().numpy()
+
+
+def _means(values: Sequence[Mapping[_Key, float]]) -> dict[_Key, float]:
+    """Mean of the values of each key that all mappings have, in the order of the first."""
+    return {key: float(np.mean([row[key] for row in values])) for key in values[0] if all(key in row for row in values)}

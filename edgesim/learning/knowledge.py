@@ -1,4 +1,4 @@
-"""What NumPy alone knows about the devices of a round: class counts and shares."""
+"""Class counts and shares of the devices of a round, by NumPy alone."""
 
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
@@ -23,13 +23,13 @@ class CountKnowledge:
     work: LocalWork
     round: int
     held: Holdings
-    """What devices hold as the round opens."""
+    """Data sets when the round opens."""
     before: Holdings
-    """What policies compare that with."""
+    """Data sets with which policies compare `held`."""
     numbers: InitVar[Integers | None] = None
-    """Those of the devices' tasks, [N]; all the round's when absent."""
+    """Numbers of the devices' tasks, [N]; the round's number for all when absent."""
     tasks: Integers = field(init=False)
-    """By which number the samples of each device are drawn, [N]."""
+    """Number by which the samples of each device are drawn, [N]."""
 
     def __post_init__(self, numbers: Integers | None) -> None:
         self.tasks = np.full(len(self.held.sizes), self.round) if numbers is None else numbers
@@ -52,13 +52,12 @@ class CountKnowledge:
 
     @cached_property
     def _batch_counts(self) -> Integers:
-        """Of all devices: a policy that asks for batch counts needs the global shares too."""
+        """Samples per class of the mini-batches of all devices, which the global shares need, [N, C]."""
         held, dataset = self.held, self.federation.dataset
         counts = np.zeros_like(held.class_counts)
         if dataset is not None:
-            every = np.arange(len(held.sizes))
-            drawn = batch_samples(held, self.streams, every, self.tasks, self.work)
-            for device, samples in enumerate(drawn):
+            batches = batch_samples(held, self.streams, np.arange(len(held.sizes)), self.tasks, self.work)
+            for device, samples in enumerate(batches):
                 counts[device] = np.bincount(dataset.train_labels[samples], minlength=counts.shape[1])
         return counts
 

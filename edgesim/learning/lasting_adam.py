@@ -1,4 +1,4 @@
-"""Adam that is put away between trainings and taken up again."""
+"""Adam whose state is saved between trainings and restored."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ def lasting_adam(
     second: Sequence[Tensor],
     steps: int,
 ) -> torch.optim.Adam:
-    """Adam after so many ``steps``.
+    """Adam with the state that it had after ``steps`` steps.
 
     ``first`` and ``second`` are its moving means of gradients and of their squares, a tensor for each parameter, which
     its further steps change in place.

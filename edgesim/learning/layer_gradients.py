@@ -23,22 +23,22 @@ from edgesim.learning.flat import FlatModel
 _BYTES_IN_CACHE = 1 << 20
 _BYTES_ON_GPU = 256 << 20
 
-#: Of the inputs that the rules are for, a row per sample.
+#: Dimensions of the inputs for which there are rules, a row per sample.
 _DIMENSIONS: dict[type[nn.Module], tuple[int, ...]] = {nn.Linear: (2,), nn.Conv2d: (4,), nn.GroupNorm: (3, 4)}
 
 
 @dataclass(frozen=True)
 class Use:
-    """What a forward pass did with a layer."""
+    """Inputs and output of one call of a layer in a forward pass."""
 
     layer: nn.Module
     inputs: Tensor
     edge: GradientEdge
-    """Of its output, which itself may be changed in place by what comes behind."""
+    """Edge of the layer's output, which later layers may change in place."""
 
 
 class Uses(threading.local):
-    """What the forward passes of the thread that looks did with watched layers."""
+    """Calls of watched layers in the forward passes of the calling thread."""
 
     def __init__(self) -> None:
         self.seen: list[Use] = []
@@ -46,7 +46,7 @@ class Uses(threading.local):
 
 @contextmanager
 def watching(layers: Sequence[nn.Module]) -> Iterator[Uses]:
-    """Watch layers; passes may run on several threads meanwhile."""
+    """Record the calls of layers; passes may run on several threads meanwhile."""
     uses = Uses()
 
     def note(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -67,10 +67,10 @@ def layers_with_rules(model: FlatModel, image: Tensor) -> list[nn.Module] | None
     [1, ...].
     """
     owners = [layer for layer in model.module.modules() if any(True for _ in layer.parameters(recurse=False))]
-    return owners if can_be_told(model, owners, image) else None
+    return owners if have_rules(model, owners, image) else None
 
 
-def can_be_told(model: FlatModel, layers: Sequence[nn.Module], image: Tensor) -> bool:
+def have_rules(model: FlatModel, layers: Sequence[nn.Module], image: Tensor) -> bool:
     """Whether the gradients of these layers can be worked out here, as in `layers_with_rules`."""
     held = Counter(id(own) for layer in model.module.modules() for own in layer.parameters(recurse=False))
     shared = any(held[id(own)] > 1 for layer in layers for own in layer.parameters(recurse=False))
@@ -172,7 +172,7 @@ def _of_group_norm(layer: nn.Module, inputs: Tensor, out: Tensor) -> Tensor:
 
 
 def _of_patches(layer: nn.Conv2d, inputs: Tensor, out: Tensor, sizes: list[int]) -> tuple[Tensor, list[Tensor]]:
-    """What `_squares` and `_sums` tell of other layers, from the gradients of a few samples at a time."""
+    """`_squares` and `_sums` of a convolution, from the gradients of a few samples at a time."""
     patches = _patches(layer, inputs)
     image_bytes = max(patches[0].numel(), layer.weight.numel()) * patches.element_size()
     at_once = max(1, (_BYTES_ON_GPU if patches.is_cuda else _BYTES_IN_CACHE) // image_bytes)
@@ -192,7 +192,7 @@ def _of_patches(layer: nn.Conv2d, inputs: Tensor, out: Tensor, sizes: list[int])
 
 
 def _patches(layer: nn.Conv2d, inputs: Tensor) -> Tensor:
-    """What a convolution sees at each place, [n, height, width, kernel height, kernel width, channels]: a view."""
+    """Patches that a convolution reads, [n, height, width, kernel height, kernel width, channels]: a view."""
     assert not isinstance(layer.padding, str)
     (pad_y, pad_x), (step_y, step_x), (gap_y, gap_x) = layer.padding, layer.stride, layer.dilation
     # Channels last: a row of the kernel is one piece of memory.

@@ -28,7 +28,7 @@ from edgesim.learning.algorithms.staleness import relative_change
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.drift.law import When
-from edgesim.learning.evaluation import evaluate, predictions, worked_out
+from edgesim.learning.evaluation import evaluation_of, predictions, worked_out
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged, Signal
@@ -121,19 +121,19 @@ class TorchLearner:
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
         """Which server merges the updates of each device, [N]."""
         self._counted = np.zeros(1)
-        """What the updates that each server merged since the last average count together, [E]."""
+        """Weight of the updates that each server merged since the last average, [E]."""
         self.states: list[State] = []
         """State of each server, [E]; empty until a round opens."""
         self.kept: dict[int, Mapping[str, Tensor]] = {}
-        """What each device kept of its last job that was merged."""
+        """Tensors that each device stored after its last job that was merged."""
         self.first_kept: Mapping[str, Tensor] = {}
-        """What each device keeps before that; of the model with which the first round opened."""
+        """Tensors that each device has before that, of the model with which the first round opened."""
         self.velocities: dict[int, Tensor] = {}
         """With ``learning.persist_momentum`` the velocity of each device after its last job that was merged."""
         self.carried: dict[int, Tensor] = {}
-        """With ``merging.skip = "carry"`` the weights, [P], that devices kept of rounds since the last merge."""
+        """With ``merging.skip = "carry"`` the weights, [P], of devices that trained since the last merge."""
         self._merged: set[int] = set()
-        """Devices of which an update was ever merged."""
+        """Devices whose updates were ever merged."""
         self._start: StartModel | None = None
         self._in_frame = False
         self._round = 0
@@ -149,21 +149,21 @@ class TorchLearner:
         self._without_auc: str | None = None
         """Why the last model tested has no ROC-AUC."""
         self._undefined: dict[str, str] = {}
-        """Why metrics have no value of the last model tested, by name."""
+        """Reasons why metrics have no value for the last model tested, by name."""
         self._last_change: Tensor | None = None
-        """How the last merge moved the trainable part of the model, [trainable]; kept for `update_cosine` alone."""
+        """Change of the model's trainable part by the last merge, [trainable]; for ``update_cosine`` alone."""
 
     def serve(self, server: Integers) -> None:
-        """Say which server merges the updates of each device, [N], counted from 0; one serves all until then."""
+        """Set the server that merges each device's updates, [N], counted from 0; until then server 0 merges all."""
         self.server = server
         self._counted = np.zeros(int(server.max()) + 1)
 
     def average_in_cloud(self) -> None:
-        """Average the servers' models, weighted by what each has merged since the last time; all go on from there."""
+        """Average the servers' models, weighted by the updates that each has merged since the last average."""
         self._hand_out(self.global_weights)
 
     def _hand_out(self, weights: Tensor) -> None:
-        """All servers go on from one model, [P]."""
+        """Make one model, [P], that of all servers."""
         self._made_in = self._round
         self.carried.clear()
         self.global_weights = weights
@@ -173,12 +173,12 @@ class TorchLearner:
     def prepare(self, notice: Callable[[str], None]) -> None:
         """Pre-train the start model on the old classes, or read it from the cache, if the config says so.
 
-        ``notice`` also hears once of a back end that the model does not allow.
+        ``notice`` is also called with a warning about a back end that the model does not allow.
         """
         if self._notice:
             notice(self._notice)
         if self.accounts.algorithm.has_model_pool:
-            notice(self.memory.told())
+            notice(self.memory.message())
         if self.config.learning.pretrain:
             with reproducible(self.torch_device):
                 self._start = start_model(self.model, self.data, self.federation, self.config, self.streams, notice)
@@ -189,17 +189,17 @@ class TorchLearner:
             self._hand_out(first)
 
     def lasting(self) -> dict[str, Any]:
-        """See `Learner`."""
+        """Snapshot between two rounds, by name."""
         return lasting(self) | {"accounts": self.accounts.lasting()}
 
     def go_on(self, remembered: dict[str, Any]) -> None:
-        """See `Learner`."""
+        """Restore a snapshot of `lasting`."""
         self.accounts.go_on(remembered.pop("accounts"))
         give_back(self, remembered)
 
     @property
     def most_remembered_bytes(self) -> int:
-        """See `Learner`: models of servers, the best one and the last change, and what is remembered of devices."""
+        """Bytes of the servers' models, of the best model and the last change, and of the devices' state."""
         models, memory = len(self._counted) + 3, self.memory
         return models * self.global_weights.nbytes + memory.device * memory.devices + memory.making
 
@@ -240,7 +240,7 @@ class TorchLearner:
         """
         accounts = self.accounts
         used = accounts.used(arrived)
-        promises = [one.promise for one in used]
+        promises = [update.promise for update in used]
         self._refuse_early(promises)
         if accounts.rule.one_by_one:
             self._run_along(promises, sending())
@@ -249,7 +249,7 @@ class TorchLearner:
             drops = self._loss_drops(promises, results) if "loss_drops" in accounts.looked_at else None
             guarded = self._guarded(promises, results)
             if self.guard is not None:
-                results = [replace(of, update=one.received) for of, one in zip(results, guarded, strict=True)]
+                results = [replace(result, update=sent.received) for result, sent in zip(results, guarded, strict=True)]
             rows = accounts.arrivals(used, began, self._change(used, results))
             if accounts.algorithm.weighs_norms:
                 rows = replace(
@@ -261,9 +261,9 @@ class TorchLearner:
             before = self.global_weights
             order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
             server = self.server[rows.ids]
-            servers = [0] if accounts.algorithm.merges_empty_rounds else np.unique(server).tolist()
-            for each in servers:
-                self._merge_at(each, order[server[order] == each], rows, promises, results)
+            numbers = [0] if accounts.algorithm.merges_empty_rounds else np.unique(server).tolist()
+            for number in numbers:
+                self._merge_at(number, order[server[order] == number], rows, promises, results)
             if len(self.states) == 1:
                 weight = accounts.algorithm.counted(self.states[0], rows, weight)
         if self.config.evaluation.measures == "all":
@@ -294,25 +294,25 @@ class TorchLearner:
     ) -> None:
         """Merge the updates at some places among all that arrived, in the order given, into the model of a server."""
         jobs = [promises[place].job for place in places.tolist()]
-        brought = [results[place] for place in places.tolist()]
-        updates = [result.update for result in brought]
-        starts = [of for place in places.tolist() if (of := promises[place].origin) is not None]
+        own_results = [results[place] for place in places.tolist()]
+        updates = [result.update for result in own_results]
+        starts = [start for place in places.tolist() if (start := promises[place].origin) is not None]
         accounts = self.accounts
-        pairs = zip(jobs, brought, strict=True)
+        pairs = zip(jobs, own_results, strict=True)
         ups = [known(accounts.algorithm, job, result) for job, result in pairs if job is not None]
         rows = replace(
             arrived.rows(places),
             updates=rebased(updates, starts, self.states[server].weights, self.model.trainable),
             separate=updates,
             starts=starts,
-            up={name: [of[name] for of in ups] for name in (ups[0] if ups else ())},
+            up={name: [tensors[name] for tensors in ups] for name in (ups[0] if ups else ())},
         )
         alpha = accounts.weigh(rows)
         if self.guard is not None:
             noise = self.guard.on_mean(alpha, rows.ids, self._round, self.global_weights)
             rows = replace(rows, mean_noise=noise)
         started = time.perf_counter()
-        # What the state before remembered of the devices that arrived is not kept until the server has trained.
+        # Replaced at once: the state before the merge takes no memory while the server trains.
         self.states[server] = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
         if has_own(accounts.algorithm, "refine"):
             bench = self._bench()
@@ -324,22 +324,22 @@ class TorchLearner:
         self.global_weights = hierarchical.average([state.weights for state in self.states], self._counted)
 
     def _keep(self, promise: Promise, result: JobResult) -> None:
-        """Store what a device keeps of its job; raises `Diverged` for a model of its own that is not finite.
+        """Store a device's tensors after its job; raises `Diverged` for a model of its own that is not finite.
 
-        A last step may make it so, which no loss has seen and no merge.
+        The last step may make it so, after the last loss; no merge checks such a model.
         """
         device = promise.device
         if result.keeps:
             for model in self.accounts.algorithm.judged({device: result.keeps}).values():
                 if not bool(model.isfinite().all()):
-                    said = f"device {device}, round {promise.round}: the device's own model is not finite"
-                    raise Diverged(f"{said}; lower learning.lr")
+                    where = f"device {device}, round {promise.round}"
+                    raise Diverged(f"{where}: the device's own model is not finite; lower learning.lr")
             self.kept[device] = result.keeps
         if result.velocity is not None:
             self.velocities[device] = result.velocity
 
     def _cosine(self, before: Tensor) -> dict[tuple[str, str], float]:
-        """A row of ``metrics``: cosine of the last two changes of the model, unless one is zero or there is but one."""
+        """A row of ``metrics``: cosine of the last two changes of the model, unless a change is zero or missing."""
         change = (self.global_weights - before)[: self.model.trainable].double()
         last, self._last_change = self._last_change, change
         lengths = 0.0 if last is None else float(last.norm() * change.norm())
@@ -351,30 +351,33 @@ class TorchLearner:
         if guard is None:
             return []
         pairs = zip(promises, results, strict=True)
-        return [guard.guarded(of.update, norm(of.update[:size]), one.device, one.task) for one, of in pairs]
+        return [
+            guard.guarded(result.update, norm(result.update[:size]), promise.device, promise.task)
+            for promise, result in pairs
+        ]
 
     def _loss_drops(self, promises: list[Promise], results: list[JobResult]) -> Floats:
-        """By how much training lowered the loss of each device on its whole data set as it is now, [S]."""
+        """Decrease of each device's loss by its training, on its whole present data set, [S]."""
         held = self.accounts.held
         starts = [promise.origin for promise in promises if promise.origin is not None]
         own = [held.samples_of(promise.device) for promise in promises]
         return loss_drops(self.model, self.data, starts, [result.update for result in results], own, self.cores)
 
     def _change(self, used: list[Arrived], results: list[JobResult]) -> Floats | None:
-        """How much each update would change the mean of the fresh ones, [S], where its staleness looks at that."""
+        """Relative change of the mean of fresh updates by each update, [S]; None unless its weight needs it."""
         if self.config.staleness.weight != "refl":
             return None
-        fresh = torch.tensor([one.staleness == 0 for one in used])
+        fresh = torch.tensor([update.staleness == 0 for update in used])
         if fresh.all():
             return np.ones(len(used))
         trained = torch.stack([result.update[: self.model.trainable] for result in results])
         return relative_change(trained, trained[fresh])
 
     def _run_along(self, promises: list[Promise], others: Sequence[Promise]) -> None:
-        """Fulfil promises, if any is still open, and others in the same batch.
+        """Run open promises and ``others`` in one batch, unless all promises have results.
 
-        The others' updates are on their way to the server; most of them will be merged. Run one at a time, jobs would
-        leave cores idle and could not be stacked.
+        The others' updates are on their way to the server; most of them will be merged. Jobs that run one at a time
+        would leave cores idle and could not be stacked.
         """
         if others and any(promise.result is None for promise in promises):
             # A job that diverges is an error only where its own update is merged, which may never be.
@@ -388,30 +391,30 @@ class TorchLearner:
             with reproducible(self.torch_device):
                 self.back_end.run(waiting)
         finally:
-            # Where one fails, those before it have run.
+            # Where a job fails, those before it have run.
             self.jobs_trained += sum(promise.result is not None for promise in waiting)
         for promise in waiting:
             self._add_kept(promise)
         return [promise.result for promise in promises if promise.result is not None]
 
     def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:
-        """See `Learner`; raises `Diverged`."""
+        """Accuracies after each local epoch of due jobs, which run if they have not; raises `Diverged`."""
         return [result.epoch_accuracies for result in self.results(list(promises))]
 
     def _add_kept(self, promise: Promise) -> None:
-        """Make the update of a job that started from kept weights one of the model that the device was sent."""
+        """Add to the update of a job that started from stored weights their difference from the model sent."""
         if promise.sent is None or promise.job is None or promise.result is None:
             return
         update = promise.result.update + (promise.job.start - promise.sent)
         promise.result = replace(promise.result, update=update, update_norm=norm(update[: self.model.trainable]))
 
     def skip(self, trained: Sequence[Arrived]) -> Merged:
-        """See `Learner`: with ``merging.skip = "carry"`` jobs run, whose weights devices keep.
+        """End a round that makes no model; with ``merging.skip = "carry"`` jobs run and devices keep their weights.
 
         Raises ValueError for a device whose job is not due.
         """
         if self.config.merging is not None and self.config.merging.skip == "carry":
-            promises = [one.promise for one in trained]
+            promises = [update.promise for update in trained]
             self._refuse_early(promises)
             for promise, result in zip(promises, self.results(promises), strict=True):
                 assert promise.origin is not None
@@ -424,7 +427,7 @@ class TorchLearner:
             raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
 
     def signal(self, of: Signal) -> float:
-        """See `Learner`."""
+        """Accuracy of the global model on test or validation images of the classes seen."""
         samples = self._test_samples()
         if of == "validation":
             samples, seen = self.federation.validation, self.accounts.held.classes_seen
@@ -432,7 +435,7 @@ class TorchLearner:
         with reproducible(self.torch_device):
             self.model.load(self.global_weights)
             if of == "test":
-                return self._evaluation(samples, self.dataset.test_labels[samples]).accuracy
+                return self._evaluation(samples).accuracy
             _, predicted = predictions(self.model, self.data, samples, False, self.cores)
         return float((predicted == self.dataset.train_labels[samples]).mean())
 
@@ -445,7 +448,7 @@ class TorchLearner:
         with reproducible(self.torch_device):
             self.model.load(self.global_weights)
             samples = self._test_samples()
-            evaluation = self._evaluation(samples, self.dataset.test_labels[samples])
+            evaluation = self._evaluation(samples)
             self._undefined = evaluation.undefined
             if self.config.evaluation.measures == "all":
                 evaluation = replace(evaluation, roc_auc=self._roc_auc(samples))
@@ -458,20 +461,21 @@ class TorchLearner:
                 self._consider(frame)
         return evaluation
 
-    def _evaluation(self, samples: Integers, labels: Integers) -> Evaluation:
-        """What the algorithm is judged by, on test samples [n] with their labels [n]; the global model is loaded."""
-        algorithm, domains = self.accounts.algorithm, self.dataset.in_domains(samples)
-        tested = self.model, self.data, samples, labels, domains
+    def _evaluation(self, samples: Integers) -> Evaluation:
+        """Test of the models that the algorithm makes, on test samples [n]; the global model is loaded."""
+        algorithm = self.accounts.algorithm
+        tested = self.dataset.test_labels[samples], self.dataset.in_domains(samples), self._metrics
         models = algorithm.judged(self.kept)
         if not self.states or not (models or has_own(algorithm, "scores")):
-            return evaluate(*tested, self.cores, self._metrics)
-        judge = Judge(algorithm, self.states[0], *tested, self._metrics)
+            losses, predicted = predictions(self.model, self.data, samples, True, self.cores)
+            return evaluation_of(losses, predicted, *tested)
+        judge = Judge(algorithm, self.states[0], self.model, self.data, samples, *tested)
         if models:
-            return judge.each(models, self._last_merged, self.accounts.held.class_counts)
-        return judge.loaded()
+            return judge.test_models(models, self._last_merged, self.accounts.held.class_counts)
+        return judge.test_loaded()
 
     def _roc_auc(self, samples: Integers) -> float | None:
-        """That of the global model over the classes seen; None where it is undefined, as `facts` then tells."""
+        """ROC-AUC of the global model over the classes seen; None where it is undefined, for the reason in `facts`."""
         labels, classes = self.dataset.test_labels[samples], self.accounts.held.classes_seen
         own = None if self.accounts.algorithm.sends_models else "each device has a model of its own"
         self._without_auc = own or why_without_roc_auc(labels, classes)
@@ -486,7 +490,7 @@ class TorchLearner:
         return roc_auc(scores.numpy(), labels, classes)
 
     def end_frame(self) -> None:
-        """Go back to the best model of the frame, if it is to be kept and another frame follows.
+        """Restore the best model of the frame, with ``learning.keep_best`` and another frame to come.
 
         Best is the least mean loss on a fixed sample of the devices' training images, among the rounds
         evaluated (FedTeddi, Algorithm 1).
@@ -514,7 +518,7 @@ class TorchLearner:
             raise EdgesimError(f"{path}: cannot be written: {error}") from None
 
     def facts(self) -> dict[str, Any]:
-        """What ``run.json`` says about learning, with the device state as it is now."""
+        """Entries of ``run.json`` about learning, with the present device state."""
         facts: dict[str, Any] = {
             "back_end": self.back_end.name,
             **self.back_end.facts,
@@ -545,7 +549,7 @@ class TorchLearner:
         return facts
 
     def privacy(self, uploads: Mapping[int, int]) -> dict[str, Any]:
-        """See `Learner`."""
+        """Entries of ``run.json`` on privacy, for a number of uploads by device."""
         return self.accounts.privacy(uploads, has_buffers=len(self.model.weights) > self.model.trainable)
 
     def close(self) -> None:
@@ -553,16 +557,16 @@ class TorchLearner:
         self.back_end.close()
 
     def _test_samples(self) -> Integers:
-        """Test images of the classes seen; a sample is the head of one permutation for the whole run."""
+        """Test images of the classes seen: the first of a permutation that is the same for the whole run."""
         order = self.streams.generator("test-sample").permutation(len(self.dataset.test_labels))
         seen = np.isin(self.dataset.test_labels[order], self.accounts.held.classes_seen)
         return np.sort(order[seen][: self.config.evaluation.samples])
 
     def _consider(self, frame: int) -> None:
-        frames = self.accounts.held
-        held = np.concatenate([frames.samples_of(device) for device in range(len(frames.sizes))])
+        held = self.accounts.held
+        samples = np.concatenate([held.samples_of(device) for device in range(len(held.sizes))])
         random = self.streams.generator("best-model-sample", round=frame)
-        sample = random.choice(held, min(_BEST_MODEL_SAMPLES, len(held)), replace=False)
+        sample = random.choice(samples, min(_BEST_MODEL_SAMPLES, len(samples)), replace=False)
         loss = float(predictions(self.model, self.data, sample, False, self.cores)[0].mean())
         if self._best is None or loss < self._best[0]:
             self._best = (loss, self.global_weights)

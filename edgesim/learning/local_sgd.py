@@ -24,17 +24,17 @@ _NEWEST_STEP = 0.2
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """How training went, by the steps that are measured, on their samples as they were trained on."""
+    """Losses and accuracy of the measured steps of a job, on their samples as they were trained on."""
 
     loss: float
     """Mean over samples."""
     accuracy: float
     loss_rms: float
-    """Of single samples, see `moving_rms`."""
+    """Moving root mean square of single samples' losses, see `moving_rms`."""
     first_bad_step: int | None
     """The first of all steps, from 1, whose loss is not finite."""
     epoch_accuracies: tuple[float, ...]
-    """Of each epoch, where these are measured."""
+    """Accuracy of each epoch, where these are measured."""
 
 
 def train(
@@ -50,13 +50,13 @@ def train(
     measured: Booleans | None = None,
     tests: EpochTests | None = None,
 ) -> TrainingProgress:
-    """Run the steps whose samples lie between successive edges, [steps + 1]; some, [steps], or all are ``measured``.
+    """Run the steps whose samples lie between successive edges, [steps + 1]; ``measured`` [steps] or all count.
 
-    Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks. ``tests`` measure
-    the epochs, where anyone asks for that.
+    Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks. ``tests``, if any, measure
+    the epochs.
 
     The gradient is that of an objective, with the `Step.rows` of the samples, [n], if they have any, else of
-    cross-entropy; `TrainingProgress` tells of the latter in either case.
+    cross-entropy; `TrainingProgress` holds cross-entropy in either case.
     The update is that of `edgesim.learning.descent.Descent`.
     """
     model.module.train()

@@ -1,4 +1,4 @@
-"""What batch normalisation cannot do: learn from one number per channel, as from a batch of one small image."""
+"""Refusal of batches of a single sample, on which batch normalisation cannot train."""
 
 import copy
 
@@ -25,9 +25,9 @@ def refuse_lone_samples(
         # In steps all batches of a device have one size, whatever its data sets have.
         sizes = np.unique(federation.frames[1].sizes).tolist()
         work = [(key, batch, f"a device of {sizes[0]} samples", batch) for batch in batches]
-    for size, own_batch in sorted(set(algorithm.epochs_over(np.array(sizes))), key=lambda each: each[0]):
+    for size, own_batch in sorted(set(algorithm.epochs_over(np.array(sizes))), key=lambda pair: pair[0]):
         used = [(key, batch) for batch in batches] if own_batch is None else [("the algorithm's own batch", own_batch)]
-        work += [(*each, f"what its algorithm trains on, {size} samples,", size) for each in used]
+        work += [(name, batch, f"what its algorithm trains on, {size} samples,", size) for name, batch in used]
     dataset = federation.dataset
     if learning.pretrain and dataset is not None:
         old = int(np.isin(dataset.train_labels, federation.old_classes).sum())

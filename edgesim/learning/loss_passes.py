@@ -1,4 +1,4 @@
-"""Losses and the spread of gradients, which schedulers ask of learning: each a pass of its own (FedTeddi, P3)."""
+"""Losses and the spread of gradients for schedulers, each by a pass of its own (FedTeddi, P3)."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from edgesim.learning.torch_settings import memory_lasts
 
 #: Per-sample gradients held at once, in numbers: 32 MB.
 _NUMBERS_AT_ONCE = 8 << 20
-#: What helps when a batch is too large for memory.
+#: Remedy in messages about a batch that is too large for memory.
 LESS = "set learning.batch_size lower"
 
 

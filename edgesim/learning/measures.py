@@ -1,4 +1,4 @@
-"""What else is measured at each test of a model, beside loss, accuracy and F1: the metrics and their registry."""
+"""Metrics of each test of a model beside loss, accuracy and F1, and their registry."""
 
 import math
 from abc import ABC, abstractmethod
@@ -45,7 +45,6 @@ class BalancedAccuracy(Metric):
 
     @override
     def measure(self, tested: Tested) -> float:
-        """From 0 to 1."""
         return float(np.mean(_by_class(tested)))
 
 
@@ -54,7 +53,6 @@ class WorstClass(Metric):
 
     @override
     def measure(self, tested: Tested) -> float:
-        """From 0 to 1."""
         return float(np.min(_by_class(tested)))
 
 
@@ -77,11 +75,11 @@ def resolve(evaluation: EvaluationConfig) -> EvaluationConfig:
 
 def make(evaluation: EvaluationConfig) -> dict[str, Metric]:
     """The metrics that a config names; raises as `resolve` does."""
-    found = {}
+    metrics = {}
     for name, options in (evaluation.metrics or {}).items():
         kinds: Mapping[str, Any] = METRICS.including(name)
-        found[name] = options_of(kinds, name, options, "evaluation.metrics", f"evaluation.metrics.{name}")
-    return found
+        metrics[name] = options_of(kinds, name, options, "evaluation.metrics", f"evaluation.metrics.{name}")
+    return metrics
 
 
 def measured(metrics: Mapping[str, Metric], tested: Tested) -> tuple[dict[str, float], dict[str, str]]:

@@ -1,4 +1,4 @@
-"""What many frozen models make of the same images: several small dense ones at once, others one after another."""
+"""Outputs of many frozen models on the same images: small dense models at once, others one after another."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -16,11 +16,12 @@ from edgesim.learning.tensors import DeviceData
 
 
 def frozen(model: FlatModel, models: Sequence[Tensor], image_shape: tuple[int, ...], room_bytes: int) -> Frozen:
-    """Models of weights [P], to be asked about images of a shape.
+    """Models of fixed weights [P] as one callable, which yields their outputs on images of a shape.
 
-    ``model`` is what they are weights of; its own may be others afterwards, and its mode is evaluation. Which way it
-    goes is a rule on the model alone, never on time: results of both differ by rounding. Beside the models a pass and
-    its gradient take up to ``room_bytes``, unless one model alone takes more (`pass_bytes`).
+    ``model`` is the module that plays them; its weights may be others afterwards, and its mode is evaluation. Whether
+    models are played together depends on the model alone, never on time: results of both ways differ by rounding.
+    Beside the models a pass and its gradient take up to ``room_bytes``, unless one model alone takes more
+    (`pass_bytes`).
     """
     forward = _stacked_forward(model)
     if forward is None or len(models) < 2:
@@ -29,7 +30,7 @@ def frozen(model: FlatModel, models: Sequence[Tensor], image_shape: tuple[int, .
 
 
 def pass_bytes(model: FlatModel, image_shape: tuple[int, ...], images: int, models: int) -> tuple[int, int]:
-    """Memory of a pass of models over images and of its gradient: of one model at a time, and the most.
+    """Bytes of a pass of models over images and of its gradient: with one model at a time, and at most.
 
     The most is that of all models at once where they are played together.
     """
@@ -45,14 +46,14 @@ def _stacked_forward(model: FlatModel) -> Forward | None:
 
 
 def _row_bytes(model: FlatModel, image_shape: tuple[int, ...]) -> int:
-    """What a model takes for one image: what it keeps for the gradient to it, and as much again for gradients."""
+    """Bytes of a pass over one image: what the pass keeps for the backward pass, and as much again for gradients."""
     model.module.eval()
     image = model.inputs(torch.zeros(1, *image_shape, device=model.device)).requires_grad_()
     return 2 * kept_bytes(model, image)
 
 
 def refuse_without_brightness(data: DeviceData, made: MadeImages, config: RunConfig) -> None:
-    """Raise `EdgesimError` where no images can be made like those of a data set."""
+    """Raise `EdgesimError` for a data set of which the server cannot make images: pixels without a largest value."""
     if data.brightest is None:
         raise EdgesimError(
             f"{made.key} = {made.value!r}: the server makes images, and those of data.dataset = "
@@ -69,7 +70,7 @@ def _one_by_one(model: FlatModel, models: Sequence[Tensor], images: Tensor) -> I
         # Gradients to the weights would be worked out in vain.
         model.module.requires_grad_(False)
         try:
-            outputs = Outputs(model.module(images)) if model.head is None else model.outputs(images)
+            outputs = model.outputs(images)
         finally:
             for parameter in model.parameters():
                 parameter.requires_grad_()

@@ -1,4 +1,4 @@
-"""The losses of algorithms that have one of their own; cross-entropy alone is written into the training loops."""
+"""Losses of algorithms that have a loss of their own; cross-entropy is part of the training loops."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,27 +23,27 @@ class LocalObjective:
         self._given = {name: given[name] for name in beside_models(algorithm, given)}
 
     def taught(self, batches: Sequence[Tensor]) -> list[dict[str, Outputs]]:
-        """What the teachers make of the images of several steps, [n, C, H, W] each, by name.
+        """Outputs of the teachers on the images of several steps, [n, C, H, W] each, by name.
 
         For many steps at once, as a change of weights and mode takes the time of a step on a small model. The model is
         in training mode afterwards, with the weights that it had.
         """
-        model, found = self._model, [dict[str, Outputs]() for _ in batches]
+        model, results = self._model, [dict[str, Outputs]() for _ in batches]
         before = model.snapshot()
         model.module.eval()
         with torch.no_grad():
             for name, weights in self._teachers.items():
                 model.weights.copy_(weights)
-                for outputs, images in zip(found, batches, strict=True):
+                for outputs, images in zip(results, batches, strict=True):
                     outputs[name] = self._outputs(images)
         model.weights.copy_(before)
         model.module.train()
-        return found
+        return results
 
     def __call__(
         self, images: Tensor, labels: Tensor, teachers: Mapping[str, Outputs], number: int, rows: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Logits [n, classes] and the mean loss of a step on images [n, C, H, W], of which teachers have made that.
+        """Logits [n, classes] and the mean loss of a step on images [n, C, H, W], with the teachers' outputs on them.
 
         ``number`` is that of the step, from 0; ``rows`` [n] are `Step.rows`.
         """
@@ -62,7 +62,7 @@ class LocalObjective:
 
 
 def beside_models(algorithm: Algorithm, given: Mapping[str, Tensor]) -> list[str]:
-    """Names of what a loss gets as `Step.given`."""
+    """Names of the tensors that a loss gets as `Step.given`."""
     return sorted(given.keys() - {"start", *algorithm.teachers})
 
 
@@ -73,7 +73,7 @@ def in_type(outputs: Outputs, dtype: torch.dtype) -> Outputs:
 
 
 def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunConfig, shape: tuple[int, ...]) -> None:
-    """Raise `EdgesimError` where an algorithm looks at features that a model does not make of images of a shape."""
+    """Raise `EdgesimError` where an algorithm needs features that a model does not have for images of a shape."""
     made = algorithm.made_images
     if not algorithm.features and made is None:
         return

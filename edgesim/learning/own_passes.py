@@ -1,4 +1,4 @@
-"""Passes over samples where a device's job has run: in evaluation mode, on images as they are."""
+"""Passes of a finished job's model over samples: in evaluation mode, without augmentation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from edgesim.learning.tensors import DeviceData
 
 @dataclass(frozen=True, eq=False)
 class OwnPasses:
-    """Passes of one job, for an algorithm that has said so (`Algorithm.passes_over`)."""
+    """Passes of one job over the samples of `Algorithm.passes_over`."""
 
     model: FlatModel
     data: DeviceData
@@ -40,13 +40,10 @@ class OwnPasses:
         model = self.model
         model.load(self.job.start + update)
         with torch.no_grad():
-            found = [
-                (Outputs(model.module(images)) if model.head is None else model.outputs(images), labels)
-                for images, labels in self._batches()
-            ]
-        features = [outputs.features for outputs, _ in found if outputs.features is not None]
-        logits, labels = torch.cat([outputs.logits for outputs, _ in found]), torch.cat([own for _, own in found])
-        return Outputs(logits, torch.cat(features) if features else None), labels
+            passes = [(model.outputs(images), labels) for images, labels in self._batches()]
+        features = [outputs.features for outputs, _ in passes if outputs.features is not None]
+        logits = torch.cat([outputs.logits for outputs, _ in passes])
+        return Outputs(logits, torch.cat(features) if features else None), torch.cat([labels for _, labels in passes])
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Images and labels, as many at once as in the largest step of the job, so that memory lasts."""

@@ -1,4 +1,4 @@
-"""How many rows of a batch have room in memory, and how passes over many rows are shared out."""
+"""Rows of a batch that fit into memory, and passes over many rows on several threads."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from torch import Tensor
 from edgesim.learning.flat import FlatModel
 
 _Part = TypeVar("_Part")
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 #: Most rows of a batch that is not for training.
 ROWS = 1024
@@ -27,29 +27,29 @@ def in_cache(model: FlatModel) -> bool:
 
 @contextmanager
 def kept_for_backward() -> Iterator[dict[int, int]]:
-    """Sizes in bytes of the tensors that forward passes within it keep, weights included, by address."""
-    kept: dict[int, int] = {}
+    """Bytes of the tensors that forward passes within the block store for backward passes, weights too, by address."""
+    stored: dict[int, int] = {}
 
-    def keep(tensor: Tensor) -> Tensor:
-        kept[tensor.data_ptr()] = tensor.nbytes
+    def store(tensor: Tensor) -> Tensor:
+        stored[tensor.data_ptr()] = tensor.nbytes
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        yield kept
+    with torch.autograd.graph.saved_tensors_hooks(store, lambda tensor: tensor):
+        yield stored
 
 
 def kept_bytes(model: FlatModel, *inputs: Tensor) -> int:
-    """What a forward pass keeps for the backward pass, without the weights."""
+    """Bytes that a forward pass stores for the backward pass, without the weights."""
     weights = {parameter.data_ptr() for parameter in model.parameters()}
-    with kept_for_backward() as kept:
+    with kept_for_backward() as stored:
         model.module(*inputs)
-    return sum(size for place, size in kept.items() if place not in weights)
+    return sum(size for place, size in stored.items() if place not in weights)
 
 
 def rows_at_once(model: FlatModel, image: Tensor, budget_mib: int) -> int:
-    """How many rows a forward and a backward pass may take together, at least one; ``image`` is one row, [1, ...].
+    """Rows of a forward and backward pass within a budget, at least one; ``image`` is a row, [1, ...].
 
-    A trial with that row tells what a row costs; its gradients count as much again.
+    A trial with that row measures the memory of a row; its gradients count as much again.
     """
     if in_cache(model):
         return ROWS_IN_CACHE
@@ -57,7 +57,7 @@ def rows_at_once(model: FlatModel, image: Tensor, budget_mib: int) -> int:
 
 
 def whole_segments(sizes: Sequence[int], at_once: int) -> Iterator[tuple[slice, slice]]:
-    """Successive segments that have room together, or one that has none by itself, and their rows among all."""
+    """Groups of successive segments of at most ``at_once`` rows, or of a single larger one, and their rows."""
     edges = [0, *itertools.accumulate(sizes)]
     first = 0
     while first < len(sizes):
@@ -68,8 +68,10 @@ def whole_segments(sizes: Sequence[int], at_once: int) -> Iterator[tuple[slice, 
         first = last
 
 
-def side_by_side(model: FlatModel, cores: int, work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> list[_Found]:
-    """What work gives for each part, in order; of a convolutional net on a CPU, on as many threads as there are cores.
+def side_by_side(
+    model: FlatModel, cores: int, work: Callable[[_Part], _Result], parts: Sequence[_Part]
+) -> list[_Result]:
+    """Results of ``work`` for each part, in order; of a convolutional net on a CPU, with a thread per core.
 
     A part runs on one thread whatever their number, so the results have the same bytes.
     """

@@ -1,8 +1,10 @@
 """Parameters of the models known by name, in closed form: what a timing-only run charges the radio for."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import LearningConfig
@@ -11,50 +13,37 @@ from edgesim.learning.federation import Federation
 BITS_PER_PARAMETER = 32
 
 
-def _linear(inputs: int, outputs: int) -> int:
-    return inputs * outputs + outputs
+def _dense(*widths: int) -> int:
+    """Parameters of linear layers between layers of these widths, biases included."""
+    return sum((inputs + 1) * outputs for inputs, outputs in pairwise(widths))
 
 
-def _mlp(image_shape: tuple[int, int, int], class_count: int) -> int:
-    channels, height, width = image_shape
-    return _linear(channels * height * width, 32) + _linear(32, class_count)
+def _mlp(hidden: Sequence[int], image_shape: tuple[int, int, int], class_count: int) -> int:
+    return _dense(math.prod(image_shape), *hidden, class_count)
 
 
-def _fedteddi_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
-    channels, height, width = image_shape
-    convolutions = sum(
-        _linear(9 * inputs, outputs) + 2 * outputs for inputs, outputs in ((channels, 32), (32, 32), (32, 64), (64, 64))
-    )
-    return convolutions + _linear(64 * (height // 4) * (width // 4), 120) + _linear(120, class_count)
+def _cnn(
+    kernel: int,
+    filters: Sequence[int],
+    has_norms: bool,
+    pooling: int,
+    hidden: Sequence[int],
+    image_shape: tuple[int, int, int],
+    class_count: int,
+) -> int:
+    """Parameters of square convolutions, each with a normalisation or none, and of the linear layers behind them.
 
-
-def _small_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
-    channels, height, width = image_shape
-    head = _linear(32 * (height // 4) * (width // 4), class_count)
-    return _linear(25 * channels, 16) + _linear(25 * 16, 32) + head
-
-
-def _afl_mlp(image_shape: tuple[int, int, int], class_count: int) -> int:
-    channels, height, width = image_shape
-    return _linear(channels * height * width, 128) + _linear(128, 64) + _linear(64, class_count)
-
-
-def _afl_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
-    channels, height, width = image_shape
-    convolutions = _linear(9 * channels, 32) + _linear(9 * 32, 64)
-    return convolutions + _linear(64 * (height // 4) * (width // 4), 128) + _linear(128, class_count)
-
-
-def _fedstg_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
+    ``pooling`` is the factor by which height and width shrink before the linear layers.
+    """
     channels, height, width = image_shape
     convolutions = sum(
-        _linear(9 * inputs, outputs) + 2 * outputs for inputs, outputs in ((channels, 64), (64, 128), (128, 256))
+        (kernel**2 * inputs + 1 + 2 * has_norms) * outputs for inputs, outputs in pairwise((channels, *filters))
     )
-    return convolutions + _linear(256 * (height // 8) * (width // 8), 512) + _linear(512, class_count)
+    return convolutions + _dense(filters[-1] * (height // pooling) * (width // pooling), *hidden, class_count)
 
 
 def _deep(rest: int, per_channel: int, per_class: int, image_shape: tuple[int, int, int], class_count: int) -> int:
-    """Of nets that average over the whole image before the head: only stem and head depend on the data set."""
+    """Parameters of nets that average over the whole image before the head: stem and head depend on the data set."""
     return rest + per_channel * image_shape[0] + per_class * class_count
 
 
@@ -62,12 +51,12 @@ def _deep(rest: int, per_channel: int, per_class: int, image_shape: tuple[int, i
 _RESNETS = {10: 4_896_384, 18: 11_167_104, 34: 21_275_264}
 
 PARAMETER_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
-    "mlp": _mlp,
-    "small-cnn": _small_cnn,
-    "fedteddi-cnn": _fedteddi_cnn,
-    "fedstg-cnn": _fedstg_cnn,
-    "afl-cnn": _afl_cnn,
-    "afl-mlp": _afl_mlp,
+    "mlp": partial(_mlp, (32,)),
+    "small-cnn": partial(_cnn, 5, (16, 32), False, 4, ()),
+    "fedteddi-cnn": partial(_cnn, 3, (32, 32, 64, 64), True, 4, (120,)),
+    "fedstg-cnn": partial(_cnn, 3, (64, 128, 256), True, 8, (512,)),
+    "afl-cnn": partial(_cnn, 3, (32, 64), False, 4, (128,)),
+    "afl-mlp": partial(_mlp, (128, 64)),
     **{
         f"resnet{depth}-{norm}{suffix}": partial(_deep, rest, kernel * kernel * 64, 513)
         for depth, rest in _RESNETS.items()
@@ -100,9 +89,9 @@ _TENSORS = {
 
 
 def model_module(model: str) -> str:
-    """The module in which a model of a config is made, told without importing torch.
+    """Name of the module that makes a model of a config, without importing torch.
 
-    That of all known models for a name that this table lacks.
+    ``edgesim.learning.models`` for a name without a dot that `PARAMETER_COUNTS` lacks.
     """
     models = "edgesim.learning.models"
     if model.startswith("torchvision:"):
@@ -114,10 +103,10 @@ def model_module(model: str) -> str:
 
 @dataclass(frozen=True)
 class Network:
-    """What is known of a model besides its weights."""
+    """Numbers of a model's parameters, features and tensors."""
 
     parameters: int
-    """Trainable ones."""
+    """Trainable parameters."""
     features: int
     """Inputs of its last linear layer; 0 where it has none or where that is not known."""
     tensors: int
@@ -135,9 +124,9 @@ def is_known(learning: LearningConfig) -> bool:
 
 
 def known_network(learning: LearningConfig, federation: Federation, charged: bool) -> Network:
-    """What can be said of a model by its name, without torch; no parameters where it is not ``charged`` by these.
+    """The `Network` of a model by its name, without torch; 0 parameters unless they are what is ``charged``.
 
-    A class more has F more weights in the last layer and one more bias. Raises `EdgesimError` as `parameter_count`.
+    One class more adds F weights and a bias to the last layer. Raises `EdgesimError` as `parameter_count`.
     """
     parameters = parameter_count(learning, federation) if charged else 0
     if not is_known(learning) or federation.dataset is None:

@@ -1,4 +1,4 @@
-"""The start model: trained on the old classes, and kept in a cache that all runs share."""
+"""The start model: trained on the old classes, and stored in a cache that all runs share."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ from edgesim.learning.torch_settings import device_kind, memory_lasts, seeded
 from edgesim.streams import Streams
 
 _FORMAT = 1
-#: Modules whose code decides what training makes of a model and images, and when it ends.
+#: Modules whose code decides on the result of pre-training.
 _TRAINING = (
     local_sgd,
     descent,
@@ -61,7 +61,7 @@ _TRAINING = (
 
 @dataclass(frozen=True, eq=False)
 class StartModel:
-    """Weights with which the first frame starts."""
+    """Weights with which the first frame starts, with the epochs and the accuracy of their training."""
 
     weights: Tensor
     """[P], on the training device."""
@@ -78,10 +78,10 @@ def start_model(
     streams: Streams,
     notice: Callable[[str], None],
 ) -> StartModel:
-    """Pre-train the loaded weights on the old classes, or read the result of an earlier run of the same kind.
+    """Pre-train the loaded weights on the old classes, or read the result of an equal earlier pre-training.
 
     It trains whole epochs over all images of the old classes until enough of their test images are right. ``notice``
-    hears of every epoch trained. Raises `EdgesimError` when the cache folder cannot be written and `Diverged` when a
+    is called after every epoch. Raises `EdgesimError` when the cache folder cannot be written and `Diverged` when a
     loss is not finite.
     """
     path = cache_folder("start-models") / f"{_key(model, data, federation, config, streams)}.safetensors"

@@ -9,7 +9,7 @@ from edgesim.base.arrays import Floats, Integers
 def roc_auc(scores: Floats, labels: Integers, classes: Integers) -> float:
     """Area under the ROC curve of each class against the rest, plain mean over ``classes``.
 
-    Scores are [n, C], labels [n]; `why_without_roc_auc` tells where this is undefined. The area is the chance that a
+    Scores are [n, C], labels [n]; `why_without_roc_auc` answers where this is undefined. The area is the chance that a
     sample of the class has a higher score than one of the rest, ties counting half (Mann and Whitney).
     """
     areas = []
@@ -22,7 +22,7 @@ def roc_auc(scores: Floats, labels: Integers, classes: Integers) -> float:
 
 
 def why_without_roc_auc(labels: Integers, classes: Integers) -> str | None:
-    """Why test samples with these labels [n] have no ROC-AUC over classes; None if they have."""
+    """Reason why test samples with these labels [n] have no ROC-AUC over classes; None if they have one."""
     counts = np.array([np.count_nonzero(labels == label) for label in classes])
     if not counts.all():
         return f"class {classes[int(np.argmin(counts))]} is missing from the test samples"

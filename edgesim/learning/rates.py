@@ -1,4 +1,4 @@
-"""How the learning rate of local training goes on from round to round."""
+"""Schedules of the learning rate of local training, by round."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from edgesim.config import LearningConfig
 
 
 def decay(learning: LearningConfig, round: int) -> float:
-    """By a factor every so many rounds, or as one over the rounds; the first ``lr_decay_every`` train at lr itself."""
+    """Rate that shrinks by a factor every ``lr_decay_every`` rounds, or as 1 / (round + ``lr_offset``)."""
     if learning.lr_offset is not None:
         return max(learning.lr_min, learning.lr * (1 + learning.lr_offset) / (round + learning.lr_offset))
     return max(learning.lr_min, learning.lr * learning.lr_decay ** ((round - 1) // learning.lr_decay_every))
@@ -28,7 +28,7 @@ def fedstg(learning: LearningConfig, round: int) -> float:
 
 
 LR_ROUNDS = 100
-"""T of a schedule whose config does not say."""
+"""T of ``fedstg`` when ``learning.lr_rounds`` is absent."""
 
 SCHEDULES: dict[str, Callable[[LearningConfig, int], float]] = {"decay": decay, "fedstg": fedstg}
 

@@ -1,4 +1,4 @@
-"""What selectors make a device do beyond its training (FedDance, section 6.4 and fig. 18).
+"""Computing of devices for a selector, beyond their training (FedDance, section 6.4 and fig. 18).
 
 The simulator itself takes Oort's losses while training, as Oort's published code does. Here it is what FedDance's paper
 compares itself to: a forward pass over all local samples.
@@ -23,6 +23,6 @@ def of_oort(model: nn.Module, images: Tensor, labels: Tensor, batch: int) -> flo
     """
     square = 0.0
     with torch.inference_mode():
-        for some, theirs in zip(torch.split(images, batch), torch.split(labels, batch), strict=True):
-            square += float(F.cross_entropy(model(some), theirs, reduction="none").double().square().sum())
+        for rows, own in zip(torch.split(images, batch), torch.split(labels, batch), strict=True):
+            square += float(F.cross_entropy(model(rows), own, reduction="none").double().square().sum())
     return math.sqrt(square / len(labels))

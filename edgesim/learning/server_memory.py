@@ -1,4 +1,4 @@
-"""What a server remembers and needs to train, checked before the run against the memory that it is given."""
+"""Memory that a server needs for its state and training, checked before the run against its budget."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class ServerMemory:
     """Bytes beside those of the model and of a round's updates."""
 
     device: int
-    """What is remembered of each device that was ever merged, by the server and by the device together."""
+    """State of each device that was ever merged, on the server and on the device together."""
     devices: int
     """Most devices that the run can merge."""
     making: int = 0
@@ -26,15 +26,15 @@ class ServerMemory:
     passes: int = 0
     """The most that passes of models over these images take."""
     room: int = 0
-    """What is left of the budget for these passes."""
+    """Bytes of the budget that are left for these passes."""
 
     @property
     def total(self) -> int:
-        """The most that is needed."""
+        """Most bytes that are needed."""
         return self.device * self.devices + self.making + self.passes
 
-    def told(self) -> str:
-        """The most that is needed, as a sentence, where the server keeps a pool of models."""
+    def message(self) -> str:
+        """The most memory that is needed, as a sentence, for a server with a pool of models."""
         pool = (
             f"what is remembered of {self.devices} devices, the server's pool of their models included, takes up to "
             f"{_mib(self.device * self.devices)} MiB"
@@ -50,7 +50,7 @@ class ServerMemory:
 def server_memory(
     config: RunConfig, algorithm: Algorithm, rule: MergeRule, frames: int, model: FlatModel, data: DeviceData
 ) -> ServerMemory:
-    """What the server of a run over so many frames needs.
+    """Memory of the server of a run over ``frames`` frames.
 
     Raises `EdgesimError` where that is more than ``learning.memory_budget_mib``, or no images can be made.
     """
@@ -71,10 +71,10 @@ def server_memory(
         making += 3 * model.weights.nbytes
         least, most = pass_bytes(model, data.image_shape, made.at_once, devices)
     budget = learning.memory_budget_mib << 20
-    kept = _carries(config) * model.weights.nbytes
-    room = budget - (device + kept) * devices - making
+    carried = _carries(config) * model.weights.nbytes
+    room = budget - (device + carried) * devices - making
     if room < least:
-        _refuse(device + kept, devices, making + least, algorithm, config)
+        _refuse(device + carried, devices, making + least, algorithm, config)
     return ServerMemory(device, devices, making, min(most, room), room)
 
 
@@ -84,7 +84,7 @@ def _carries(config: RunConfig) -> bool:
 
 
 def _most_merged(config: RunConfig, rule: MergeRule, frames: int) -> float:
-    """How many updates a run can merge at most; inf where its config does not say."""
+    """Most updates that a run can merge; inf where its config sets no limit."""
     rounds, knobs = config.rounds, config.round
     if rounds is None or knobs.count is None:
         return math.inf

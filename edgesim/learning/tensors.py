@@ -20,9 +20,9 @@ class DeviceData:
     def __init__(self, dataset: Dataset, device: torch.device, dtype: torch.dtype = torch.float32) -> None:
         self.device = device
         self.dtype = dtype
-        """Of images as the model sees them."""
+        """Type of images as the model sees them."""
         self.image_shape = dataset.image_shape
-        """Of one image as the model sees it: channels, height, width."""
+        """Channels, height and width of an image as the model sees it."""
         self.train_images, self.test_images = (torch.from_numpy(images).to(device) for images in dataset.images)
         self.train_labels = torch.from_numpy(dataset.train_labels).to(device)
         self.test_labels = torch.from_numpy(dataset.test_labels).to(device)
@@ -35,12 +35,12 @@ class DeviceData:
         """The largest value that a pixel can have; None where that is unknown, and of tables."""
 
     def arrays(self) -> dict[str, Any]:
-        """All of it on the CPU, tensors as arrays, for `of_arrays` in another process."""
+        """All attributes on the CPU, tensors as arrays, for `of_arrays` in another process."""
         return {name: of.cpu().numpy() if isinstance(of, Tensor) else of for name, of in vars(self).items()}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any], device: torch.device) -> "DeviceData":
-        """What `arrays` gave, on a device; on the CPU the tensors share the arrays' memory."""
+        """Data from the result of `arrays`, on a device; on the CPU the tensors share the arrays' memory."""
         data = cls.__new__(cls)
         for name, of in arrays.items():
             setattr(data, name, torch.from_numpy(of).to(device) if isinstance(of, np.ndarray) else of)
@@ -49,7 +49,7 @@ class DeviceData:
 
     @property
     def nbytes(self) -> int:
-        """Of images and labels."""
+        """Bytes of images and labels."""
         tensors = (self.train_images, self.test_images, self.train_labels, self.test_labels)
         return sum(tensor.nbytes for tensor in tensors)
 

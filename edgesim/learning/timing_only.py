@@ -70,17 +70,17 @@ class TimingOnlyLearner:
         """`Algorithm.counted_untrained` of the last merge."""
 
     def serve(self, server: Integers) -> None:
-        """There are no models to keep apart."""
+        """Nothing to do: there are no models."""
 
     def prepare(self, notice: Callable[[str], None]) -> None:
         """There is no start model."""
 
     def lasting(self) -> dict[str, Any]:
-        """The accounts'."""
+        """Snapshot of the accounts between two rounds."""
         return self.accounts.lasting()
 
     def go_on(self, remembered: dict[str, Any]) -> None:
-        """Go on with accounts after a round."""
+        """Restore a snapshot of `lasting`."""
         self.accounts.go_on(remembered)
 
     most_remembered_bytes = 0
@@ -130,14 +130,14 @@ class TimingOnlyLearner:
         """There is no model to write."""
 
     def facts(self) -> dict[str, Any]:
-        """What ``run.json`` says about learning."""
+        """Entries of ``run.json`` about learning."""
         facts: dict[str, Any] = {"back_end": "none", **self.accounts.facts()}
         if self.accounts.algorithm.bits_from_training:
             facts["bits_down_notice"] = "the most that the server may send: without training it is not known"
         return facts
 
     def privacy(self, uploads: Mapping[int, int]) -> dict[str, Any]:
-        """As if the model had no buffers, which is not known."""
+        """Entries of ``run.json`` on privacy, for a model without buffers; whether it has any is unknown."""
         return self.accounts.privacy(uploads, has_buffers=False)
 
     def close(self) -> None:

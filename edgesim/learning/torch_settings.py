@@ -1,4 +1,4 @@
-"""Where and how numbers are computed, so that one seed gives one set of bytes."""
+"""Choice and settings of the torch device, so that a seed gives the same bytes."""
 
 import os
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def seeded(device: torch.device, seed: int) -> Iterator[None]:
 
 
 def is_of_memory(error: Exception) -> bool:
-    """Whether an error says that memory has run out."""
+    """Whether an error reports that memory has run out."""
     # torch has a class for its GPU allocator alone; what others raise is known by its words.
     words = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
     classes = MemoryError, torch.cuda.OutOfMemoryError
@@ -73,7 +73,7 @@ def is_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def memory_lasts(what: str, remedy: str, *fields: str) -> Iterator[None]:
-    """Raises `EdgesimError` that names a remedy, and its ``fields``, when memory runs out while something is done."""
+    """Turn errors about memory that runs out during ``what`` into an `EdgesimError` with a remedy and ``fields``."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

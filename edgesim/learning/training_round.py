@@ -1,4 +1,4 @@
-"""One round of real training: the jobs that its devices begin, as promises, and what can be known about them."""
+"""One round of real training: promises of the jobs that its devices begin, and facts about the devices."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ class TorchRound(CountKnowledge):
         self._promises: dict[int, Promise] = {}
 
     def start(self, ids: Integers) -> list[Promise]:
-        """Promises of devices that begin to compute, [n]; nothing runs yet. A device asked again has the same one."""
+        """Promises of devices that begin to compute, [n]; nothing runs yet. A device has one promise in a round."""
         new = np.array([device for device in ids.tolist() if device not in self._promises], dtype=np.int64)
         learning = self.learning
         kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
@@ -62,7 +62,8 @@ class TorchRound(CountKnowledge):
                     f"algorithm {self._learner.config.algorithm.name!r}: teachers names {missing[0]!r}, which given "
                     f"did not answer with for device {device} (got {', '.join(sorted(given))})"
                 )
-            given = {name: of for name, of in given.items() if of.numel() or name not in accounts.algorithm.teachers}
+            teachers = accounts.algorithm.teachers
+            given = {name: tensor for name, tensor in given.items() if tensor.numel() or name not in teachers}
             sent = None
             if device in self._learner.carried:
                 sent, given["start"] = given["start"], self._learner.carried[device]
@@ -85,7 +86,7 @@ class TorchRound(CountKnowledge):
         public = np.isin(samples, self.federation.public).any()
         augment = "none" if public else self._learner.config.data.augment
         (changes,) = draw_changes(
-            augment, self.streams, f"{name}-augmentation", [device], draw, [len(places)], self._stored_size
+            augment, self.streams, f"{name}-augmentation", [device], draw, [len(places)], self._learner.data.stored_size
         )
         ends = None if public else self._epoch_ends(edges, len(samples))
         return Phase(samples[places], edges, changes, places, bool(public), ends)
@@ -94,23 +95,19 @@ class TorchRound(CountKnowledge):
         """`Phase.epoch_ends` of steps by epochs over so many samples."""
         return None if self._learner.accounts.measured is None else np.flatnonzero(edges[1:] % size == 0) + 1
 
-    @property
-    def _stored_size(self) -> tuple[int, int]:
-        """Height and width of the images that are augmented."""
-        return self._learner.data.stored_size
-
     def _drawn(self, ids: Integers) -> Iterator[tuple[Phase, int]]:
-        """The local training that the config asks for and the seed of the job, for each of the devices ``ids`` [n].
+        """Phase of local training and seed of the job of each of the devices ``ids`` [n].
 
         All random numbers are a function of the device and of the number of its job.
         """
         tasks, sizes = self.tasks[ids], self.held.sizes[ids].tolist()
         drawn = batch_samples(self.held, self.streams, ids, tasks, self.work)
         counts, augment = [len(samples) for samples in drawn], self._learner.config.data.augment
-        changes = draw_changes(augment, self.streams, "augmentation", ids, tasks, counts, self._stored_size)
+        size = self._learner.data.stored_size
+        changes = draw_changes(augment, self.streams, "augmentation", ids, tasks, counts, size)
         kinds = list(zip(sizes, self.work.epochs[ids].tolist(), self.work.batch[ids].tolist(), strict=True))
-        one_of = dict(zip(kinds, ids.tolist(), strict=True))
-        edges = {kind: self.work.step_edges(device, kind[0]) for kind, device in one_of.items()}
+        device_of = dict(zip(kinds, ids.tolist(), strict=True))
+        edges = {kind: self.work.step_edges(device, kind[0]) for kind, device in device_of.items()}
         seeds = self.streams.seeds("job", ids, tasks).tolist()
         for samples, kind, moves, seed in zip(drawn, kinds, changes, seeds, strict=True):
             yield Phase(samples, edges[kind], moves, epoch_ends=self._epoch_ends(edges[kind], kind[0])), seed
@@ -139,8 +136,7 @@ class TorchRound(CountKnowledge):
         ids = np.asarray(ids, dtype=np.int64)
         sizes = self.held.sizes
         class_count = self.federation.class_count
-        every = np.arange(len(sizes))
-        batches = statistics_samples(self.held, self.streams, every, self.tasks, self.work)
+        batches = statistics_samples(self.held, self.streams, np.arange(len(sizes)), self.tasks, self.work)
         labels = [self._learner.dataset.train_labels[batch] for batch in batches]
         counts = np.stack([np.bincount(batch, minlength=class_count) for batch in labels])
         distances = np.zeros((0, class_count))

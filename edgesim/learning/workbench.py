@@ -1,4 +1,4 @@
-"""What the server of an algorithm trains with: the run's model, the public images and random numbers."""
+"""Training on the server: the run's model, the public images and random numbers, for algorithms."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,45 +45,45 @@ class TorchWorkbench:
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
-        """See `Workbench`."""
+        """Channels, height and width of an image."""
         return self.data.image_shape
 
     @property
     def private_count(self) -> int:
-        """See `Workbench`; summed for those that ask."""
+        """Number of samples of all devices."""
         return int(self.held.sizes.sum())
 
     def labels(self, samples: Integers) -> Tensor:
-        """See `Workbench`."""
+        """Labels of training samples, [n]."""
         return self.data.train_labels[self.data.index(samples)]
 
     def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
-        """See `Workbench`."""
-        model, found = self.model, defaultdict[str, list[Tensor]](list)
+        """Function from latents [n, F] to the logits of all models' heads, [models, n, classes]."""
+        model, parts = self.model, defaultdict[str, list[Tensor]](list)
         for weights in models:
             for name, tensor in model.of_head(dict(zip(model.names, model.split(weights), strict=True))).items():
                 # A view would keep the whole model in memory.
-                found[name].append(tensor.clone())
-        stacked = {name: torch.stack(tensors) for name, tensors in found.items()}
+                parts[name].append(tensor.clone())
+        stacked = {name: torch.stack(tensors) for name, tensors in parts.items()}
         return lambda latents: vmap(partial(model.head_logits, latents=latents))(stacked)
 
     def batches(self, samples: Integers) -> list[Integers]:
-        """See `Workbench`."""
+        """Samples in batches of the least batch size of the run, in their order."""
         size = least_batch(self.learning)
         return np.split(samples, range(size, len(samples), size))
 
     def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
-        """See `Workbench`."""
+        """Outputs of the model with ``weights`` [P] on each batch, in evaluation mode."""
         model = self.model
         model.load(weights)
         model.module.eval()
         for batch in batches:
             images = self._images(batch)
             with torch.no_grad():
-                yield Outputs(model.module(images)) if model.head is None else model.outputs(images)
+                yield model.outputs(images)
 
     def gradients(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[list[Tensor]]:
-        """See `Workbench`."""
+        """Gradient of the mean cross-entropy of each batch at ``weights`` [P], as the model's tensors."""
         model = self.model
         model.load(weights)
         model.module.eval()
@@ -93,11 +93,11 @@ class TorchWorkbench:
             yield model.split(model.gradient)
 
     def inputs(self, images: Tensor) -> Tensor:
-        """See `Workbench`."""
+        """Inputs of the model from images of brightness 0 to 1, with gradient."""
         return self.model.inputs(self.data.of_brightness(images))
 
     def frozen(self, models: Sequence[Tensor]) -> Frozen:
-        """See `Workbench`; small dense nets are played together, as many as have room, others one by one."""
+        """Frozen models; small dense nets are played together, as many as have room, others one after another."""
         return frozen(self.model, models, self.image_shape, self.room_bytes)
 
     def fit(
@@ -108,7 +108,7 @@ class TorchWorkbench:
         steps: Callable[[Sequence[nn.Parameter]], Stepper] | None = None,
         clip_norm: float | None = None,
     ) -> Tensor:
-        """See `Workbench`."""
+        """Weights [P] after a step on each batch, from ``weights`` on, by `Workbench.fit`."""
         model = self.model
         if steps is None:
             steps, clip_norm = self._local_steps, self.learning.clip_norm

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 from torch import nn
 
-from edgesim.learning.evaluation import evaluate, evaluation_of, predictions
+from edgesim.learning.evaluation import evaluation_of, predictions
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=40))
@@ -39,7 +39,7 @@ def test_an_evaluation_agrees_with_one_plain_forward_pass(make_dataset, make_fla
     dataset = make_dataset(np.arange(150) % 4)
     flat, data = make_flat(nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(16, 4)), dataset)
     samples = np.flatnonzero(dataset.test_labels != 2)
-    found = evaluate(flat, data, samples, dataset.test_labels[samples])
+    found = evaluation_of(*predictions(flat, data, samples, test=True), dataset.test_labels[samples])
     images, labels = data.test(torch.from_numpy(samples))
     logits = flat.module.eval()(images)
     right = (logits.argmax(1) == labels).numpy()

@@ -61,7 +61,7 @@ def load_shared(config: DataConfig) -> Shared:
 
 @contextmanager
 def _named_as_public() -> Iterator[None]:
-    """Let errors about the data set of public images name ``data.public``, which chose it."""
+    """Name ``data.public`` in errors about the data set of public images, which it chose."""
     try:
         yield
     except EdgesimError as error:
@@ -71,7 +71,7 @@ def _named_as_public() -> Iterator[None]:
 
 
 def _other(config: DataConfig) -> DataConfig:
-    """The section of the public set that another data set is, for that of a config; raises `EdgesimError`."""
+    """Section ``[data]`` of the data set from which ``other`` takes public images; raises `EdgesimError`."""
     if config.dataset not in OTHERS:
         raise EdgesimError(
             f"data.public: 'other' is for data.dataset = {', '.join(OTHERS)}, not {config.dataset!r}; use 'carved'",

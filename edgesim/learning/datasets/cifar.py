@@ -1,6 +1,5 @@
 """CIFAR-10 and CIFAR-100 (Krizhevsky, 2009), in pickles that are read by `edgesim.base.unpickle`."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ def load_cifar(name: str, config: DataConfig) -> Dataset:
         test_labels=_labels(name, [test]),
         class_count=_CLASSES[name],
         image_shape=_SHAPE,
-        load_images=partial(_images, train, [test]),
+        load_images=lambda: (_images(train), _images([test])),
     )
 
 
@@ -75,11 +74,8 @@ def _labels(name: str, paths: list[Path]) -> Integers:
     return np.concatenate(parts)
 
 
-def _images(train: list[Path], test: list[Path]) -> tuple[Images, Images]:
-    first, second = (
-        np.concatenate([_pixels(path, _batch(path)) for path in paths]).reshape(-1, *_SHAPE) for paths in (train, test)
-    )
-    return first, second
+def _images(paths: list[Path]) -> Images:
+    return np.concatenate([_pixels(path, _batch(path)) for path in paths]).reshape(-1, *_SHAPE)
 
 
 def _pixels(path: Path, batch: dict[Any, Any]) -> Images:

@@ -18,7 +18,7 @@ _IMAGES_AT_ONCE = 256
 
 @dataclass(frozen=True, eq=False)
 class Domains:
-    """Where each image comes from: photographs, sketches, one hospital or another."""
+    """Origin of each image: photographs, sketches, a hospital."""
 
     names: tuple[str, ...]
     train: Integers
@@ -44,11 +44,11 @@ class Dataset:
     brightest_uint8: float = 255.0
     """The largest value that a pixel can have where pixels are uint8."""
     fixed_offset: float = 0.0
-    """Taken off pixels before they are divided by that."""
+    """Subtracted from pixels before they are divided by ``fixed_scale``."""
     domains: Domains | None = None
-    """Absent where images are not told apart by origin."""
+    """Origins of the images; None where they are unknown."""
     digest_images: Callable[[], str] | None = None
-    """Hash of what the images are made from, where that is quicker to read than they are."""
+    """Hash of the files of the images, where that is quicker to read than the images."""
     own_images: int | None = None
     """Training images at the head whose mean and deviation standardise all; the whole set's when absent."""
 
@@ -58,7 +58,7 @@ class Dataset:
         return self.load_images()
 
     def in_domains(self, samples: Integers) -> dict[str, Booleans]:
-        """Which of some test images are of which domain, [n] by name; empty where they are not told apart."""
+        """Test images of each domain among ``samples``, [n] by name; empty without domains."""
         if self.domains is None:
             return {}
         of_samples = self.domains.test[samples]

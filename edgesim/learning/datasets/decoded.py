@@ -1,4 +1,4 @@
-"""Files as arrays: decoded once, and kept in a cache under the hash of what the files hold.
+"""Files as arrays: decoded once, and stored in a cache under the hash of their contents.
 
 A file counts as unchanged while its path, size and times of change are the same (of what it holds, which copying and
 unpacking may carry over, and of the file itself, which nothing sets back), so that a later start reads no file at all;
@@ -33,7 +33,7 @@ _FILES_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class DecodedFiles:
-    """Samples for training and for testing, as paths below a root; what a file is says the class that inherits."""
+    """Samples for training and for testing, as paths below a root; subclasses decode a file."""
 
     kind: ClassVar[str]
     """Name of the folder in the cache."""
@@ -60,44 +60,41 @@ class DecodedFiles:
             image_shape=self.shape,
             load_images=self.load,
             domains=domains,
-            digest_images=self.digest,
+            digest_images=lambda: self.digest,
         )
-
-    def digest(self) -> str:
-        """Hash of what the files hold and of how they are decoded (SHA-256)."""
-        return self._digest
 
     def load(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Training and test samples, [n, C, H, W], mapped from the cache; decoded if they are not in it.
 
         Raises `EdgesimError` that names the first file that is broken or of another size, or the cache folder.
         """
-        folder = cache_folder(self.kind) / self.digest()
-        found = self._read(folder)
-        if found is None:
+        folder = cache_folder(self.kind) / self.digest
+        arrays = self._read(folder)
+        if arrays is None:
             shutil.rmtree(folder, ignore_errors=True)
             with new_entry(folder) as part:
                 part.mkdir()
                 for name, files in self._halves:
                     self._decode(files, part / f"{name}.npy")
-            found = self._read(folder)
-        if found is None:
+            arrays = self._read(folder)
+        if arrays is None:
             raise EdgesimError(f"{folder}: cannot be read back; remove it")
-        return found
+        return arrays
 
     @property
     def _halves(self) -> tuple[tuple[str, list[str]], ...]:
         return ("train", self.train), ("test", self.test)
 
     @cached_property
-    def _digest(self) -> str:
+    def digest(self) -> str:
+        """Hash of the contents of the files and of how they are decoded (SHA-256)."""
         root = str(self.root.resolve())
 
         def state(half: str, file: str) -> Iterator[bytes]:
-            found = os.stat(f"{root}/{file}")
-            if not stat.S_ISREG(found.st_mode):
+            status = os.stat(f"{root}/{file}")
+            if not stat.S_ISREG(status.st_mode):
                 raise EdgesimError(f"{self.root / file}: expected a file (got a pipe, a device or a folder)")
-            change = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+            change = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
             yield f"{half} {change} {file}\n".encode(errors="surrogateescape")
 
         known = cache_folder("image-listings") / self._hash(f"{self._how} {root}\n", state)
@@ -115,7 +112,7 @@ class DecodedFiles:
         yield content
 
     def _hash(self, how: str, parts: Callable[[str, str], Iterator[bytes]]) -> str:
-        """Of what ``parts`` tells of each file of each half, SHA-256."""
+        """SHA-256 of ``how`` and of the ``parts`` of each file of each half."""
         digest = hashlib.sha256(f"format {_FORMAT}, {how}".encode())
         for name, files in self._halves:
             for file in files:

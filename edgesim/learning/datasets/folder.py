@@ -1,4 +1,4 @@
-"""A data set in a folder of image files: who belongs to which class and domain stands in the paths.
+"""A data set in a folder of image files, whose paths name class and domain.
 
 Below the root lie ``train/`` and ``test/`` (or ``val/``), and in each ``CLASS/FILE`` or ``DOMAIN/CLASS/FILE``. Without
 ``train/`` the same lies at the root, as PACS and Office-Home come, and a fifth of each class and domain is for testing.
@@ -60,7 +60,7 @@ def _domains(train: Sequence[_Sample], test: Sequence[_Sample]) -> Domains | Non
 
 
 def _numbers(names: Sequence[Hashable], called: Sequence[Hashable]) -> Integers:
-    """The place among the names of what each is called, [n]."""
+    """Places of ``called`` [n] among the names, [n]."""
     place = {name: index for index, name in enumerate(names)}
     return np.array([place[name] for name in called], dtype=np.int64)
 
@@ -91,7 +91,7 @@ _EXPECTED = "expected CLASS/FILE or DOMAIN/CLASS/FILE below train/ and test/ (or
 
 
 def _sample(root: Path, file: str, skip: int) -> _Sample:
-    """What the folders between the half and the file say; Tiny-ImageNet's ``images`` says nothing."""
+    """Class and domain of a file by the folders above it; Tiny-ImageNet's ``images`` is neither."""
     folders = file.split("/")[skip:-1]
     if len(folders) > 1 and folders[-1] == "images":
         folders.pop()

@@ -9,7 +9,7 @@ from edgesim.streams import Streams
 
 
 def a_fifth(size: int) -> int:
-    """A fifth of a group, rounded, and at least one of two."""
+    """A fifth of the size of a group, rounded, and at least 1 for a size above 1."""
     return max(round(size / 5), int(size > 1))
 
 

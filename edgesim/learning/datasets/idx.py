@@ -18,7 +18,7 @@ _UNSIGNED_BYTES = 8
 
 
 def read_shape(path: Path, dimensions: int) -> tuple[int, ...]:
-    """Sizes that the header gives; raises `EdgesimError` unless it is one of unsigned bytes and so many dimensions."""
+    """Sizes in the header; raises `EdgesimError` for another type than unsigned bytes or other dimensions."""
     with _open(path) as file:
         return _shape(path, _read(path, file, 4 + 4 * dimensions), dimensions)
 

@@ -4,7 +4,6 @@ MNIST (LeCun et al., 1998), Fashion-MNIST (Xiao et al., 2017) and EMNIST (Cohen 
 EMNIST's images stay as they are published: rows and columns are swapped. Its letters are counted from 0 here.
 """
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +36,7 @@ _EMNIST_CLASSES = {"balanced": 47, "byclass": 62, "bymerge": 47, "letters": 26, 
 
 
 def _gzipped(md5: list[str]) -> dict[str, str]:
-    return {f"{file}.gz": each for file, each in zip(_FILES, md5, strict=True)}
+    return {f"{file}.gz": digest for file, digest in zip(_FILES, md5, strict=True)}
 
 
 def _emnist(split: str) -> PublishedDataset:
@@ -79,7 +78,7 @@ def load_mnist(name: str, config: DataConfig) -> Dataset:
         test_labels=_labels(test_labels, first, class_count, test_count),
         class_count=class_count,
         image_shape=(1, height, width),
-        load_images=partial(_images, train_images, test_images),
+        load_images=lambda: (_images(train_images), _images(test_images)),
     )
 
 
@@ -92,6 +91,6 @@ def _labels(path: Path, first: int, class_count: int, images: int) -> Integers:
     return labels
 
 
-def _images(train: Path, test: Path) -> tuple[Images, Images]:
-    # Copied: what lies over the bytes of a file cannot be written to, which torch warns of.
-    return read_array(train, 3)[:, None].copy(), read_array(test, 3)[:, None].copy()
+def _images(path: Path) -> Images:
+    # Copied: an array over the bytes of a file cannot be written to, which torch warns of.
+    return read_array(path, 3)[:, None].copy()

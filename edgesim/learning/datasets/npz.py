@@ -3,7 +3,6 @@
 import io
 import math
 import zipfile
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ def load_npz(path: Path) -> Dataset:
         test_labels=test_labels,
         class_count=class_count,
         image_shape=train_shape,
-        load_images=partial(_load_images, path),
+        load_images=lambda: (_channels_first(path, _ARRAYS[0]), _channels_first(path, _ARRAYS[2])),
     )
 
 
@@ -77,9 +76,9 @@ def _read_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]
                 start = io.BytesIO(file.read(_LONGEST_HEADER))
                 read_header = _HEADERS[np.lib.format.read_magic(start)]
                 shape, _, dtype = read_header(start)
-                held = archive.getinfo(entry).file_size - start.tell()
-                if min(shape, default=0) < 0 or (not dtype.hasobject and math.prod(shape) * dtype.itemsize != held):
-                    raise ValueError(f"{entry} is said to be {_words(shape)} of {dtype}, but holds {held} bytes")
+                size = archive.getinfo(entry).file_size - start.tell()
+                if min(shape, default=0) < 0 or (not dtype.hasobject and math.prod(shape) * dtype.itemsize != size):
+                    raise ValueError(f"{entry} is said to be {_words(shape)} of {dtype}, but holds {size} bytes")
                 headers[entry.removesuffix(".npy")] = (shape, dtype)
     return headers
 
@@ -115,11 +114,6 @@ def _read_labels(path: Path, part: str) -> Integers:
             f"{path}: {name} has the label {labels.max()} but not {absent[0]}; expected images of every class from 0"
         )
     return labels.astype(np.int64)
-
-
-def _load_images(path: Path) -> tuple[Images, Images]:
-    train, test = (_channels_first(path, f"{part}_images") for part in _PARTS)
-    return train, test
 
 
 def _channels_first(path: Path, name: str) -> Images:

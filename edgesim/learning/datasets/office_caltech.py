@@ -24,7 +24,7 @@ _IMAGE_SIZE = 32
 
 
 def office_caltech_folder(name: str, config: DataConfig) -> list[Path]:
-    """The one that holds the domains: ``name`` below ``data.folder``, or that itself; raises `EdgesimError`."""
+    """The folder of the domains: ``name`` below ``data.folder``, or ``data.folder``; raises `EdgesimError`."""
     folder = path_of(config.folder, "data.folder")
     for place in (folder / name, folder):
         if any((place / domain).is_dir() for domain in DOMAINS):
@@ -47,35 +47,35 @@ def load_office_caltech(name: str, config: DataConfig) -> Dataset:
     files, labels, domains = [], [], []
     for number, domain in enumerate(DOMAINS):
         for label, kind in enumerate(classes):
-            found = image_files(root / domain / kind)
-            if not found:
+            images = image_files(root / domain / kind)
+            if not images:
                 raise EdgesimError(f"{root / domain / kind}: holds no images")
-            files += [f"{domain}/{kind}/{file}" for file in found]
-            labels += [label] * len(found)
-            domains += [number] * len(found)
+            files += [f"{domain}/{kind}/{file}" for file in images]
+            labels += [label] * len(images)
+            domains += [number] * len(images)
     halves = held_out(name, np.array(domains), lambda size: size - size * 4 // 5)
     train, test = ([files[place] for place in half] for half in halves)
     (train_labels, test_labels), of_domains = (
         [np.array(values, dtype=np.int64)[half] for half in halves] for values in (labels, domains)
     )
-    images = ImageFiles(root, train, test, config.image_size or _IMAGE_SIZE)
-    return replace(images.dataset(train_labels, test_labels, len(classes), Domains(DOMAINS, *of_domains)), name=name)
+    decoded = ImageFiles(root, train, test, config.image_size or _IMAGE_SIZE)
+    return replace(decoded.dataset(train_labels, test_labels, len(classes), Domains(DOMAINS, *of_domains)), name=name)
 
 
 def _classes(root: Path) -> list[str]:
-    """Names of the classes, in order; raises `EdgesimError` unless each domain has these and no others."""
+    """Names of the classes, in order; raises `EdgesimError` unless all domains have the same."""
     first: list[str] = []
     for domain in DOMAINS:
         folder = root / domain
         if not folder.is_dir():
             raise EdgesimError(f"{folder}: no such folder; expected the domains {', '.join(DOMAINS)} in {root}")
         with os.scandir(folder) as entries:
-            found = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
-        first = first or found
-        if found != first:
-            odd = min(set(found) ^ set(first))
-            here, there = (domain, DOMAINS[0]) if odd in found else (DOMAINS[0], domain)
+            names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        first = first or names
+        if names != first:
+            odd = min(set(names) ^ set(first))
+            here, there = (domain, DOMAINS[0]) if odd in names else (DOMAINS[0], domain)
             raise EdgesimError(f"{folder}: {here} has a class {odd!r} and {there} has not; expected the same in all")
-        if len(found) != _CLASS_COUNT:
-            raise EdgesimError(f"{folder}: has {len(found)} class folders; expected {_CLASS_COUNT}")
+        if len(names) != _CLASS_COUNT:
+            raise EdgesimError(f"{folder}: has {len(names)} class folders; expected {_CLASS_COUNT}")
     return first

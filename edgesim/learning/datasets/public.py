@@ -1,4 +1,4 @@
-"""What devices do not divide: a public set that everybody has, and images that the server keeps to validate on.
+"""Images that no device holds alone: a public set that all have, and images on which the server validates.
 
 Both are carved out of the training set before it is divided. The public set holds the first images of each class in a
 random order that is named for the data set. ``other`` takes another data set instead, made to look like the run's own.
@@ -31,11 +31,11 @@ class Shared:
 
     dataset: Dataset
     private: Integers
-    """Those that are divided among the devices, ascending, [n]."""
+    """Indices of the images that are divided among the devices, ascending, [n]."""
     public: Integers
-    """[m], class after class in turn: each beginning of it has as many of every class, or one less."""
+    """Indices [m], class after class in turn: in each prefix the counts of classes differ by at most 1."""
     validation: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """Those that the server alone has, ascending, [v]."""
+    """Indices of the images that the server alone has, ascending, [v]."""
 
 
 def share_out(dataset: Dataset, data: DataConfig, other: Dataset | None = None) -> Shared:
@@ -79,7 +79,7 @@ def _per_class(dataset: Dataset, data: DataConfig) -> int:
 
 
 def _first_of_each(dataset: Dataset, left: Integers, count: int, name: str, field: str, spare: int = 0) -> Integers:
-    """The first so many images of each class among ``left`` in an order that is named for data set and use.
+    """The first ``count`` images of each class among ``left``, in a random order by data set and use.
 
     At least ``spare`` images of each class have to remain.
     """

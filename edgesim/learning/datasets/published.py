@@ -30,7 +30,7 @@ class PublishedDataset:
 
 
 def path_of(text: str, field: str) -> Path:
-    """The path that a field of the config gives, of one's own home or another's; raises `EdgesimError`."""
+    """The path in a field of the config, with ``~`` and ``~user`` expanded; raises `EdgesimError`."""
     check_path(text, field)
     try:
         return Path(text).expanduser()
@@ -46,11 +46,11 @@ def locate(published: PublishedDataset, config: DataConfig, suffixes: Sequence[s
     """
     folder = path_of(config.folder, "data.folder")
     places = [folder / published.subfolder, folder]
-    found = _complete(published.files, places, suffixes)
-    if found is None and config.download:
+    paths = _complete(published.files, places, suffixes)
+    if paths is None and config.download:
         _download(published, folder)
-        found = _complete(published.files, places, suffixes)
-    if found is None:
+        paths = _complete(published.files, places, suffixes)
+    if paths is None:
         missing = next(file for file in published.files if not _complete([file], places[:1], suffixes))
         zipped = " (.gz will do)" if ".gz" in suffixes else ""
         raise EdgesimError(
@@ -60,17 +60,17 @@ def locate(published: PublishedDataset, config: DataConfig, suffixes: Sequence[s
             "data.dataset",
             "data.folder",
         )
-    return found
+    return paths
 
 
 def _complete(files: Sequence[str], places: list[Path], suffixes: Sequence[str]) -> list[Path] | None:
-    """Paths of all files in the first place that has all of them."""
+    """Paths of all files in the first place that has all of them; None where no place has."""
     for place in places:
         choices = ([place / (file + suffix) for suffix in suffixes] for file in files)
         present = [next(filter(Path.is_file, paths), None) for paths in choices]
-        found = [path for path in present if path is not None]
-        if len(found) == len(files):
-            return found
+        complete = [path for path in present if path is not None]
+        if len(complete) == len(files):
+            return complete
     return None
 
 

@@ -1,7 +1,7 @@
 """Sets that scikit-learn carries within itself: small, real, and never downloaded."""
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
@@ -50,9 +50,5 @@ def _dataset(name: str, images: Images, labels: Integers, train: Integers, test:
         test_labels=labels[test],
         class_count=int(labels.max()) + 1,
         image_shape=(channels, height, width),
-        load_images=partial(_split, images, train, test),
+        load_images=lambda: (images[train], images[test]),
     )
-
-
-def _split(images: Images, train: Integers, test: Integers) -> tuple[Images, Images]:
-    return images[train], images[test]

@@ -11,16 +11,14 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.drift.holdings import Holdings
-from edgesim.learning.drift.law import Law, Setting
-from edgesim.learning.drift.moving import DealtClasses, Drawn, Moving, make_fleet
-from edgesim.learning.drift.pools import PoolKind, walks
+from edgesim.learning.drift.law import Setting
+from edgesim.learning.drift.moving import DealtClasses, Drawn, Moving, PooledLaw, make_fleet
+from edgesim.learning.drift.pools import walks
 
 
-class SampleArrival(Law):
+class SampleArrival(PooledLaw):
     """From ``data.samples_per_device`` samples on, one more at each arrival; none again until the pool is empty."""
 
-    pool: PoolKind = "shared"
-    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     rate_per_s: float = Field(gt=0, le=1e6)
     """Mean number of samples that arrive at each device in a second."""
     keep: Literal["all", "newest"] = "all"
@@ -29,7 +27,6 @@ class SampleArrival(Law):
 
     @override
     def make(self, setting: Setting) -> Moving:
-        """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)
         least = int(fleet.pools.sizes.min())
         if least < fleet.size:
@@ -48,7 +45,7 @@ class SampleArrival(Law):
 
 @dataclass(eq=False)
 class _Stream:
-    """What has arrived until the last instant asked about; an earlier one begins again at 0."""
+    """Arrivals until the last instant asked for; an earlier instant starts again at t = 0."""
 
     fleet: DealtClasses
     rate_per_s: float
@@ -57,7 +54,7 @@ class _Stream:
     _count: Integers = field(init=False)
     """Samples that have arrived, [N]."""
     _next_s: Floats = field(init=False)
-    """When the next one does, [N]."""
+    """Instant of each device's next arrival in simulated seconds, [N]."""
     _class_counts: Integers = field(init=False)
     """Samples held, [N, C]."""
 
@@ -70,7 +67,7 @@ class _Stream:
         self._seen = np.flatnonzero(pools.class_counts.any(axis=0))
 
     def at(self, t_s: float) -> Holdings:
-        """What devices hold at an instant."""
+        """Data sets of the devices at an instant."""
         if t_s < self._t_s:
             self._start()
         self._t_s = t_s
@@ -89,7 +86,7 @@ class _Stream:
             self._class_counts[devices, self._labels(devices, np.full(len(devices), turn))] += 1
 
     def _arrive(self, due: Integers) -> None:
-        """The next sample of each of some devices arrives."""
+        """Let the next sample of each device ``due`` arrive."""
         turn = self.fleet.size + self._count[due]
         coming = due[turn < self._size[due]] if self.grows else due
         self._class_counts[coming, self._labels(coming, self.fleet.size + self._count[coming])] += 1
@@ -99,11 +96,11 @@ class _Stream:
         self._next_s[due] += self._gap_s(due)
 
     def _gap_s(self, devices: Integers) -> Floats:
-        """From the last arrival to the next, [n]."""
+        """Seconds from the last arrival to the next, [n]."""
         return self.fleet.streams.exponential("drift/gaps", devices, self._count[devices]) / self.rate_per_s
 
     def _places(self, devices: Integers, turn: Integers) -> Integers:
-        """Where the sample stands that is number ``turn``, from 0, of all that each device ever has."""
+        """Place among the pools' samples of the ``turn``-th sample, from 0, that each device ever receives, [n]."""
         within = (self._begin[devices] + self._step[devices] * turn) % self._size[devices]
         return np.asarray(self._first[devices] + within)
 
@@ -112,7 +109,8 @@ class _Stream:
         return np.asarray(pools.labels[pools.samples[self._places(devices, turn)]])
 
     def _samples(self, count: Integers, device: int) -> Integers:
-        """The samples of a device, of which so many have arrived, [N]; ascending."""
-        size, had = self.fleet.size, int(count[device])
-        turns = np.arange(min(size + had, int(self._size[device]))) if self.grows else np.arange(had, had + size)
+        """Samples of a device after ``count`` [N] arrivals at each device; ascending."""
+        size, arrived = self.fleet.size, int(count[device])
+        first, last = (0, min(size + arrived, int(self._size[device]))) if self.grows else (arrived, arrived + size)
+        turns = np.arange(first, last)
         return np.sort(self.fleet.pools.samples[self._places(np.full(len(turns), device), turns)])

@@ -20,7 +20,7 @@ _CELLS = 2e8
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Shares of the classes at some instants of a run."""
+    """Class shares at K instants of a run."""
 
     x: Floats
     """Rounds, or simulated seconds, [K]."""

@@ -5,6 +5,7 @@ Only FedTeddi's partition has several frames (`edgesim.learning.partitions.fedte
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -25,40 +26,29 @@ class Framed:
 
     frames: Sequence[Frame]
     held_out: HeldOut = NONE
-
-    @property
-    def moves(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def in_seconds(self) -> bool:
-        """Never."""
-        return False
+    moves: ClassVar = False
+    in_seconds: ClassVar = False
+    warning: ClassVar = ""
 
     def at(self, when: When) -> Frame:
         """The frame of an instant."""
         return self.frames[when.frame]
 
     def before(self, when: When, last: Holdings) -> Frame:
-        """The frame before: by FedTeddi a mix has changed during a whole frame."""
+        """The frame before the instant's: by FedTeddi a mix has changed during a whole frame."""
         return self.frames[when.frame - 1]
 
     def sizes_ahead(self) -> Integers:
-        """Those of all frames with rounds."""
+        """Sizes of the data sets of all frames with rounds."""
         return np.concatenate([frame.sizes for frame in self.frames[1:]])
-
-    def note(self) -> str:
-        """Nothing."""
-        return ""
 
 
 class Frames(Law):
-    """What ``data.partition`` deals."""
+    """Data sets that ``data.partition`` deals, for the whole run or for one frame each."""
 
     @override
     def make(self, setting: Setting) -> Framed:
-        """See `Law.make`. A partition that does not change holds in frame 0 and frame 1 alike."""
+        """Data sets by frame; those of a partition without changes are the same in frames 0 and 1."""
         data, dataset, private = partitions.resolve(setting.config.data), setting.dataset, setting.private
         law, labels = partitions.make_partition(data), dataset.train_labels[private]
         how = dataset.class_count, setting.config.devices.count, data.samples_per_device, setting.streams
@@ -81,7 +71,10 @@ class Frames(Law):
 
 
 def _hold_out(dealt: Sequence[Sequence[Integers]], streams: Streams) -> HeldOut:
-    """Of all samples that each device has in any of its frames, [frames][devices]; stream ``drift/held-out``."""
+    """Held-out samples of each device, drawn from the union of its data sets ``dealt`` [frames][devices].
+
+    Stream ``drift/held-out``.
+    """
     parts = []
     for device, frames in enumerate(zip(*dealt, strict=True)):
         own = np.unique(np.concatenate(frames))
@@ -91,7 +84,7 @@ def _hold_out(dealt: Sequence[Sequence[Integers]], streams: Streams) -> HeldOut:
 
 
 def blank(device_count: int, size: int, frames: int) -> Framed:
-    """Data sets of so many samples of no class, in so many frames after frame 0."""
+    """Data sets of ``size`` samples without class, the same in frame 0 and in ``frames`` further frames."""
     empty = np.empty(0, dtype=np.int64)
     sizes = np.broadcast_to(np.asarray(size, dtype=np.int64), device_count)
     return Framed([Frame(sizes, np.empty((device_count, 0), dtype=np.int64), empty, empty)] * (1 + frames))

@@ -10,17 +10,14 @@ from typing_extensions import override
 from edgesim.base.quantities import Seconds
 from edgesim.learning.drift import mixes
 from edgesim.learning.drift.holdings import Holdings
-from edgesim.learning.drift.law import Law, Setting, When
+from edgesim.learning.drift.law import Setting, When
 from edgesim.learning.drift.mixes import Mixes
-from edgesim.learning.drift.moving import Moving, make_fleet
-from edgesim.learning.drift.pools import PoolKind
+from edgesim.learning.drift.moving import Moving, PooledLaw, make_fleet
 
 
-class Gradual(Law):
+class Gradual(PooledLaw):
     """(1 - a) A + a B, a rising from 0 at ``start_s`` to 1 at ``end_s`` in a line."""
 
-    pool: PoolKind = "shared"
-    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     start_s: Seconds = Field(ge=0)
     """Until when mix A holds alone."""
     end_s: Seconds = Field(gt=0)
@@ -38,7 +35,6 @@ class Gradual(Law):
 
     @override
     def make(self, setting: Setting) -> Moving:
-        """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)
         a, b = mixes.as_rows(self.before, fleet, "drift.before"), mixes.as_rows(self.after, fleet, "drift.after")
         mixes.need(fleet, a, b)

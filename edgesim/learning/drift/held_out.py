@@ -8,22 +8,22 @@ import numpy as np
 from edgesim.base.arrays import Integers
 
 ONE_IN = 10
-"""One of so many samples is held out, and at least one."""
+"""One of this many samples is held out, and at least one per pool."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Those of every device; devices that share a pool share its samples held out."""
+    """Held-out samples of every device; devices that share a pool share its held-out samples."""
 
     parts: Sequence[Integers] = ()
     """Indices into the training set, of all devices or one array for each; empty where nothing is held out."""
 
     def of(self, device: int) -> Integers:
-        """The samples of a device."""
+        """Held-out samples of a device: indices into the training set."""
         return self.parts[min(device, len(self.parts) - 1)] if self.parts else np.empty(0, dtype=np.int64)
 
     def sizes(self, devices: Integers) -> Integers:
-        """How many each of some devices has, [n]."""
+        """Number of held-out samples of each device, [n]."""
         if not self.parts:
             return np.zeros(len(devices), dtype=np.int64)
         sizes = np.array([len(part) for part in self.parts])
@@ -34,5 +34,5 @@ NONE = HeldOut()
 
 
 def part_of(size: int) -> int:
-    """How many of so many samples are held out."""
+    """Number of samples held out of ``size``."""
     return max(1, size // ONE_IN)

@@ -16,7 +16,7 @@ from edgesim.base.arrays import Integers
 class ByDevice(NDArrayOperatorsMixin):
     """Whole numbers of all devices, [N, ...]: index it by devices, or use it as an array.
 
-    They are worked out, once, for the devices that are asked about, since of a million one may begin a task.
+    Rows are worked out once, for the devices that are asked for: of a million devices a single one may begin a task.
     """
 
     def __init__(self, shape: tuple[int, ...], compute: Callable[[Integers], Integers]) -> None:
@@ -31,7 +31,7 @@ class ByDevice(NDArrayOperatorsMixin):
         return self.shape[0]
 
     def __getitem__(self, ids: Any) -> Any:
-        """Rows of a device, or of an array of devices; of all others it is an index into the whole array."""
+        """Rows of a device or of an array of devices; any other index applies to the whole array."""
         if isinstance(ids, int | np.integer) and ids >= 0:
             return self[np.array([ids])][0]
         if not isinstance(ids, np.ndarray) or ids.dtype == bool or len(ids) >= len(self):
@@ -43,14 +43,14 @@ class ByDevice(NDArrayOperatorsMixin):
         return self._rows[ids]
 
     def whole(self) -> Integers:
-        """Those of all devices."""
+        """Rows of all devices, [N, ...]."""
         if not self._is_whole:
             self._rows, self._is_whole = self._compute(np.arange(len(self))), True
             self._known[:] = True
         return self._rows
 
     def __getattr__(self, name: str) -> Any:
-        """What the whole array answers."""
+        """Attributes of the whole array."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.whole(), name)
@@ -60,13 +60,13 @@ class ByDevice(NDArrayOperatorsMixin):
 
     @override
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **how: Any) -> Any:
-        arrays = (given.whole() if isinstance(given, ByDevice) else given for given in inputs)
+        arrays = (array.whole() if isinstance(array, ByDevice) else array for array in inputs)
         return getattr(ufunc, method)(*arrays, **how)
 
 
 @dataclass(frozen=True, eq=False)
 class Holdings(ABC):
-    """How many samples of which class each device holds; which ones they are is worked out for the devices asked.
+    """Numbers of samples of each device and class; the samples themselves are worked out device by device.
 
     The numbers are arrays, or are used as arrays (`ByDevice`).
     """
@@ -96,7 +96,7 @@ class Frame(Holdings):
 
     @cached_property
     def firsts(self) -> Integers:
-        """Where each device's samples begin among `samples`, [N]."""
+        """Place of each device's first sample in `samples`, [N]."""
         return np.asarray(np.cumsum(self.sizes) - self.sizes)
 
     @cached_property
@@ -106,10 +106,8 @@ class Frame(Holdings):
 
     @override
     def samples_of(self, device: int) -> Integers:
-        """As `Holdings.samples_of`."""
         return self.clients[device]
 
     @override
     def at_places(self, ids: Integers, places: Integers) -> Integers:
-        """As `Holdings.at_places`, in one step."""
         return np.asarray(self.samples[self.firsts[ids, None] + places])

@@ -1,7 +1,7 @@
 """What a drift law is: which data each device holds, as a function of the round or of simulated time.
 
-A law knows nothing of policies: what it answers depends on the config, the seed and the instant asked about alone, in
-whichever order it is asked.
+A law knows nothing of policies: its data sets depend on the config, the seed and the instant alone, not on the order in
+which instants are asked for.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ START = When(0, 0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a law deals out, and to whom."""
+    """Inputs of a law: the config of a run, its data set and its random streams."""
 
     config: RunConfig
     dataset: Dataset
@@ -46,7 +46,7 @@ class Setting:
 
 
 class Drift(Protocol):
-    """The data of one run."""
+    """The data sets of all devices over one run."""
 
     @property
     def moves(self) -> bool:
@@ -54,37 +54,38 @@ class Drift(Protocol):
 
     @property
     def in_seconds(self) -> bool:
-        """Whether they change with simulated time, not with the number of the round."""
+        """Whether data change with simulated time, not with the number of the round."""
 
     @property
     def frames(self) -> Sequence[Holdings]:
-        """What devices hold before the first round, and at the start of each frame."""
+        """Data sets before the first round (frame 0), and at the start of each frame."""
 
     def at(self, when: When) -> Holdings:
-        """What devices hold at an instant; the same object as before where nothing has changed since."""
+        """Data sets at an instant; the same object as before where nothing has changed since."""
 
     def before(self, when: When, last: Holdings) -> Holdings:
-        """What policies compare the data of a round with; ``last`` is what devices held as the round before began."""
+        """Data sets with which policies compare those of a round; ``last`` are those when the round before began."""
 
     @property
     def held_out(self) -> HeldOut:
-        """What devices keep to measure themselves on; it is drawn once, and in no data set."""
+        """Samples on which devices measure themselves; drawn once, and in no data set."""
 
     def sizes_ahead(self) -> Integers:
         """Sizes of the data sets with which devices may train in the run, in any order."""
 
-    def note(self) -> str:
-        """What is to be said of the law before a run; empty if nothing is."""
+    @property
+    def warning(self) -> str:
+        """Warning about the law before a run; empty where there is none."""
 
 
 class Law(Section, ABC):
     """A drift law; its fields are the options in ``[drift]``."""
 
     default_samples: ClassVar[int | None] = 60
-    """``data.samples_per_device`` when absent; None where the law alone says how many samples devices hold."""
+    """``data.samples_per_device`` when absent; None where the law decides how many samples devices hold."""
 
     rules: ClassVar[tuple[Rule, ...]] = ()
-    """What its options need of other keys, or rule out."""
+    """Keys that the law's options need, or rule out."""
 
     @abstractmethod
     def make(self, setting: Setting) -> Drift:

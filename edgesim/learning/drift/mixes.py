@@ -26,7 +26,7 @@ Mixes = Annotated[list[Mix], Field(min_length=1)]
 
 
 def as_rows(mixes: list[list[float]], fleet: DealtClasses, key: str) -> Floats:
-    """Mixes as rows, [G, C]; raises `EdgesimError` for one with another number of classes than the data have."""
+    """Mixes as rows, [G, C]; raises `EdgesimError` for a mix that has not one share per class of the data."""
     for mix in mixes:
         if len(mix) != fleet.class_count:
             raise EdgesimError(
@@ -47,7 +47,7 @@ def whole(rows: Floats, size: int) -> Integers:
 
 
 def hold(fleet: DealtClasses, rows: Floats, seen: Floats) -> Drawn:
-    """What devices hold by mixes, [G, C]; ``seen`` are all mixes until now, [*, C]."""
+    """Data sets by mixes [G, C], of which device n has row n modulo G; ``seen`` are all mixes until now, [*, C]."""
     counts = whole(rows, fleet.size)
     return by_class(fleet, lambda ids: counts[ids % len(rows)], np.flatnonzero(seen.any(axis=0)))
 

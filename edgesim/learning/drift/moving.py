@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from typing_extensions import override
 
@@ -11,27 +11,26 @@ from edgesim.base.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.learning.drift.held_out import NONE, HeldOut
 from edgesim.learning.drift.holdings import ByDevice, Holdings
-from edgesim.learning.drift.law import START, Setting, When
+from edgesim.learning.drift.law import START, Law, Setting, When
 from edgesim.learning.drift.pools import PoolKind, Pools, make_pools
 from edgesim.streams import Streams
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn(Holdings):
-    """Data sets of which only the sizes are listed."""
+    """Data sets of known sizes, whose samples are worked out for one device at a time."""
 
     find: Callable[[int], Integers]
     """The samples of a device, ascending."""
 
     @override
     def samples_of(self, device: int) -> Integers:
-        """As `Holdings.samples_of`."""
         return self.find(device)
 
 
 @dataclass(frozen=True, eq=False)
 class DealtClasses:
-    """What a law that moves deals out, and to whom."""
+    """The devices of a run, their pools of samples and the run's length, for a law whose data move."""
 
     pools: Pools
     device_count: int
@@ -41,17 +40,24 @@ class DealtClasses:
     rounds: int
     """T: the rounds of the run, or as many deadlines as fit before its end."""
     round_s: float
-    """A round that lasts to its deadline."""
+    """Duration of a round that lasts to its deadline."""
 
     @property
     def held_out(self) -> HeldOut:
-        """That of the pools."""
+        """Samples on which devices measure themselves."""
         return self.pools.held_out
 
     @property
     def streams(self) -> Streams:
-        """Those of the run."""
+        """Random streams of the run."""
         return self.pools.streams
+
+
+class PooledLaw(Law):
+    """A law that takes samples from pools."""
+
+    pool: PoolKind = "shared"
+    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
 
 
 def make_fleet(setting: Setting, pool: PoolKind) -> DealtClasses:
@@ -63,7 +69,7 @@ def make_fleet(setting: Setting, pool: PoolKind) -> DealtClasses:
 
 
 def rounds_of(config: RunConfig) -> int:
-    """Rounds of a resolved config without frames; where only the time is given, those that last to their deadline."""
+    """Rounds of a resolved config without frames; with ``stop_at_s`` alone, as many deadlines as fit before it."""
     if config.rounds is not None:
         return config.rounds if isinstance(config.rounds, int) else sum(config.rounds)
     assert config.stop_at_s is not None
@@ -72,55 +78,41 @@ def rounds_of(config: RunConfig) -> int:
 
 @dataclass(eq=False)
 class Moving:
-    """A `Drift` by a law that deals the data of a phase; the whole run is one frame."""
+    """A `Drift` whose data sets depend on a phase; the whole run is one frame."""
 
     phase: Callable[[When], Hashable]
-    """What the data of an instant depend on."""
+    """Phase of an instant: all that its data sets depend on."""
     deal: Callable[[Any], Holdings]
-    """The data of a phase."""
-    sizes: Callable[[], Integers]
-    """See `sizes_ahead`."""
+    """Data sets of a phase."""
+    sizes_ahead: Callable[[], Integers]
+    """Sizes of the data sets with which devices may train in the run, in any order."""
     warning: str = ""
     in_seconds: bool = True
     held_out: HeldOut = NONE
-    """See `Drift`; that of the fleet, where devices hold out anything."""
+    """Samples on which devices measure themselves: `DealtClasses.held_out`."""
+    moves: ClassVar = True
     _dealt: tuple[Hashable, Holdings] | None = None
-    """The last phase asked about, and its data."""
-
-    @property
-    def moves(self) -> bool:
-        """Always."""
-        return True
+    """The last phase asked for, and its data sets."""
 
     @cached_property
     def frames(self) -> Sequence[Holdings]:
-        """Before the first round, and as it opens at t = 0."""
+        """Data sets before the first round, and when it opens at t = 0."""
         return [self.at(START), self.at(When(1, 1, 0.0))]
 
     def at(self, when: When) -> Holdings:
-        """The data of an instant's phase."""
+        """Data sets of an instant's phase."""
         phase = self.phase(when)
         if self._dealt is None or self._dealt[0] != phase:
             self._dealt = phase, self.deal(phase)
         return self._dealt[1]
 
     def before(self, when: When, last: Holdings) -> Holdings:
-        """The data of the round before."""
+        """The data sets of the round before."""
         return last
-
-    def sizes_ahead(self) -> Integers:
-        """Those that the law can tell."""
-        return self.sizes()
-
-    def note(self) -> str:
-        """The law's warning."""
-        return self.warning
 
 
 def by_class(fleet: DealtClasses, deal: Callable[[Integers], Integers], classes_seen: Integers) -> Drawn:
-    """Data sets of as many samples of each class as ``deal`` says of some devices, [n, C], each class in the device's
-    own order.
-    """
+    """Data sets with ``deal(ids)`` samples of each class, [n, C], taken from the pool in the device's own order."""
     counts = ByDevice((fleet.device_count, fleet.class_count), deal)
     sizes = ByDevice((fleet.device_count,), lambda ids: counts[ids].sum(axis=1))
     return Drawn(
@@ -132,7 +124,7 @@ def by_class(fleet: DealtClasses, deal: Callable[[Integers], Integers], classes_
 
 
 def aliases(cycles_per_round: float) -> str:
-    """A note about a law that goes through more than half of its cycle in a round; empty for slower ones."""
+    """Warning about a law that goes through more than half of its cycle in a round; empty for slower ones."""
     if cycles_per_round <= 0.5:
         return ""
     return (

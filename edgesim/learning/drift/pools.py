@@ -23,18 +23,18 @@ PoolKind = Literal["shared", "iid_partition"]
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """One pool of all devices, or one each; Q of them."""
+    """Q pools of samples: one that all devices share, or one for each device."""
 
     samples: Integers
     """Indices into the training set, pool after pool, each in random order; without those held out."""
     firsts: Integers
-    """Where each pool begins among `samples`, [Q]."""
+    """Place of each pool's first sample in `samples`, [Q]."""
     sizes: Integers
     """[Q]."""
     class_counts: Integers
     """Samples of each pool and class, [Q, C]."""
     labels: Integers
-    """Of the whole training set."""
+    """Labels of the whole training set."""
     streams: Streams
     device_count: int
     held_out: HeldOut = NONE
@@ -67,7 +67,7 @@ class Pools:
 
 
 def walks(streams: Streams, name: str, devices: Integers, sizes: Integers) -> tuple[Integers, Integers]:
-    """Where each device begins in a pool of its size, and its step, [n] each."""
+    """First place of each device in a pool of its size, and its step through the pool, [n] each."""
     draws = streams.uniform(name, devices, count=2)
     begin, step = (draws[:, 0] * sizes).astype(np.int64), np.empty(len(devices), dtype=np.int64)
     for size in np.unique(sizes).tolist():
@@ -98,17 +98,17 @@ def make_pools(setting: Setting, kind: PoolKind) -> Pools:
     pools, held_out = 1 if kind == "shared" else count, NONE
     private = private[: pools * size]
     if setting.holds_out:
-        kept = part_of(size)
-        if kept == size:
+        count_out = part_of(size)
+        if count_out == size:
             raise EdgesimError(
-                f"drift.pool: each device holds out {kept} of its pool of {size} samples to measure itself on "
+                f"drift.pool: each device holds out {count_out} of its pool of {size} samples to measure itself on "
                 "(joining.performance), and none is left to train on; lower devices.count or set drift.pool = 'shared'",
                 "drift.pool",
                 "devices.count",
             )
         rows = private.reshape(pools, size)
         # The pool is in random order, so that its first samples are as random as any.
-        held_out, private, size = HeldOut(list(rows[:, :kept])), rows[:, kept:].reshape(-1), size - kept
+        held_out, private, size = HeldOut(list(rows[:, :count_out])), rows[:, count_out:].reshape(-1), size - count_out
     cells = np.repeat(np.arange(pools), size) * classes + labels[private]
     counts = np.bincount(cells, minlength=pools * classes).reshape(pools, classes).astype(np.int64)
     firsts = np.arange(pools) * size
@@ -124,7 +124,7 @@ def need_in_pools(pools: Pools, most: Integers, what: str) -> None:
         most = most.max(axis=0, keepdims=True)
     lacks = np.argwhere(pools.class_counts < most)
     if len(lacks):
-        row, label = (int(number) for number in lacks[0])
+        row, label = lacks[0].tolist()
         whose = "the pool of all devices" if len(pools.sizes) == 1 else f"the pool of device {row}"
         needed = int(np.broadcast_to(most, pools.class_counts.shape)[row, label])
         raise EdgesimError(

@@ -10,17 +10,14 @@ from typing_extensions import override
 from edgesim.base.quantities import Seconds
 from edgesim.learning.drift import mixes
 from edgesim.learning.drift.holdings import Holdings
-from edgesim.learning.drift.law import Law, Setting, When
+from edgesim.learning.drift.law import Setting, When
 from edgesim.learning.drift.mixes import Mixes
-from edgesim.learning.drift.moving import Moving, aliases, make_fleet
-from edgesim.learning.drift.pools import PoolKind
+from edgesim.learning.drift.moving import Moving, PooledLaw, aliases, make_fleet
 
 
-class Recurring(Law):
+class Recurring(PooledLaw):
     """The listed mixes in turn."""
 
-    pool: PoolKind = "shared"
-    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     mixes: list[Mixes] = Field(min_length=2)
     """The mixes in their order, each one for all devices or a list of several: device n has mix n modulo their
     number."""
@@ -37,21 +34,20 @@ class Recurring(Law):
 
     @override
     def make(self, setting: Setting) -> Moving:
-        """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)
         rows = [mixes.as_rows(mix, fleet, f"drift.mixes[{place}]") for place, mix in enumerate(self.mixes)]
         mixes.need(fleet, *rows)
         ends_s = np.cumsum(self.durations_s)
 
         def place(when: When) -> tuple[int, int]:
-            """Which mix, and how many there have been."""
+            """Number of the mix that holds, from 0, and number of mixes that have held until now."""
             cycle, within_s = divmod(when.t_s * (1 + mixes.SLACK), float(ends_s[-1]))
             mix = int(np.searchsorted(ends_s, within_s, "right"))
             return mix, len(rows) if cycle else mix + 1
 
         def deal(place: tuple[int, int]) -> Holdings:
-            mix, had = place
-            return mixes.hold(fleet, rows[mix], np.concatenate(rows[:had]))
+            mix, past = place
+            return mixes.hold(fleet, rows[mix], np.concatenate(rows[:past]))
 
         warning = aliases(fleet.round_s / float(ends_s[-1]))
         return Moving(place, deal, partial(np.array, [fleet.size]), warning, held_out=fleet.held_out)

@@ -15,22 +15,20 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count, Factor
 from edgesim.learning.drift.holdings import Holdings
-from edgesim.learning.drift.law import Law, Setting, When
-from edgesim.learning.drift.moving import DealtClasses, Moving, aliases, by_class, make_fleet
-from edgesim.learning.drift.pools import PoolKind, need_in_pools
+from edgesim.learning.drift.law import Setting, When
+from edgesim.learning.drift.moving import DealtClasses, Moving, PooledLaw, aliases, by_class, make_fleet
+from edgesim.learning.drift.pools import need_in_pools
 
 _AT_ONCE = 1 << 15
 
 
-class Rotation(Law):
+class Rotation(PooledLaw):
     """All samples of the classes drawn, from the device's pool."""
 
     default_samples: ClassVar[int | None] = None
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule({}, {"data.samples_per_device": None}, "devices hold all samples of the classes that they draw"),
     )
-    pool: PoolKind = "shared"
-    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     classes: list[Annotated[Count, Field(ge=1)]] = Field([6, 8], min_length=2, max_length=2)
     """Least and most classes that a device draws in a round, each number as likely."""
     speed: Factor = Field(2.0, gt=0)
@@ -52,7 +50,6 @@ class Rotation(Law):
 
     @override
     def make(self, setting: Setting) -> Moving:
-        """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)
         if self.classes[1] > fleet.class_count:
             raise EdgesimError(
@@ -65,11 +62,11 @@ class Rotation(Law):
         return Moving(*laws, warning, self.clock == "seconds", fleet.held_out)
 
     def _turn(self, fleet: DealtClasses, when: When) -> float:
-        """R."""
+        """Turn R of an instant: the number of the round, or simulated time in rounds."""
         return float(when.round) if self.clock == "rounds" else when.t_s / fleet.round_s
 
     def chances(self, devices: Integers, turn: float, rounds: int, class_count: int) -> Floats:
-        """p_{i,c} of each device in round ``turn`` of ``rounds``, [n, C]: eq. 3.1."""
+        """Chances p_{i,c} that devices draw each class in round ``turn`` of ``rounds``, [n, C]: eq. 3.1."""
         cycles = turn * self.speed / rounds if self.rotates else 0.0
         phase, step = 2 * np.pi * cycles + self.offset * devices, self.delta * np.arange(class_count)
         # cos(phase + step), of two sums over devices and classes instead of a cosine for each pair.
@@ -104,5 +101,5 @@ class Rotation(Law):
         return np.asarray(values <= last[:, None])
 
     def _sizes(self, fleet: DealtClasses) -> Integers:
-        """Those of whole rounds."""
+        """Sizes of the data sets in all rounds of the run, without repeats."""
         return np.unique(np.concatenate([self._deal(fleet, float(R)).sizes for R in range(1, fleet.rounds + 1)]))

@@ -9,17 +9,14 @@ from typing_extensions import override
 from edgesim.base.quantities import Seconds
 from edgesim.learning.drift import mixes
 from edgesim.learning.drift.holdings import Holdings
-from edgesim.learning.drift.law import Law, Setting
+from edgesim.learning.drift.law import Setting
 from edgesim.learning.drift.mixes import Mixes
-from edgesim.learning.drift.moving import Moving, make_fleet
-from edgesim.learning.drift.pools import PoolKind
+from edgesim.learning.drift.moving import Moving, PooledLaw, make_fleet
 
 
-class Swap(Law):
+class Swap(PooledLaw):
     """Mix A, and mix B from ``t_s`` on."""
 
-    pool: PoolKind = "shared"
-    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     t_s: Seconds = Field(gt=0)
     """When mix B takes the place of mix A."""
     before: Mixes
@@ -29,7 +26,6 @@ class Swap(Law):
 
     @override
     def make(self, setting: Setting) -> Moving:
-        """See `Law.make`."""
         fleet = make_fleet(setting, self.pool)
         a, b = mixes.as_rows(self.before, fleet, "drift.before"), mixes.as_rows(self.after, fleet, "drift.after")
         mixes.need(fleet, a, b)

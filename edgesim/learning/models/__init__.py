@@ -108,7 +108,7 @@ def _check_options(
         takes_two = True
         signature.bind(image_shape, class_count, **options)
     except TypeError as error:
-        known = [key for key, one in [*signature.parameters.items()][2:] if one.kind not in _NOT_NAMED]
+        known = [key for key, parameter in [*signature.parameters.items()][2:] if parameter.kind not in _NOT_NAMED]
         if not takes_two or not (known or options):
             expected = "expected a callable (image_shape, class_count) that makes a torch.nn.Module"
             why = f"has the arguments {signature}, {expected}: {error}"
@@ -128,7 +128,8 @@ def _check(model: object, image_shape: tuple[int, int, int], class_count: int, d
     """Raise TypeError or ValueError that says what a model lacks; its buffers stay as they are."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"it returned a {type(model).__name__}, expected a torch.nn.Module")
-    if any(tensor.dtype != dtype for tensor in _floats(model)):
+    tensors = (*model.parameters(), *model.buffers())
+    if any(tensor.is_floating_point() and tensor.dtype != dtype for tensor in tensors):
         raise TypeError("its parameters and buffers must be float32")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("it has no trainable parameter")
@@ -143,7 +144,3 @@ def _check(model: object, image_shape: tuple[int, int, int], class_count: int, d
                 raise ValueError(f"2 images give an output of shape {tuple(logits.shape)}, expected (2, {class_count})")
         for buffer, before in buffers:
             buffer.copy_(before)
-
-
-def _floats(model: nn.Module) -> list[Tensor]:
-    return [tensor for tensor in (*model.parameters(), *model.buffers()) if tensor.is_floating_point()]

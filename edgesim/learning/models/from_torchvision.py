@@ -25,9 +25,8 @@ def from_torchvision(name: str) -> Callable[..., nn.Module]:
 
     known = models.list_models(module=models)
     if name not in known:
-        hint = (
-            did_you_mean(f"{PREFIX}{name}", [f"{PREFIX}{one}" for one in known], 0.75) or f"; known: {', '.join(known)}"
-        )
+        hint = did_you_mean(f"{PREFIX}{name}", [f"{PREFIX}{own}" for own in known], 0.75)
+        hint = hint or f"; known: {', '.join(known)}"
         raise EdgesimError(f"learning.model: torchvision has no classifier {name!r}{hint}", "learning.model")
 
     def build(image_shape: tuple[int, int, int], class_count: int, **options: Any) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Who holds which samples: the laws by which a training set is spread over devices, and their registry."""
+"""Laws that spread a training set over devices, and their registry."""
 
 from edgesim.base.registry import Registry
 from edgesim.base.validation import options_of

@@ -36,19 +36,19 @@ class Classes(Partition):
         held = self._held(class_count, device_count, streams)
         samples, owners = [], []
         for label in np.flatnonzero(held.any(axis=0)).tolist():
-            mine, holders = pool[labels[pool] == label], np.flatnonzero(held[:, label])
-            if len(mine) < len(holders):
+            members, holders = pool[labels[pool] == label], np.flatnonzero(held[:, label])
+            if len(members) < len(holders):
                 raise EdgesimError(
-                    f"data.partition_options.classes_per_device: {len(holders)} devices would share the {len(mine)} "
+                    f"data.partition_options.classes_per_device: {len(holders)} devices would share the {len(members)} "
                     f"training samples of class {label}; lower it or devices.count",
                     "devices.count",
                 )
-            samples.append(mine)
-            owners.append(holders[np.arange(len(mine)) % len(holders)])
+            samples.append(members)
+            owners.append(holders[np.arange(len(members)) % len(holders)])
         return [hands(np.concatenate(samples), np.concatenate(owners), device_count)]
 
     def _held(self, class_count: int, device_count: int, streams: Streams) -> Booleans:
-        """Which device holds which class, [N, C] of bool."""
+        """Whether each device holds each class, [N, C]."""
         devices = np.arange(device_count)
         order = streams.uniform("partition/classes", devices, count=class_count)
         order[devices, devices % class_count] = 0.0  # below every draw

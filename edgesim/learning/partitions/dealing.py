@@ -33,7 +33,7 @@ def by_class(pool: Integers, labels: Integers) -> Integers:
 
 
 def cut(shares: Floats, totals: Integers) -> Integers:
-    """How many of ``totals``, [...], each share gets, [..., n]: whole numbers that add up to the totals.
+    """Whole numbers in proportion to shares [..., n] that add up to ``totals`` [...], [..., n].
 
     The cuts lie at the rounded-down running sums of the shares.
     """
@@ -43,7 +43,7 @@ def cut(shares: Floats, totals: Integers) -> Integers:
 
 
 def fill_empty_hands(owner: Integers, device_count: int, streams: Streams) -> Integers:
-    """The owner of each sample, where every device without one gets a random one of whoever holds most.
+    """Owners of the samples [n], after each device without samples received a random one of the largest holder.
 
     Authors redraw everything until each client holds some number (ten in NIID-Bench), which hardly ever happens
     with hundreds of clients and a strong skew; moving single samples leaves the law of all others as it is.

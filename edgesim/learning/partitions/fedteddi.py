@@ -23,7 +23,7 @@ _NEWCOMER_SHARE = 0.4
 
 @dataclass(frozen=True)
 class Plan:
-    """Who holds what: the slots of frame 0, and the classes that newcomers get in each further frame."""
+    """Plan of the frames: the slots of frame 0, and the classes that newcomers get in each further frame."""
 
     slots: tuple[Slot, ...]
     parts: int
@@ -95,9 +95,9 @@ class FedTeddiPartition(Partition):
             frames.append(list(frames[-1]))
             generators = streams.generators("partition/new", chosen, frame)
             for device, label, random in zip(chosen.tolist(), labels_dealt.tolist(), generators, strict=True):
-                kept = random.choice(frames[-2][device], size // 2, replace=False)
+                old = random.choice(frames[-2][device], size // 2, replace=False)
                 new = random.choice(pools[label], size // 2, replace=False)
-                frames[-1][device] = np.sort(np.concatenate([kept, new]))
+                frames[-1][device] = np.sort(np.concatenate([old, new]))
         return frames
 
 

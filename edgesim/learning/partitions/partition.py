@@ -38,5 +38,5 @@ class Partition(Section, ABC):
         samples_per_device: int | None,
         streams: Streams,
     ) -> list[list[Integers]]:
-        """As `divide`, of samples from several domains [n], numbered from 0; most laws look at labels alone."""
+        """`divide` for samples from several domains [n], numbered from 0; most laws use labels alone."""
         return self.divide(labels, class_count, device_count, samples_per_device, streams)

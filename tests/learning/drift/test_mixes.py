@@ -69,8 +69,8 @@ def test_recurring_goes_through_its_mixes_again_and_again(make_drift, at):
 
 def test_a_cycle_shorter_than_two_rounds_warns(make_drift):
     listed = {"law": "recurring", "mixes": [[A], [B]], **LISTED}
-    assert make_drift(durations_s=[1.0, 1.0], **listed).note() == ""
-    assert "0.513 of its cycle" in make_drift(durations_s=[1.0, 0.95], **listed).note()
+    assert make_drift(durations_s=[1.0, 1.0], **listed).warning == ""
+    assert "0.513 of its cycle" in make_drift(durations_s=[1.0, 0.95], **listed).warning
 
 
 @pytest.mark.parametrize("pool", ["shared", "iid_partition"])

@@ -122,7 +122,7 @@ def test_in_seconds_the_turn_is_time_over_the_length_of_a_round(make_drift):
 
 @pytest.mark.parametrize(("speed", "warns"), [(50.0, False), (50.5, True)])
 def test_more_than_half_a_cycle_in_a_round_warns(make_drift, speed, warns):
-    note = make_drift(law="rotation", speed=speed).note()
+    note = make_drift(law="rotation", speed=speed).warning
     assert bool(note) == warns
     assert note.startswith("the drift goes through 0.505 of its cycle in a round") or not warns
 
