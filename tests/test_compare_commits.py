@@ -31,7 +31,8 @@ def main():
     write(sys.argv[4])
 """
 SCENARIO = (
-    "import sys\nfrom edgesim.__main__ import write\nassert sys.argv[1:] == ['--quick', '--jobs', '1', '--out', 'out']\nwrite('out')\n"
+    "import sys\nfrom edgesim.__main__ import write\n"
+    "assert sys.argv[1:] == ['--quick', '--jobs', '1', '--out', 'out']\nwrite('out')\n"
 )
 
 

@@ -94,7 +94,7 @@ def test_options_have_the_defaults_of_their_papers(policy, expected):
         ("feddance", {"future_rounds": 10**20}, ["future_rounds: ", "less than or equal to 100000"]),
         ("feddance", {"accuracy_window": 10**11}, ["accuracy_window: ", "less than or equal to 100000"]),
         ("oort", {"pacer_step": 10**11}, ["pacer_step: ", "less than or equal to 100000"]),
-        ("oort", {"exploration": 0.2}, ["exploration (0.2) must not be below exploration_min (0.3)"]),
+        ("oort", {"exploration": 0.2}, ["exploration_min (0.3) must not be above exploration (0.2)"]),
         ("refl", {"cool_down": 10**20}, ["cool_down: ", "less than or equal to 100000"]),
         ("refl", {"history_rounds": 10**11}, ["history_rounds: ", "less than or equal to 100000"]),
         ("refl", {"oracle_accuracy": 0.0}, ["oracle_accuracy: ", "greater than 0"]),
