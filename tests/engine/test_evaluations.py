@@ -131,9 +131,7 @@ def test_an_interrupted_run_keeps_the_rows_whose_models_were_not_tested_yet(tmp_
 
 
 def test_a_model_that_diverged_is_named_by_the_round_that_made_it(tmp_path, monkeypatch):
-    from edgesim.learning import learner as module
-
-    plain = module.evaluate
+    plain = TorchLearner.evaluate
     made = []
 
     def broken(*arguments):
@@ -141,7 +139,7 @@ def test_a_model_that_diverged_is_named_by_the_round_that_made_it(tmp_path, monk
         made.append(1)
         return evaluation if len(made) == 1 else type(evaluation)(np.inf, 0.0, 0.0, {})
 
-    monkeypatch.setattr(module, "evaluate", broken)
+    monkeypatch.setattr(TorchLearner, "evaluate", broken)
     deadline = PROTOCOLS["synchronous"] | {"close": "deadline"}
     values = {
         "rounds": 5,
