@@ -49,7 +49,7 @@ def test_a_checkpoint_beside_a_bare_write_of_its_bytes(benchmark, tmp_path, monk
         started_s = time.perf_counter()
         call(self, number)
         ours.append(time.perf_counter() - started_s)
-        content = checkpoints.files(self._folder)[0].read_bytes()
+        content = checkpoints.files(tmp_path / "run")[0].read_bytes()
         started_s = time.perf_counter()
         with (tmp_path / "bare.part").open("wb") as file:
             file.write(content)
