@@ -4,14 +4,15 @@
 
 Each commit runs its own scripts and files on its own code, with the Python that runs this and a cache of its own. All
 tables but ``timing``, all models and all CSV files must hold the same values in the same order: floating-point numbers
-to the last bit, NaN and null each equal to itself. Configs are not compared, the names of run folders are. One file of
-each protocol is run once more, killed at its first checkpoint and resumed, and its finished run is forked. Ends with
-status 1 where anything differs or fails.
+to the last bit, NaN and null each equal to itself. Configs and checkpoints are not compared, the names of run folders
+are. One file of each protocol is run once more, killed at its first checkpoint and resumed, and its finished run is
+forked. Ends with status 1 where anything differs or fails.
 """
 
 import csv
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,9 @@ subprocess.run([*edgesim, "resume", str(killed)], check=True)
 forked = ["--at-round", at_round, "--set", "selection.policy=best-channel", "--out", str(folder / "forked")]
 subprocess.run([*edgesim, "fork", str(folder / "out"), *forked], check=True)
 """
+
+_CHECKPOINT = re.compile(r"(checkpoint|kept|end)-\d+-\w+\.safetensors")
+"""Names of checkpoints, whose format may change from one commit to the next."""
 
 Columns = dict[str, tuple[str, list[str]]]
 """Type and cells of each column; ``repr`` tells apart any two floating-point numbers but two NaNs."""
@@ -237,8 +241,8 @@ def difference(base: Columns, other: Columns, new: Sequence[str] = ()) -> str | 
 def tables(folder: Path) -> dict[str, Path]:
     """All files to be compared, by their paths in a folder."""
     kinds = ("*.parquet", "*.csv", "*.safetensors")
-    found = sorted(path for kind in kinds for path in folder.rglob(kind) if path.name != "timing.parquet")
-    return {path.relative_to(folder).as_posix(): path for path in found}
+    files = sorted(path for kind in kinds for path in folder.rglob(kind) if path.name != "timing.parquet")
+    return {path.relative_to(folder).as_posix(): path for path in files if not _CHECKPOINT.match(path.name)}
 
 
 def compare(base: Path, other: Path, new: Sequence[str]) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.on_disk import in_place_of
 from edgesim.base.paths import system_errors
-from edgesim.folder.digests import check_result
+from edgesim.folder.digests import check_file
 
 _FILE = "absences.parquet"
 _SCHEMA = pa.schema([("device", pa.int32()), ("t_start_s", pa.float64()), ("t_end_s", pa.float64())])
@@ -35,7 +35,7 @@ def read_absences(folder: Path) -> pd.DataFrame | None:
     path = folder / _FILE
     if not path.is_file():
         return None
-    check_result(path)
+    check_file(path)
     try:
         rows = pq.read_table(path).select(_SCHEMA.names).cast(_SCHEMA)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:

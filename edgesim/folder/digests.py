@@ -1,6 +1,6 @@
-"""Digests of the results of a run: ``run.json`` keeps one for each table and for the model, and readers check them.
+"""Digests of a run's config, tables and model: ``run.json`` keeps one for each file, and readers check them.
 
-The results of runs that go on have none: whether these are what was written cannot be said.
+The files of runs that go on have none: whether these are what was written cannot be said.
 """
 
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ from edgesim.base.text_file import read_json
 from edgesim.folder.run_schema import SCHEMAS
 
 KEY = "digests"
-"""Key of ``run.json`` for the SHA-256 digests of the results, in hexadecimal digits, by file name."""
+"""Key of ``run.json`` for the SHA-256 digests of config and results, in hexadecimal digits, by file name."""
 
 DAMAGED = "is damaged: its bytes are not those that the run wrote"
 
-_RESULTS = (*(f"{table}.parquet" for table in SCHEMAS), "absences.parquet", "model.safetensors")
+_FILES = ("config.toml", *(f"{table}.parquet" for table in SCHEMAS), "absences.parquet", "model.safetensors")
 
 
-def result_digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each table and of the model in a run folder, by the file's name, in order; not of other files."""
-    return {name: file_digest(folder / name).hex() for name in sorted(_RESULTS) if (folder / name).is_file()}
+def digests_of(folder: Path) -> dict[str, str]:
+    """SHA-256 of the config, each table and the model in a run folder, by the file's name, in order."""
+    return {name: file_digest(folder / name).hex() for name in sorted(_FILES) if (folder / name).is_file()}
 
 
 def damaged(folder: Path, run: Mapping[str, Any]) -> list[str]:
-    """Names of the results in a run folder whose digest is not that of its ``run.json`` (``run``).
+    """Names of the files in a run folder whose digest is not that of its ``run.json`` (``run``).
 
     Missing files are not among them.
     """
@@ -35,12 +35,13 @@ def damaged(folder: Path, run: Mapping[str, Any]) -> list[str]:
     return [name for name, path in noted.items() if path.is_file() and file_digest(path).hex() != run[KEY][name]]
 
 
-def check_result(path: Path) -> None:
-    """Raise `EdgesimError` if a table or model differs from its digest in the ``run.json`` beside it."""
+def check_file(path: Path) -> None:
+    """Raise `EdgesimError` if a config, table or model differs from its digest in the ``run.json`` beside it."""
     run: dict[str, Any] = {}
     with suppress(EdgesimError):
         run = read_json(path.parent / "run.json")
     noted = run.get(KEY)
     digest = noted.get(path.name) if isinstance(noted, dict) else None
     if digest is not None and file_digest(path).hex() != digest:
-        raise EdgesimError(f"{path}: {DAMAGED}; restore the file, or run it again")
+        remedy = "remove the folder" if path.name == "config.toml" else "run it again"
+        raise EdgesimError(f"{path}: {DAMAGED}; restore the file, or {remedy}")

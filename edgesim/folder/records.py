@@ -108,6 +108,9 @@ class RunWriter:
                 raise EdgesimError(f"{paths[name]}: another process has changed it; start again")
         # Before the streams change on which they depend.
         checkpoints.remove(self.folder, *checkpoints.KINDS, after=0 if then is None else then.round)
+        if (self.folder / "run.json").is_file():
+            # It has the digests of files that are about to change.
+            _write_run_json(self.folder, self._run, on_disk=False)
         write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
         for name in SCHEMAS:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
@@ -219,7 +222,7 @@ class RunWriter:
                 goes_on = status != "finished" and bool(checkpoints.files(self.folder, "checkpoint", "kept"))
                 if self._whole:
                     self._close_tables(cut)
-                self._run[digests.KEY] = digests.result_digests(self.folder)
+                self._run[digests.KEY] = digests.digests_of(self.folder)
                 _write_run_json(self.folder, self._run)
                 if self._whole and status == "finished":
                     checkpoints.keep_end(self.folder, self._last_round)
@@ -294,7 +297,7 @@ def _whole_rows(folder: Path, table: str, saved: checkpoints.Checkpoint | None) 
     """
     parquet = folder / f"{table}.parquet"
     if parquet.is_file():
-        digests.check_result(parquet)
+        digests.check_file(parquet)
         return pq.read_table(parquet, schema=_versioned(table))
     if saved is None:
         return _versioned(table).empty_table()
@@ -380,7 +383,7 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
         raise EdgesimError(_no_run(folder, f"{table}.parquet"))
     try:
         if path.suffix == ".parquet":
-            digests.check_result(path)
+            digests.check_file(path)
             rows = pq.ParquetFile(path).read(use_threads=path.stat().st_size > MUCH_BYTES)
         else:
             rows = _read_stream(path, table)
@@ -415,9 +418,11 @@ def _no_run(folder: Path, lacking: str) -> str:
 
 
 def read_config(folder: Path | str) -> dict[str, Any]:
-    """The resolved configuration of a run; raises `EdgesimError` if the folder has no readable one."""
-    folder = as_path(folder, "folder")
-    return read_toml(folder / "config.toml", missing=_no_run(folder, "config.toml"))
+    """The resolved configuration of a run; raises `EdgesimError` if it is missing, unreadable or was edited."""
+    path = as_path(folder, "folder") / "config.toml"
+    config = read_toml(path, missing=_no_run(path.parent, path.name))
+    digests.check_file(path)
+    return config
 
 
 def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> Any:

@@ -59,7 +59,7 @@ def checked(folder: Path) -> tuple[int, list[str]]:
 
 
 def test_run_json_has_the_digest_of_every_table_and_of_the_model(whole, tmp_path):
-    assert read_run(whole)["digests"].keys() == {f"{name}.parquet" for name in (*SCHEMAS, "absences")}
+    assert read_run(whole)["digests"].keys() == {"config.toml", *(f"{name}.parquet" for name in (*SCHEMAS, "absences"))}
     learning = {"pretrain": False, "steps": 1, "back_end": "loop"}
     small = parse(
         VALUES | {"rounds": 1, "learning": learning, "data": {"samples_per_device": 8, "partition": "fedteddi"}}, "test"
@@ -93,6 +93,24 @@ def test_every_damaged_byte_of_a_table_is_seen(place, folder):
     with pytest.raises(EdgesimError, match=r"rounds\.parquet: is damaged"):
         edgesim.open(folder).show()
     assert simulation.why_run(folder, simulation.complete(CONFIG)) == "had a damaged rounds.parquet"
+
+
+def test_a_run_whose_config_was_edited_is_not_taken_for_a_run_of_the_edited_config(folder, whole):
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace("tmax_s = 0.8", "tmax_s = 0.9"))
+    edited = parse(VALUES | {"round": {"payload_bits": 4e6, "tmax_s": 0.9}}, "test")
+    uses = [
+        lambda asked=asked, fresh=fresh: simulation.run(asked, folder, fresh=fresh)
+        for asked in (CONFIG, edited)
+        for fresh in (False, True)
+    ]
+    for use in (*uses, lambda: edgesim.open(folder).show(), lambda: edgesim.resume(folder, quiet=True)):
+        with pytest.raises(EdgesimError, match=r"config\.toml: is damaged: .*; restore the file, or remove the folder"):
+            use()
+    assert checked(folder)[0] == 1
+    assert checked(folder)[1][0].startswith(f"{config}: is damaged: ")
+    shutil.copy(whole / "config.toml", config)
+    assert simulation.run(CONFIG, folder).reused
 
 
 def test_a_damaged_run_is_neither_compared_nor_forked_nor_made_longer(folder, tmp_path):
@@ -169,10 +187,10 @@ def test_checkpoints_that_stay_are_checked_by_their_names(tmp_path):
 
 def test_a_missing_or_unreadable_file_is_named(folder):
     (folder / "updates.parquet").unlink()
+    config = (folder / "config.toml").read_bytes()
     (folder / "config.toml").write_text("rounds = ")
     assert checked(folder)[1][0].startswith(f"{folder / 'config.toml'}: not valid TOML")
-    shutil.copyfile(folder.parent / "run/run.json", folder.parent / "kept.json")
-    (folder / "config.toml").write_text("seed = 1")
+    (folder / "config.toml").write_bytes(config)
     assert checked(folder) == (1, [f"{folder / 'updates.parquet'}: is missing", f"{folder}: runs: 1 damaged"])
 
 
