@@ -84,7 +84,7 @@ def _parsed(override: str) -> tuple[str, Any]:
     """Key and value of a ``section.key=value``; the value is TOML, or else a bare string."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
-        raise EdgesimError(f"set {override}: expected section.key=value")
+        raise EdgesimError(f"set {override}: expected a key and a value, such as rounds=20 or round.tmax_s=0.8")
     try:
         parsed = parse_toml(f"value = {text}")
     except tomllib.TOMLDecodeError:

@@ -91,7 +91,7 @@ def test_a_dry_run_says_that_the_earlier_of_two_ends_counts():
 def test_a_dry_run_knows_the_folder_it_would_meet():
     edgesim.run("run.toml")
     assert edgesim.dry_run("run.toml").facts["folder"] == "runs/run (finished, would be reused)"
-    (refused,) = edgesim.dry_run("run.toml", set={"seed": 5}).refused
+    (refused,) = edgesim.dry_run("run.toml", set={"seed": 5, "rounds": 9}).refused
     assert "holds a run of another config (seed differs)" in refused
 
 

@@ -412,8 +412,6 @@ def _no_run(folder: Path, lacking: str) -> str:
     """Message for a path that is no run folder, or for a run folder that lacks a file."""
     if not folder.exists():
         return f"{folder}: no such folder"
-    if (folder / "study.json").is_file():
-        return f"{folder}: holds study.json, the plan of a study of an older edgesim; expected plan.json"
     return f"{folder}: not a run folder: " + ("it is a file" if folder.is_file() else f"{lacking} is missing")
 
 

@@ -11,9 +11,9 @@ from edgesim.base.sources import mentions
 from edgesim.config import RunConfig
 from edgesim.folder import checkpoints
 from edgesim.folder.checkpoints import Checkpoint
-from edgesim.folder.records import ENDS, copy_rows
+from edgesim.folder.records import copy_rows
 from edgesim.selection import SELECTORS
-from edgesim.simulation.resumption import first_difference
+from edgesim.simulation.resumption import first_difference, without_ends
 
 
 def is_longer(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -28,11 +28,6 @@ def is_longer(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     elif isinstance(old, list) or isinstance(new, list):
         return False
     return bool(old <= new and then.get("stop_at_s", inf) <= now.get("stop_at_s", inf))
-
-
-def without_ends(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Config without the keys that end the run (`ENDS`)."""
-    return {key: value for key, value in config.items() if key not in ENDS}
 
 
 def refuse_other_end(config: RunConfig, what: str) -> None:

@@ -16,7 +16,7 @@ from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.run_state import RunState, snapshot
 from edgesim.engine.server import Server
 from edgesim.folder import checkpoints
-from edgesim.folder.records import MOST_REST_BYTES, read_run
+from edgesim.folder.records import ENDS, MOST_REST_BYTES, read_run
 
 _SHARE = 0.02
 """Share of a run's wall time that checkpoints take at most, where they are written now and then."""
@@ -146,9 +146,17 @@ def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mappin
 
 
 def other_setting(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
-    """The first key in which two configs differ, but for what changes no result; None if there is none."""
+    """The first key in which two configs differ, but for what changes no result; None if there is none.
+
+    A key that ends the run is named only where no other key differs.
+    """
     first, second = ({key: value for key, value in of.items() if key != "checkpoint_at"} for of in (mine, theirs))
-    return first_difference(first, second)
+    return first_difference(without_ends(first), without_ends(second)) or first_difference(first, second)
+
+
+def without_ends(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Config without the keys that end the run (`ENDS`)."""
+    return {key: value for key, value in config.items() if key not in ENDS}
 
 
 def first_difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:

@@ -196,7 +196,7 @@ def test_a_study_of_the_layout_before_plans_is_refused_in_a_line(tmp_path, studi
     for words in (("show", tmp_path), ("resume", tmp_path), ("study", "run", tmp_path), ("plot", tmp_path)):
         status, said = edgesim(*words)
         assert (status, len(said.splitlines()), said.startswith(f"error: {tmp_path}: ")) == (2, 1, True)
-        assert "plan.json" in said
+        assert "is missing" in said
     with pytest.raises(EdgesimError, match="is not empty and not a study's folder"):
         grow(STUDY, tmp_path)
 
