@@ -164,7 +164,7 @@ def test_a_run_of_an_older_edgesim_is_refused_in_a_line(timing):
         edgesim.EdgesimError, match=r"run\.json: schema_version is 1, made by an older edgesim; expected 2$"
     ):
         edgesim.open("out").show()
-    write_whole(folder / "run.json", json.dumps(facts | {"status": "interrupted"}))
+    write_whole(folder / "run.json", json.dumps(facts | {"status": "interrupted", "digests": {}}))
     config = read_config(folder)
     config["learning"]["proximal"] = 0.5
     write_whole(folder / "config.toml", tomli_w.dumps(config))
