@@ -156,7 +156,7 @@ def test_a_study_whose_runs_are_all_there_starts_no_process_and_measures_none_of
         raise AssertionError("the second start does what was done before")
 
     monkeypatch.setattr("edgesim.studies.pool.ProcessPool.open", refuse)
-    monkeypatch.setattr("edgesim.analysis.kept_measures.measure", refuse)
+    monkeypatch.setattr("edgesim.analysis.stored_measures.measure", refuse)
     endings = run_study(study, tmp_path, jobs=1, console=quiet())
     assert [ending.status for ending in endings.values()] == ["finished"] * 2
     assert (tmp_path / "summary.csv").read_bytes() == summary

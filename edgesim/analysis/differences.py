@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.judgement import judge
-from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.measures import measure_rounds
 from edgesim.analysis.pairing import Comparison, comparisons, pairings
 from edgesim.analysis.participation import course_measures
+from edgesim.analysis.products import Products, digest_of_study
 from edgesim.analysis.runs import Knob, read_study
 from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.statistics import Interval, reading
@@ -116,7 +116,7 @@ def differences_table(
     With ``write`` a new table is written there as ``differences-CALLED.csv``, by the knob's name when absent, but for
     one without pairs, which is empty. Raises `EdgesimError`.
     """
-    made, name = Made(study_folder), f"differences-{called or knob}"
+    made, name = Products(study_folder), f"differences-{called or knob}"
     digest = digest_of_study(read_study(study_folder), reference)
     if (lines := made.current(name, digest)) is not None:
         return _read(study_folder, lines)

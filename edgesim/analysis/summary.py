@@ -8,19 +8,19 @@ import pandas as pd
 
 from edgesim.analysis import convergence, metrics
 from edgesim.analysis.equal_time import stretched_payloads, unequal_time
-from edgesim.analysis.kept_measures import KeptMeasures
-from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
 from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_names, why_undefined
+from edgesim.analysis.products import Products, digest_of_study
 from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, own_metrics_of, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
+from edgesim.analysis.stored_measures import StoredMeasures
 from edgesim.folder.records import read_run, write_whole
 
 Key = tuple[Knob | None, ...]
 
 
-def summarise(study_folder: Path, known: KeptMeasures | None = None) -> pd.DataFrame:
+def summarise(study_folder: Path, known: StoredMeasures | None = None) -> pd.DataFrame:
     """One row per combination of knobs, in the plan's order; ``known`` are the runs' measures as far as they are known.
 
     Raises `EdgesimError`.
@@ -42,7 +42,7 @@ def summarise(study_folder: Path, known: KeptMeasures | None = None) -> pd.DataF
     where they have no value.
     """
     study = read_study(study_folder)
-    known = known or KeptMeasures(study_folder, study.target)
+    known = known or StoredMeasures(study_folder, study.target)
     measured = {run.folder: known.of(run) for run in study.finished}
     known.keep()
     names = study.knob_names
@@ -95,13 +95,13 @@ def _whole_knobs(summary: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return summary
 
 
-def write_summary(study_folder: Path, known: KeptMeasures | None = None) -> Path:
+def write_summary(study_folder: Path, known: StoredMeasures | None = None) -> Path:
     """Write the summary as ``summary.csv`` into the study's folder, unless it is current, and return its path.
 
     ``known`` as for `summarise`.
     """
     path = study_folder / "summary.csv"
-    made, digest = Made(study_folder), digest_of_study(read_study(study_folder))
+    made, digest = Products(study_folder), digest_of_study(read_study(study_folder))
     if made.current("summary", digest) is None:
         write_whole(path, summarise(study_folder, known).to_csv(index=False, lineterminator="\n"))
         made.note("summary", digest, [path])
@@ -110,7 +110,7 @@ def write_summary(study_folder: Path, known: KeptMeasures | None = None) -> Path
 
 def current_summary(study_folder: Path) -> pd.DataFrame:
     """The table of `summarise`, read where ``summary.csv`` is still current; raises `EdgesimError` as that does."""
-    if Made(study_folder).current("summary", digest_of_study(read_study(study_folder))) is None:
+    if Products(study_folder).current("summary", digest_of_study(read_study(study_folder))) is None:
         return summarise(study_folder)
     # Copied, since pandas warns of a table of many columns that was just read when one is added.
     return pd.read_csv(study_folder / "summary.csv").copy()
@@ -118,7 +118,7 @@ def current_summary(study_folder: Path) -> pd.DataFrame:
 
 def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     """Footnotes of a summary, read from the study's folder while current: making them reads all runs' rounds."""
-    made, digest = Made(study_folder), digest_of_study(read_study(study_folder), summary.to_csv())
+    made, digest = Products(study_folder), digest_of_study(read_study(study_folder), summary.to_csv())
     lines = made.current("notes", digest)
     if lines is None:
         lines = footnotes(summary, study_folder)

@@ -184,7 +184,7 @@ def plot(
 
 
 def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> None:
-    from edgesim.learning.drift.course import course
+    from edgesim.learning.drift.mix_over_time import mix_over_time
     from edgesim.plots.drift import draw_drift
     from edgesim.plots.style import save
 
@@ -192,7 +192,7 @@ def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> No
         raise EdgesimError(f"--drift: expected one config (got {len(configs)})")
     (path,) = configs
     config = simulation.complete(edgesim.load(path))
-    mix = course(config, device)
+    mix = mix_over_time(config, device)
     whose = f"all {config.devices.count} devices" if device is None else f"device {device}"
     figure = draw_drift(mix.x, mix.shares, mix.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")
     folder = out or Path("runs") / f"{path.stem}-drift"

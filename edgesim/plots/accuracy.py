@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.courses import Over, accuracy_course
+from edgesim.analysis.accuracy_series import Over, accuracy_series
 from edgesim.analysis.metrics import final_accuracy
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past, past_text
 from edgesim.plots.groups import Panel, labels_of, runs_of
@@ -40,7 +40,7 @@ def draw_accuracy(
         foremost = compared(panels, reference)
         for axes, panel in drawn.each:
             for series in panel.series:
-                places, values = accuracy_course(series.runs, over)
+                places, values = accuracy_series(series.runs, over)
                 places = places / HOUR_S if in_hours else places
                 bands = [drawn_interval(column).within(0, 1) for column in values.T]
                 look, thick = drawn.styles[series.label], series.label in foremost

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from edgesim.analysis.made import Made, digest_of
+from edgesim.analysis.products import Products, digest_of
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots.style import save
 
@@ -35,7 +35,7 @@ class Album:
     def __init__(self, out: Path) -> None:
         self.files: list[Path] = []
         self._out = out
-        self._made = Made(out)
+        self._made = Products(out)
 
     def add(self, stem: str, draw: Callable[[], Figure], runs: Sequence[RunFolder], *facts: object) -> None:
         """Add the figure ``stem`` as PNG and SVG; it depends on the runs and on further ``facts``."""

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from edgesim.analysis.courses import Over
+from edgesim.analysis.accuracy_series import Over
 from edgesim.analysis.runs import RunFolder
 
 COMMON_PAST = "end of the common past"

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.courses import Over, accuracy_course
+from edgesim.analysis.accuracy_series import Over, accuracy_series
 from edgesim.analysis.pairing import Pairing
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
@@ -68,6 +68,6 @@ def draw_difference_curves(pairings: Sequence[Pairing], over: Over, reference: s
 
 def _ahead(series: Series, partners: Sequence[RunFolder], over: Over) -> tuple[Floats, Floats]:
     """Positions on the x axis [p] and by how much each seed's run is ahead of its partner there [seeds, p]."""
-    places, values = accuracy_course((*series.runs, *partners), over)
+    places, values = accuracy_series((*series.runs, *partners), over)
     mine, theirs = np.split(values, 2)
     return places, mine - theirs

@@ -10,12 +10,12 @@ from typing import get_args
 import pandas as pd
 from matplotlib.figure import Figure
 
-from edgesim.analysis.courses import Over
+from edgesim.analysis.accuracy_series import Over
 from edgesim.analysis.differences import differences
-from edgesim.analysis.made import Made, digest_of, digest_of_study
 from edgesim.analysis.measures import TO_TARGET
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.pairing import pairings
+from edgesim.analysis.products import Products, digest_of, digest_of_study
 from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, is_study, read_study, runs_of
 from edgesim.analysis.skew import holdings
 from edgesim.analysis.static_pairs import pairs
@@ -52,7 +52,7 @@ MOST_PANELS = 6
 
 
 _ALL = "all figures"
-"""Name of the list of a folder's figures in its notes (`edgesim.analysis.made`)."""
+"""Name of the list of a folder's figures in its notes (`edgesim.analysis.products`)."""
 
 
 def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
@@ -91,12 +91,12 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     if out.parent in paths:
         refuse_link(out)
     digest = digest_of_study(study) if study else digest_of(runs, round)
-    drawn = Made(out).current(_ALL, digest)
+    drawn = Products(out).current(_ALL, digest)
     if drawn is not None:
         return [out / name for name in drawn]
     album = Album(out)
     album.add_all(of_study(study) if study else of_runs(runs, round))
-    Made(out).note(_ALL, digest, album.files, [path.name for path in album.files])
+    Products(out).note(_ALL, digest, album.files, [path.name for path in album.files])
     return album.files
 
 
@@ -197,11 +197,11 @@ def _of_losses(runs: Sequence[RunFolder], pictures: Pictures) -> None:
 def draw_against(study: StudyFolder, knob: str, reference: Knob, out: Path, called: str | None = None) -> None:
     """Draw the figures of `add_paired` into the folder ``out``, unless all of them are there and current."""
     name, digest = f"figures of {called or knob}", digest_of_study(study, knob, reference)
-    if Made(out).current(name, digest) is None:
+    if Products(out).current(name, digest) is None:
         album, pictures = Album(out), Pictures()
         add_paired(study, knob, reference, pictures, called)
         album.add_all(pictures)
-        Made(out).note(name, digest, album.files)
+        Products(out).note(name, digest, album.files)
 
 
 def add_paired(study: StudyFolder, knob: str, reference: Knob, pictures: Pictures, called: str | None = None) -> None:

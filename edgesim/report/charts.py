@@ -25,7 +25,7 @@ from bokeh.models import (
 from bokeh.palettes import Viridis256
 from bokeh.plotting import figure
 
-from edgesim.analysis.courses import Over, accuracy_course
+from edgesim.analysis.accuracy_series import Over, accuracy_series
 from edgesim.analysis.metrics import evaluations, start_accuracy
 from edgesim.analysis.spending import Cost, accuracy_over, spending
 from edgesim.analysis.waste import shares
@@ -109,7 +109,7 @@ def _course(line: Series, over: str) -> tuple[Floats, Floats] | None:
     """Amounts of a cost [p] and accuracies [runs, p]; None where the runs' costs are not known."""
     if over == "rounds" or over == "seconds":
         unit: Over = "rounds" if over == "rounds" else "seconds"
-        return accuracy_course(line.runs, unit)
+        return accuracy_series(line.runs, unit)
     cost: Cost = "bits" if over == "bits" else "joules"
     if any(start_accuracy(run.metrics) is None for run in line.runs):
         return None

@@ -7,7 +7,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-from edgesim.analysis.made import Made, digest_of
+from edgesim.analysis.products import Products, digest_of
 from edgesim.base.file_digest import file_digest
 from edgesim.base.processes import cores
 
@@ -43,11 +43,11 @@ class Kept:
     @property
     def is_current(self) -> bool:
         """Whether the files are there and would be the same again."""
-        return Made(self._out).current(_NAME, self._digest) is not None
+        return Products(self._out).current(_NAME, self._digest) is not None
 
     def keep(self, files: Sequence[Path]) -> None:
         """Note the files that were made."""
-        Made(self._out).note(_NAME, self._digest, files)
+        Products(self._out).note(_NAME, self._digest, files)
 
 
 def _code() -> str:

@@ -12,7 +12,7 @@ from edgesim.cluster.code import Code, place
 from edgesim.screen.progress import Message
 from edgesim.simulation.inputs import VERSION, input_digests
 from edgesim.studies.executor import Ending, RunOrder, run_one
-from edgesim.studies.sent_back import Left, run_apart
+from edgesim.studies.fetched import Left, run_apart
 
 _UNREAD = 1000
 """Messages that may wait to be shown; further ones are dropped."""

@@ -1,7 +1,7 @@
 """The executor of a Ray cluster: a task for each run of a study, which returns only the run's status.
 
 Models, tables and checkpoints are written into the study's folder, on a path that all nodes share; if some node does
-not see it, every run is written on its node and its files are fetched (`sent_back`). Ray retries nothing: the runs of
+not see it, every run is written on its node and its files are fetched (`fetched`). Ray retries nothing: the runs of
 a lost node are handed out once more, and resume from their checkpoints if these are on the shared path.
 """
 
@@ -24,8 +24,8 @@ from edgesim.simulation import composition as simulation
 from edgesim.simulation.inputs import input_digests
 from edgesim.simulation.named_code import own_files
 from edgesim.studies.executor import Ending, Lost, News, RunOrder, refuse_failed
+from edgesim.studies.fetched import Left, clear, fetch
 from edgesim.studies.on_node import Apart, Mailbox, carry_out, plan_hash, what_is_here
-from edgesim.studies.sent_back import Left, clear, fetch
 
 _EMPTY_S = 60.0
 """How long a cluster may have no room for any run, all its nodes lost, before the study ends."""

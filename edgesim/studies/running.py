@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import PLAN, check_name, is_study
+from edgesim.analysis.stored_measures import StoredMeasures
 from edgesim.analysis.summary import write_summary
 from edgesim.base.errors import EdgesimError, NoRunFinished
 from edgesim.base.paths import as_path, refuse_link, system_errors
@@ -105,7 +105,7 @@ def run_study(
         _tell_begun(
             {folder: reason for folder, reason in why.items() if folder not in endings}, len(study.runs), console
         )
-        known = KeptMeasures(out, study.target)
+        known = StoredMeasures(out, study.target)
         rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
         try:
             with stopped_by(""), Display(console, study.name, rounds) as display:

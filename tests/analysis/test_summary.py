@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from edgesim.analysis import kept_measures
-from edgesim.analysis.kept_measures import KeptMeasures
+from edgesim.analysis import stored_measures
 from edgesim.analysis.runs import read_study, runs_of
+from edgesim.analysis.stored_measures import StoredMeasures
 from edgesim.analysis.summary import current_summary, footnotes, notes, summarise, write_summary
 from edgesim.base.errors import EdgesimError
 
@@ -238,17 +238,17 @@ def test_a_run_that_cannot_be_measured_yet_does_not_end_the_study_that_goes_on(s
     def fail(run, target):
         raise error
 
-    monkeypatch.setattr(kept_measures, "measure", fail)
-    known, run = KeptMeasures(study, None), read_study(study).finished[0]
+    monkeypatch.setattr(stored_measures, "measure", fail)
+    known, run = StoredMeasures(study, None), read_study(study).finished[0]
     known.prepare(run.folder)
     with pytest.raises(type(error)):
         known.of(run)
 
 
 def test_the_measures_of_a_run_are_worked_out_once_until_it_or_the_target_is_another(study, monkeypatch):
-    measured, measure = [], kept_measures.measure
+    measured, measure = [], stored_measures.measure
     monkeypatch.setattr(
-        kept_measures, "measure", lambda run, target: measured.append(run.folder) or measure(run, target)
+        stored_measures, "measure", lambda run, target: measured.append(run.folder) or measure(run, target)
     )
     first = summarise(study)
     runs = [run.folder for run in read_study(study).finished]
@@ -260,7 +260,7 @@ def test_the_measures_of_a_run_are_worked_out_once_until_it_or_the_target_is_ano
     run_json.write_text(run_json.read_text() + " ")
     summarise(study)
     assert measured == [*runs, runs[0]]
-    known = KeptMeasures(study, 0.76)
+    known = StoredMeasures(study, 0.76)
     known.of(read_study(study).finished[0])
     assert measured == [*runs, runs[0], runs[0]]
     whole = json.loads((study / "measures.json").read_text())

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from edgesim import scenario
-from edgesim.analysis import made
+from edgesim.analysis import products
 from edgesim.analysis.summary import write_summary
 from edgesim.plots.gallery import draw
 
@@ -101,7 +101,7 @@ def test_another_target_is_another_figure_of_accuracy(tmp_path, study, drawn):
 
 
 def test_another_version_of_the_code_draws_all_again(tmp_path, study, drawn, monkeypatch):
-    monkeypatch.setattr(made, "_code_digest", lambda: "another")
+    monkeypatch.setattr(products, "_code_digest", lambda: "another")
     all_of_them = draw([study], tmp_path / "figures")
     assert {path.stem for path in all_of_them} == set(drawn)
 

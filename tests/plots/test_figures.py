@@ -10,7 +10,7 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
 from edgesim import load
-from edgesim.analysis.courses import accuracy_course
+from edgesim.analysis.accuracy_series import accuracy_series
 from edgesim.analysis.runs import RunFolder, runs_of
 from edgesim.analysis.summary import summarise
 from edgesim.base.errors import EdgesimError
@@ -192,7 +192,7 @@ def test_the_curve_over_seconds_keeps_the_last_accuracy_until_the_next_evaluatio
     # Rounds of 1.0 and of 0.8 s: at 1.0 s the first seed has one round behind it, the second its first too.
     slow = runs_of([run_writer(tmp_path / "slow", tmax_s=1.0, rounds=3)])[0]
     fast = runs_of([run_writer(tmp_path / "fast", tmax_s=0.8, rounds=3)])[0]
-    places, values = accuracy_course((slow, fast), "seconds")
+    places, values = accuracy_series((slow, fast), "seconds")
     assert places == pytest.approx([0.0, 0.8, 1.0, 1.6, 2.0, 2.4])
     first, second = slow.rounds["test_accuracy"].tolist(), fast.rounds["test_accuracy"].tolist()
     assert values[0].tolist() == [0.5, 0.5, first[0], first[0], first[1], first[1]]
@@ -201,7 +201,7 @@ def test_the_curve_over_seconds_keeps_the_last_accuracy_until_the_next_evaluatio
 
 def test_the_curve_over_rounds_starts_at_round_zero_and_ends_where_the_shortest_run_does(tmp_path, run_writer):
     series = Series("x", tuple(runs_of([run_writer(tmp_path / str(n), rounds=n) for n in (4, 6)])))
-    places, values = accuracy_course(series.runs, "rounds")
+    places, values = accuracy_series(series.runs, "rounds")
     assert places.tolist() == [0, 1, 2, 3, 4]
     assert values[:, 0].tolist() == [0.5, 0.5]
 

@@ -25,10 +25,10 @@ from edgesim.simulation import composition as simulation
 from edgesim.simulation.inputs import input_digests
 from edgesim.studies import on_node, on_ray
 from edgesim.studies.executor import Ending, Lost, RunOrder
+from edgesim.studies.fetched import Left
 from edgesim.studies.ledger import fingerprint, read_ledger
 from edgesim.studies.plan_file import grow
 from edgesim.studies.running import carried_out_by
-from edgesim.studies.sent_back import Left
 
 TIMING = {
     "rounds": 2,

@@ -21,9 +21,9 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import file_digest
 from edgesim.cluster.connection import connected
 from edgesim.studies.executor import Ending
+from edgesim.studies.fetched import PIECE_BYTES, Left, fetch
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow
-from edgesim.studies.sent_back import PIECE_BYTES, Left, fetch
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs mount namespaces")]
 
@@ -79,7 +79,7 @@ def quiet():
     return Console(file=io.StringIO())
 
 
-def test_a_run_that_fills_the_disk_of_its_node_fails_in_a_line_and_the_others_are_sent_back(tmp_path, ray_nodes):
+def test_a_run_that_fills_the_disk_of_its_node_fails_in_a_line_and_the_others_are_fetched(tmp_path, ray_nodes):
     out, local = tmp_path / "out", tmp_path / "local"
     study = Study("s", grid(BASE, {"rounds": [2, 1200]}, [0, 1]))
     executor = edgesim.Ray(ray_nodes.address, cpus_per_run=2)

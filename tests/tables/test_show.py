@@ -10,7 +10,7 @@ import pytest
 from edited_runs import forget_digests, write_plan
 from rich.console import Console
 
-from edgesim.analysis.made import digest_of
+from edgesim.analysis.products import digest_of
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse

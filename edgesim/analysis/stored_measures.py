@@ -10,15 +10,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from edgesim.analysis.made import digest_of_files
 from edgesim.analysis.measures import Measures, measure
+from edgesim.analysis.products import digest_of_files
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
 from edgesim.base.text_file import read_json
 from edgesim.folder.records import write_whole
 
 
-class KeptMeasures:
+class StoredMeasures:
     """Stored measures of one study, read when the object is created, written by `keep`; what is missing is computed."""
 
     def __init__(self, study_folder: Path, target: float | None) -> None:

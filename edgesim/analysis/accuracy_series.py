@@ -12,7 +12,7 @@ from edgesim.base.arrays import Floats
 Over = Literal["rounds", "seconds"]
 
 
-def accuracy_course(runs: Sequence[RunFolder], over: Over) -> tuple[Floats, Floats]:
+def accuracy_series(runs: Sequence[RunFolder], over: Over) -> tuple[Floats, Floats]:
     """Places [p], rounds or simulated seconds, and the accuracy of every run there [runs, p], its start accuracy at 0.
 
     Rounds are those that every run tested. Seconds are those of all tests, as far as every run got; at each a run has

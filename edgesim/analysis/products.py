@@ -31,7 +31,7 @@ _READ = (".parquet", ".arrow", ".toml", ".json")
 """Endings of the files of a run folder that analysis reads; it does not read trained models."""
 
 
-class Made:
+class Products:
     """The notes of one folder, read when the object is created and written whenever a note is added.
 
     In a folder without readable notes nothing is current. In a folder that cannot be written to the old notes stay.

@@ -19,7 +19,7 @@ _CELLS = 2e8
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class MixOverTime:
     """Class shares at K instants of a run."""
 
     x: Floats
@@ -29,7 +29,7 @@ class Course:
     """[K, C]."""
 
 
-def course(config: RunConfig, device: int | None = None) -> Course:
+def mix_over_time(config: RunConfig, device: int | None = None) -> MixOverTime:
     """The class mix of one device, or of the samples of all, over a run of a complete config.
 
     Rounds are taken to last to their deadline. Raises `EdgesimError` for a device that the run does not have, and for
@@ -55,7 +55,7 @@ def course(config: RunConfig, device: int | None = None) -> Course:
             When(int(number), int(its), (number - 1) * config.round.tmax_s)
             for number, its in zip(x, frame, strict=True)
         ]
-    return Course(x, drift.in_seconds, np.array([_mix(federation, when, device) for when in instants]))
+    return MixOverTime(x, drift.in_seconds, np.array([_mix(federation, when, device) for when in instants]))
 
 
 def _mix(federation: Federation, when: When, device: int | None) -> Floats:
