@@ -70,7 +70,7 @@ class Synchronous:
         if config.stop_at_s is not None and parts.clock.now > config.stop_at_s - drift_s(config.round.tmax_s):
             return stopped(config), None
         started = time.perf_counter()
-        ids = yield from check_in(parts.clock, parts.world, parts.batteries, parts.report.totals, self._meet_slot)
+        ids = yield from check_in(parts, self._meet_slot)
         if ids is None:
             return too_few_left(config, parts.world.search), None
         if self.schedule is not None:
@@ -204,10 +204,8 @@ class Synchronous:
         return compute_s
 
     def _signals(self, decision: simpy.Event, deadline_s: float, tolerance_s: float) -> RoundSignals:
-        parts = self.parts
         callbacks = self._on_computed, self._on_arrived, lambda _: None
-        others = parts.interruptions.back_s, parts.empty_s
-        return RoundSignals(parts.bands, decision, deadline_s, tolerance_s, *callbacks, *others)
+        return self.parts.signals(decision, deadline_s, tolerance_s, callbacks)
 
     def _decide(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
@@ -233,17 +231,7 @@ class Synchronous:
             if len(ids) == 0:
                 return ids, np.empty(0)
             instants_s = this.t_start_s, this.tmax_s, decided_s
-            timeline = make_timeline(
-                world,
-                parts.learner.accounts,
-                parts.backhaul,
-                number.round,
-                number.round,
-                ids,
-                delay_s,
-                *instants_s,
-                self.merged_in_cloud,
-            )
+            timeline = make_timeline(parts.planner, number.round, ids, delay_s, *instants_s, self.merged_in_cloud)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
             view = make_view(parts, number, timeline, self.times_selected[ids], this.training, bands_hz, invited)
             station, need_hz = timeline.station, timeline.need_hz

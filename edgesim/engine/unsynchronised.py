@@ -27,7 +27,7 @@ from edgesim.engine.make_view import make_view
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.work import RoundSignals, Task, Work
+from edgesim.engine.work import Task, Work
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.selection.column import Column
@@ -83,17 +83,8 @@ class Unsynchronised:
         self._wake = parts.clock.event()
         idle = np.ones(len(self.next_task), dtype=bool)
         self._idle = IdleDevices(parts.world.availability, parts.batteries, idle, search_s=parts.world.search.limit_s)
-        self._signals = RoundSignals(
-            parts.bands,
-            parts.clock.event(),
-            math.inf,
-            1e-9 * knobs.tmax_s,
-            self._on_computed,
-            self._on_arrived,
-            self._on_dropped,
-            parts.interruptions.back_s,
-            parts.empty_s,
-        )
+        callbacks = self._on_computed, self._on_arrived, self._on_dropped
+        self._signals = parts.signals(parts.clock.event(), math.inf, 1e-9 * knobs.tmax_s, callbacks)
 
     def step(self, number: RoundNumber) -> Step:
         """Let devices work until the next model is made."""
@@ -170,7 +161,7 @@ class Unsynchronised:
         accounts, tmax_s, tasks = parts.learner.accounts, world.config.round.tmax_s, self.next_task[ids]
         samples = accounts.charged_samples(ids, number.round)
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
-        timeline = make_timeline(world, accounts, parts.backhaul, number.round, tasks, ids, delay_s, now_s, tmax_s)
+        timeline = make_timeline(parts.planner, number.round, ids, delay_s, now_s, tmax_s, draws=tasks)
         view = make_view(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
         rows = admit(world.config.selection.policy, parts.selector, view, timeline.station, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])

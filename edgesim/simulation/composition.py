@@ -24,8 +24,9 @@ from edgesim.base.paths import system_errors
 from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.cluster.connection import check_reachable
 from edgesim.config import RunConfig
-from edgesim.devices.topology import Backhaul, make_backhaul
+from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import EventKind, drift_s, rounding_s
+from edgesim.engine.decision import Planner
 from edgesim.engine.make_world import make_world
 from edgesim.engine.protocol import RoundNumber, stopped
 from edgesim.engine.report import write_devices, write_stations
@@ -115,11 +116,10 @@ class Prepared:
     federation: Federation
     frames: list[tuple[int, int | None]]
     """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
-    world: World
+    planner: Planner
     joiners: Joiners | None
     selector: Selector
     learner: Learner
-    backhaul: Backhaul
     charged: Floats
     """Samples whose time each device takes in a round, [devices]."""
     notes: Notes
@@ -153,9 +153,10 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
         backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
         charged = accounts.charged_samples(np.arange(config.devices.count), 1)
-        feasibility.check_reach(world, backhaul, accounts, charged)
-        notes = start_notes(world, backhaul, accounts, charged)
-        yield Prepared(federation, frames, world, joiners, selector, learner, backhaul, charged, notes)
+        planner = Planner(world, accounts, backhaul)
+        feasibility.check_reach(planner, charged)
+        notes = start_notes(planner, charged)
+        yield Prepared(federation, frames, planner, joiners, selector, learner, charged, notes)
 
 
 @plug_ins_named()
@@ -265,7 +266,7 @@ def _simulated(
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     inputs = input_digests(config, when_loaded=True)
     with prepared(config, on_start, cores) as ready, ExitStack() as held:
-        world, learner, notes = ready.world, ready.learner, ready.notes
+        world, learner, notes = ready.planner.world, ready.learner, ready.notes
         for subject, note in notes.items():
             on_note(subject, note)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": inputs, "notes": notes}
@@ -288,7 +289,7 @@ def _simulated(
         signals = held.enter_context(processes.uninterrupted())
         go_on_from = None if resumed is None else resumed.checkpoint
         writer = records.RunWriter(folder, as_toml(config), facts, go_on_from, lease)
-        parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
+        parts = RunParts(world, ready.selector, learner, writer, ready.planner.backhaul, ready.joiners)
         forget_absences(folder)
         server, report = Server(parts, on_round), parts.report
         if config.privacy.mechanism != "none":
@@ -300,7 +301,7 @@ def _simulated(
             with signals.let_in():
                 named_code.keep_code(config, folder)
                 if resumed is None:
-                    _begin_tables(writer, world, ready.backhaul, ready.federation)
+                    _begin_tables(writer, ready.planner, ready.federation)
                     start = parts.evaluations.evaluate(1)
                     report.write_test(0, start)
                     if start is not None and target is not None and start.accuracy >= target:
@@ -353,12 +354,12 @@ def _simulated(
     return RunResult(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
 
 
-def _begin_tables(writer: records.RunWriter, world: World, backhaul: Backhaul, federation: Federation) -> None:
+def _begin_tables(writer: records.RunWriter, planner: Planner, federation: Federation) -> None:
     """Write the tables that hold no rounds."""
     sizes = [frame.sizes for frame in federation.frames]
     counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
-    write_stations(writer, world, backhaul)
-    write_devices(writer, world.config, world.population, sizes, counts)
+    write_stations(writer, planner.world, planner.backhaul)
+    write_devices(writer, planner.world.config, planner.world.population, sizes, counts)
 
 
 def _other_rates(config: RunConfig) -> str:
