@@ -13,11 +13,11 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.saved import give_back, lasting
 from edgesim.engine.at_work import Working, restore, snapshot
 from edgesim.engine.check_in import check_in
+from edgesim.engine.choose import choose
 from edgesim.engine.clock import EventKind, drift_s, rounding_s, succeed_once
 from edgesim.engine.deadlines import Deadlines
-from edgesim.engine.decision import admit, exceed, make_timeline, share
+from edgesim.engine.decision import exceed, make_timeline, share
 from edgesim.engine.estimates import feedback
-from edgesim.engine.make_view import make_view
 from edgesim.engine.offers import Offers
 from edgesim.engine.open_round import OpenRound
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
@@ -233,12 +233,11 @@ class Synchronous:
             instants_s = this.t_start_s, this.tmax_s, decided_s
             timeline = make_timeline(parts.planner, number.round, ids, delay_s, *instants_s, self.merged_in_cloud)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
-            view = make_view(parts, number, timeline, self.times_selected[ids], this.training, bands_hz, invited)
             station, need_hz = timeline.station, timeline.need_hz
             if knobs.admission == "band":
                 feasible = np.count_nonzero(np.asarray(need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
-            taken = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, invited)
+            taken = choose(parts, number, timeline, self.times_selected[ids], this.training, bands_hz, invited)
             parts.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
             return ids[taken], share(timeline, taken, bands_hz)
 

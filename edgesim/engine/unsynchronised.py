@@ -19,11 +19,11 @@ from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.saved import give_back, lasting
 from edgesim.engine.at_work import Working, restore, snapshot
+from edgesim.engine.choose import choose
 from edgesim.engine.clock import EventKind, succeed_once
-from edgesim.engine.decision import admit, make_timeline
+from edgesim.engine.decision import make_timeline
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
-from edgesim.engine.make_view import make_view
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
@@ -162,8 +162,7 @@ class Unsynchronised:
         samples = accounts.charged_samples(ids, number.round)
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
         timeline = make_timeline(parts.planner, number.round, ids, delay_s, now_s, tmax_s, draws=tasks)
-        view = make_view(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
-        rows = admit(world.config.selection.policy, parts.selector, view, timeline.station, bands_hz, self._places)
+        rows = choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)

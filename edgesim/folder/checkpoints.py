@@ -9,10 +9,11 @@ No code of a file is run, nothing is pickled. Two more names are those of checkp
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -233,6 +234,15 @@ def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
         if path.name.startswith("checkpoint"):
             tell(f"{path.name} is damaged ({lack})")
     return None
+
+
+def whole(folder: Path, tell: Callable[[str], None], until: float = math.inf) -> Iterator[Checkpoint]:
+    """Yield the checkpoints of all kinds that are not damaged and of `FORMAT`, up to a round, the newest first.
+
+    ``tell`` is called with a message for each damaged one.
+    """
+    read_ones = (read(path, tell) for path in files(folder, *KINDS) if round_of(path) <= until)
+    yield from (saved for saved in read_ones if saved is not None and saved.about.format == FORMAT)
 
 
 def read(path: Path, tell: Callable[[str], None]) -> Checkpoint | None:

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.base.quantities import Factor
 from edgesim.selection import view
 from edgesim.selection.ties import TIE, descending
@@ -153,5 +153,4 @@ def share_of(share: float, count: int) -> int:
 
 def without(rows: Integers, others: Integers) -> Integers:
     """``rows`` [n] in their order, but for ``others``."""
-    left: Booleans = ~np.isin(rows, others)
-    return rows[left]
+    return np.asarray(rows[~np.isin(rows, others)])

@@ -374,11 +374,11 @@ def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
     clock, config = server.parts.clock, server.parts.world.config
     process = clock.process(server.run(numbers))
     availability = server.parts.world.availability
-    ends = isinstance(availability, IntervalTable | Slots) and np.isfinite(availability.known_until_s)
-    if isinstance(availability, IntervalTable | Slots) and ends:
+    recorded = availability if isinstance(availability, IntervalTable | Slots) else None
+    if recorded is not None and np.isfinite(recorded.known_until_s):
         # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
-        until_s = availability.known_until_s + rounding_s(config.round.tmax_s, availability.known_until_s)
-        clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_to_go_on())
+        until_s = recorded.known_until_s + rounding_s(config.round.tmax_s, recorded.known_until_s)
+        clock.call_at(until_s, EventKind.STOP, lambda _: recorded.refuse_time_beyond())
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))
@@ -389,8 +389,8 @@ def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
                 f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the run "
                 'earlier (stop_at_s) or let the recorded capacity begin again (after_end = "wrap")'
             ) from None
-        if isinstance(availability, IntervalTable | Slots) and ends and reason != ALL_DONE:
-            availability.refuse_to_go_on()
+        if recorded is not None and np.isfinite(recorded.known_until_s) and reason != ALL_DONE:
+            recorded.refuse_time_beyond()
         return reason
     # A round that closes at stop_at_s counts.
     stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)

@@ -125,7 +125,7 @@ def _check_seconds(knobs: RoundConfig, availability: IntervalTable | Slots, roun
         return
     least_s, each = rounds * knobs.tmax_s, f"{rounds} rounds of {knobs.tmax_s:g} s each"
     if least_s > limit_s:
-        availability.refuse_to_go_on(f"{least_s:.10g} s ({each})")
+        availability.refuse_time_beyond(f"{least_s:.10g} s ({each})")
     deadlines, end_s = Deadlines(knobs.tmax_s), 0.0
     for _ in range(rounds):
         begin_s = change_at(availability, end_s, knobs.tmax_s)
@@ -136,7 +136,7 @@ def _check_seconds(knobs: RoundConfig, availability: IntervalTable | Slots, roun
         if slots is not None:
             few = _columns_with_few(slots, round(availability.known_until_s / slots.slot_s), knobs.min_candidates)
             waits = f"waits {_in_columns(few, knobs.min_candidates)}"
-        availability.refuse_to_go_on(f"time for {each} and {waits}")
+        availability.refuse_time_beyond(f"time for {each} and {waits}")
 
 
 def _columns_with_few(slots: ByRounds | Slots, columns: int, at_least: int) -> list[int]:

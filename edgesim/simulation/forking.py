@@ -26,7 +26,7 @@ from edgesim.folder.records import ENDS, SCHEMA_VERSION, read_config, read_run, 
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import named_code
 from edgesim.simulation.inputs import input_digests
-from edgesim.simulation.past import first_whole, hand_over, refuse_other_end
+from edgesim.simulation.past import hand_over, refuse_other_end
 from edgesim.simulation.resumption import names_checkpoint, unpacked
 
 _MAY_CHANGE = ("selection.", "round.", "evaluation.", *ENDS, "checkpoint_at")
@@ -159,12 +159,11 @@ def _past(
     def tell(what: str) -> None:
         on_note("checkpoint", f"{run}: {what}")
 
-    saved = first_whole(run, round, tell)
+    saved = next(checkpoints.whole(run, tell, round), None)
     if saved is not None and saved.about.round == round and not part.exists():
         return saved
     if not part.exists():
-        fork = "fork" in read_run(run)
-        if saved is None and fork:
+        if saved is None and "fork" in read_run(run):
             raise EdgesimError(f"{run}: is a fork itself and has no checkpoint of round {round} or before")
         where = "from the start" if saved is None else f"after round {saved.about.round}"
         on_note("past", f"{run}: has no checkpoint of round {round}; its past is played again {where}")
@@ -173,15 +172,13 @@ def _past(
             shutil.rmtree(made, ignore_errors=True)
             made.mkdir(parents=True)
             hand_over(saved, run, made)
-            for name in ("config.toml", "run.json"):
-                shutil.copyfile(run / name, made / name)
-            run_json = json.loads((made / "run.json").read_text())
-            write_whole(made / "run.json", json.dumps(run_json | {"status": "interrupted"}))
+            shutil.copyfile(run / "config.toml", made / "config.toml")
+            write_whole(made / "run.json", json.dumps(read_run(run) | {"status": "interrupted"}))
             made.rename(part)
     try:
         replay(config, part, round)
     except Stopped as stopped:
-        again = first_whole(part, round, tell)
+        again = next(checkpoints.whole(part, tell, round), None)
         if again is None or again.about.round != round:
             raise stopped from None
         _check_same(run, part, round)
@@ -191,12 +188,9 @@ def _past(
 
 def _check_same(run: Path, part: Path, round: int) -> None:
     """Raise `EdgesimError` if the repeated rounds differ from those of the run."""
-    then, now = (read_table(folder, "rounds") for folder in (run, part))
-    if (
-        not then[then["round"] <= round]
-        .reset_index(drop=True)
-        .equals(now[now["round"] <= round].reset_index(drop=True))
-    ):
+    tables = (read_table(folder, "rounds") for folder in (run, part))
+    then, now = (table[table["round"] <= round].reset_index(drop=True) for table in tables)
+    if not then.equals(now):
         raise EdgesimError(f"{run}: its past, played again, is another (on another machine?); see {part}")
 
 

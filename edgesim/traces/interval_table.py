@@ -155,7 +155,7 @@ class IntervalTable:
         table.known_until_s = self.length_s if stop_at_s is None else np.inf
         return table
 
-    def refuse_to_go_on(self, what: str = "what follows") -> None:
+    def refuse_time_beyond(self, what: str = "what follows") -> None:
         """Raises `EdgesimError` for a run that comes to ``known_until_s``."""
         self._refuse_beyond(True, what)
 

@@ -55,10 +55,10 @@ class Slots:
         if stop_at_s is None:
             return self
         if stop_at_s > self.known_until_s:
-            self.refuse_to_go_on(f"{stop_at_s:.10g} s (stop_at_s)")
+            self.refuse_time_beyond(f"{stop_at_s:.10g} s (stop_at_s)")
         return replace(self, known_until_s=np.inf)
 
-    def refuse_to_go_on(self, what: str = "what follows") -> NoReturn:
+    def refuse_time_beyond(self, what: str = "what follows") -> NoReturn:
         """Raises `EdgesimError` for a run that comes to ``known_until_s``."""
         refuse_beyond(self.name, self.known_until_s, what)
 

@@ -117,16 +117,6 @@ class Repeated(Model):
         return IntervalTable(intervals, self.after_end)
 
 
-def need_devices(name: str, has: int, device_count: int) -> None:
-    """Raises `EdgesimError` for a file of fewer devices than the run has."""
-    if has < device_count:
-        raise EdgesimError(
-            f"{name}: is a trace of {has} devices, but devices.count is {device_count}; lower devices.count or give a "
-            "trace of more devices",
-            "devices.count",
-        )
-
-
 def slot_length_s(slot_s: float | None) -> float:
     """The length of a slot in s; raises `EdgesimError` if it is None."""
     if slot_s is None:
