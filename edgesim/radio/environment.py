@@ -102,7 +102,7 @@ def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
 
 
 def environment_files(name_or_path: str) -> list[Path]:
-    """The file of an environment and that of its capacity table, if any; raises `EdgesimError` without the first."""
+    """Files of an environment and of its capacity table, if any; raises `EdgesimError` if the environment has none."""
     path = find("channels", name_or_path, ".toml")
     capacity = _text_at("capacity.file", name_or_path)
     return [path] if capacity is None else [path, path.parent / capacity]

@@ -21,7 +21,7 @@ class Known(Protocol):
         return math.inf
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` if the run's clock, ``now_s``, has reached the end of the link's recording."""
+        """Raise `EdgesimError` if the run's clock, ``now_s``, has reached the end of the link's recording."""
         return
 
 
@@ -163,7 +163,7 @@ class RecordedLink:
         return float(self.capacity.known_until_s(0))
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` at the end of the recording."""
+        """Raise `EdgesimError` at the end of the recording."""
         self.capacity.need_known(0, now_s)
 
 
@@ -229,5 +229,5 @@ class RecordedOwnLinks:
         return float(self.capacity.known_until_s(device))
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` at the end of the device's recording."""
+        """Raise `EdgesimError` at the end of the device's recording."""
         self.capacity.need_known(device, now_s)

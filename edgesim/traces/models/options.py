@@ -94,7 +94,7 @@ class Repeated(Model):
     """A model that makes a table of intervals of finite length, which may be repeated."""
 
     after_end: AfterEnd = "wrap"
-    """What follows the table's end: it begins again (``wrap``), all devices are absent, or an error (``raise``)."""
+    """Rule for later time than the table's: repetition (``wrap``), all devices are absent, or an error (``raise``)."""
     order: Literal["given", "rising", "falling"] = "given"
     """How devices are numbered: as given, or by rising or falling time online, so that a partition whose skew depends
     on the number (FedDance's figs. 4b and 5) correlates with availability. Profiles and links with keys follow the new

@@ -54,7 +54,7 @@ class Renewal(Repeated):
     """Draws: streams ``availability-device`` and, indexed by the session, ``availability``."""
 
     length_s: Seconds = Field(WEEK_S, ge=1e-6)
-    """Time laid down; then it begins again."""
+    """Length of the recording generated, which is repeated from there on."""
     online_share: float = Field(0.2026, ge=_LEAST_SHARE, lt=1)
     """Mean share of time online over the devices."""
     sessions_per_week: Factor = Field(90.0, gt=0)
@@ -109,7 +109,7 @@ class Renewal(Repeated):
             """Sessions, [n] at a time, of the devices whose last one ends before an instant, until none does."""
             open_ = np.flatnonzero(end_s < until_s)
             while len(open_):
-                going_on = []
+                unfinished = []
                 # In pieces that stay in a processor's cache.
                 for first in range(0, len(open_), _AT_ONCE):
                     some = open_[first : first + _AT_ONCE]
@@ -124,8 +124,8 @@ class Renewal(Repeated):
                     leave_s = come_s + stay_s
                     start_s[some], end_s[some], number[some] = come_s, leave_s, session + 1
                     yield some, come_s, leave_s
-                    going_on.append(some[np.flatnonzero(leave_s < until_s)])
-                open_ = np.concatenate(going_on)
+                    unfinished.append(some[np.flatnonzero(leave_s < until_s)])
+                open_ = np.concatenate(unfinished)
 
         for _ in drawn_until(0.0):
             pass

@@ -14,7 +14,7 @@ from edgesim.traces.readers.results import RecordedAvailability
 
 
 def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None = None) -> RecordedAvailability:
-    """One row per device; a first row that begins with ``device`` is a header.
+    """Read one row per device; a first row that begins with ``device`` is a header.
 
     The last state holds until ``length_s``, until the device's length in a file of ``lengths``, or else until the last
     change in the file. Raises `EdgesimError` that names the file, the line, the field and what was expected.
