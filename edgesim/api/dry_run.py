@@ -77,7 +77,7 @@ def _refusals(act: Callable[[], None]) -> list[str]:
 
 def _folder(folder: Path, config: RunConfig) -> dict[str, str]:
     why = simulation.why_run(folder, config)
-    there = "finished, would be reused" if why is None else f"{why}, would go on or begin again" if why else "new"
+    there = "finished, would be reused" if why is None else f"{why}, would resume or restart" if why else "new"
     return {"folder": f"{folder} ({there})"}
 
 

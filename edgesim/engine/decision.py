@@ -1,4 +1,4 @@
-"""Which devices upload, and with how much of the band: admission of those that the policy offers, then an allocator."""
+"""Uploads of a round and their shares of the band: admission of the devices that a policy offers, then an allocator."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -169,7 +169,7 @@ def _fits(needs_hz: Floats | Column, row: int, station: Integers, used: Floats, 
 def _fill_stations(
     needs_hz: Floats | Column, rows: Integers, station: Integers, used: Floats, limits: Floats
 ) -> Booleans:
-    """Which of the rows offered fit, in order, [n]; ``used`` grows. A station's band serves its own devices alone."""
+    """Whether each row offered fits, in order, [n]; ``used`` grows. A station's band serves its own devices alone."""
     if len(limits) == 1:
         fits, used[0] = _fill(needs_hz, rows, float(used[0]), float(limits[0]))
         return fits
@@ -181,7 +181,7 @@ def _fill_stations(
 
 
 def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: float) -> tuple[Booleans, float]:
-    """Which of the rows offered fit, in order, [n]; and the band used then.
+    """Whether each row offered fits, in order, [n], and the band used then.
 
     Rows are passed over by array comparisons where they have no place even before those ahead of them are taken.
     """

@@ -34,7 +34,7 @@ class PlannedEstimates:
         return places
 
     def download_s(self, rows: Integers) -> Floats:
-        """How long each download takes, [n]."""
+        """Seconds that each download takes, [n]."""
         return self.timeline.download_s(rows)
 
     def ready_s(self, rows: Integers) -> Floats:

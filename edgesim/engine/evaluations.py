@@ -1,4 +1,4 @@
-"""When the global model is tested, and which row of ``rounds`` gets the values."""
+"""Tests of the global model: their instants, and the rows of ``rounds`` with their results."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ def tests_by_time(config: RunConfig) -> bool:
 
 @dataclass
 class Evaluations:
-    """The tests of one run: at every so many models, or of the model in force at each multiple of ``every_s``.
+    """Tests of one run: at every so many models, or of the model in force at each multiple of ``every_s``.
 
     A model is in force from the merge that made it until the next merge. It is tested when it is about to be replaced,
     if an instant has passed in the meantime: the server still has it then, and no event of the simulation is needed for

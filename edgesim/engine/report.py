@@ -1,4 +1,4 @@
-"""The rows that a round leaves in the run folder."""
+"""Rows of a run folder: rounds, work of devices, updates and tests."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -44,7 +44,7 @@ class Synchronous:
     schedule: Stagnation | None = None
     """Which rounds make a model; all do when absent."""
     carried: dict[tuple[int, int], Working] = field(default_factory=dict)
-    """Latecomers, whose work goes on past the close, by device and number of their task: while an update of a device
+    """Latecomers, whose work is kept past the close, by device and number of their task: while an update of a device
     travels by wire, the device may begin another task and be late with that as well."""
     merged_in_cloud: bool = True
     """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
@@ -193,7 +193,7 @@ class Synchronous:
             compute_s = parts.world.compute_s(ids, number, accounts.charged_samples(ids, number))
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
         signals = self._signals(this.decision, this.deadline_s, tolerance_s)
-        # Work that may go on after the deadline needs the instant at which its device leaves, however late that is.
+        # Work that may continue after the deadline needs the instant at which its device leaves, however late that is.
         horizon_s = this.deadline_s - tolerance_s if parts.world.config.round.late == "drop" else math.inf
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         numbers = [number] * len(ids)
@@ -456,11 +456,11 @@ class Synchronous:
         """Tasks whose rows are those of a round that is closed."""
         return [late.task for late in this.over] + [at.task for at in this.working.values() if not at.task.carried]
 
-    def lasting(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Snapshot of the state between two models."""
         return lasting(self) | {"carried": snapshot(self.parts.bands, self.carried.values())}
 
-    def go_on(self, remembered: dict[str, Any]) -> None:
+    def restore(self, remembered: dict[str, Any]) -> None:
         """Restore a snapshot, in a run whose clock stands at its instant."""
         clock, carried = self.parts.clock, remembered.pop("carried")
         give_back(self, remembered)

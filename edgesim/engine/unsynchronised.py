@@ -267,13 +267,13 @@ class Unsynchronised:
         everyone = np.arange(len(self.next_task))
         return np.flatnonzero(self.parts.world.availability.available(everyone, self.parts.clock.now))
 
-    def lasting(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Snapshot of the state between two models."""
         # The buffer is empty then, and no training is open.
         at_work = snapshot(self.parts.bands, self.at_work.values())
         return lasting(self) | {"at_work": at_work, "idle": lasting(self._idle), "alarms_s": self._alarms_s}
 
-    def go_on(self, remembered: dict[str, Any]) -> None:
+    def restore(self, remembered: dict[str, Any]) -> None:
         """Restore a snapshot, in a run whose clock stands at its instant."""
         at_work, idle, alarms_s = (remembered.pop(name) for name in ("at_work", "idle", "alarms_s"))
         give_back(self, remembered)

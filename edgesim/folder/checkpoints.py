@@ -1,4 +1,4 @@
-"""Checkpoints of a run: what it remembers at a round's end, in files from which it goes on as if never stopped.
+"""Checkpoints of a run: its state at a round's end, in files from which it resumes as if it had never stopped.
 
 A file ``checkpoint-ROUND-HASH.safetensors`` in the run's folder holds the arrays of a record, as `edgesim.base.saved`
 packs it, and as bytes its JSON, what it depends on, and the last rows of the tables, so that one file alone has to be
@@ -62,7 +62,7 @@ _Table = Annotated[str, AfterValidator(_checked_table)]
 
 @dataclass(frozen=True)
 class About:
-    """What a checkpoint depends on."""
+    """Config, inputs, machine and tables of a run, on which its checkpoint depends."""
 
     round: _Count
     config: Mapping[str, Any]
@@ -116,7 +116,7 @@ class Checkpoint:
 def write(
     folder: Path, about: About, record: Packed, rows: Mapping[str, bytes] | None = None, beside: Sequence[Path] = ()
 ) -> Path:
-    """Write a checkpoint, whole and on the disk or not at all, and remove all but it and the one before.
+    """Write a checkpoint, whole and on the disk or not at all, and remove all older ones but the last.
 
     ``rows`` as in `Checkpoint`. The files ``beside`` it, on which it depends, are on the disk before it counts. Raises
     OSError.
@@ -221,7 +221,7 @@ def remove(folder: Path, *kinds: str, after: int = -1) -> None:
 
 
 def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
-    """The newest whole checkpoint from which an unfinished run may go on, with the streams that it needs.
+    """Read the newest whole checkpoint from which an unfinished run may resume, with the streams that it needs.
 
     None if there is none; ``tell`` is called with a message for each damaged one.
     """
@@ -241,8 +241,8 @@ def whole(folder: Path, tell: Callable[[str], None], until: float = math.inf) ->
 
     ``tell`` is called with a message for each damaged one.
     """
-    read_ones = (read(path, tell) for path in files(folder, *KINDS) if round_of(path) <= until)
-    yield from (saved for saved in read_ones if saved is not None and saved.about.format == FORMAT)
+    checkpoints = (read(path, tell) for path in files(folder, *KINDS) if round_of(path) <= until)
+    yield from (saved for saved in checkpoints if saved is not None and saved.about.format == FORMAT)
 
 
 def read(path: Path, tell: Callable[[str], None]) -> Checkpoint | None:
@@ -281,7 +281,7 @@ def _read(path: Path) -> Checkpoint:
 
 
 def lacking(folder: Path, checkpoint: Checkpoint) -> str:
-    """Why a folder lacks rows that its run had at a checkpoint of `FORMAT`; empty if it has them all."""
+    """Reason why a folder lacks rows that its run had at a checkpoint of `FORMAT`; empty if it lacks none."""
     for table, size in checkpoint.about.on_disk.items():
         path = folder / f"{table}.arrow"
         there = path.stat().st_size if path.is_file() else 0

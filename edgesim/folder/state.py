@@ -19,8 +19,8 @@ class FolderState:
     """State of a run: its status and its progress."""
 
     status: Status
-    """``stopped``: it was asked to end; ``lost``: its process is gone; ``pruned``: a tuning gave it up. All of these go
-    on from what they saved."""
+    """``stopped``: it was asked to end; ``lost``: its process is gone; ``pruned``: a tuning gave it up. All of these
+    resume from their last checkpoint."""
     reason: str = ""
     """Why the run failed or cannot be read, as one line."""
     holder: Holder | None = None

@@ -20,7 +20,7 @@ _LEAST_DECAY = 0.5
 
 
 class FedStgJoining(Law):
-    """Capable devices whose models do well join more often, all of them less often as the run goes on."""
+    """Capable devices whose models do well join more often, all of them less often in later rounds."""
 
     at_most: ClassVar[tuple[tuple[str, str], ...]] = (("floor", "cap"),)
     rules: ClassVar[tuple[Rule, ...]] = (

@@ -1,4 +1,4 @@
-"""Asking devices whether they join, round after round."""
+"""Devices that are asked in each round whether they join."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -31,11 +31,11 @@ from edgesim.engine.make_world import make_world
 from edgesim.engine.protocol import RoundNumber, stopped
 from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.run_state import go_on
+from edgesim.engine.run_state import restore
 from edgesim.engine.server import ALL_DONE, RunProgress, Server
 from edgesim.engine.world import World
 from edgesim.folder import digests, records
-from edgesim.folder.absence_file import forget_absences, write_absences
+from edgesim.folder.absence_file import remove_absences, write_absences
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.joining.joiners import Joiners
 from edgesim.learning import algorithms, drift, measures
@@ -46,7 +46,7 @@ from edgesim.selection.view import Selector
 from edgesim.simulation import feasibility, named_code, needs, resumption
 from edgesim.simulation.inputs import input_digests, version_of
 from edgesim.simulation.notes import Notes, end_notes, start_notes
-from edgesim.simulation.past import go_on_longer, is_longer
+from edgesim.simulation.past import extend, is_longer
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.absences import absences
@@ -67,7 +67,7 @@ Status = Literal["finished", "failed", "interrupted"]
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended."""
+    """End of a run: its folder, its status and the reason."""
 
     folder: Path
     status: Status
@@ -75,7 +75,7 @@ class RunResult:
     reused: bool = False
     restarted: str = ""
     """Reason why the folder's earlier run was restarted; empty if there was none or if it was resumed."""
-    went_on_from: int = 0
+    resumed_after: int = 0
     """Round after which the folder's earlier run was resumed; 0 if it was not."""
 
 
@@ -179,11 +179,11 @@ def run(
     """Simulate one run into a folder.
 
     A finished run of the same config on the same files and code is reused, unless ``fresh`` is true; an unfinished one
-    goes on from its last checkpoint, and a shorter one from its end, where its rounds do not depend on how many there
+    resumes from its last checkpoint, and a shorter one from its end, where its rounds do not depend on how many there
     are. A checkpoint is written at the end of a round, at most every ``checkpoint_s`` seconds of wall time, and when
-    SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine the run begins
-    again, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another machine, by which
-    results may differ in their last bits. All finished tables but ``timing`` and the model are the same bytes, however
+    SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine the run
+    restarts, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another machine, by
+    which results may differ in their last bits. All finished tables but ``timing`` and the model are the same bytes, however
     often a run was stopped. Behind the round ``until`` a run is saved and ends, as `Stopped`.
 
     ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note`` before the first
@@ -206,11 +206,11 @@ def run(
         if restarted is None:
             return _reused(folder)
         on_lease()
-        may_go_on = restarted in (UNFINISHED, SHORTER) and not fresh
+        may_resume = restarted in (UNFINISHED, SHORTER) and not fresh
         try:
-            if restarted == SHORTER and may_go_on:
-                go_on_longer(folder, records.read_config(folder), config, as_toml(config))
-            begin = restarted, may_go_on, strict, other_machine, checkpoint_s, until
+            if restarted == SHORTER and may_resume:
+                extend(folder, records.read_config(folder), config, as_toml(config))
+            begin = restarted, may_resume, strict, other_machine, checkpoint_s, until
             return _simulated(config, folder, lease, *begin, on_round, on_start, on_note, target, cores)
         except Taken:
             raise
@@ -251,7 +251,7 @@ def _simulated(
     folder: Path,
     lease: Lease,
     restarted: str,
-    may_go_on: bool,
+    may_resume: bool,
     strict: bool,
     other_machine: bool,
     checkpoint_s: float,
@@ -273,7 +273,7 @@ def _simulated(
         facts["ends"] = records.ends(as_toml(config))
         about = resumption.about(as_toml(config), facts)
         resumed = None
-        if may_go_on:
+        if may_resume:
             modules = named_code.own_files(config)
             resumed = resumption.find(
                 folder, about, modules, on_note, strict, other_machine, partial(_place, ready.frames)
@@ -287,10 +287,10 @@ def _simulated(
         # From here until its end is written below a run counts as running: signals end it only where they are let in.
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
-        go_on_from = None if resumed is None else resumed.checkpoint
-        writer = records.RunWriter(folder, as_toml(config), facts, go_on_from, lease)
+        checkpoint = None if resumed is None else resumed.checkpoint
+        writer = records.RunWriter(folder, as_toml(config), facts, checkpoint, lease)
         parts = RunParts(world, ready.selector, learner, writer, ready.planner.backhaul, ready.joiners)
-        forget_absences(folder)
+        remove_absences(folder)
         server, report = Server(parts, on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
@@ -309,7 +309,7 @@ def _simulated(
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
                 else:
                     try:
-                        go_on(server, resumed.state)
+                        restore(server, resumed.state)
                     except EdgesimError as error:
                         raise EdgesimError(f"{resumed.checkpoint.path}: {error}") from None
                 keep_at = config.checkpoint_at or ()
@@ -350,8 +350,8 @@ def _simulated(
                 | ({} if empty is None else {"empty_slots": empty})
             )
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
-    went_on_from = 0 if resumed is None else resumed.checkpoint.about.round
-    return RunResult(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
+    resumed_after = 0 if resumed is None else resumed.checkpoint.about.round
+    return RunResult(folder, status, reason, restarted=restarted, resumed_after=resumed_after)
 
 
 def _begin_tables(writer: records.RunWriter, planner: Planner, federation: Federation) -> None:
@@ -387,7 +387,7 @@ def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
                 raise
             raise EdgesimError(
                 f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the run "
-                'earlier (stop_at_s) or let the recorded capacity begin again (after_end = "wrap")'
+                'earlier (stop_at_s) or repeat the recorded capacity (after_end = "wrap")'
             ) from None
         if recorded is not None and np.isfinite(recorded.known_until_s) and reason != ALL_DONE:
             recorded.refuse_time_beyond()
@@ -518,7 +518,7 @@ def _cpu() -> str:
 def _git_commit() -> str | None:
     """Commit of the checkout that runs, with ``+`` if files were changed since; None for an installed copy.
 
-    Asked once per process, since the process goes on with the code that it has loaded.
+    Asked once per process, since the process keeps the code that it has loaded.
     """
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():

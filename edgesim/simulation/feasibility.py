@@ -82,7 +82,7 @@ def check_changes(world: World) -> None:
     if isinstance(availability, Slots):
         what, length_s = "slots that change", availability.slot_s
     elif isinstance(availability, IntervalTable) and availability.after_end == "wrap":
-        what, length_s = "a recording that begins again", availability.length_s
+        what, length_s = "a recording that is repeated", availability.length_s
     else:
         return
     if tmax_s > SLOT_LIMIT * length_s:

@@ -123,7 +123,7 @@ def _changed(old: RunConfig, new: RunConfig) -> dict[str, Any]:
     for key in changed:
         _check_may_change(key)
     if not changed:
-        raise EdgesimError("set: nothing differs from the run; give what the fork is to have of its own")
+        raise EdgesimError("set: nothing differs from the run; give a setting that the fork is to change")
     return changed
 
 
@@ -143,7 +143,7 @@ def _check_past(run: Path, config: RunConfig, round: int) -> None:
         raise EdgesimError(f"at_round {round}: expected a round from 1 on, before the last one of {run} ({last})")
     then, now = facts.get("inputs", {}), input_digests(config)
     if key := next((key for key in now if then.get(key) != now[key]), None):
-        raise EdgesimError(f"{run}: {key} has changed since it ran, so that its past is another; run it again first")
+        raise EdgesimError(f"{run}: {key} has changed since it ran, so its past cannot be repeated; run it again first")
 
 
 def _past(
@@ -166,7 +166,7 @@ def _past(
         if saved is None and "fork" in read_run(run):
             raise EdgesimError(f"{run}: is a fork itself and has no checkpoint of round {round} or before")
         where = "from the start" if saved is None else f"after round {saved.about.round}"
-        on_note("past", f"{run}: has no checkpoint of round {round}; its past is played again {where}")
+        on_note("past", f"{run}: has no checkpoint of round {round}; its past is repeated {where}")
         if saved is not None:
             made = part.with_name(part.name + ".part")
             shutil.rmtree(made, ignore_errors=True)
@@ -183,7 +183,7 @@ def _past(
             raise stopped from None
         _check_same(run, part, round)
         return again
-    raise EdgesimError(f"{run}: its past did not come to round {round} once more")
+    raise EdgesimError(f"{run}: its repeated past ended before round {round}")
 
 
 def _check_same(run: Path, part: Path, round: int) -> None:
@@ -191,7 +191,7 @@ def _check_same(run: Path, part: Path, round: int) -> None:
     tables = (read_table(folder, "rounds") for folder in (run, part))
     then, now = (table[table["round"] <= round].reset_index(drop=True) for table in tables)
     if not then.equals(now):
-        raise EdgesimError(f"{run}: its past, played again, is another (on another machine?); see {part}")
+        raise EdgesimError(f"{run}: its repeated past differs (on another machine?); see {part}")
 
 
 def _record_of_fork(saved: Checkpoint, old: RunConfig, new: RunConfig) -> Packed:

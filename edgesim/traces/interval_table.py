@@ -28,7 +28,7 @@ class IntervalTable:
     """
 
     def __init__(self, intervals: Intervals, after_end: AfterEnd, stays: Stays | None = None) -> None:
-        """Make the table of ``intervals``; with ``stays``, which are of one length and made on demand, these have no rows."""
+        """Make the table of ``intervals``, or of ``stays`` of one length, made on demand, where these have no rows."""
         self.name, self.after_end = intervals.name, after_end
         self.unobserved_share, self.unobserved_as = intervals.unobserved_share, intervals.unobserved_as
         self.keys = None if intervals.keys is None else DeviceKeys(intervals.keys, intervals.name)
