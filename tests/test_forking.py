@@ -185,7 +185,7 @@ def test_a_fork_to_other_knobs_has_the_bytes_of_a_run_whose_knobs_were_turned_in
             server.protocol.deadlines.rounds = 0
             server.parts.report.holds_rows = wanted.evaluation.every_s is not None
             if not server.parts.report.holds_rows:
-                server.parts.report.tell_row()
+                server.parts.report.write_row()
             if wanted.evaluation.every_s:
                 server.parts.evaluations._passed = sum(0.4 * k <= now for k in range(1, 1000))
 

@@ -78,7 +78,7 @@ class Evaluations:
             self._passed += 1
         evaluation = self.evaluate(self._frame) if instants_s and self._untested else None
         self._untested = self._untested and evaluation is None
-        self.report.tell_row(evaluation, instants_s)
+        self.report.write_row(evaluation, instants_s)
         return evaluation
 
     @property

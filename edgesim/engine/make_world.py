@@ -29,8 +29,8 @@ _RECORDED = Rule(
 )
 
 
-def make_world(config: RunConfig, streams: Streams, tell: Callable[[str], None] = lambda _: None) -> World:
-    """The world of a complete config, which has ``tell`` told of what takes long; raises `EdgesimError`."""
+def make_world(config: RunConfig, streams: Streams, on_long: Callable[[str], None] = lambda _: None) -> World:
+    """Make the world of a complete config; ``on_long`` takes messages on long searches. Raises `EdgesimError`."""
     environment = load_environment(config.radio.channel)
     if isinstance(environment, RecordedEnvironment):
         refuse(config, [_RECORDED])
@@ -41,7 +41,7 @@ def make_world(config: RunConfig, streams: Streams, tell: Callable[[str], None] 
             refuse(config, [Rule({"radio.channel": GIVEN}, {"round.outage": None}, "it has no fading to plan for")])
     count = config.devices.count
     end_s = np.inf if config.stop_at_s is None else config.stop_at_s + drift_s(config.round.tmax_s)
-    search = Search(config.availability.searched_s, end_s, tell)
+    search = Search(config.availability.searched_s, end_s, on_long)
     availability = models.make_availability(config.availability, count, streams, config.stop_at_s, search)
     keys = availability.keys if isinstance(availability, IntervalTable) else None
     population = make_population(config.devices, streams, keys)

@@ -147,7 +147,7 @@ class Report:
 
         A task has its rows in the round in which it ends; ``ended`` are those of this one. ``values`` are further rows
         of ``metrics`` by (name, key). With ``holds_rows`` the row of ``rounds`` of a model that is not tested yet waits
-        for `tell_row`.
+        for `write_row`.
         """
         work = self._activities(row.round, ended)
         updates = {
@@ -173,11 +173,11 @@ class Report:
             "train_loss": [_train_loss(merged)],
         }
         if not self.holds_rows:
-            self.tell_row(evaluation)
+            self.write_row(evaluation)
         elif evaluation is not None:
-            self.tell_row(evaluation, [row.t_end_s])
+            self.write_row(evaluation, [row.t_end_s])
 
-    def tell_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
+    def write_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
         """Write the row of ``rounds`` that waits, if one does, with the test of its model.
 
         ``instants_s`` become rows ``tested_at_s`` of ``metrics``: the instants of evaluation at which the model of the

@@ -76,7 +76,7 @@ def restore(server: Server, state: RunState) -> None:
     give_back(parts.report, state.report)
     if not parts.report.holds_rows:
         # Of a fork that tests by rounds, whose run tested by seconds.
-        parts.report.tell_row()
+        parts.report.write_row()
     give_back(parts.evaluations, state.evaluations)
     availability = parts.world.availability
     if isinstance(availability, ByRounds):

@@ -220,41 +220,41 @@ def remove(folder: Path, *kinds: str, after: int = -1) -> None:
     (folder / "checkpoint.part").unlink(missing_ok=True)
 
 
-def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
+def newest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
     """Read the newest whole checkpoint from which an unfinished run may resume, with the streams that it needs.
 
-    None if there is none; ``tell`` is called with a message for each damaged one.
+    None if there is none; ``warn`` is called with a message for each damaged one.
     """
     for path in files(folder, *KINDS):
-        checkpoint = read(path, tell)
+        checkpoint = read(path, warn)
         if checkpoint is None:
             continue
         if checkpoint.about.format != FORMAT or not (lack := lacking(folder, checkpoint)):
             return checkpoint
         if path.name.startswith("checkpoint"):
-            tell(f"{path.name} is damaged ({lack})")
+            warn(f"{path.name} is damaged ({lack})")
     return None
 
 
-def whole(folder: Path, tell: Callable[[str], None], until: float = math.inf) -> Iterator[Checkpoint]:
+def whole(folder: Path, warn: Callable[[str], None], until: float = math.inf) -> Iterator[Checkpoint]:
     """Yield the checkpoints of all kinds that are not damaged and of `FORMAT`, up to a round, the newest first.
 
-    ``tell`` is called with a message for each damaged one.
+    ``warn`` is called with a message for each damaged one.
     """
-    checkpoints = (read(path, tell) for path in files(folder, *KINDS) if round_of(path) <= until)
+    checkpoints = (read(path, warn) for path in files(folder, *KINDS) if round_of(path) <= until)
     yield from (saved for saved in checkpoints if saved is not None and saved.about.format == FORMAT)
 
 
-def read(path: Path, tell: Callable[[str], None]) -> Checkpoint | None:
-    """Read a checkpoint; None if it is damaged, and then ``tell`` is called with a message."""
+def read(path: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+    """Read a checkpoint; None if it is damaged, and then ``warn`` is called with a message."""
     try:
         return _read(path)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         place = ".".join(map(str, detail["loc"]))
-        tell(f"{path.name} is damaged (what it depends on: {place}: {detail['msg']})")
+        warn(f"{path.name} is damaged (what it depends on: {place}: {detail['msg']})")
     except (EdgesimError, OSError, ValueError, LookupError, TypeError, RecursionError, SafetensorError) as error:
-        tell(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
+        warn(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
     return None
 
 

@@ -26,14 +26,14 @@ class FolderState:
     holder: Holder | None = None
     """The process that works on the run, or did before it was lost."""
     silent_s: float | None = None
-    """For how long that was not heard of, where it was looked for."""
+    """Seconds since the last sign of life of ``holder``, where it was looked for."""
     done: int = 0
     """Rounds on disk or, if only ``stop_at_s`` ends the run, deadlines passed.
 
     This and what follows is filled in by `edgesim.studies.ledger`.
     """
     of: int | None = None
-    """What ``done`` is at the end; None where the config cannot tell."""
+    """Value of ``done`` at the run's end; None where the config does not determine it."""
     accuracy: float | None = None
     """Test accuracy of the last model tested."""
     t_s: float = 0.0

@@ -183,8 +183,8 @@ def run(
     are. A checkpoint is written at the end of a round, at most every ``checkpoint_s`` seconds of wall time, and when
     SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine the run
     restarts, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another machine, by
-    which results may differ in their last bits. All finished tables but ``timing`` and the model are the same bytes, however
-    often a run was stopped. Behind the round ``until`` a run is saved and ends, as `Stopped`.
+    which results may differ in their last bits. All finished tables but ``timing`` and the model are the same bytes,
+    however often a run was stopped. Behind the round ``until`` a run is saved and ends, as `Stopped`.
 
     ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note`` before the first
     round with the subject and text of each note. ``target`` is an accuracy that the start model must not have reached.
@@ -339,7 +339,7 @@ def _simulated(
                 raise
             raise resumption.stopped(folder, asked.status) from None
         finally:
-            report.tell_row()
+            report.write_row()
             wall_s = round(time.perf_counter() - started, 3)
             t_end_s = parts.clock.now
             empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
@@ -461,9 +461,9 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
             return ""
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another folder")
-    there = records.read_config(folder)
-    key = resumption.other_setting(there, as_toml(config))
-    if key is not None and not is_longer(there, as_toml(config)):
+    existing = records.read_config(folder)
+    key = resumption.other_setting(existing, as_toml(config))
+    if key is not None and not is_longer(existing, as_toml(config)):
         raise EdgesimError(
             f"{folder}: holds a run of another config ({key} differs); choose another folder or remove it"
         )
@@ -506,7 +506,7 @@ def _facts(learner: Learner) -> dict[str, Any]:
 
 @cache
 def _cpu() -> str:
-    """The processor's model name, or its architecture if the system does not tell."""
+    """The processor's model name, or its architecture if the system does not know it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

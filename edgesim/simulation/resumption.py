@@ -63,12 +63,12 @@ def find(
     ``other_machine`` it may be of another machine. ``place_of`` gives `checkpoints.About.place` of a round.
     """
 
-    def tell(what: str) -> None:
+    def warn(what: str) -> None:
         # A study shows a subject once.
         on_note(f"checkpoint of {folder}", f"{folder}: {what}")
 
     before = read_run(folder) if (folder / "run.json").is_file() else {}
-    saved = checkpoints.newest(folder, lambda damage: tell(f"{damage}; the one before is taken, or else the start"))
+    saved = checkpoints.newest(folder, lambda damage: warn(f"{damage}; the one before is taken, or else the start"))
     if saved is None:
         refuse_without_past(folder, before)
         return None
@@ -91,7 +91,7 @@ def find(
     if strict:
         raise EdgesimError(f"{saved.path}: {difference}; edgesim run --fresh restarts the run")
     refuse_without_past(folder, before)
-    tell(f"the run restarts, since its checkpoint {difference}")
+    warn(f"the run restarts, since its checkpoint {difference}")
     return None
 
 

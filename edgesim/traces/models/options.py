@@ -62,7 +62,7 @@ class Slotted(Model):
     slot_s: Seconds | None = Field(None, ge=1e-6)
     """Length of slots that are lengths of time; the default of runs without rounds is ``round.tmax_s``."""
     if_empty: IfEmpty | None = None
-    """What becomes of a slot in which nobody is available: one device, drawn uniformly, is made available (``force``),
+    """Fate of a slot in which nobody is available: one device, drawn uniformly, is made available (``force``),
     or the slot passes and the server waits (``wait``, also when absent)."""
 
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:

@@ -52,7 +52,7 @@ class TableModel(Repeated):
     slot_s: Seconds | None = Field(None, ge=1e-6)
     """The file has one column for each so many seconds."""
     if_empty: IfEmpty | None = None
-    """What becomes of a slot of a matrix in which nobody is available: ``force`` or ``wait``, as in `Slotted`."""
+    """Fate of a slot of a matrix in which nobody is available: ``force`` or ``wait``, as in `Slotted`."""
 
     @override
     def make(self, device_count: int, streams: Streams) -> Availability:
