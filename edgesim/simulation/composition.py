@@ -301,7 +301,8 @@ def _simulated(
             with signals.let_in():
                 named_code.keep_code(config, folder)
                 if resumed is None:
-                    _begin_tables(writer, ready.planner, ready.federation)
+                    write_stations(writer, world, ready.planner.backhaul)
+                    write_devices(writer, world, ready.federation)
                     start = parts.evaluations.evaluate(1)
                     report.write_test(0, start)
                     if start is not None and target is not None and start.accuracy >= target:
@@ -352,14 +353,6 @@ def _simulated(
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
     resumed_after = 0 if resumed is None else resumed.checkpoint.about.round
     return RunResult(folder, status, reason, restarted=restarted, resumed_after=resumed_after)
-
-
-def _begin_tables(writer: records.RunWriter, planner: Planner, federation: Federation) -> None:
-    """Write the tables that hold no rounds."""
-    sizes = [frame.sizes for frame in federation.frames]
-    counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
-    write_stations(writer, planner.world, planner.backhaul)
-    write_devices(writer, planner.world.config, planner.world.population, sizes, counts)
 
 
 def _other_rates(config: RunConfig) -> str:
