@@ -83,5 +83,5 @@ class Evaluations:
 
     @property
     def _slack_s(self) -> float:
-        """How far from an instant counts as at it."""
+        """Distance from an instant of evaluation, in s, up to which a time counts as that instant."""
         return drift_s(self.config.round.tmax_s)

@@ -26,7 +26,7 @@ class RoundNumber:
 
     @property
     def place(self) -> list[Any]:
-        """Frame, round in the frame, and whether it is the frame's last: what a checkpoint keeps of it."""
+        """Frame, round in the frame, and whether it is the frame's last, as checkpoints hold them."""
         return [self.frame, self.round_in_frame, self.last_of_frame]
 
 

@@ -313,20 +313,20 @@ class Work:
             self._arrive()
 
     def _arrive(self, _: simpy.Event | None = None) -> None:
-        """The update is at its server."""
+        """End the task, whose update is at its server."""
         self._note("ended")
         self._task.fate = "done"
         self._signals.arrived(self._task)
 
     def _leave_early(self, _: simpy.Event | None = None) -> None:
-        """The device leaves before it has received the model, or computed, or sent the update."""
+        """Interrupt the phase of a device that leaves while it receives the model, computes or sends the update."""
         task = self._task
         if task.phase != "upload":
             task.left_s = task.since_s + task.left_s - self._clock.now
         self._leave()
 
     def _leave(self) -> None:
-        """The device leaves its work: it is away until it is back, or its work is lost.
+        """Pause the work of a device that leaves until it is back, or drop the work.
 
         A device whose battery is empty does not come back to the same task.
         """

@@ -28,7 +28,7 @@ def remove_absences(folder: Path) -> None:
 
 
 def read_absences(folder: Path) -> pd.DataFrame | None:
-    """Columns ``device``, ``t_start_s``, ``t_end_s``; None for a run without the file.
+    """Read the absences of a run, columns ``device``, ``t_start_s``, ``t_end_s``; None for a run without the file.
 
     Raises `EdgesimError` for a file that is damaged.
     """

@@ -370,7 +370,7 @@ def write_whole(path: Path, text: str, on_disk: bool = False) -> None:
 
 
 def read_table(folder: Path | str, table: str) -> pd.DataFrame:
-    """One table of a run folder, also of an unfinished run, with the columns of `SCHEMAS`.
+    """Read one table of a run folder, also of an unfinished run, with the columns of `SCHEMAS`.
 
     Columns that are not in `SCHEMAS` are left out. Raises `EdgesimError` that names the file where it is not what the
     run wrote, and the column if one is missing, has another type or lacks a value.
@@ -416,7 +416,7 @@ def _no_run(folder: Path, lacking: str) -> str:
 
 
 def read_config(folder: Path | str) -> dict[str, Any]:
-    """The resolved configuration of a run; raises `EdgesimError` if it is missing, unreadable or was edited."""
+    """Read the resolved config of a run; raises `EdgesimError` if it is missing, unreadable or was edited."""
     path = as_path(folder, "folder") / "config.toml"
     config = read_toml(path, missing=_no_run(path.parent, path.name))
     digests.check_file(path)
@@ -424,7 +424,7 @@ def read_config(folder: Path | str) -> dict[str, Any]:
 
 
 def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> Any:
-    """The value at a key such as ``round.tmax_s`` of a run's config; raises `EdgesimError` if not of ``kinds``."""
+    """Value at a key such as ``round.tmax_s`` of a run's config; raises `EdgesimError` if not of ``kinds``."""
     value: Any = config
     for part in key.split("."):
         if not isinstance(value, Mapping) or part not in value:
@@ -441,7 +441,7 @@ def ends(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_run(folder: Path | str) -> dict[str, Any]:
-    """The facts of ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
+    """Read ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
     folder = as_path(folder, "folder")
     path = folder / "run.json"
     run = read_json(path, missing=_no_run(folder, "run.json"))
@@ -473,13 +473,13 @@ def _versioned(table: str) -> pa.Schema:
 
 
 def _read_stream(path: Path, table: str) -> pa.Table:
-    """Every whole batch of an IPC stream in a file."""
+    """Read every whole batch of an IPC stream in a file."""
     with pa.OSFile(str(path), "rb") as source:
         return _batches(source, table)
 
 
 def _batches(source: pa.NativeFile, table: str) -> pa.Table:
-    """Every whole batch of an IPC stream; a torn last batch (a killed run) is left out."""
+    """Read every whole batch of an IPC stream; a torn last batch (a killed run) is left out."""
     batches, schema = [], _versioned(table)
     try:
         reader = pa.ipc.open_stream(source)

@@ -197,4 +197,4 @@ class Drafter(Protocol):
     count later (`edgesim.learning.algorithms.safa`)."""
 
     def draft(self, arrived: Integers, candidates: int) -> Integers:
-        """Those picked of the devices that ``arrived``, in order of arrival, of so many candidates."""
+        """Pick from the devices that ``arrived``, in order of arrival, in a round of so many candidates."""

@@ -356,14 +356,14 @@ def _simulated(
 
 
 def _other_rates(config: RunConfig) -> str:
-    """The learning rates beside the devices' own that a diverging run may lower, as the end of a sentence."""
+    """Learning rates beside the devices' own that a diverging run may lower, as the end of a message."""
     rates = ["algorithm.lr"] if "lr" in config.algorithm.options else []
     rates += ["round.protocol_options.server_lr"] if config.round.protocol_options.get("server_lr", 1) > 1 else []
     return "".join(f" or {rate}" for rate in rates)
 
 
 def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
-    """Simulate until the rounds are done or ``stop_at_s``; returns why the run ended."""
+    """Simulate until the rounds are done or ``stop_at_s``; returns the reason of the run's end."""
     clock, config = server.parts.clock, server.parts.world.config
     process = clock.process(server.run(numbers))
     availability = server.parts.world.availability
