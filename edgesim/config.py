@@ -59,7 +59,7 @@ class LinksConfig(Section):
     end_s: Seconds | None = Field(None, ge=1e-6)
     """Instant at which the last row of every link ends, for a file that does not say."""
     after_end: Literal["wrap", "hold"] | None = None
-    """``wrap``: each link begins again at its end; ``hold``: its last row never ends; None: unknown after its end."""
+    """``wrap``: each link is repeated after its end; ``hold``: its last row never ends; None: unknown after its end."""
 
 
 _BATTERY_DEFAULTS = {"battery_start": 1.0, "battery_reserve": 0.2, "recharge_w": 0.0}
@@ -163,8 +163,8 @@ class AvailabilityConfig(OpenSection):
     model: str = "always"
     """The law of presence (``edgesim list`` prints the names), or ``package.module.Class``."""
     interruption: Literal["abort", "pause", "ignore"] = "abort"
-    """What becomes of the work of a device that leaves. ``abort``: it is lost; ``pause``: it goes on where it stopped
-    when the device is back; ``ignore``: it goes on as if the device had stayed. Without rounds a paused device remains
+    """Fate of the work of a device that leaves. ``abort``: it is lost; ``pause``: it resumes where it stopped when the
+    device is back; ``ignore``: it continues as if the device had stayed. Without rounds a paused device remains
     one of the ``count`` at work."""
     search_s: Seconds | None = Field(None, ge=1e-6)
     """Simulated time that is searched for the next instant at which a device, or enough of them, are there, no further
@@ -196,9 +196,9 @@ class RoundConfig(Section):
     tmax_s: Seconds = Field(1.0, ge=1e-6)
     """Deadline of a round, from its start."""
     computes: Literal["candidates", "selected"] = "candidates"
-    """Who computes: all candidates, so that the decision can wait for them, or only the devices taken."""
+    """Devices that compute: all candidates, so that the decision can wait for them, or only the devices taken."""
     delay_knowledge: Literal["known", "reported", "planned"] = "known"
-    """What the scheduler knows of a round's compute delays: all beforehand (``known``), those reported until
+    """Compute delays of a round that the scheduler knows: all beforehand (``known``), those reported until
     ``report_by_s`` (``reported``), or only their law (``planned``)."""
     report_by_s: Seconds | None = Field(None, ge=1e-6)
     """When the scheduler stops waiting for reports (``reported``); tmax_s / 2 when absent."""
@@ -215,13 +215,13 @@ class RoundConfig(Section):
     """How the uploads share the band. ``proportional`` shares by payload, so it equals ``equal_share`` if all payloads
     are equal."""
     leftover: Literal["idle", "equal_finish"] = "idle"
-    """What becomes of the bandwidth that least bandwidths leave over: it stays idle, or is used to end all uploads
+    """Use of the bandwidth that least bandwidths leave over: it stays idle, or is used to end all uploads
     together earlier. With ``equal_finish``, uploads that do not fit into the band end together after the deadline."""
     close: Literal["arrivals", "deadline"] = "arrivals"
     """When a round closes: once the last upload has arrived, at the latest at the deadline, or always at the
     deadline."""
     late: Literal["drop", "keep"] = "drop"
-    """What becomes of latecomers' work at the close: it is dropped, or goes on into the next rounds with its own
+    """Fate of latecomers' work at the close: it is dropped, or continues in the next rounds with its own
     reservation and is merged in the round in which it arrives. A frame's last round ends all work."""
     min_candidates: Count = Field(1, ge=1)
     """Candidates for which the server waits before it opens a round."""
@@ -348,7 +348,7 @@ class LearningConfig(Section):
     """Largest norm of a gradient of local training, the algorithm's terms included; a longer one is scaled down to it
     before ``weight_decay`` is added, as by `torch.nn.utils.clip_grad_norm_`. No gradient is when absent."""
     persist_momentum: bool = False
-    """Whether a device's momentum goes on from its last job that was merged; else it begins at zero in every job."""
+    """Whether a device's momentum continues from its last job that was merged; else it begins at zero in every job."""
     batch_size: AtLeastOne | Range = 32
     """Samples of a step; with ``[least, most]`` each device has its own for the whole run, each number as likely. What
     is trained at the server, and before the first round, then has the least."""
@@ -401,7 +401,7 @@ class AlgorithmConfig(OpenSection):
     """The learning algorithm; its other keys are the algorithm's own options, checked by it."""
 
     name: str = "fedavg"
-    """What devices train and the server merges (``edgesim list`` prints the names)."""
+    """Learning algorithm of devices and server (``edgesim list`` prints the names)."""
     server: str = "own"
     """Another algorithm whose server half takes the place of the algorithm's own."""
     compute_cost: Literal["passes", "equal"] = "passes"
@@ -421,9 +421,9 @@ class MergingConfig(Section):
     """The accuracy that the rule uses: on the images that the server keeps to validate on
     (``data.validation_per_class``), or on the test images; ``validation`` when absent."""
     skip: Literal["discard", "carry", "sent"] | None = None
-    """What devices do in a round that is skipped. ``discard``: they train, and what comes of it is lost; ``carry``: a
-    device keeps its weights and goes on from them if it takes part again before the next model is made; ``sent``: as in
-    any round, but the server drops the updates. ``discard`` when absent. Unless updates are sent, a device that has the
+    """Work of devices in a skipped round. ``discard``: they train, and the result is lost; ``carry``: a device keeps
+    its weights and continues from them if it takes part again before the next model is made; ``sent``: as in any
+    round, but the server drops the updates. ``discard`` when absent. Unless updates are sent, a device that has the
     server's model already is not sent it again."""
 
 
@@ -458,12 +458,12 @@ class EvaluationConfig(Section):
     rest, mean over classes, for which the test images are passed over once more, and ``update_cosine``, of the model's
     last two changes."""
     metrics: dict[str, dict[str, Any]] | None = None
-    """What else is measured at each test: names of `edgesim.learning.measures.METRICS` (``edgesim list`` prints them)
+    """Further measures at each test: names of `edgesim.learning.measures.METRICS` (``edgesim list`` prints them)
     or dotted paths, each with a table of its options. Rows ``metric`` of ``metrics``, with the name as key."""
 
 
 class DriftConfig(OpenSection):
-    """Which data devices hold as rounds or seconds pass; the other keys are the law's own options, checked by it."""
+    """Data of devices over rounds or seconds; the other keys are the law's own options, checked by it."""
 
     law: str = "frames"
     """A name of `edgesim.learning.drift.LAWS` (``edgesim list`` prints them); ``frames``: what ``data.partition``

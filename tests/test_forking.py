@@ -60,7 +60,7 @@ def forked(run, out, *overrides, at=ROUND):
 
     settings = forking.prepare(run, at, dict.fromkeys(overrides), out, lambda _, note: said.append(note), replay)
     result = simulation.run(settings, out, strict=True)
-    assert (result.status, result.went_on_from) == ("finished", at)
+    assert (result.status, result.resumed_after) == ("finished", at)
     return said
 
 
@@ -185,7 +185,7 @@ def test_a_fork_to_other_knobs_has_the_bytes_of_a_run_whose_knobs_were_turned_in
             server.protocol.deadlines.rounds = 0
             server.parts.report.holds_rows = wanted.evaluation.every_s is not None
             if not server.parts.report.holds_rows:
-                server.parts.report.tell_row()
+                server.parts.report.write_row()
             if wanted.evaluation.every_s:
                 server.parts.evaluations._passed = sum(0.4 * k <= now for k in range(1, 1000))
 
@@ -208,10 +208,10 @@ def test_a_past_without_a_checkpoint_is_played_again_and_this_is_said(run, tmp_p
     for path in checkpoints.files(bare, "kept", "end"):
         path.unlink()
     said = forked(bare, tmp_path / "fork", "selection.policy=best-channel")
-    assert f"{bare}: has no checkpoint of round 5; its past is played again from the start" in said
+    assert f"{bare}: has no checkpoint of round 5; its past is repeated from the start" in said
     assert_same(tmp_path / "fork", tmp_path / "kept")
     said = forked(run, tmp_path / "later", "selection.policy=best-channel", at=7)
-    assert f"{run}: has no checkpoint of round 7; its past is played again after round 5" in said
+    assert f"{run}: has no checkpoint of round 7; its past is repeated after round 5" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare", "fork", "kept", "later"]
     past = read_table(run, "rounds")
     assert read_table(tmp_path / "later", "rounds").iloc[:7].equals(past.iloc[:7])
@@ -284,7 +284,7 @@ def test_more_rounds_for_a_fork_and_none_where_the_past_depends_on_them(run, tmp
     simulation.run(config(rounds=12), tmp_path / "whole")
     assert_same(tmp_path / "longer", tmp_path / "whole")
     simulation.run(config(selection={"policy": "fedteddi"}, checkpoint_at=[5]), tmp_path / "ahead")
-    with pytest.raises(EdgesimError, match=r"set rounds; it cannot go on, since its rounds depend on how many"):
+    with pytest.raises(EdgesimError, match=r"set rounds; it cannot be extended, since its rounds depend on how many"):
         forked(tmp_path / "ahead", tmp_path / "no", "rounds=12")
 
 
@@ -301,7 +301,7 @@ def test_code_that_has_changed_since_is_named(run, tmp_path):
     told = json.loads((other / "run.json").read_text())
     told["inputs"]["algorithm.name"] = "0"
     (other / "run.json").write_text(json.dumps(told))
-    with pytest.raises(EdgesimError, match=r"algorithm.name has changed since it ran, so that its past is another"):
+    with pytest.raises(EdgesimError, match=r"algorithm.name has changed since it ran, so its past cannot be repeated"):
         forked(other, tmp_path / "fork", "round.tmax_s=0.8")
 
 

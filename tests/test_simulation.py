@@ -351,7 +351,7 @@ def test_a_run_that_is_stopped_as_it_makes_its_folder_is_interrupted_and_run_aga
     monkeypatch.undo()
     again = simulation.run(config(training="none"), tmp_path)
     # It waits for the end of the first round, which is saved.
-    assert (again.restarted, again.went_on_from) == ("", 1)
+    assert (again.restarted, again.resumed_after) == ("", 1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -77,13 +77,13 @@ def _refusals(act: Callable[[], None]) -> list[str]:
 
 def _folder(folder: Path, config: RunConfig) -> dict[str, str]:
     why = simulation.why_run(folder, config)
-    there = "finished, would be reused" if why is None else f"{why}, would go on or begin again" if why else "new"
+    there = "finished, would be reused" if why is None else f"{why}, would resume or restart" if why else "new"
     return {"folder": f"{folder} ({there})"}
 
 
 def _payload(ready: Prepared) -> dict[str, str]:
     """Bits of one device in the first round, each way."""
-    download_bits, upload_bits = ready.learner.accounts.bits(np.arange(ready.world.config.devices.count), 1)
+    download_bits, upload_bits = ready.learner.accounts.bits(np.arange(ready.planner.world.config.devices.count), 1)
     return {
         "payload": f"{_span(np.asarray(upload_bits))} bits up and {_span(np.asarray(download_bits))} down, per device"
     }
@@ -91,8 +91,8 @@ def _payload(ready: Prepared) -> dict[str, str]:
 
 def _first_round(ready: Prepared) -> dict[str, str]:
     """Devices present when the first round begins, those that could be in time, and how many fit the band at once."""
-    world, accounts = ready.world, ready.learner.accounts
-    config, everyone = world.config, np.arange(world.config.devices.count, dtype=np.int64)
+    world, config = ready.planner.world, ready.planner.world.config
+    everyone = np.arange(config.devices.count, dtype=np.int64)
     batteries, at_s = make_batteries(config.devices, world.streams), 0.0
     if isinstance(world.availability, ByRounds):
         world.availability.begin_slot(at_s)
@@ -103,7 +103,7 @@ def _first_round(ready: Prepared) -> dict[str, str]:
     there = everyone[are_there(world.availability, batteries, everyone, at_s)]
     if not len(there):
         return {"first round": "nobody is there in the first slot"}
-    timeline = timeline_of_round(world, ready.backhaul, there, ready.charged[there], 1, config.round, accounts)
+    timeline = timeline_of_round(ready.planner, there, ready.charged[there], 1, config.round)
     needs_hz = np.asarray(timeline.need_hz)
     in_time = int(np.count_nonzero(needs_hz <= world.bands_hz[timeline.station]))
     text = f"{len(there)} of {len(everyone)} devices are there at {at_s:,.6g} s, {in_time} can meet the deadline"
@@ -118,7 +118,7 @@ def _first_round(ready: Prepared) -> dict[str, str]:
 
 def _memory(ready: Prepared) -> dict[str, str]:
     """Memory of one round's updates, and of the state kept for each device, in MB."""
-    config, facts = ready.world.config, ready.learner.facts()
+    config, facts = ready.planner.world.config, ready.learner.facts()
     if config.learning.training == "none":
         return {"memory": "no training: tables of events only"}
     devices = config.round.count or config.devices.count

@@ -40,6 +40,16 @@ class DeviceKeys:
         return DeviceKeys(self.keys[:count], self.file)
 
 
+def need_devices(file: str, kind: str, has: int, count: int, what: str = "devices") -> None:
+    """Raise `EdgesimError` for a recording, a ``kind`` in messages, that has fewer devices (``what``) than the run."""
+    if has < count:
+        raise EdgesimError(
+            f"{file}: is a {kind} of {has} {what}, but devices.count is {count}; lower devices.count or give a {kind} "
+            f"of more {what}",
+            "devices.count",
+        )
+
+
 def _places(keys: Texts, wanted: Texts) -> Integers:
     """Position in ``keys`` of each of ``wanted``, [n]; -1 for one that ``keys`` lacks."""
     return np.asarray(pd.Index(keys, dtype=object).get_indexer(wanted), dtype=np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.content import find
-from edgesim.base.device_keys import DeviceKeys
+from edgesim.base.device_keys import DeviceKeys, need_devices
 from edgesim.base.errors import EdgesimError
 from edgesim.config import DevicesConfig
 from edgesim.devices.placement import place_in_disc
@@ -87,12 +87,7 @@ def _recorded(config: DevicesConfig, name: str, keys: DeviceKeys | None) -> tupl
     own = None if profile.keys is None or config.match is not None else DeviceKeys(profile.keys, str(path))
     if keys is not None and own is not None:
         return profile.of(keys.rows_in(own)), keys
-    if len(profile.s_per_sample) < count:
-        raise EdgesimError(
-            f"{path}: is a profile of {len(profile.s_per_sample)} devices, but devices.count is {count}; "
-            "lower devices.count or give a profile of more devices",
-            "devices.count",
-        )
+    need_devices(str(path), "profile", len(profile.s_per_sample), count)
     return profile.of(np.arange(count)), keys if own is None else own.first(count)
 
 

@@ -8,11 +8,10 @@ import simpy
 
 from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries
-from edgesim.engine.clock import Clock, EventKind, rounding_s
+from edgesim.engine.clock import EventKind, rounding_s
 from edgesim.engine.idle_devices import are_there
 from edgesim.engine.interruptions import need_progress
-from edgesim.engine.report import Totals
-from edgesim.engine.world import World
+from edgesim.engine.run_parts import RunParts
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.interval_table import IntervalTable
@@ -32,25 +31,24 @@ _DRAWS_OF_SLOT = 2
 """Draws per device in a slot by rounds: each is looked at more than once."""
 
 
-def check_in(
-    clock: Clock, world: World, batteries: Batteries | None, totals: Totals, meet_slot: Callable[[], None]
-) -> Generator[simpy.Event, Any, Integers | None]:
+def check_in(parts: RunParts, meet_slot: Callable[[], None]) -> Generator[simpy.Event, Any, Integers | None]:
     """Ids of the devices available and charged now, ascending; sleeps until there are ``round.min_candidates``.
 
     None if there will not be within ``availability.search_s``, or the search was given up. Devices whose uploads are
     still on the air are among them; the round leaves them out.
     Where availability goes by rounds, ``meet_slot`` is called whenever a slot has begun. Slots that pass with nobody
-    there are counted in ``totals``.
+    there are counted in the report's totals.
 
     Raises `EdgesimError`.
     """
+    clock, world, batteries = parts.clock, parts.world, parts.batteries
     if isinstance(world.availability, ByRounds):
-        return (yield from _draw(clock, world, world.availability, batteries, totals, meet_slot))
+        return (yield from _draw(parts, world.availability, meet_slot))
     if (change_s := change_at(world.availability, clock.now, world.config.round.tmax_s)) > clock.now:
         yield clock.at(change_s, EventKind.WAKE)
     at_least, search = world.config.round.min_candidates, world.search
     while True:
-        ids = _ready(clock, world, batteries)
+        ids = _ready(parts, batteries)
         if len(ids) >= at_least:
             return ids
         # Looked at again after the sleep: devices at work when it began may have less charge than was assumed.
@@ -62,7 +60,7 @@ def check_in(
         slots = world.availability.slots if isinstance(world.availability, IntervalTable) else world.availability
         if isinstance(slots, Slots):
             end_s = when_s if world.config.stop_at_s is None else min(when_s, world.config.stop_at_s)
-            totals.add_empty_slots(slots.empty_slots(clock.now, end_s))
+            parts.report.totals.add_empty_slots(slots.empty_slots(clock.now, end_s))
         yield clock.at(when_s, EventKind.WAKE)
 
 
@@ -77,15 +75,10 @@ def change_at(availability: Availability, now_s: float, tmax_s: float) -> float:
 
 
 def _draw(
-    clock: Clock,
-    world: World,
-    availability: ByRounds,
-    batteries: Batteries | None,
-    totals: Totals,
-    meet_slot: Callable[[], None],
+    parts: RunParts, availability: ByRounds, meet_slot: Callable[[], None]
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """Check in by slots: one begins now, and one more after each deadline's length, until there are enough devices."""
-    knobs, search = world.config.round, world.search
+    clock, batteries, knobs, search = parts.clock, parts.batteries, parts.world.config.round, parts.world.search
     begun_s, step = clock.now, search.begin(f"{knobs.min_candidates} devices available")
     for _ in range(min(STEP_LIMIT, DRAW_LIMIT // (_DRAWS_OF_SLOT * availability.device_count) + 1)):
         if clock.now - begun_s > search.limit_s:
@@ -93,11 +86,11 @@ def _draw(
         step(clock.now)
         availability.begin_slot(clock.now)
         meet_slot()
-        ids = _ready(clock, world, batteries)
+        ids = _ready(parts, batteries)
         if len(ids) >= knobs.min_candidates:
             return ids
         if not len(ids):
-            totals.add_empty_slots(int(batteries is None or not len(_ready(clock, world, None))))
+            parts.report.totals.add_empty_slots(int(batteries is None or not len(_ready(parts, None))))
         if availability.is_settled(knobs.min_candidates):
             return None
         if batteries is not None:
@@ -109,10 +102,10 @@ def _draw(
     return None
 
 
-def _ready(clock: Clock, world: World, batteries: Batteries | None) -> Integers:
-    """Devices available and charged now, ascending."""
-    everyone = np.arange(world.config.devices.count, dtype=np.int64)
-    there = are_there(world.availability, batteries, everyone, clock.now)
+def _ready(parts: RunParts, batteries: Batteries | None) -> Integers:
+    """Devices available now, and charged where they have ``batteries``, ascending."""
+    everyone = np.arange(parts.world.config.devices.count, dtype=np.int64)
+    there = are_there(parts.world.availability, batteries, everyone, parts.clock.now)
     return everyone if np.count_nonzero(there) == len(there) else everyone[there]
 
 

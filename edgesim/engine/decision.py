@@ -1,4 +1,4 @@
-"""Which devices upload, and with how much of the band: admission of those that the policy offers, then an allocator."""
+"""Uploads of a round and their shares of the band: admission of the devices that a policy offers, then an allocator."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -54,24 +54,32 @@ class Timeline:
     """The round's deadline."""
 
 
+@dataclass(frozen=True)
+class Planner:
+    """World of a run, bits and work of its devices, and wires behind its stations, from which uploads are planned."""
+
+    world: World
+    accounts: Accounts
+    backhaul: Backhaul
+
+
 def make_timeline(
-    world: World,
-    accounts: Accounts,
-    backhaul: Backhaul,
+    planner: Planner,
     round: int,
-    draws: int | Integers,
     ids: Integers,
     delay_s: Floats | Column,
     t_start_s: float,
     tmax_s: float,
     decided_s: float | None = None,
     from_cloud: bool = True,
+    draws: Integers | None = None,
 ) -> Timeline:
-    """Make the timeline of a ``round``, decided at its start or at ``decided_s`` after it.
+    """Make the timeline of the candidates ``ids`` in a ``round``, decided at its start or ``decided_s`` after it.
 
-    ``from_cloud`` is whether the broadcast comes from the cloud, not from the edge servers; a device that is sent
-    nothing does not wait for it.
+    ``draws`` as in `Timeline`, the round's when absent. ``from_cloud`` is whether the broadcast comes from the cloud,
+    not from the edge servers; a device that is sent nothing does not wait for it.
     """
+    world, accounts, backhaul = planner.world, planner.accounts, planner.backhaul
     count, station = len(ids), world.population.station[ids]
     download_bits, upload_bits = accounts.bits(ids, round)
     most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
@@ -86,7 +94,7 @@ def make_timeline(
         return np.full(len(rows), decided_s) if decided_s is not None else np.asarray(download(rows) + delay_s[rows])
 
     def rx_power(rows: Integers) -> Floats:
-        return world.planned_rx_power_w(ids[rows], draws if isinstance(draws, int) else draws[rows])
+        return world.planned_rx_power_w(ids[rows], round if draws is None else draws[rows])
 
     def need(rows: Integers) -> Floats:
         some, bits, start_s, power_w = ids[rows], upload_bits[rows], ready_s[rows], rx_power_w[rows]
@@ -98,22 +106,8 @@ def make_timeline(
 
     # The functions know columns, not the timeline, which would keep itself alive.
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
-    needs_hz = Column(count, need)
-    return Timeline(
-        world,
-        draws,
-        ids,
-        station,
-        delay_s,
-        upload_bits,
-        download,
-        ready_s,
-        due_s,
-        rx_power_w,
-        needs_hz,
-        t_start_s,
-        tmax_s,
-    )
+    planned = upload_bits, download, ready_s, due_s, rx_power_w, Column(count, need)
+    return Timeline(world, round if draws is None else draws, ids, station, delay_s, *planned, t_start_s, tmax_s)
 
 
 def admit(
@@ -175,7 +169,7 @@ def _fits(needs_hz: Floats | Column, row: int, station: Integers, used: Floats, 
 def _fill_stations(
     needs_hz: Floats | Column, rows: Integers, station: Integers, used: Floats, limits: Floats
 ) -> Booleans:
-    """Which of the rows offered fit, in order, [n]; ``used`` grows. A station's band serves its own devices alone."""
+    """Whether each row offered fits, in order, [n]; ``used`` grows. A station's band serves its own devices alone."""
     if len(limits) == 1:
         fits, used[0] = _fill(needs_hz, rows, float(used[0]), float(limits[0]))
         return fits
@@ -187,7 +181,7 @@ def _fill_stations(
 
 
 def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: float) -> tuple[Booleans, float]:
-    """Which of the rows offered fit, in order, [n]; and the band used then.
+    """Whether each row offered fits, in order, [n], and the band used then.
 
     Rows are passed over by array comparisons where they have no place even before those ahead of them are taken.
     """

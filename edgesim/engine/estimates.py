@@ -34,15 +34,15 @@ class PlannedEstimates:
         return places
 
     def download_s(self, rows: Integers) -> Floats:
-        """How long each download takes, [n]."""
+        """Seconds that each download takes, [n]."""
         return self.timeline.download_s(rows)
 
     def ready_s(self, rows: Integers) -> Floats:
-        """When each upload can begin, [n]."""
+        """Instant, in s, at which each upload can begin, [n]."""
         return np.asarray(self.timeline.ready_s[rows])
 
     def due_s(self, rows: Integers) -> Floats:
-        """When each upload must have ended, [n]."""
+        """Instant, in s, by which each upload must have ended, [n]."""
         return np.asarray(self.timeline.due_s[self.timeline.station[rows]])
 
     def upload_s(self, rows: Integers, at_once: int) -> Floats:
@@ -59,7 +59,7 @@ class PlannedEstimates:
             return np.asarray(self.timeline.upload_bits[rows] / bps)
 
     def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
-        """When each device's present stay ends, [n]."""
+        """Instant, in s, at which each device's present stay ends, [n]."""
         start_s = self.timeline.t_start_s
         availability = self.timeline.world.availability
         until_s = availability.available_until(self.timeline.ids[rows], start_s, start_s + horizon_s)

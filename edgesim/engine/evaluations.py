@@ -1,4 +1,4 @@
-"""When the global model is tested, and which row of ``rounds`` gets the values."""
+"""Tests of the global model: their instants, and the rows of ``rounds`` with their results."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ def tests_by_time(config: RunConfig) -> bool:
 
 @dataclass
 class Evaluations:
-    """The tests of one run: at every so many models, or of the model in force at each multiple of ``every_s``.
+    """Tests of one run: at every so many models, or of the model in force at each multiple of ``every_s``.
 
     A model is in force from the merge that made it until the next merge. It is tested when it is about to be replaced,
     if an instant has passed in the meantime: the server still has it then, and no event of the simulation is needed for
@@ -78,10 +78,10 @@ class Evaluations:
             self._passed += 1
         evaluation = self.evaluate(self._frame) if instants_s and self._untested else None
         self._untested = self._untested and evaluation is None
-        self.report.tell_row(evaluation, instants_s)
+        self.report.write_row(evaluation, instants_s)
         return evaluation
 
     @property
     def _slack_s(self) -> float:
-        """How far from an instant counts as at it."""
+        """Distance from an instant of evaluation, in s, up to which a time counts as that instant."""
         return drift_s(self.config.round.tmax_s)

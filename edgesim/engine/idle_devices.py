@@ -1,4 +1,4 @@
-"""Devices without work: which of them are available now, and when the next of the others will be."""
+"""Devices without work: those available now, and the instant at which the next of the others will be."""
 
 import math
 from dataclasses import dataclass, field
@@ -29,11 +29,11 @@ class IdleDevices:
     """How long at most devices that are away are waited for."""
 
     def begin(self, device: int) -> None:
-        """A device begins to work; it was `there`, and `next_back_s` has not passed it over since."""
+        """Count a device as at work; it was `there`, and `next_back_s` has not passed it over since."""
         self.looked_at[device] = False
 
     def end(self, device: int) -> None:
-        """A device's work is over."""
+        """Count a device as idle."""
         self.looked_at[device] = True
 
     def there(self, t_s: float) -> Integers:
@@ -42,7 +42,7 @@ class IdleDevices:
         return ids[are_there(self.availability, self.batteries, ids, t_s)]
 
     def next_back_s(self, t_s: float) -> float:
-        """When a device without work that is not there now will be available and charged.
+        """Instant, in s, at which the next idle device that is absent now will be available and charged.
 
         inf if not within ``search_s``. Until then, none of these devices is looked at again.
         """

@@ -1,4 +1,4 @@
-"""When devices leave their work, and when they go on with it."""
+"""Instants at which devices leave their work and resume it."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ STAYS_LIMIT = 10_000
 
 @dataclass(frozen=True)
 class Interruptions:
-    """When devices leave their work and return to it, by ``availability.interruption``."""
+    """Instants at which devices leave their work and return to it, by ``availability.interruption``."""
 
     clock: Clock
     world: World

@@ -14,7 +14,7 @@ from edgesim.devices.population import Population, make_population
 from edgesim.devices.topology import ONE_STATION, Topology, load_topology
 from edgesim.engine.clock import drift_s
 from edgesim.engine.world import World
-from edgesim.radio.environment import Environment, RecordedEnvironment, lasting_power_gain, load_environment
+from edgesim.radio.environment import Environment, RecordedEnvironment, constant_power_gain, load_environment
 from edgesim.radio.link import Link, OwnLinks, RecordedOwnLinks
 from edgesim.radio.link_file import load_links
 from edgesim.streams import Streams
@@ -29,16 +29,19 @@ _RECORDED = Rule(
 )
 
 
-def make_world(config: RunConfig, streams: Streams, tell: Callable[[str], None] = lambda _: None) -> World:
-    """The world of a complete config, which has ``tell`` told of what takes long; raises `EdgesimError`."""
+def make_world(config: RunConfig, streams: Streams, on_long: Callable[[str], None] = lambda _: None) -> World:
+    """Make the world of a complete config; ``on_long`` takes messages on long searches. Raises `EdgesimError`."""
     environment = load_environment(config.radio.channel)
     if isinstance(environment, RecordedEnvironment):
         refuse(config, [_RECORDED])
-    elif environment.fading == "none" and config.radio.fading is None:
-        refuse(config, [Rule({"radio.channel": GIVEN}, {"round.outage": None}, "it has no fading to plan for")])
+    else:
+        own = config.radio.model_dump(include={"shadowing", "fading"}, exclude_none=True)
+        environment = environment.model_copy(update=own)
+        if environment.fading == "none":
+            refuse(config, [Rule({"radio.channel": GIVEN}, {"round.outage": None}, "it has no fading to plan for")])
     count = config.devices.count
     end_s = np.inf if config.stop_at_s is None else config.stop_at_s + drift_s(config.round.tmax_s)
-    search = Search(config.availability.searched_s, end_s, tell)
+    search = Search(config.availability.searched_s, end_s, on_long)
     availability = models.make_availability(config.availability, count, streams, config.stop_at_s, search)
     keys = availability.keys if isinstance(availability, IntervalTable) else None
     population = make_population(config.devices, streams, keys)
@@ -86,7 +89,7 @@ def _attach(
     gain = np.ones_like(distance_m)
     if isinstance(environment, Environment):
         for station, of_station_m in enumerate(distance_m):
-            gain[station] = lasting_power_gain(environment, of_station_m, streams, ids, config.radio.shadowing, station)
+            gain[station] = constant_power_gain(environment, of_station_m, streams, ids, station)
     elif how != "nearest" and len(topology.stations) > 1:
         refuse(config, [Rule({"radio.channel": GIVEN}, {"topology.attach": "nearest"}, "it has no path loss to go by")])
     own = attach(how, gain, distance_m, topology.bandwidth_share)

@@ -16,7 +16,7 @@ from edgesim.learning.interface import TrainingRound
 
 @dataclass
 class OpenRound:
-    """Tasks of a round in flight, and what the server has heard of them so far."""
+    """Tasks of a round in flight, and the reports and arrivals so far."""
 
     number: RoundNumber
     t_start_s: float

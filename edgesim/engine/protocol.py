@@ -26,7 +26,7 @@ class RoundNumber:
 
     @property
     def place(self) -> list[Any]:
-        """Frame, round in the frame, and whether it is the frame's last: what a checkpoint keeps of it."""
+        """Frame, round in the frame, and whether it is the frame's last, as checkpoints hold them."""
         return [self.frame, self.round_in_frame, self.last_of_frame]
 
 
@@ -41,11 +41,11 @@ class RunProtocol(Protocol):
     def step(self, number: RoundNumber) -> Step:
         """Make the next model and write its rows."""
 
-    def lasting(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Snapshot of the state between two models, as records that `edgesim.base.saved` can pack."""
 
-    def go_on(self, remembered: dict[str, Any]) -> None:
-        """Restore a snapshot of `lasting`, in a run whose clock stands at its instant."""
+    def restore(self, remembered: dict[str, Any]) -> None:
+        """Restore a result of `snapshot`, in a run whose clock stands at its instant."""
 
     def break_off(self) -> list[Task]:
         """End all work, since the run is over; returns the tasks without rows."""

@@ -1,4 +1,4 @@
-"""The rows that a round leaves in the run folder."""
+"""Rows of a run folder: rounds, work of devices, updates and tests."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers
-from edgesim.config import RunConfig
+from edgesim.base.arrays import Floats
 from edgesim.devices.battery import Batteries
 from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.population import Population
@@ -19,6 +18,7 @@ from edgesim.engine.work import Span, Task
 from edgesim.engine.world import World
 from edgesim.folder import work_kinds
 from edgesim.folder.records import RunWriter
+from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
 
 
@@ -147,7 +147,7 @@ class Report:
 
         A task has its rows in the round in which it ends; ``ended`` are those of this one. ``values`` are further rows
         of ``metrics`` by (name, key). With ``holds_rows`` the row of ``rounds`` of a model that is not tested yet waits
-        for `tell_row`.
+        for `write_row`.
         """
         work = self._activities(row.round, ended)
         updates = {
@@ -173,11 +173,11 @@ class Report:
             "train_loss": [_train_loss(merged)],
         }
         if not self.holds_rows:
-            self.tell_row(evaluation)
+            self.write_row(evaluation)
         elif evaluation is not None:
-            self.tell_row(evaluation, [row.t_end_s])
+            self.write_row(evaluation, [row.t_end_s])
 
-    def tell_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
+    def write_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
         """Write the row of ``rounds`` that waits, if one does, with the test of its model.
 
         ``instants_s`` become rows ``tested_at_s`` of ``metrics``: the instants of evaluation at which the model of the
@@ -396,27 +396,21 @@ def write_stations(writer: RunWriter, world: World, backhaul: Backhaul) -> None:
     )
 
 
-def write_devices(
-    writer: RunWriter,
-    config: RunConfig,
-    population: Population,
-    sizes: list[Integers],
-    class_counts: list[Integers] | None,
-) -> None:
+def write_devices(writer: RunWriter, world: World, federation: Federation) -> None:
     """Write the ``devices`` table: one row per device and frame."""
-    count = config.devices.count
-    for frame, samples in enumerate(sizes):
+    count, population = world.config.devices.count, world.population
+    for number, frame in enumerate(federation.frames):
         columns = {
             "device": np.arange(count, dtype=np.int32),
-            "frame": np.full(count, frame, dtype=np.int32),
+            "frame": np.full(count, number, dtype=np.int32),
             "x_m": population.x_m,
             "y_m": population.y_m,
             "station": population.station,
             "a_s": population.a_s,
             # Recorded speeds have no random part.
             "mu_per_s": [float(rate) if np.isfinite(rate) else None for rate in population.mu_per_s],
-            "samples": samples.astype(np.int32),
+            "samples": frame.sizes.astype(np.int32),
         }
-        if class_counts is not None:
-            columns["class_counts"] = list(class_counts[frame].astype(np.int32))
+        if federation.class_count > 0:
+            columns["class_counts"] = list(frame.class_counts.astype(np.int32))
         writer.write("devices", columns)

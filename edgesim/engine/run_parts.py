@@ -1,19 +1,22 @@
 """The parts of one run that its server and its protocol share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import simpy
 
 from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock
+from edgesim.engine.decision import Planner
 from edgesim.engine.evaluations import Evaluations, tests_by_time
 from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.report import Report
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Band, ReservedBand
-from edgesim.engine.work import Task
+from edgesim.engine.work import Hear, RoundSignals, Task
 from edgesim.engine.world import World
 from edgesim.folder.records import RunWriter
 from edgesim.joining.joiners import Joiners
@@ -78,9 +81,16 @@ class RunParts:
         return [Task(*row) for row in rows]
 
     @property
-    def empty_s(self) -> Callable[[Task], float] | None:
-        """Function of `RoundSignals.empty_s`; None for devices on mains."""
-        return None if self.batteries is None else self._begin_draw
+    def planner(self) -> Planner:
+        """Basis of the plans of all rounds."""
+        return Planner(self.world, self.learner.accounts, self.backhaul)
+
+    def signals(
+        self, decision: simpy.Event, deadline_s: float, tolerance_s: float, callbacks: tuple[Hear, Hear, Hear]
+    ) -> RoundSignals:
+        """Connect devices at work with the server; ``callbacks`` are ``computed``, ``arrived`` and ``dropped``."""
+        changes = self.interruptions.back_s, None if self.batteries is None else self._begin_draw
+        return RoundSignals(self.bands, decision, deadline_s, tolerance_s, *callbacks, *changes)
 
     def _begin_draw(self, task: Task) -> float:
         assert self.batteries is not None

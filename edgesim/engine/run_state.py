@@ -1,7 +1,7 @@
 """Snapshots of a run at the end of a round, from which a new process resumes it.
 
 World, streams and searches are functions of the config, so that they are made anew. No process is saved: the server
-begins with its next round, and devices at work go on from the records of their tasks. Events that lie at the very
+begins with its next round, and devices at work resume from the records of their tasks. Events that lie at the very
 instant are put there again, with the same order of ties.
 """
 
@@ -46,7 +46,7 @@ def snapshot(server: Server, round: int) -> RunState:
         parts.clock.now,
         round,
         server.accuracy,
-        server.protocol.lasting(),
+        server.protocol.snapshot(),
         parts.selector.state,
         None if parts.joiners is None else parts.joiners.memory,
         parts.learner.lasting(),
@@ -59,7 +59,7 @@ def snapshot(server: Server, round: int) -> RunState:
     )
 
 
-def go_on(server: Server, state: RunState) -> None:
+def restore(server: Server, state: RunState) -> None:
     """Restore a snapshot in a server that has not begun; the server takes over its memory."""
     parts = server.parts
     parts.clock.set_forward(state.t_s)
@@ -76,11 +76,11 @@ def go_on(server: Server, state: RunState) -> None:
     give_back(parts.report, state.report)
     if not parts.report.holds_rows:
         # Of a fork that tests by rounds, whose run tested by seconds.
-        parts.report.tell_row()
+        parts.report.write_row()
     give_back(parts.evaluations, state.evaluations)
     availability = parts.world.availability
     if isinstance(availability, ByRounds):
         availability.starts_s.extend(state.slots_s or [])
     parts.world.search.given_up = state.given_up
     # Last, since work is restored with the state of all other parts.
-    server.protocol.go_on(state.protocol)
+    server.protocol.restore(state.protocol)

@@ -13,11 +13,11 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.saved import give_back, lasting
 from edgesim.engine.at_work import Working, restore, snapshot
 from edgesim.engine.check_in import check_in
+from edgesim.engine.choose import choose
 from edgesim.engine.clock import EventKind, drift_s, rounding_s, succeed_once
 from edgesim.engine.deadlines import Deadlines
-from edgesim.engine.decision import admit, exceed, make_timeline, share
+from edgesim.engine.decision import exceed, make_timeline, share
 from edgesim.engine.estimates import feedback
-from edgesim.engine.make_view import make_view
 from edgesim.engine.offers import Offers
 from edgesim.engine.open_round import OpenRound
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
@@ -44,7 +44,7 @@ class Synchronous:
     schedule: Stagnation | None = None
     """Which rounds make a model; all do when absent."""
     carried: dict[tuple[int, int], Working] = field(default_factory=dict)
-    """Latecomers, whose work goes on past the close, by device and number of their task: while an update of a device
+    """Latecomers, whose work is kept past the close, by device and number of their task: while an update of a device
     travels by wire, the device may begin another task and be late with that as well."""
     merged_in_cloud: bool = True
     """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
@@ -70,7 +70,7 @@ class Synchronous:
         if config.stop_at_s is not None and parts.clock.now > config.stop_at_s - drift_s(config.round.tmax_s):
             return stopped(config), None
         started = time.perf_counter()
-        ids = yield from check_in(parts.clock, parts.world, parts.batteries, parts.report.totals, self._meet_slot)
+        ids = yield from check_in(parts, self._meet_slot)
         if ids is None:
             return too_few_left(config, parts.world.search), None
         if self.schedule is not None:
@@ -193,7 +193,7 @@ class Synchronous:
             compute_s = parts.world.compute_s(ids, number, accounts.charged_samples(ids, number))
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
         signals = self._signals(this.decision, this.deadline_s, tolerance_s)
-        # Work that may go on after the deadline needs the instant at which its device leaves, however late that is.
+        # Work that may continue after the deadline needs the instant at which its device leaves, however late that is.
         horizon_s = this.deadline_s - tolerance_s if parts.world.config.round.late == "drop" else math.inf
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         numbers = [number] * len(ids)
@@ -204,10 +204,8 @@ class Synchronous:
         return compute_s
 
     def _signals(self, decision: simpy.Event, deadline_s: float, tolerance_s: float) -> RoundSignals:
-        parts = self.parts
         callbacks = self._on_computed, self._on_arrived, lambda _: None
-        others = parts.interruptions.back_s, parts.empty_s
-        return RoundSignals(parts.bands, decision, deadline_s, tolerance_s, *callbacks, *others)
+        return self.parts.signals(decision, deadline_s, tolerance_s, callbacks)
 
     def _decide(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
@@ -233,24 +231,13 @@ class Synchronous:
             if len(ids) == 0:
                 return ids, np.empty(0)
             instants_s = this.t_start_s, this.tmax_s, decided_s
-            timeline = make_timeline(
-                world,
-                parts.learner.accounts,
-                parts.backhaul,
-                number.round,
-                number.round,
-                ids,
-                delay_s,
-                *instants_s,
-                self.merged_in_cloud,
-            )
+            timeline = make_timeline(parts.planner, number.round, ids, delay_s, *instants_s, self.merged_in_cloud)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
-            view = make_view(parts, number, timeline, self.times_selected[ids], this.training, bands_hz, invited)
             station, need_hz = timeline.station, timeline.need_hz
             if knobs.admission == "band":
                 feasible = np.count_nonzero(np.asarray(need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
-            taken = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, invited)
+            taken = choose(parts, number, timeline, self.times_selected[ids], this.training, bands_hz, invited)
             parts.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
             return ids[taken], share(timeline, taken, bands_hz)
 
@@ -469,11 +456,11 @@ class Synchronous:
         """Tasks whose rows are those of a round that is closed."""
         return [late.task for late in this.over] + [at.task for at in this.working.values() if not at.task.carried]
 
-    def lasting(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Snapshot of the state between two models."""
         return lasting(self) | {"carried": snapshot(self.parts.bands, self.carried.values())}
 
-    def go_on(self, remembered: dict[str, Any]) -> None:
+    def restore(self, remembered: dict[str, Any]) -> None:
         """Restore a snapshot, in a run whose clock stands at its instant."""
         clock, carried = self.parts.clock, remembered.pop("carried")
         give_back(self, remembered)

@@ -19,15 +19,15 @@ from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.saved import give_back, lasting
 from edgesim.engine.at_work import Working, restore, snapshot
+from edgesim.engine.choose import choose
 from edgesim.engine.clock import EventKind, succeed_once
-from edgesim.engine.decision import admit, make_timeline
+from edgesim.engine.decision import make_timeline
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
-from edgesim.engine.make_view import make_view
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.work import RoundSignals, Task, Work
+from edgesim.engine.work import Task, Work
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.selection.column import Column
@@ -83,17 +83,8 @@ class Unsynchronised:
         self._wake = parts.clock.event()
         idle = np.ones(len(self.next_task), dtype=bool)
         self._idle = IdleDevices(parts.world.availability, parts.batteries, idle, search_s=parts.world.search.limit_s)
-        self._signals = RoundSignals(
-            parts.bands,
-            parts.clock.event(),
-            math.inf,
-            1e-9 * knobs.tmax_s,
-            self._on_computed,
-            self._on_arrived,
-            self._on_dropped,
-            parts.interruptions.back_s,
-            parts.empty_s,
-        )
+        callbacks = self._on_computed, self._on_arrived, self._on_dropped
+        self._signals = parts.signals(parts.clock.event(), math.inf, 1e-9 * knobs.tmax_s, callbacks)
 
     def step(self, number: RoundNumber) -> Step:
         """Let devices work until the next model is made."""
@@ -170,9 +161,8 @@ class Unsynchronised:
         accounts, tmax_s, tasks = parts.learner.accounts, world.config.round.tmax_s, self.next_task[ids]
         samples = accounts.charged_samples(ids, number.round)
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
-        timeline = make_timeline(world, accounts, parts.backhaul, number.round, tasks, ids, delay_s, now_s, tmax_s)
-        view = make_view(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
-        rows = admit(world.config.selection.policy, parts.selector, view, timeline.station, bands_hz, self._places)
+        timeline = make_timeline(parts.planner, number.round, ids, delay_s, now_s, tmax_s, draws=tasks)
+        rows = choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
@@ -277,13 +267,13 @@ class Unsynchronised:
         everyone = np.arange(len(self.next_task))
         return np.flatnonzero(self.parts.world.availability.available(everyone, self.parts.clock.now))
 
-    def lasting(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Snapshot of the state between two models."""
         # The buffer is empty then, and no training is open.
         at_work = snapshot(self.parts.bands, self.at_work.values())
         return lasting(self) | {"at_work": at_work, "idle": lasting(self._idle), "alarms_s": self._alarms_s}
 
-    def go_on(self, remembered: dict[str, Any]) -> None:
+    def restore(self, remembered: dict[str, Any]) -> None:
         """Restore a snapshot, in a run whose clock stands at its instant."""
         at_work, idle, alarms_s = (remembered.pop(name) for name in ("at_work", "idle", "alarms_s"))
         give_back(self, remembered)

@@ -56,7 +56,7 @@ class Band(Protocol):
         """Take an upload off the air, finished or not, and bring its counts up to date; calls nothing."""
 
     def drop(self, upload: Upload) -> None:
-        """The device leaves now: drop its upload, unless it is over or ends within the tolerance."""
+        """Drop the upload of a device that leaves now, unless it is over or ends within the tolerance."""
 
 
 @dataclass

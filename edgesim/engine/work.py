@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import simpy
@@ -92,6 +93,10 @@ class Task:
         )
 
 
+Hear = Callable[[Task], None]
+"""Function by which the server hears of a task."""
+
+
 @dataclass(frozen=True, slots=True)
 class RoundSignals:
     """Events, bands and callbacks that connect the devices at work with the server in one round."""
@@ -100,9 +105,9 @@ class RoundSignals:
     decision: simpy.Event
     deadline_s: float
     tolerance_s: float
-    computed: Callable[[Task], None]
-    arrived: Callable[[Task], None]
-    dropped: Callable[[Task], None]
+    computed: Hear
+    arrived: Hear
+    dropped: Hear
     back_s: Callable[[Task], float | None] | None
     """Instant at which a device that has left resumes its work: inf where `Work.meet` is called then, None if never.
     None in place of the function where the work of a device that leaves is lost."""
@@ -154,17 +159,13 @@ class Work:
         task.leaves_s = math.inf if here else self._clock.now
         # Not at once: a round that is about to begin goes by what the server knew before the change.
         if here and task.phase == "away":
-            self._clock.soon(self._turn_back)
+            self._clock.soon(partial(self._turn, self._come_back))
         elif not here and task.phase in ("download", "compute", "upload"):
-            self._clock.soon(self._turn_away)
+            self._clock.soon(partial(self._turn, self._leave_early))
 
-    def _turn_back(self, _: simpy.Event) -> None:
+    def _turn(self, begin_next: Callable[[], None], _: simpy.Event) -> None:
         self._stop()
-        self._come_back()
-
-    def _turn_away(self, _: simpy.Event) -> None:
-        self._stop()
-        self._leave_early()
+        begin_next()
 
     def _await(self, event: simpy.Event, then: Callback) -> None:
         self._awaited = event
@@ -297,7 +298,7 @@ class Work:
         self._send()
 
     def _sent(self, through: bool) -> None:
-        """Go on after the upload, which is complete or was dropped."""
+        """Begin the phase after an upload, which is complete or was dropped."""
         if not through:
             self._leave()
             return
@@ -312,20 +313,20 @@ class Work:
             self._arrive()
 
     def _arrive(self, _: simpy.Event | None = None) -> None:
-        """The update is at its server."""
+        """End the task, whose update is at its server."""
         self._note("ended")
         self._task.fate = "done"
         self._signals.arrived(self._task)
 
     def _leave_early(self, _: simpy.Event | None = None) -> None:
-        """The device leaves before it has received the model, or computed, or sent the update."""
+        """Interrupt the phase of a device that leaves while it receives the model, computes or sends the update."""
         task = self._task
         if task.phase != "upload":
             task.left_s = task.since_s + task.left_s - self._clock.now
         self._leave()
 
     def _leave(self) -> None:
-        """The device leaves its work: it is away until it is back, or its work is lost.
+        """Pause the work of a device that leaves until it is back, or drop the work.
 
         A device whose battery is empty does not come back to the same task.
         """
@@ -342,7 +343,7 @@ class Work:
         self._stay_away()
 
     def _come_back(self, _: simpy.Event | None = None) -> None:
-        """Go on with what the device was at when it left."""
+        """Resume the phase in which the device left."""
         task = self._task
         if task.resumes == "upload":
             assert task.upload is not None
@@ -356,7 +357,7 @@ class Work:
         task = self._task
         self._log(outcome)
         if task.spans and task.spans[-1].outcome == "paused":
-            # The device came back and was cut off at the same instant, so it never went on.
+            # The device came back and was cut off at the same instant, so it never resumed its work.
             task.spans[-1].outcome = outcome
         self._note("ended")
         if task.taken:

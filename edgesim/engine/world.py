@@ -72,17 +72,9 @@ class World:
         assert isinstance(self.environment, Environment)
         gain = np.empty(len(ids))
         for station, rows in self.by_station(ids):
-            there = ids[rows]
-            gain[rows] = mean_power_gain(
-                self.environment,
-                self.population.distance_m[there],
-                self.streams,
-                there,
-                round if isinstance(round, int) else round[rows],
-                shadowing=self.config.radio.shadowing,
-                los=self._sees_station[there],
-                station=station,
-            )
+            there, drawn_in = ids[rows], round if isinstance(round, int) else round[rows]
+            distance_m, los = self.population.distance_m[there], self._sees_station[there]
+            gain[rows] = mean_power_gain(self.environment, distance_m, self.streams, there, drawn_in, station, los)
         return gain
 
     def by_station(self, ids: Integers) -> Iterator[tuple[int, Integers | slice]]:
@@ -111,10 +103,8 @@ class World:
 
     @cached_property
     def fading(self) -> Fading:
-        """Law by which uploads fade, of the config or else of the environment; a recorded capacity contains it."""
-        if isinstance(self.environment, RecordedEnvironment):
-            return "none"
-        return self.config.radio.fading or self.environment.fading
+        """Law by which uploads fade; ``none`` for a recorded capacity, which contains it."""
+        return "none" if isinstance(self.environment, RecordedEnvironment) else self.environment.fading
 
     @cached_property
     def outage_factor(self) -> float:

@@ -22,13 +22,13 @@ def write_absences(folder: Path, device: Integers, t_start_s: Floats, t_end_s: F
         pq.write_table(pa.table([device, t_start_s, t_end_s], schema=_SCHEMA), part)
 
 
-def forget_absences(folder: Path) -> None:
-    """Remove the file before its run is run again."""
+def remove_absences(folder: Path) -> None:
+    """Remove ``absences.parquet`` of a run that is run again."""
     (folder / _FILE).unlink(missing_ok=True)
 
 
 def read_absences(folder: Path) -> pd.DataFrame | None:
-    """Columns ``device``, ``t_start_s``, ``t_end_s``; None for a run without the file.
+    """Read the absences of a run, columns ``device``, ``t_start_s``, ``t_end_s``; None for a run without the file.
 
     Raises `EdgesimError` for a file that is damaged.
     """

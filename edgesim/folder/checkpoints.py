@@ -1,4 +1,4 @@
-"""Checkpoints of a run: what it remembers at a round's end, in files from which it goes on as if never stopped.
+"""Checkpoints of a run: its state at a round's end, in files from which it resumes as if it had never stopped.
 
 A file ``checkpoint-ROUND-HASH.safetensors`` in the run's folder holds the arrays of a record, as `edgesim.base.saved`
 packs it, and as bytes its JSON, what it depends on, and the last rows of the tables, so that one file alone has to be
@@ -9,10 +9,11 @@ No code of a file is run, nothing is pickled. Two more names are those of checkp
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ _Table = Annotated[str, AfterValidator(_checked_table)]
 
 @dataclass(frozen=True)
 class About:
-    """What a checkpoint depends on."""
+    """Config, inputs, machine and tables of a run, on which its checkpoint depends."""
 
     round: _Count
     config: Mapping[str, Any]
@@ -115,7 +116,7 @@ class Checkpoint:
 def write(
     folder: Path, about: About, record: Packed, rows: Mapping[str, bytes] | None = None, beside: Sequence[Path] = ()
 ) -> Path:
-    """Write a checkpoint, whole and on the disk or not at all, and remove all but it and the one before.
+    """Write a checkpoint, whole and on the disk or not at all, and remove all older ones but the last.
 
     ``rows`` as in `Checkpoint`. The files ``beside`` it, on which it depends, are on the disk before it counts. Raises
     OSError.
@@ -219,32 +220,41 @@ def remove(folder: Path, *kinds: str, after: int = -1) -> None:
     (folder / "checkpoint.part").unlink(missing_ok=True)
 
 
-def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
-    """The newest whole checkpoint from which an unfinished run may go on, with the streams that it needs.
+def newest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+    """Read the newest whole checkpoint from which an unfinished run may resume, with the streams that it needs.
 
-    None if there is none; ``tell`` is called with a message for each damaged one.
+    None if there is none; ``warn`` is called with a message for each damaged one.
     """
     for path in files(folder, *KINDS):
-        checkpoint = read(path, tell)
+        checkpoint = read(path, warn)
         if checkpoint is None:
             continue
         if checkpoint.about.format != FORMAT or not (lack := lacking(folder, checkpoint)):
             return checkpoint
         if path.name.startswith("checkpoint"):
-            tell(f"{path.name} is damaged ({lack})")
+            warn(f"{path.name} is damaged ({lack})")
     return None
 
 
-def read(path: Path, tell: Callable[[str], None]) -> Checkpoint | None:
-    """Read a checkpoint; None if it is damaged, and then ``tell`` is called with a message."""
+def whole(folder: Path, warn: Callable[[str], None], until: float = math.inf) -> Iterator[Checkpoint]:
+    """Yield the checkpoints of all kinds that are not damaged and of `FORMAT`, up to a round, the newest first.
+
+    ``warn`` is called with a message for each damaged one.
+    """
+    checkpoints = (read(path, warn) for path in files(folder, *KINDS) if round_of(path) <= until)
+    yield from (saved for saved in checkpoints if saved is not None and saved.about.format == FORMAT)
+
+
+def read(path: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+    """Read a checkpoint; None if it is damaged, and then ``warn`` is called with a message."""
     try:
         return _read(path)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         place = ".".join(map(str, detail["loc"]))
-        tell(f"{path.name} is damaged (what it depends on: {place}: {detail['msg']})")
+        warn(f"{path.name} is damaged (what it depends on: {place}: {detail['msg']})")
     except (EdgesimError, OSError, ValueError, LookupError, TypeError, RecursionError, SafetensorError) as error:
-        tell(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
+        warn(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
     return None
 
 
@@ -271,7 +281,7 @@ def _read(path: Path) -> Checkpoint:
 
 
 def lacking(folder: Path, checkpoint: Checkpoint) -> str:
-    """Why a folder lacks rows that its run had at a checkpoint of `FORMAT`; empty if it has them all."""
+    """Reason why a folder lacks rows that its run had at a checkpoint of `FORMAT`; empty if it lacks none."""
     for table, size in checkpoint.about.on_disk.items():
         path = folder / f"{table}.arrow"
         there = path.stat().st_size if path.is_file() else 0

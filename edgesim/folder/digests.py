@@ -1,6 +1,6 @@
 """Digests of a run's config, tables and model: ``run.json`` keeps one for each file, and readers check them.
 
-The files of runs that go on have none: whether these are what was written cannot be said.
+The files of unfinished runs have none: whether these are what was written cannot be said.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """The run folder: tables with one row per event, ``config.toml`` and ``run.json``.
 
-Rows stream to disk as Arrow IPC while a run goes on, so that a killed run keeps every round that finished before its
+Rows stream to disk as Arrow IPC during a run, so that a killed run keeps every round that finished before its
 last half second; the Parquet files are written when the run closes. Readers take the Parquet file, or else the stream.
-The streams stay while the folder has checkpoints (`edgesim.folder.checkpoints`), from which the run can go on.
+The streams stay while the folder has checkpoints (`edgesim.folder.checkpoints`), from which the run can resume.
 """
 
 import errno
@@ -75,7 +75,7 @@ class RunWriter:
         folder: Path,
         config: Mapping[str, Any],
         run: Mapping[str, Any],
-        go_on_from: checkpoints.Checkpoint | None = None,
+        resume_from: checkpoints.Checkpoint | None = None,
         lease: Lease | None = None,
     ) -> None:
         """Begin the tables, or resume them from a checkpoint; takes the folder's lease if no ``lease`` is passed."""
@@ -85,7 +85,7 @@ class RunWriter:
         self._lease = Lease(folder) if lease is None else lease
         try:
             with system_errors(f"{folder}: cannot be made a run folder", "; choose another folder"):
-                self._begin(config, go_on_from)
+                self._begin(config, resume_from)
         except BaseException:
             self._lease.release()
             raise
@@ -95,13 +95,13 @@ class RunWriter:
         self._whole = True
         """Whether no batch of a stream was written in part."""
 
-    def _begin(self, config: Mapping[str, Any], go_on_from: checkpoints.Checkpoint | None) -> None:
+    def _begin(self, config: Mapping[str, Any], resume_from: checkpoints.Checkpoint | None) -> None:
         """Write the first files, replacing those of an unfinished run that is run again.
 
-        Raises `EdgesimError` where streams are no longer what they were at the checkpoint that the run goes on from.
+        Raises `EdgesimError` where streams are no longer what they were at the checkpoint from which the run resumes.
         """
         paths = {name: self.folder / f"{name}.arrow" for name in SCHEMAS}
-        then = None if go_on_from is None else go_on_from.about
+        then = None if resume_from is None else resume_from.about
         sizes = {} if then is None else then.on_disk
         for name, size in sizes.items():
             if (paths[name].stat().st_size if paths[name].is_file() else 0) < size:
@@ -116,7 +116,7 @@ class RunWriter:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
         _write_run_json(self.folder, self._run, on_disk=False)
         for name, path in paths.items():
-            _let_go(path, sizes.get(name, 0))
+            _truncate(path, sizes.get(name, 0))
         self._sinks = {name: pa.OSFile(str(path), "ab") for name, path in paths.items()}
         self._rows = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.rows)
         self._on_disk = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.on_disk)
@@ -129,7 +129,7 @@ class RunWriter:
         """Bytes of each stream that may not be on the disk yet; None where they are too many to be held in memory."""
         for name in SCHEMAS:
             begin = _versioned(name).serialize().to_pybytes()
-            self._append(name, begin if go_on_from is None else go_on_from.rows.get(name, b""))
+            self._append(name, begin if resume_from is None else resume_from.rows.get(name, b""))
 
     def _append(self, table: str, content: bytes) -> None:
         """Write bytes to a table's stream."""
@@ -175,7 +175,7 @@ class RunWriter:
             pending = self._pending[name]
             if pending:
                 arrays = [_column(field, pending) for field in schema]
-                # Not by a stream writer of Arrow's, which cannot go on with a stream.
+                # Not by a stream writer of Arrow's, which cannot append to a stream.
                 batch = pa.record_batch(arrays, schema=_versioned(name))
                 self._append(name, batch.serialize().to_pybytes())
                 self._sinks[name].flush()
@@ -219,15 +219,15 @@ class RunWriter:
         self._run |= {"status": status, **facts}
         try:
             with self._writing():
-                goes_on = status != "finished" and bool(checkpoints.files(self.folder, "checkpoint", "kept"))
+                resumes = status != "finished" and bool(checkpoints.files(self.folder, "checkpoint", "kept"))
                 if self._whole:
                     self._close_tables(cut)
                 self._run[digests.KEY] = digests.digests_of(self.folder)
                 _write_run_json(self.folder, self._run)
                 if self._whole and status == "finished":
                     checkpoints.keep_end(self.folder, self._last_round)
-                if self._whole and not goes_on:
-                    # The record of the run's end comes first: a run killed in between is finished, or goes on.
+                if self._whole and not resumes:
+                    # The record of the run's end comes first: a run killed in between is finished, or resumes.
                     remove_streams(self.folder)
         finally:
             self._lease.release()
@@ -270,7 +270,7 @@ def note_pruned(folder: Path, reason: str) -> None:
 
 
 def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> tuple[dict[str, int], dict[str, str]]:
-    """Begin the streams of a run with the first rows of another's tables, or of its own.
+    """Begin the streams of a run with the first rows of the tables of another run, or of its own.
 
     Returns the bytes of each stream, and their SHA-256 in hexadecimal digits. Raises `EdgesimError` where there are
     fewer rows, or where they are not those that the other run wrote.
@@ -306,7 +306,7 @@ def _whole_rows(folder: Path, table: str, saved: checkpoints.Checkpoint | None) 
     return _batches(pa.BufferReader(begun + saved.rows.get(table, b"")), table)
 
 
-def _let_go(path: Path, size: int) -> None:
+def _truncate(path: Path, size: int) -> None:
     """Cut a stream to its first bytes, after copying it if it has another name (in a copy of the folder by links)."""
     if size and path.stat().st_nlink > 1:
         with in_place_of(path) as part:
@@ -319,14 +319,14 @@ def _let_go(path: Path, size: int) -> None:
 
 
 def remove_streams(folder: Path) -> None:
-    """Remove what a run needs only until its tables are there: its streams and checkpoints."""
+    """Remove the streams and checkpoints of a run, which it needs only until its tables are written."""
     checkpoints.remove(folder)
     for name in SCHEMAS:
         (folder / f"{name}.arrow").unlink(missing_ok=True)
 
 
 def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
-    """Join what several writes gave for one column, in their order."""
+    """Join the parts of a column that several writes passed, in their order."""
     name = field.name
     chunks = [part.get(name) for part in parts]
     if all(chunk is None for chunk in chunks):
@@ -370,7 +370,7 @@ def write_whole(path: Path, text: str, on_disk: bool = False) -> None:
 
 
 def read_table(folder: Path | str, table: str) -> pd.DataFrame:
-    """One table of a run folder, also of a run that is going on or was killed, with the columns of `SCHEMAS`.
+    """Read one table of a run folder, also of an unfinished run, with the columns of `SCHEMAS`.
 
     Columns that are not in `SCHEMAS` are left out. Raises `EdgesimError` that names the file where it is not what the
     run wrote, and the column if one is missing, has another type or lacks a value.
@@ -416,7 +416,7 @@ def _no_run(folder: Path, lacking: str) -> str:
 
 
 def read_config(folder: Path | str) -> dict[str, Any]:
-    """The resolved configuration of a run; raises `EdgesimError` if it is missing, unreadable or was edited."""
+    """Read the resolved config of a run; raises `EdgesimError` if it is missing, unreadable or was edited."""
     path = as_path(folder, "folder") / "config.toml"
     config = read_toml(path, missing=_no_run(path.parent, path.name))
     digests.check_file(path)
@@ -424,7 +424,7 @@ def read_config(folder: Path | str) -> dict[str, Any]:
 
 
 def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> Any:
-    """The value at a key such as ``round.tmax_s`` of a run's config; raises `EdgesimError` if not of ``kinds``."""
+    """Value at a key such as ``round.tmax_s`` of a run's config; raises `EdgesimError` if not of ``kinds``."""
     value: Any = config
     for part in key.split("."):
         if not isinstance(value, Mapping) or part not in value:
@@ -441,7 +441,7 @@ def ends(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_run(folder: Path | str) -> dict[str, Any]:
-    """The facts of ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
+    """Read ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
     folder = as_path(folder, "folder")
     path = folder / "run.json"
     run = read_json(path, missing=_no_run(folder, "run.json"))
@@ -473,13 +473,13 @@ def _versioned(table: str) -> pa.Schema:
 
 
 def _read_stream(path: Path, table: str) -> pa.Table:
-    """Every whole batch of an IPC stream in a file."""
+    """Read every whole batch of an IPC stream in a file."""
     with pa.OSFile(str(path), "rb") as source:
         return _batches(source, table)
 
 
 def _batches(source: pa.NativeFile, table: str) -> pa.Table:
-    """Every whole batch of an IPC stream; a torn last batch (a killed run) is left out."""
+    """Read every whole batch of an IPC stream; a torn last batch (a killed run) is left out."""
     batches, schema = [], _versioned(table)
     try:
         reader = pa.ipc.open_stream(source)

@@ -19,21 +19,21 @@ class FolderState:
     """State of a run: its status and its progress."""
 
     status: Status
-    """``stopped``: it was asked to end; ``lost``: its process is gone; ``pruned``: a tuning gave it up. All of these go
-    on from what they saved."""
+    """``stopped``: it was asked to end; ``lost``: its process is gone; ``pruned``: a tuning gave it up. All of these
+    resume from their last checkpoint."""
     reason: str = ""
     """Why the run failed or cannot be read, as one line."""
     holder: Holder | None = None
     """The process that works on the run, or did before it was lost."""
     silent_s: float | None = None
-    """For how long that was not heard of, where it was looked for."""
+    """Seconds since the last sign of life of ``holder``, where it was looked for."""
     done: int = 0
     """Rounds on disk or, if only ``stop_at_s`` ends the run, deadlines passed.
 
     This and what follows is filled in by `edgesim.studies.ledger`.
     """
     of: int | None = None
-    """What ``done`` is at the end; None where the config cannot tell."""
+    """Value of ``done`` at the run's end; None where the config does not determine it."""
     accuracy: float | None = None
     """Test accuracy of the last model tested."""
     t_s: float = 0.0

@@ -1,4 +1,4 @@
-"""Which of the devices that have checked in join a round: the joining laws and their registry.
+"""Joining laws, by which devices that have checked in join a round or do not, and their registry.
 
 The law belongs to the run, not to an algorithm or a policy, which see the devices that join as the candidates.
 """
@@ -18,7 +18,7 @@ LAWS = Registry("joining.law", "joining", Law, _OWN)
 
 
 def make_law(joining: JoiningConfig) -> Law:
-    """The law that a config names, with its options; raises `EdgesimError` for an unknown name or option."""
+    """Make the joining law that a config names; raises `EdgesimError` for an unknown name or option."""
     return options_of(LAWS.including(joining.law), joining.law, joining.options, "joining.law", "joining")
 
 

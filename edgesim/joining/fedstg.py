@@ -20,7 +20,7 @@ _LEAST_DECAY = 0.5
 
 
 class FedStgJoining(Law):
-    """Capable devices whose models do well join more often, all of them less often as the run goes on."""
+    """Capable devices whose models do well join more often, all of them less often in later rounds."""
 
     at_most: ClassVar[tuple[tuple[str, str], ...]] = (("floor", "cap"),)
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -65,7 +65,7 @@ class FedStgJoining(Law):
 
     @override
     def chances(self, asked: Asked, fleet: Fleet) -> Floats:
-        own = self._capability(fleet)
+        own = np.array(self.capability)[self._class(fleet)]
         capability = own[asked.ids] / (own.mean() if self.form == "code" else 1.0)
         product = self.base * capability * self._performance(asked.accuracy) * self.decay(asked.round, fleet.rounds)
         return np.asarray(np.minimum(self.cap, np.maximum(self.floor, product)))
@@ -75,11 +75,8 @@ class FedStgJoining(Law):
         fallen = _CODE_STEP * round if self.form == "code" else (1 - _LEAST_DECAY) * round / rounds
         return max(_LEAST_DECAY, 1 - fallen)
 
-    def _capability(self, fleet: Fleet) -> Floats:
-        """Capability of each device, [N]."""
-        return np.array(self.capability)[self._class(fleet)]
-
     def _class(self, fleet: Fleet) -> Integers:
+        """Speed class of each device, [N], from 0 for the fastest."""
         count, kinds = len(fleet.s_per_sample), len(self.capability)
         if self.classes == "turns":
             return np.arange(count) % kinds

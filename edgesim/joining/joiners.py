@@ -1,4 +1,4 @@
-"""Asking devices whether they join, round after round."""
+"""Devices that are asked in each round whether they join."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,9 +33,8 @@ class Answers:
         """Rows of ``metrics`` by (name, key): ``join_chance`` and ``joined`` of each device asked."""
         keys = [str(device) for device in self.ids.tolist()]
         chances = {("join_chance", key): chance for key, chance in zip(keys, self.chance.tolist(), strict=True)}
-        return chances | {
-            ("joined", key): float(joined) for key, joined in zip(keys, self.joined.tolist(), strict=True)
-        }
+        joined = {("joined", key): float(joins) for key, joins in zip(keys, self.joined.tolist(), strict=True)}
+        return chances | joined
 
 
 @dataclass

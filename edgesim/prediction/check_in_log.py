@@ -1,4 +1,4 @@
-"""Which devices checked in, over a window of the last rounds: all that the server's predictors know."""
+"""Log of the devices that checked in, over a window of the last rounds: the only input of predictors."""
 
 from dataclasses import dataclass
 

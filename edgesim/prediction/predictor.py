@@ -31,12 +31,9 @@ def checked(name: str, forecast: Forecast) -> Forecast:
     def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
         answer = forecast(log, ids, future_rounds)
         answered = f"selection.predictor {name!r}: chances answered"
-        if not isinstance(answer, np.ndarray) or answer.dtype.kind not in "fiu" or answer.shape != ids.shape:
-            got = (
-                f"an array {answer.dtype}{list(answer.shape)}"
-                if isinstance(answer, np.ndarray)
-                else type(answer).__name__
-            )
+        is_array = isinstance(answer, np.ndarray)
+        if not is_array or answer.dtype.kind not in "fiu" or answer.shape != ids.shape:
+            got = f"an array {answer.dtype}{list(answer.shape)}" if is_array else type(answer).__name__
             raise EdgesimError(f"{answered} {got}, expected {len(ids)} numbers", "selection.predictor")
         if not ((answer >= 0) & (answer <= 1)).all():
             wrong = int(np.argmin((answer >= 0) & (answer <= 1)))

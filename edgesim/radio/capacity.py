@@ -41,7 +41,7 @@ class CapacityTables:
     until_s: Floats
     """End of the last row of each link, [links]; inf where it holds for ever."""
     wraps: bool
-    """Whether each link begins again at its ``until_s``; otherwise its capacity is unknown from there on."""
+    """Whether each link is repeated from its ``until_s`` on; otherwise its capacity is unknown from there on."""
     beyond: Beyond = "refused"
 
     def bits_between(self, links: ArrayLike, t0_s: ArrayLike, t1_s: ArrayLike) -> Floats:
@@ -89,7 +89,7 @@ class CapacityTables:
         return np.asarray(end)[()]
 
     def for_run_until(self, stop_at_s: float | None) -> "CapacityTables":
-        """These links for a run, which may plan beyond the end of the recording (`Beyond`).
+        """Copy of the links for a run, which may plan beyond the end of the recording (`Beyond`).
 
         ``stop_at_s`` is when the run ends, if known; raises `EdgesimError` if the shortest link ends before it.
         """
@@ -108,7 +108,7 @@ class CapacityTables:
         return np.asarray(self.until_s[np.asarray(links)])[()]
 
     def need_known(self, links: ArrayLike, now_s: float) -> None:
-        """Raises `EdgesimError` if the run's clock, ``now_s``, has reached the end of the recording of a link."""
+        """Raise `EdgesimError` if the run's clock, ``now_s``, has reached the end of the recording of a link."""
         numbers = np.atleast_1d(np.asarray(links, dtype=np.int64))
         ended = self.known_until_s(numbers) <= now_s
         if ended.any():

@@ -38,7 +38,7 @@ class CapacityKeys(LinksConfig):
 
 
 def read_capacity(table: Any, environment: Path) -> CapacityTables:
-    """The table that ``table``, the ``[capacity]`` section of an environment file, names; other columns are ignored.
+    """Read the table of ``[capacity]`` in an environment file (``table``); other columns are ignored.
 
     Raises `EdgesimError` that names the environment file and the key, or the table's file, the line (CSV, the
     header is line 1) or row (Parquet, from 1), the column and what was expected.
@@ -72,7 +72,7 @@ def _chosen(tables: dict[str, Rows], trace: str | None, path: Path, environment:
 
 
 def read_capacity_rows(path: Path) -> dict[str, Rows]:
-    """Checked times and capacities by trace, in the file's order; the key is '' for a file without a column trace.
+    """Read and check times and capacities by trace, in the file's order; key '' for a file without a column trace.
 
     Raises `EdgesimError` that names the file and the first line or row that breaks a rule.
     """

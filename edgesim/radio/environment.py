@@ -102,7 +102,7 @@ def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
 
 
 def environment_files(name_or_path: str) -> list[Path]:
-    """The file of an environment and that of its capacity table, if any; raises `EdgesimError` without the first."""
+    """Files of an environment and of its capacity table, if any; raises `EdgesimError` if the environment has none."""
     path = find("channels", name_or_path, ".toml")
     capacity = _text_at("capacity.file", name_or_path)
     return [path] if capacity is None else [path, path.parent / capacity]
@@ -154,14 +154,13 @@ def mean_power_gain(
     streams: Streams,
     ids: ArrayLike,
     round: int | Integers,
-    shadowing: Shadowing | None = None,
-    los: ArrayLike | None = None,
     station: int = 0,
+    los: ArrayLike | None = None,
 ) -> Floats:
     """Average power gain |H|^2 of each device to a station, linear: path loss and log-normal shadowing, no fading.
 
-    ``distance_m`` and the device ``ids`` have one row per device, [n]. ``shadowing`` overrides the mode of
-    the environment. ``los`` is the result of `line_of_sight`, [n], if the caller has it; else it is drawn.
+    ``distance_m`` and the device ``ids`` have one row per device, [n]. ``los`` is the result of `line_of_sight`, [n],
+    if the caller has it; else it is drawn.
     Draws: stream ``shadowing`` of the station, indexed by the round, or by round 0 if drawn once per run.
 
     FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, sigma^2), sigma that of the device's branch.
@@ -171,21 +170,16 @@ def mean_power_gain(
     std_db = law.shadowing_std_db(sees)
     if std_db is None:
         std_db = np.asarray(environment.shadowing_std_db)
-    per_round = (shadowing or environment.shadowing) == "per_round"
-    shadow_db = std_db * streams.normal(_of_station("shadowing", station), ids, round if per_round else 0)
+    drawn_in = round if environment.shadowing == "per_round" else 0
+    shadow_db = std_db * streams.normal(_of_station("shadowing", station), ids, drawn_in)
     return ratio_from_db(-(law.loss_db(distance_m, sees) + shadow_db))
 
 
-def lasting_power_gain(
-    environment: Environment,
-    distance_m: ArrayLike,
-    streams: Streams,
-    ids: ArrayLike,
-    shadowing: Shadowing | None = None,
-    station: int = 0,
+def constant_power_gain(
+    environment: Environment, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int
 ) -> Floats:
-    """The part of `mean_power_gain` that is the same in all rounds, [n]: with shadowing only if it is drawn per run."""
-    if (shadowing or environment.shadowing) == "per_run":
-        return mean_power_gain(environment, distance_m, streams, ids, 0, "per_run", station=station)
+    """Part of `mean_power_gain` that is the same in all rounds, [n]: with shadowing where it is drawn once per run."""
+    if environment.shadowing == "per_run":
+        return mean_power_gain(environment, distance_m, streams, ids, 0, station)
     sees = line_of_sight(environment.path_loss, distance_m, streams, ids, station)
     return ratio_from_db(-environment.path_loss.loss_db(distance_m, sees))

@@ -14,14 +14,14 @@ _LN2 = math.log(2.0)
 
 
 class Known(Protocol):
-    """The time for which a link is known: for ever, unless it was recorded."""
+    """Time for which a link is known: for ever, unless the link was recorded."""
 
     def known_until_s(self, device: int) -> float:
         """Instant, in s, from which on a run knows nothing of a device's link; inf if the run does not reach it."""
         return math.inf
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` if the run's clock, ``now_s``, has reached the end of the link's recording."""
+        """Raise `EdgesimError` if the run's clock, ``now_s``, has reached the end of the link's recording."""
         return
 
 
@@ -137,7 +137,7 @@ class RecordedLink:
         return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(0, start_s, end_s))
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """When the upload's part of the integral of C reaches its bits."""
+        """Instant at which the upload's part of the integral of C reaches its bits."""
         return float(self.capacity.end_s(0, bits * (self.bandwidth_hz / bandwidth_hz), start_s))
 
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
@@ -149,7 +149,7 @@ class RecordedLink:
         return rates / self.bandwidth_hz * float(self.capacity.bits_between(0, start_s, end_s))
 
     def end_each_s(self, rates: Floats, bits: Floats, start_s: float) -> Floats:
-        """When the uploads' parts of the integral of C reach their bits, [n]."""
+        """Instants at which the uploads' parts of the integral of C reach their bits, [n]."""
         return self.capacity.end_s(0, bits * (self.bandwidth_hz / rates), start_s)
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
@@ -163,7 +163,7 @@ class RecordedLink:
         return float(self.capacity.known_until_s(0))
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` at the end of the recording."""
+        """Raise `EdgesimError` at the end of the recording."""
         self.capacity.need_known(0, now_s)
 
 
@@ -215,7 +215,7 @@ class RecordedOwnLinks:
         return float(self.capacity.bits_between(device, start_s, end_s))
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """When the integral of the capacity reaches the bits."""
+        """Instant at which the integral of the capacity reaches the bits."""
         return float(self.capacity.end_s(device, bits, start_s))
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
@@ -229,5 +229,5 @@ class RecordedOwnLinks:
         return float(self.capacity.known_until_s(device))
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` at the end of the device's recording."""
+        """Raise `EdgesimError` at the end of the device's recording."""
         self.capacity.need_known(device, now_s)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.content import find
-from edgesim.base.device_keys import DeviceKeys, Texts
+from edgesim.base.device_keys import DeviceKeys, Texts, need_devices
 from edgesim.base.errors import EdgesimError
 from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, texts_of, write_parquet
 from edgesim.config import LinksConfig
@@ -131,12 +131,8 @@ def load_links(config: LinksConfig, count: int, keys: DeviceKeys | None = None) 
     chosen = np.arange(count)
     if keys is not None and links.keys is not None:
         chosen = keys.rows_in(DeviceKeys(links.keys, str(path)))
-    elif links.device_count < count:
-        raise EdgesimError(
-            f"{path}: is a recording of {links.device_count} links, but devices.count is {count}; lower devices.count "
-            "or give a recording of more links",
-            "devices.count",
-        )
+    else:
+        need_devices(str(path), "recording", links.device_count, count, "links")
     rows, device = links.rows_of(chosen)
     until_s = _ends_s(config, links, path)[chosen]
     return CapacityTables(str(path), device, links.t_s[rows], links.bps[rows], until_s, config.after_end == "wrap")

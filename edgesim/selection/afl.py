@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.base.quantities import Factor
 from edgesim.selection import view
 from edgesim.selection.ties import TIE, descending
@@ -44,7 +44,7 @@ class AflPolicyOptions(view.Options):
 
 @dataclass
 class AflState:
-    """Loss drops that the server remembers of every device."""
+    """Loss drops of every device, as the server remembers them."""
 
     loss_drop: Floats
     """Loss before less loss after the last job that was merged, in nats, [devices]; nan before the first."""
@@ -109,7 +109,7 @@ class AflPolicy:
         return min(max(good, share_of(_LEAST, devices)), share_of(_MOST, devices))
 
     def hear(self, report: RoundReport) -> None:
-        """Take in by how much losses fell."""
+        """Record how much the losses of the devices fell."""
         if report.feedback.loss_drop is not None:
             self.state.loss_drop[report.feedback.ids] = report.feedback.loss_drop
 
@@ -153,5 +153,4 @@ def share_of(share: float, count: int) -> int:
 
 def without(rows: Integers, others: Integers) -> Integers:
     """``rows`` [n] in their order, but for ``others``."""
-    left: Booleans = ~np.isin(rows, others)
-    return rows[left]
+    return np.asarray(rows[~np.isin(rows, others)])

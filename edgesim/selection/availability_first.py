@@ -34,5 +34,5 @@ class AvailabilityFirst(Selector):
 
     @override
     def hear(self, report: RoundReport) -> None:
-        """Count those who checked in."""
+        """Count the check-ins of a round."""
         self.state.count[report.checked_in] += 1

@@ -38,7 +38,7 @@ class ClassWeights:
         return np.where(self.known, self.value, self.value[self.known].mean())
 
     def learn(self, gradients: ClassGradients, mode: Mode) -> None:
-        """Take in a round's estimates; a class that is in nobody's batch keeps its value."""
+        """Update the weights by a round's estimates; a class that is in no batch keeps its value."""
         estimate = gradient_ratios(gradients, mode)
         fresh = np.isfinite(estimate) & (gradients.global_shares > 0)
         self.value = np.where(fresh, estimate, self.value)

@@ -1,4 +1,4 @@
-"""A quantity of the candidates that is worked out only for the rows that somebody asks about."""
+"""Quantities of candidates, computed only for the rows that are asked for."""
 
 from collections.abc import Callable
 from functools import lru_cache

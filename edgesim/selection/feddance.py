@@ -81,7 +81,7 @@ class FedDanceState:
     mean_gain: float = 0.0
 
     def learn(self, feedback: Feedback, round: int) -> None:
-        """Take in what came with the updates of a round (Algorithm 1, lines 6 to 12)."""
+        """Record losses and accuracies that came with the updates of a round (Algorithm 1, lines 6 to 12)."""
         ids = feedback.ids
         if len(ids) == 0:
             return
@@ -129,7 +129,7 @@ class FedDance:
         return by_falling(view.ids, self.utilities(view.ids, view.round), draw)
 
     def utilities(self, ids: Integers, round: int) -> Floats:
-        """U of devices that are there in a round, [n] (eq. 8 and line 21)."""
+        """Utilities U of candidates in a round, [n] (eq. 8 and line 21)."""
         state, options = self.state, self.options
         importance, gain = state.importance[ids], state.gain[ids]
         if options.init_newcomers:
@@ -148,7 +148,7 @@ class FedDance:
         return utility
 
     def hear(self, report: RoundReport) -> None:
-        """Take in losses, accuracies and check-ins; who was there in vain for the first time gets the means."""
+        """Record losses, accuracies and check-ins; devices that never were selected get the participants' means."""
         state = self.state
         state.selected[report.selected] = True
         state.learn(report.feedback, report.round)

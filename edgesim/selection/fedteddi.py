@@ -25,7 +25,7 @@ class GreedyOptions(view.Options):
     L_mode: Mode = "eq18"
     """How class weights are estimated, see `edgesim.selection.class_weights`; ``ones`` does without."""
     on_bw_fail: Literal["skip", "stop"] = "skip"
-    """What happens when the best candidate does not fit the band."""
+    """Reaction to a best candidate that does not fit the band."""
 
 
 class FedTeddiOptions(GreedyOptions):
@@ -54,7 +54,7 @@ class FedTeddi:
         """Yield devices in the greedy's order until the objective would rise."""
         source, know = self.options.p_source, view.knowledge
         class_weights = self.state.current(view.frame)
-        # Over the candidates: a device that is absent, or has not reported, has no gradient to tell of.
+        # Over the candidates: of a device that is absent, or has not reported, no gradient is known.
         alpha = view.samples / view.samples.sum()
         sigma = float(alpha @ know.gradient_deviations(view.ids))
         terms = objective_terms(

@@ -120,7 +120,7 @@ class Oort:
         yield from walk(rest[np.argsort(streams.uniform("selection/oort-rest", rest, view.round), kind="stable")])
 
     def _register(self, view: RoundView, places: int) -> None:
-        """Sizes of the candidates, and the planned durations of those that are new."""
+        """Record the sizes of the candidates, and the planned durations of new devices."""
         state = self.state
         state.size[view.ids] = np.minimum(view.samples, view.work_samples)
         new = np.flatnonzero(np.isnan(state.duration_s[view.ids]))
@@ -128,7 +128,7 @@ class Oort:
             state.duration_s[view.ids[new]] = view.estimates.ready_s(new) + view.estimates.upload_s(new, places)
 
     def hear(self, report: RoundReport) -> None:
-        """Take in losses and durations; those selected in vain get the mean utility of the round."""
+        """Record losses and durations; devices that were selected in vain get the mean utility of the round."""
         state, ids = self.state, report.feedback.ids
         exploited = 0.0
         if len(ids):

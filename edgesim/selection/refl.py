@@ -116,7 +116,7 @@ class Refl(Selector):
 
     @override
     def hear(self, report: RoundReport) -> None:
-        """Remember who was there, who was selected and how long the round was."""
+        """Record check-ins, selections and the length of a round."""
         state = self.state
         state.log.append(report.checked_in)
         state.last[report.selected] = report.round

@@ -50,7 +50,7 @@ def by_falling(ids: Integers, values: Floats, draw: Callable[[Integers], Floats]
     if len(ids) > 4 * _AT_FIRST:
         ahead = np.sort(np.argpartition(-values, 2 * _AT_FIRST)[: 2 * _AT_FIRST])
         _, rank = _ranks(values[ahead])
-        # The lowest rank may go on among the others.
+        # The lowest rank may continue among the others.
         whole = ahead[rank < rank.max()]
         if len(whole):
             yield ids[whole[descending(values[whole], then=draw and draw(ids[whole]))]]

@@ -87,7 +87,7 @@ class RoundView:
     gain: Floats | Column
     """Average power gain on which the scheduler plans, [n]."""
     delay_s: Floats | Column
-    """What is known of this round's compute delay, [n]: the draw, the report or the planned quantile."""
+    """Compute delay of this round as far as it is known, [n]: the draw, the report or the planned quantile."""
     need_hz: Floats | Column
     """Least bandwidth that meets the deadline, [n]; inf where none does."""
     samples: Integers
@@ -173,13 +173,13 @@ class Selector(Protocol):
 
     Options: ClassVar[type[Options]] = Options
     looks_at: ClassVar[frozenset[str]] = frozenset()
-    """What it reads beyond the view's arrays: ``class_counts`` (not to be had without a data set), and ``losses``,
+    """Inputs of the policy beyond the view's arrays: ``class_counts`` (not to be had without a data set), ``losses``,
     ``update_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's ``training_losses``,
     ``training_accuracies`` and ``loss_drops`` (not to be had in timing-only runs)."""
     state: Any
-    """Everything that it remembers from one round to the next: one data class that `edgesim.base.saved` can pack, or
+    """Memory of the policy from one round to the next: one data class that `edgesim.base.saved` can pack, or
     None for a policy without memory. Nothing else of a selector changes: a new selector that is given the state of
-    another goes on exactly as that other."""
+    another makes the same choices as that other."""
 
     def __init__(self, options: Any, device_count: int, class_count: int) -> None: ...
 
@@ -187,7 +187,7 @@ class Selector(Protocol):
         """Yield device ids, singly or as an array in order; the answers say who was taken."""
 
     def hear(self, report: RoundReport) -> None:
-        """Take in the outcome of a round; a policy without memory ignores it."""
+        """Record the outcome of a round; a policy without memory ignores it."""
         return
 
 
@@ -197,4 +197,4 @@ class Drafter(Protocol):
     count later (`edgesim.learning.algorithms.safa`)."""
 
     def draft(self, arrived: Integers, candidates: int) -> Integers:
-        """Those picked of the devices that ``arrived``, in order of arrival, of so many candidates."""
+        """Pick from the devices that ``arrived``, in order of arrival, in a round of so many candidates."""

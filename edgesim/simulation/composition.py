@@ -24,17 +24,18 @@ from edgesim.base.paths import system_errors
 from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.cluster.connection import check_reachable
 from edgesim.config import RunConfig
-from edgesim.devices.topology import Backhaul, make_backhaul
+from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import EventKind, drift_s, rounding_s
+from edgesim.engine.decision import Planner
 from edgesim.engine.make_world import make_world
 from edgesim.engine.protocol import RoundNumber, stopped
 from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.run_state import go_on
+from edgesim.engine.run_state import restore
 from edgesim.engine.server import ALL_DONE, RunProgress, Server
 from edgesim.engine.world import World
 from edgesim.folder import digests, records
-from edgesim.folder.absence_file import forget_absences, write_absences
+from edgesim.folder.absence_file import remove_absences, write_absences
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.joining.joiners import Joiners
 from edgesim.learning import algorithms, drift, measures
@@ -45,7 +46,7 @@ from edgesim.selection.view import Selector
 from edgesim.simulation import feasibility, named_code, needs, resumption
 from edgesim.simulation.inputs import input_digests, version_of
 from edgesim.simulation.notes import Notes, end_notes, start_notes
-from edgesim.simulation.past import go_on_longer, is_longer
+from edgesim.simulation.past import extend, is_longer
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.absences import absences
@@ -66,7 +67,7 @@ Status = Literal["finished", "failed", "interrupted"]
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended."""
+    """End of a run: its folder, its status and the reason."""
 
     folder: Path
     status: Status
@@ -74,7 +75,7 @@ class RunResult:
     reused: bool = False
     restarted: str = ""
     """Reason why the folder's earlier run was restarted; empty if there was none or if it was resumed."""
-    went_on_from: int = 0
+    resumed_after: int = 0
     """Round after which the folder's earlier run was resumed; 0 if it was not."""
 
 
@@ -115,11 +116,10 @@ class Prepared:
     federation: Federation
     frames: list[tuple[int, int | None]]
     """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
-    world: World
+    planner: Planner
     joiners: Joiners | None
     selector: Selector
     learner: Learner
-    backhaul: Backhaul
     charged: Floats
     """Samples whose time each device takes in a round, [devices]."""
     notes: Notes
@@ -153,9 +153,10 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
         backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
         charged = accounts.charged_samples(np.arange(config.devices.count), 1)
-        feasibility.check_reach(world, backhaul, accounts, charged)
-        notes = start_notes(world, backhaul, accounts, charged)
-        yield Prepared(federation, frames, world, joiners, selector, learner, backhaul, charged, notes)
+        planner = Planner(world, accounts, backhaul)
+        feasibility.check_reach(planner, charged)
+        notes = start_notes(planner, charged)
+        yield Prepared(federation, frames, planner, joiners, selector, learner, charged, notes)
 
 
 @plug_ins_named()
@@ -178,12 +179,12 @@ def run(
     """Simulate one run into a folder.
 
     A finished run of the same config on the same files and code is reused, unless ``fresh`` is true; an unfinished one
-    goes on from its last checkpoint, and a shorter one from its end, where its rounds do not depend on how many there
+    resumes from its last checkpoint, and a shorter one from its end, where its rounds do not depend on how many there
     are. A checkpoint is written at the end of a round, at most every ``checkpoint_s`` seconds of wall time, and when
-    SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine the run begins
-    again, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another machine, by which
-    results may differ in their last bits. All finished tables but ``timing`` and the model are the same bytes, however
-    often a run was stopped. Behind the round ``until`` a run is saved and ends, as `Stopped`.
+    SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine the run
+    restarts, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another machine, by
+    which results may differ in their last bits. All finished tables but ``timing`` and the model are the same bytes,
+    however often a run was stopped. Behind the round ``until`` a run is saved and ends, as `Stopped`.
 
     ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note`` before the first
     round with the subject and text of each note. ``target`` is an accuracy that the start model must not have reached.
@@ -205,11 +206,11 @@ def run(
         if restarted is None:
             return _reused(folder)
         on_lease()
-        may_go_on = restarted in (UNFINISHED, SHORTER) and not fresh
+        may_resume = restarted in (UNFINISHED, SHORTER) and not fresh
         try:
-            if restarted == SHORTER and may_go_on:
-                go_on_longer(folder, records.read_config(folder), config, as_toml(config))
-            begin = restarted, may_go_on, strict, other_machine, checkpoint_s, until
+            if restarted == SHORTER and may_resume:
+                extend(folder, records.read_config(folder), config, as_toml(config))
+            begin = restarted, may_resume, strict, other_machine, checkpoint_s, until
             return _simulated(config, folder, lease, *begin, on_round, on_start, on_note, target, cores)
         except Taken:
             raise
@@ -250,7 +251,7 @@ def _simulated(
     folder: Path,
     lease: Lease,
     restarted: str,
-    may_go_on: bool,
+    may_resume: bool,
     strict: bool,
     other_machine: bool,
     checkpoint_s: float,
@@ -265,14 +266,14 @@ def _simulated(
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     inputs = input_digests(config, when_loaded=True)
     with prepared(config, on_start, cores) as ready, ExitStack() as held:
-        world, learner, notes = ready.world, ready.learner, ready.notes
+        world, learner, notes = ready.planner.world, ready.learner, ready.notes
         for subject, note in notes.items():
             on_note(subject, note)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": inputs, "notes": notes}
         facts["ends"] = records.ends(as_toml(config))
         about = resumption.about(as_toml(config), facts)
         resumed = None
-        if may_go_on:
+        if may_resume:
             modules = named_code.own_files(config)
             resumed = resumption.find(
                 folder, about, modules, on_note, strict, other_machine, partial(_place, ready.frames)
@@ -286,10 +287,10 @@ def _simulated(
         # From here until its end is written below a run counts as running: signals end it only where they are let in.
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
-        go_on_from = None if resumed is None else resumed.checkpoint
-        writer = records.RunWriter(folder, as_toml(config), facts, go_on_from, lease)
-        parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
-        forget_absences(folder)
+        checkpoint = None if resumed is None else resumed.checkpoint
+        writer = records.RunWriter(folder, as_toml(config), facts, checkpoint, lease)
+        parts = RunParts(world, ready.selector, learner, writer, ready.planner.backhaul, ready.joiners)
+        remove_absences(folder)
         server, report = Server(parts, on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
@@ -300,7 +301,8 @@ def _simulated(
             with signals.let_in():
                 named_code.keep_code(config, folder)
                 if resumed is None:
-                    _begin_tables(writer, world, ready.backhaul, ready.federation)
+                    write_stations(writer, world, ready.planner.backhaul)
+                    write_devices(writer, world, ready.federation)
                     start = parts.evaluations.evaluate(1)
                     report.write_test(0, start)
                     if start is not None and target is not None and start.accuracy >= target:
@@ -308,7 +310,7 @@ def _simulated(
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
                 else:
                     try:
-                        go_on(server, resumed.state)
+                        restore(server, resumed.state)
                     except EdgesimError as error:
                         raise EdgesimError(f"{resumed.checkpoint.path}: {error}") from None
                 keep_at = config.checkpoint_at or ()
@@ -338,7 +340,7 @@ def _simulated(
                 raise
             raise resumption.stopped(folder, asked.status) from None
         finally:
-            report.tell_row()
+            report.write_row()
             wall_s = round(time.perf_counter() - started, 3)
             t_end_s = parts.clock.now
             empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
@@ -349,35 +351,27 @@ def _simulated(
                 | ({} if empty is None else {"empty_slots": empty})
             )
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
-    went_on_from = 0 if resumed is None else resumed.checkpoint.about.round
-    return RunResult(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
-
-
-def _begin_tables(writer: records.RunWriter, world: World, backhaul: Backhaul, federation: Federation) -> None:
-    """Write the tables that hold no rounds."""
-    sizes = [frame.sizes for frame in federation.frames]
-    counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
-    write_stations(writer, world, backhaul)
-    write_devices(writer, world.config, world.population, sizes, counts)
+    resumed_after = 0 if resumed is None else resumed.checkpoint.about.round
+    return RunResult(folder, status, reason, restarted=restarted, resumed_after=resumed_after)
 
 
 def _other_rates(config: RunConfig) -> str:
-    """The learning rates beside the devices' own that a diverging run may lower, as the end of a sentence."""
+    """Learning rates beside the devices' own that a diverging run may lower, as the end of a message."""
     rates = ["algorithm.lr"] if "lr" in config.algorithm.options else []
     rates += ["round.protocol_options.server_lr"] if config.round.protocol_options.get("server_lr", 1) > 1 else []
     return "".join(f" or {rate}" for rate in rates)
 
 
 def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
-    """Simulate until the rounds are done or ``stop_at_s``; returns why the run ended."""
+    """Simulate until the rounds are done or ``stop_at_s``; returns the reason of the run's end."""
     clock, config = server.parts.clock, server.parts.world.config
     process = clock.process(server.run(numbers))
     availability = server.parts.world.availability
-    ends = isinstance(availability, IntervalTable | Slots) and np.isfinite(availability.known_until_s)
-    if isinstance(availability, IntervalTable | Slots) and ends:
+    recorded = availability if isinstance(availability, IntervalTable | Slots) else None
+    if recorded is not None and np.isfinite(recorded.known_until_s):
         # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
-        until_s = availability.known_until_s + rounding_s(config.round.tmax_s, availability.known_until_s)
-        clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_to_go_on())
+        until_s = recorded.known_until_s + rounding_s(config.round.tmax_s, recorded.known_until_s)
+        clock.call_at(until_s, EventKind.STOP, lambda _: recorded.refuse_time_beyond())
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))
@@ -386,10 +380,10 @@ def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
                 raise
             raise EdgesimError(
                 f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the run "
-                'earlier (stop_at_s) or let the recorded capacity begin again (after_end = "wrap")'
+                'earlier (stop_at_s) or repeat the recorded capacity (after_end = "wrap")'
             ) from None
-        if isinstance(availability, IntervalTable | Slots) and ends and reason != ALL_DONE:
-            availability.refuse_to_go_on()
+        if recorded is not None and np.isfinite(recorded.known_until_s) and reason != ALL_DONE:
+            recorded.refuse_time_beyond()
         return reason
     # A round that closes at stop_at_s counts.
     stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
@@ -460,9 +454,9 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
             return ""
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another folder")
-    there = records.read_config(folder)
-    key = resumption.other_setting(there, as_toml(config))
-    if key is not None and not is_longer(there, as_toml(config)):
+    existing = records.read_config(folder)
+    key = resumption.other_setting(existing, as_toml(config))
+    if key is not None and not is_longer(existing, as_toml(config)):
         raise EdgesimError(
             f"{folder}: holds a run of another config ({key} differs); choose another folder or remove it"
         )
@@ -505,7 +499,7 @@ def _facts(learner: Learner) -> dict[str, Any]:
 
 @cache
 def _cpu() -> str:
-    """The processor's model name, or its architecture if the system does not tell."""
+    """The processor's model name, or its architecture if the system does not know it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -517,7 +511,7 @@ def _cpu() -> str:
 def _git_commit() -> str | None:
     """Commit of the checkout that runs, with ``+`` if files were changed since; None for an installed copy.
 
-    Asked once per process, since the process goes on with the code that it has loaded.
+    Asked once per process, since the process keeps the code that it has loaded.
     """
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():

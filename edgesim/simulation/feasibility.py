@@ -8,12 +8,11 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RoundConfig, RunConfig
-from edgesim.devices.topology import Backhaul, load_topology
+from edgesim.devices.topology import load_topology
 from edgesim.engine.check_in import change_at
 from edgesim.engine.deadlines import Deadlines
-from edgesim.engine.decision import Timeline, make_timeline
+from edgesim.engine.decision import Planner, Timeline, make_timeline
 from edgesim.engine.world import World
-from edgesim.learning.accounts import Accounts
 from edgesim.radio.environment import RecordedEnvironment, load_environment
 from edgesim.streams import Streams
 from edgesim.traces.by_rounds import ByRounds, KnownSlots
@@ -83,7 +82,7 @@ def check_changes(world: World) -> None:
     if isinstance(availability, Slots):
         what, length_s = "slots that change", availability.slot_s
     elif isinstance(availability, IntervalTable) and availability.after_end == "wrap":
-        what, length_s = "a recording that begins again", availability.length_s
+        what, length_s = "a recording that is repeated", availability.length_s
     else:
         return
     if tmax_s > SLOT_LIMIT * length_s:
@@ -126,7 +125,7 @@ def _check_seconds(knobs: RoundConfig, availability: IntervalTable | Slots, roun
         return
     least_s, each = rounds * knobs.tmax_s, f"{rounds} rounds of {knobs.tmax_s:g} s each"
     if least_s > limit_s:
-        availability.refuse_to_go_on(f"{least_s:.10g} s ({each})")
+        availability.refuse_time_beyond(f"{least_s:.10g} s ({each})")
     deadlines, end_s = Deadlines(knobs.tmax_s), 0.0
     for _ in range(rounds):
         begin_s = change_at(availability, end_s, knobs.tmax_s)
@@ -137,7 +136,7 @@ def _check_seconds(knobs: RoundConfig, availability: IntervalTable | Slots, roun
         if slots is not None:
             few = _columns_with_few(slots, round(availability.known_until_s / slots.slot_s), knobs.min_candidates)
             waits = f"waits {_in_columns(few, knobs.min_candidates)}"
-        availability.refuse_to_go_on(f"time for {each} and {waits}")
+        availability.refuse_time_beyond(f"time for {each} and {waits}")
 
 
 def _columns_with_few(slots: ByRounds | Slots, columns: int, at_least: int) -> list[int]:
@@ -155,21 +154,21 @@ def _in_columns(columns: list[int], at_least: int) -> str:
     return f"{where} fewer than round.min_candidates = {at_least} devices are available (lower it)"
 
 
-def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> None:
+def check_reach(planner: Planner, samples: Floats) -> None:
     """Refuse a deadline or a band with which no device could upload in time in any of the first rounds.
 
     ``samples`` is the number of samples whose time each device takes in a round, [devices]. The draws are those of the
     run itself. Raises `EdgesimError` that says which deadline or band would suffice.
     """
-    knobs, band_hz = world.config.round, world.config.radio.bandwidth_hz
-    least_hz = _least_need_hz(world, backhaul, accounts, samples, knobs)
+    world, knobs, band_hz = planner.world, planner.world.config.round, planner.world.config.radio.bandwidth_hz
+    least_hz = _least_need_hz(planner, samples, knobs)
     if least_hz <= band_hz:
         return
-    upload_bits = accounts.upload_bits(np.arange(world.config.devices.count), 1)
+    upload_bits = planner.accounts.upload_bits(np.arange(world.config.devices.count), 1)
     bits = " to ".join(f"{bits:,.0f}" for bits in dict.fromkeys((upload_bits.min(), upload_bits.max()))) + " bits"
     fields = ["round.tmax_s"]
-    remedy = _deadline_that_would_do(world, backhaul, accounts, samples)
-    if (wires_s := float(backhaul.of_station_s(float(upload_bits.max())).max())) > 0:
+    remedy = _deadline_that_would_do(planner, samples)
+    if (wires_s := float(planner.backhaul.of_station_s(float(upload_bits.max())).max())) > 0:
         remedy += (
             f"; the wires of topology.file = {world.config.topology.file!r} take up to {wires_s:.3g} s of it each way"
         )
@@ -191,12 +190,12 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
     raise EdgesimError(f"round.tmax_s = {knobs.tmax_s:g}: {problem}; {remedy}", *fields)
 
 
-def _least_need_hz(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats, knobs: RoundConfig) -> float:
+def _least_need_hz(planner: Planner, samples: Floats, knobs: RoundConfig) -> float:
     """The least ``radio.bandwidth_hz`` with which any device is in time in any of the first rounds; inf if none is."""
+    world, least_hz = planner.world, math.inf
     ids = np.arange(world.config.devices.count, dtype=np.int64)
-    least_hz = math.inf
     for number in range(1, ROUNDS_LOOKED_AT + 1):
-        timeline = timeline_of_round(world, backhaul, ids, samples, number, knobs, accounts)
+        timeline = timeline_of_round(planner, ids, samples, number, knobs)
         if len(timeline.ids):
             share = world.topology.bandwidth_share[timeline.station]
             least_hz = min(least_hz, float((np.asarray(timeline.need_hz) / share).min()))
@@ -205,14 +204,14 @@ def _least_need_hz(world: World, backhaul: Backhaul, accounts: Accounts, samples
     return least_hz
 
 
-def _deadline_that_would_do(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> str:
+def _deadline_that_would_do(planner: Planner, samples: Floats) -> str:
     """Remedy that names the least deadline, to 1 %, which a device can meet; ``report_by_s`` grows in proportion."""
-    knobs = world.config.round
+    config, knobs = planner.world.config, planner.world.config.round
     report_share = (knobs.report_by_s or 0.0) / knobs.tmax_s
 
     def serves(tmax_s: float) -> bool:
         longer = knobs.model_copy(update={"tmax_s": tmax_s, "report_by_s": tmax_s * report_share})
-        return _least_need_hz(world, backhaul, accounts, samples, longer) <= world.config.radio.bandwidth_hz
+        return _least_need_hz(planner, samples, longer) <= config.radio.bandwidth_hz
 
     short_s = knobs.tmax_s
     enough_s = 2 * short_s
@@ -229,21 +228,12 @@ def _deadline_that_would_do(world: World, backhaul: Backhaul, accounts: Accounts
     return remedy
 
 
-def timeline_of_round(
-    world: World,
-    backhaul: Backhaul,
-    ids: Integers,
-    samples: Floats,
-    number: int,
-    knobs: RoundConfig,
-    accounts: Accounts,
-) -> Timeline:
+def timeline_of_round(planner: Planner, ids: Integers, samples: Floats, number: int, knobs: RoundConfig) -> Timeline:
     """Timeline that the scheduler would have of devices ``ids`` [n] with ``samples`` [n] in round ``number``."""
-    times_s = (number - 1) * knobs.tmax_s, knobs.tmax_s
+    world, times_s = planner.world, ((number - 1) * knobs.tmax_s, knobs.tmax_s)
 
     def timeline(rows: Integers | slice, delay_s: Floats, decided_s: float | None = None) -> Timeline:
-        known = ids[rows], delay_s[rows], *times_s, decided_s
-        return make_timeline(world, accounts, backhaul, number, number, *known)
+        return make_timeline(planner, number, ids[rows], delay_s[rows], *times_s, decided_s)
 
     if knobs.delay_knowledge == "planned":
         assert knobs.plan_quantile is not None

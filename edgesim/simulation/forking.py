@@ -26,7 +26,7 @@ from edgesim.folder.records import ENDS, SCHEMA_VERSION, read_config, read_run, 
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import named_code
 from edgesim.simulation.inputs import input_digests
-from edgesim.simulation.past import first_whole, hand_over, refuse_other_end
+from edgesim.simulation.past import hand_over, refuse_other_end
 from edgesim.simulation.resumption import names_checkpoint, unpacked
 
 _MAY_CHANGE = ("selection.", "round.", "evaluation.", *ENDS, "checkpoint_at")
@@ -72,23 +72,23 @@ def prepare(
     with system_errors(f"{out}: cannot be written", "; choose another folder"):
         past = _past(run, old, round, part, on_note, replay)
         source = run if not part.exists() else part
-        made = out.with_name(f"{out.name}.{os.getpid()}.part")
-        made.mkdir(parents=True)
+        draft = out.with_name(f"{out.name}.{os.getpid()}.part")
+        draft.mkdir(parents=True)
         try:
             with names_checkpoint(past.path):
                 record = _record_of_fork(past, old, new)
             about = {"config": json.loads(json.dumps(simulation.as_toml(new))), "inputs": input_digests(new)}
-            hand_over(replace(past, record=record), source, made, **about)
-            for path in checkpoints.files(made):
+            hand_over(replace(past, record=record), source, draft, **about)
+            for path in checkpoints.files(draft):
                 checkpoints.keep(path, "kept")
             facts = {"schema_version": SCHEMA_VERSION, "status": "interrupted", "reason": "forked", "fork": fork}
-            write_whole(made / "run.json", json.dumps(facts, indent=2) + "\n")
-            write_whole(made / "config.toml", tomli_w.dumps(simulation.as_toml(new)))
+            write_whole(draft / "run.json", json.dumps(facts, indent=2) + "\n")
+            write_whole(draft / "config.toml", tomli_w.dumps(simulation.as_toml(new)))
             if out.exists():
                 out.rmdir()
-            made.rename(out)
+            draft.rename(out)
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
         shutil.rmtree(part, ignore_errors=True)
     return new
 
@@ -97,7 +97,7 @@ def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunCo
     """The complete configs of a run and of its fork."""
     old = simulation.complete(parse(read_config(run), str(run / "config.toml")))
     nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
-    keys = [(text.partition("=")[0] if made is None else made[0]).strip() for text, made in changes.items()]
+    keys = [(text.partition("=")[0] if pair is None else pair[0]).strip() for text, pair in changes.items()]
     for key in keys:
         for other in _TIED.get(key, ()):
             if other not in keys:
@@ -105,8 +105,8 @@ def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunCo
     if "selection.policy" in keys:
         # Options are a policy's own.
         nested["selection"] = {}
-    for text, made in changes.items():
-        change(nested, text, made)
+    for text, pair in changes.items():
+        change(nested, text, pair)
     # Before the config is checked: another algorithm, say, has other options than those that stand there.
     then, now = flat_settings(simulation.as_toml(old)), flat_settings(nested)
     for key in keys:
@@ -123,7 +123,7 @@ def _changed(old: RunConfig, new: RunConfig) -> dict[str, Any]:
     for key in changed:
         _check_may_change(key)
     if not changed:
-        raise EdgesimError("set: nothing differs from the run; give what the fork is to have of its own")
+        raise EdgesimError("set: nothing differs from the run; give a setting that the fork is to change")
     return changed
 
 
@@ -143,7 +143,7 @@ def _check_past(run: Path, config: RunConfig, round: int) -> None:
         raise EdgesimError(f"at_round {round}: expected a round from 1 on, before the last one of {run} ({last})")
     then, now = facts.get("inputs", {}), input_digests(config)
     if key := next((key for key in now if then.get(key) != now[key]), None):
-        raise EdgesimError(f"{run}: {key} has changed since it ran, so that its past is another; run it again first")
+        raise EdgesimError(f"{run}: {key} has changed since it ran, so its past cannot be repeated; run it again first")
 
 
 def _past(
@@ -156,48 +156,42 @@ def _past(
 ) -> Checkpoint:
     """Read the checkpoint of a run at a round; if there is none, repeat its past in another folder."""
 
-    def tell(what: str) -> None:
+    def warn(what: str) -> None:
         on_note("checkpoint", f"{run}: {what}")
 
-    saved = first_whole(run, round, tell)
+    saved = next(checkpoints.whole(run, warn, round), None)
     if saved is not None and saved.about.round == round and not part.exists():
         return saved
     if not part.exists():
-        fork = "fork" in read_run(run)
-        if saved is None and fork:
+        if saved is None and "fork" in read_run(run):
             raise EdgesimError(f"{run}: is a fork itself and has no checkpoint of round {round} or before")
         where = "from the start" if saved is None else f"after round {saved.about.round}"
-        on_note("past", f"{run}: has no checkpoint of round {round}; its past is played again {where}")
+        on_note("past", f"{run}: has no checkpoint of round {round}; its past is repeated {where}")
         if saved is not None:
-            made = part.with_name(part.name + ".part")
-            shutil.rmtree(made, ignore_errors=True)
-            made.mkdir(parents=True)
-            hand_over(saved, run, made)
-            for name in ("config.toml", "run.json"):
-                shutil.copyfile(run / name, made / name)
-            run_json = json.loads((made / "run.json").read_text())
-            write_whole(made / "run.json", json.dumps(run_json | {"status": "interrupted"}))
-            made.rename(part)
+            draft = part.with_name(part.name + ".part")
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir(parents=True)
+            hand_over(saved, run, draft)
+            shutil.copyfile(run / "config.toml", draft / "config.toml")
+            write_whole(draft / "run.json", json.dumps(read_run(run) | {"status": "interrupted"}))
+            draft.rename(part)
     try:
         replay(config, part, round)
     except Stopped as stopped:
-        again = first_whole(part, round, tell)
+        again = next(checkpoints.whole(part, warn, round), None)
         if again is None or again.about.round != round:
             raise stopped from None
         _check_same(run, part, round)
         return again
-    raise EdgesimError(f"{run}: its past did not come to round {round} once more")
+    raise EdgesimError(f"{run}: its repeated past ended before round {round}")
 
 
 def _check_same(run: Path, part: Path, round: int) -> None:
     """Raise `EdgesimError` if the repeated rounds differ from those of the run."""
-    then, now = (read_table(folder, "rounds") for folder in (run, part))
-    if (
-        not then[then["round"] <= round]
-        .reset_index(drop=True)
-        .equals(now[now["round"] <= round].reset_index(drop=True))
-    ):
-        raise EdgesimError(f"{run}: its past, played again, is another (on another machine?); see {part}")
+    tables = (read_table(folder, "rounds") for folder in (run, part))
+    then, now = (table[table["round"] <= round].reset_index(drop=True) for table in tables)
+    if not then.equals(now):
+        raise EdgesimError(f"{run}: its repeated past differs (on another machine?); see {part}")
 
 
 def _record_of_fork(saved: Checkpoint, old: RunConfig, new: RunConfig) -> Packed:

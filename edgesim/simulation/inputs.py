@@ -1,7 +1,6 @@
 """Hashes of the files that a run reads and of the code it runs: a finished run is reused only while they are equal."""
 
 import hashlib
-from collections.abc import Iterator
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -72,17 +71,13 @@ def _digest(paths: list[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
         if path.is_dir():
-            for line in _listing(path):
-                digest.update(line)
+            for below in files_below(path):
+                state = (path / below).stat()
+                line = f"{state.st_size} {state.st_mtime_ns} {below}\n"
+                digest.update(line.encode(errors="surrogateescape"))
         elif path.is_file():
             digest.update(file_digest(path))
         else:
             # A pipe or a device may never end.
             raise EdgesimError(f"{path}: expected a file or a folder")
     return digest.hexdigest()
-
-
-def _listing(root: Path) -> Iterator[bytes]:
-    for below in files_below(root):
-        state = (root / below).stat()
-        yield f"{state.st_size} {state.st_mtime_ns} {below}\n".encode(errors="surrogateescape")

@@ -61,7 +61,7 @@ def own_files(config: RunConfig) -> dict[str, Path]:
 def load_anew(config: RunConfig) -> None:
     """Unload the user's own modules that a config names if their files have changed, so that they are imported again.
 
-    A notebook goes on for days; a module edited meanwhile would otherwise count as it was when first imported.
+    A notebook runs for days; a module edited meanwhile would otherwise count as it was when first imported.
     """
     for name in foreign(config).values():
         module = name.rpartition(".")[0]

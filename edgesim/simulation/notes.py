@@ -6,11 +6,9 @@ import numpy as np
 
 from edgesim.base.arrays import Floats
 from edgesim.config import RunConfig
-from edgesim.devices.topology import Backhaul
-from edgesim.engine.decision import exceed
+from edgesim.engine.decision import Planner, exceed
 from edgesim.engine.report import Totals
 from edgesim.engine.world import World
-from edgesim.learning.accounts import Accounts
 from edgesim.learning.partitions import make_partition
 from edgesim.learning.partitions.listed import Listed
 from edgesim.radio.environment import Environment
@@ -24,16 +22,17 @@ _MUCH = 10.0
 """Ratio of upload to computing energy above which a run gets a note: such uploads are rarely what a study intends."""
 
 
-def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> Notes:
+def start_notes(planner: Planner, samples: Floats) -> Notes:
     """Notes that can be made before the first round.
 
     ``samples`` is the number of samples whose time each device takes in a round, [devices]. The draws are those of the
     run itself.
     """
+    world, accounts = planner.world, planner.accounts
     notes = {
         "two ends": _two_ends(world.config),
         "range": _beyond_the_law(world),
-        "overfull": _overfull(world, backhaul, accounts, samples),
+        "overfull": _overfull(planner, samples),
         "listed": _left_out(world.config),
         "algorithm": accounts.algorithm.start_note(world.config, _rounds(world.config)),
         "drift": accounts.drift_note,
@@ -112,8 +111,8 @@ def _takes_by_count_on_least(config: RunConfig) -> bool:
     return by_count and knobs.allocator == "least" and knobs.late == "drop" and config.radio.sharing != "own"
 
 
-def _overfull(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> str:
-    config, knobs = world.config, world.config.round
+def _overfull(planner: Planner, samples: Floats) -> str:
+    config, knobs = planner.world.config, planner.world.config.round
     if not _takes_by_count_on_least(config):
         return ""
     assert knobs.count is not None
@@ -121,8 +120,8 @@ def _overfull(world: World, backhaul: Backhaul, accounts: Accounts, samples: Flo
     ids = np.arange(min(config.devices.count, math.ceil(knobs.over_commitment * knobs.count)), dtype=np.int64)
     overfull = 0
     for number in range(1, ROUNDS_LOOKED_AT + 1):
-        timeline = timeline_of_round(world, backhaul, ids, samples[ids], number, knobs, accounts)
-        overfull += exceed(np.asarray(timeline.need_hz), timeline.station, world.bands_hz)
+        timeline = timeline_of_round(planner, ids, samples[ids], number, knobs)
+        overfull += exceed(np.asarray(timeline.need_hz), timeline.station, timeline.world.bands_hz)
     if 2 * overfull <= ROUNDS_LOOKED_AT:
         return ""
     return (

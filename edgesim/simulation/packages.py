@@ -41,7 +41,7 @@ def package_digest(package: str) -> str:
 
 
 package_digest_when_loaded = cache(package_digest)
-"""`package_digest` at this process's first call for the package, whose code the process goes on with."""
+"""`package_digest` at this process's first call for the package, whose code the process keeps."""
 
 
 def _content_hash(package: str) -> str:

@@ -1,6 +1,6 @@
 """Past rounds of a run that a longer run or a fork continues."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -21,11 +21,9 @@ def is_longer(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     if first_difference(without_ends(then), without_ends(now)) is not None or then == now:
         return False
     old, new = then.get("rounds", inf), now.get("rounds", inf)
-    if isinstance(old, list) and isinstance(new, list):
-        if old[:-1] != new[:-1] or len(old) != len(new):
-            return False
+    if isinstance(old, list) and isinstance(new, list) and old[:-1] == new[:-1]:
         old, new = old[-1], new[-1]
-    elif isinstance(old, list) or isinstance(new, list):
+    if isinstance(old, list) or isinstance(new, list):
         return False
     return bool(old <= new and then.get("stop_at_s", inf) <= now.get("stop_at_s", inf))
 
@@ -40,21 +38,18 @@ def refuse_other_end(config: RunConfig, what: str) -> None:
     if mentions(SELECTORS[policy].__module__, ".rounds_in_frame"):
         key = f"selection.policy = {policy!r}"
     if key is not None:
-        raise EdgesimError(f"{what}; it cannot go on, since its rounds depend on how many there are ({key})")
+        raise EdgesimError(f"{what}; it cannot be extended, since its rounds depend on how many there are ({key})")
 
 
-def go_on_longer(folder: Path, then: Mapping[str, Any], config: RunConfig, now: Mapping[str, Any]) -> int:
-    """Prepare a run to resume with a later end; returns the round after which it does, 0 if it restarts.
+def extend(folder: Path, then: Mapping[str, Any], config: RunConfig, now: Mapping[str, Any]) -> int:
+    """Prepare a run to resume with a later end; returns the round after which it resumes, 0 if it restarts.
 
     Raises `EdgesimError` if its past rounds would not be the same.
     """
-    refuse_other_end(config, f"{folder}: holds a shorter run; choose another folder, or fresh to begin again")
-    for path in checkpoints.files(folder, *checkpoints.KINDS):
-        saved = checkpoints.read(path, lambda _: None)
+    refuse_other_end(config, f"{folder}: holds a shorter run; choose another folder, or restart it with fresh")
+    for saved in checkpoints.whole(folder, lambda _: None):
         # In a frame's last round, and after it, all work ends.
-        if saved is None or saved.about.format != checkpoints.FORMAT or saved.about.place[2]:
-            continue
-        if first_difference(saved.about.config, then) is None:
+        if not saved.about.place[2] and first_difference(saved.about.config, then) is None:
             hand_over(saved, folder, folder, config=now)
             return saved.about.round
     return 0
@@ -70,13 +65,3 @@ def hand_over(saved: Checkpoint, source: Path, folder: Path, **changes: Any) -> 
     checkpoints.remove(folder, *checkpoints.KINDS, after=about.round)
     streams = [folder / f"{name}.arrow" for name in sizes]
     checkpoints.write(folder, about, saved.record, beside=streams)
-
-
-def first_whole(folder: Path, round: int, tell: Callable[[str], None]) -> Checkpoint | None:
-    """Read the newest whole checkpoint of a run at a round or before; None if there is none."""
-    for path in checkpoints.files(folder, *checkpoints.KINDS):
-        if checkpoints.round_of(path) <= round:
-            saved = checkpoints.read(path, tell)
-            if saved is not None and saved.about.format == checkpoints.FORMAT:
-                return saved
-    return None

@@ -40,7 +40,7 @@ class Resumption:
 
 
 def about(config: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run's checkpoints depend on, for `checkpoints.About`: its config, inputs and machine."""
+    """Config, inputs and machine of a run, on which its checkpoints depend, as fields of `checkpoints.About`."""
     machine = {name: str(facts[name]) for name in _MACHINE if name in facts}
     versions = {name: str(version) for name, version in facts["versions"].items()}
     # As it comes back: JSON has no tuples.
@@ -63,12 +63,12 @@ def find(
     ``other_machine`` it may be of another machine. ``place_of`` gives `checkpoints.About.place` of a round.
     """
 
-    def tell(what: str) -> None:
+    def warn(what: str) -> None:
         # A study shows a subject once.
         on_note(f"checkpoint of {folder}", f"{folder}: {what}")
 
     before = read_run(folder) if (folder / "run.json").is_file() else {}
-    saved = checkpoints.newest(folder, lambda damage: tell(f"{damage}; the one before is taken, or else the start"))
+    saved = checkpoints.newest(folder, lambda damage: warn(f"{damage}; the one before is taken, or else the start"))
     if saved is None:
         refuse_without_past(folder, before)
         return None
@@ -91,7 +91,7 @@ def find(
     if strict:
         raise EdgesimError(f"{saved.path}: {difference}; edgesim run --fresh restarts the run")
     refuse_without_past(folder, before)
-    tell(f"the run restarts, since its checkpoint {difference}")
+    warn(f"the run restarts, since its checkpoint {difference}")
     return None
 
 
@@ -127,7 +127,7 @@ def names_checkpoint(path: Path | None) -> Iterator[None]:
 def refuse_without_past(folder: Path, run: Mapping[str, Any]) -> None:
     """Raise `EdgesimError` for a fork that would restart, and so lose the past of its parent."""
     if "fork" in run:
-        raise EdgesimError(f"{folder}: is a fork of {run['fork']['parent']} that has lost its past; fork it once more")
+        raise EdgesimError(f"{folder}: is a fork of {run['fork']['parent']} that has lost its past; fork it again")
 
 
 def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mapping[str, str]) -> str | None:
@@ -141,7 +141,7 @@ def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mappin
     if machine:
         name, old = next(iter(machine.items()))
         new = now["machine"].get(name)
-        return f"is of another machine ({name} was {old}, is {new}; edgesim resume --allow-other-machine goes on)"
+        return f"is of another machine ({name} was {old}, is {new}; edgesim resume --allow-other-machine resumes it)"
     return None
 
 

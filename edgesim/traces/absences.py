@@ -26,7 +26,7 @@ class Absences(NamedTuple):
 
 
 def absences(availability: Availability, device_count: int, end_s: float) -> Absences | None:
-    """The spans within 0 and ``end_s`` in which devices are absent; None where these would take long to find.
+    """Spans of time from 0 to ``end_s`` in which devices are absent; None where looking them up would take long.
 
     Availability by rounds must know all slots that have begun. Raises `EdgesimError` as the availability does.
     """
@@ -52,7 +52,7 @@ def absences(availability: Availability, device_count: int, end_s: float) -> Abs
 
 
 def _spans(absent: Booleans, edges_s: Floats) -> Absences:
-    """The spans of True of a matrix [slots, devices], whose slots lie between edges [slots + 1]."""
+    """Spans of absence, True in a matrix [slots, devices], of slots between edges [slots + 1]."""
     none = np.zeros((1, absent.shape[1]), dtype=np.int8)
     change = np.diff(absent.astype(np.int8), axis=0, prepend=none, append=none)
     # Transposed, so that starts and ends are sorted by device and match.
@@ -62,7 +62,7 @@ def _spans(absent: Booleans, edges_s: Floats) -> Absences:
 
 
 def _by_stays(availability: Availability, device_count: int, end_s: float) -> Absences | None:
-    """The spans found by going from stay to stay, all devices at once; None for too many stays."""
+    """Spans of absence between the stays of all devices, looked up stay by stay; None for too many stays."""
     ids, t_s = np.arange(device_count, dtype=np.int64), np.zeros(device_count)
     gaps: list[tuple[Integers, Floats, Floats]] = []
     for _ in range(_MOST_STAYS):

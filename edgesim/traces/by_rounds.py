@@ -21,7 +21,7 @@ class KnownSlots:
     """Advice for the message where more slots are needed."""
 
     def need(self, slots: int) -> None:
-        """Raises `EdgesimError` if more slots are wanted than are known."""
+        """Raise `EdgesimError` if a run needs more slots than the file has."""
         if slots > self.count:
             raise EdgesimError(
                 f"{self.file}: has columns for {self.count} rounds, but the run needs {slots} (a wait for enough "
@@ -60,7 +60,7 @@ class ByRounds:
         self.starts_s.append(t_s)
 
     def is_settled(self, count: int) -> bool:
-        """Whether from the last slot that has begun on there are always fewer than ``count`` devices."""
+        """Whether fewer than ``count`` devices are available in the last slot that has begun and in all later ones."""
         settled = len(self.starts_s) > self.settled_from
         return settled and np.isinf(self.next_time_with(count, self.starts_s[-1]))
 

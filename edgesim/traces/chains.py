@@ -71,14 +71,14 @@ class Chains:
         anew, state = anew[source], state[source]
         last = np.append(first[1:], True)
         devices, begins, ends = ids[last], anew[last], slots[last]
-        goes_on = (self._until[devices] >= 0) & (self._from[devices] == begins)
-        self._until[devices] = np.where(goes_on, np.maximum(self._until[devices], ends), ends)
+        continues = (self._until[devices] >= 0) & (self._from[devices] == begins)
+        self._until[devices] = np.where(continues, np.maximum(self._until[devices], ends), ends)
         self._from[devices], self._state[devices] = begins, state[last]
         flips = self.joins[ids] + self.leaves[ids] > 1
         return np.asarray(state ^ (flips & ((slots - anew) % 2 == 1)))
 
     def _walked_back(self, ids: Integers, slots: Integers, met: Integers) -> tuple[Integers, Booleans]:
-        """The last slot of each pair, behind ``met``, that is drawn anew, -1 if there is none, and its state; [n]."""
+        """Last slot before each pair's own that is drawn anew, and its state, [n] each; -1 for none behind ``met``."""
         joins, leaves = self.joins[ids], self.leaves[ids]
         flips = joins + leaves > 1
         forgets = np.where(flips, 2 - joins - leaves, joins + leaves)

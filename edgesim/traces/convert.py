@@ -27,10 +27,10 @@ def convert(
     unobserved: Unobserved = "absent",
     **options: Any,
 ) -> Recorded:
-    """Read a recording, write it as Parquet and return what was written; raises `EdgesimError`, with nothing written.
+    """Write a recording of any format as Parquet; returns the recording as written.
 
     ``observed`` is an interval file of when the devices were observed, for recordings that do not say. If both files
-    have keys, devices are matched by them, else by their numbers.
+    have keys, devices are matched by them, else by their numbers. Raises `EdgesimError`, with nothing written.
     """
     recorded = read_recording(source, format, **options)
     need_availability(source, recorded, observed)
@@ -48,7 +48,7 @@ def convert(
 
 
 def need_availability(source: Path, recorded: Recorded, observed: Path | None) -> None:
-    """Raises `EdgesimError` if periods of observation are given but the recording is not of availability."""
+    """Raise `EdgesimError` for periods of observation beside a recording of anything but availability."""
     if observed is not None and not isinstance(recorded, RecordedAvailability):
         raise EdgesimError(f"observed: is for recordings of availability, which {source} is not")
 
@@ -56,7 +56,7 @@ def need_availability(source: Path, recorded: Recorded, observed: Path | None) -
 def settle(
     recorded: RecordedAvailability, observed: Path | None = None, unobserved: Unobserved = "absent"
 ) -> Intervals:
-    """The available periods, with unobserved time counted as ``unobserved`` says, and noted in the result."""
+    """Available periods of a recording, whose unobserved time counts as absent or present (``unobserved``)."""
     available, seen = recorded.available, recorded.observed
     if observed is not None:
         seen = read_intervals(observed)
@@ -75,7 +75,7 @@ def settle(
 
 
 def _numbered_alike(seen: Intervals, available: Intervals) -> tuple[Intervals, Texts | None]:
-    """``seen`` renumbered as in ``available``, devices that are not in it numbered after them; and the keys of all."""
+    """Periods ``seen`` by the device numbers of ``available``, new devices numbered last, and the keys of all."""
     known = available.device_count
     if available.keys is None or seen.keys is None:
         # Keys must name all devices or none.

@@ -20,7 +20,7 @@ def convert_links(
     names: str = "*",
     length_s: float | None = None,
 ) -> LinkRows:
-    """Write the recordings as the links of devices 0, 1, ..., in the order given, and return what was written.
+    """Write recordings of capacity as the links of devices 0, 1, ..., in the order given; returns the links.
 
     The names of the recordings become the keys of the devices, unless two have the same name. The files of a folder
     come in the order of their names, the traces within a file in the file's order. ``names`` is a pattern of the

@@ -1,4 +1,4 @@
-"""Slots in which nobody would be available get one device, as in the DPFL benchmark (``if_empty = "force"``)."""
+"""Availability without empty slots: one device is forced into each, as in the DPFL benchmark (``if_empty``)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ _MOST = 2**27
 
 @dataclass(frozen=True)
 class Forced:
-    """Who is available in which slot by a law, and in slots that the law leaves empty one device, drawn uniformly.
+    """Availability by a law, and of one device, drawn uniformly, in slots that the law leaves empty.
 
-    The law itself does not see this: a Markov chain goes on from its own state. Draws: stream ``availability-forced``,
+    The law itself does not depend on this: a Markov chain keeps its own state. Draws: stream ``availability-forced``,
     indexed by the slot. Which slots are empty depends on the number of devices.
     """
 
@@ -33,7 +33,7 @@ class Forced:
     """Whether devices, [n], are available in slots, [n], by the law."""
     streams: Streams
     _of_slot: dict[int, int] = field(default_factory=dict)
-    """The device forced in slots that were looked at, `_NOBODY` in those that are not empty."""
+    """Device forced into each slot looked at so far, `_NOBODY` for slots that are not empty."""
 
     def __call__(self, ids: Integers, slots: Integers) -> Booleans:
         """Whether each device is available in its slot, [n]."""

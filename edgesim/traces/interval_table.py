@@ -15,7 +15,7 @@ from edgesim.traces.slots import Slots, refuse_beyond
 from edgesim.traces.stays import Stays, stays_of
 
 AfterEnd = Literal["raise", "wrap", "absent"]
-"""Rule for time after a recording's end: asking is an error, the recording begins again, or nobody is available."""
+"""Rule for time after a recording's end: asking is an error, the recording is repeated, or nobody is available."""
 
 _MOST_FLEETS = 64
 """Lengths of repeated recordings up to which devices of one length are looked at together."""
@@ -28,7 +28,7 @@ class IntervalTable:
     """
 
     def __init__(self, intervals: Intervals, after_end: AfterEnd, stays: Stays | None = None) -> None:
-        """``stays`` are those of recordings of one length that are made on demand; ``intervals`` then has no rows."""
+        """Make the table of ``intervals``, or of ``stays`` of one length, made on demand, where these have no rows."""
         self.name, self.after_end = intervals.name, after_end
         self.unobserved_share, self.unobserved_as = intervals.unobserved_share, intervals.unobserved_as
         self.keys = None if intervals.keys is None else DeviceKeys(intervals.keys, intervals.name)
@@ -91,7 +91,7 @@ class IntervalTable:
         return when_s
 
     def _start_of_next(self, ids: Integers, t_s: ArrayLike) -> Floats:
-        """``t_s`` where a device is there, else where its next interval begins, [n]."""
+        """Start of each device's next interval, [n]; ``t_s`` for a device that is available then."""
         cycle, phase_s = self._cycle_and_phase(ids, t_s)
         start_s = self._stays.next_s(ids, phase_s)
         here, none_left = start_s == phase_s, np.isinf(start_s)
@@ -131,7 +131,7 @@ class IntervalTable:
         return self.length_s if self.after_end == "wrap" else np.inf
 
     def ever_has(self, count: int) -> bool:
-        """Whether so many devices may be available at one instant; False only where that is known to never be."""
+        """Whether ``count`` devices may be available at one instant; False only where that certainly never happens."""
         if self._apart is not None:
             return count <= self.most_at_once()
         return bool(np.isfinite(self._stays.first_with(count, -1.0)))
@@ -141,7 +141,7 @@ class IntervalTable:
         return self._stays.most_at_once() if self._apart is None else len(np.unique(self._apart.device))
 
     def for_run_until(self, stop_at_s: float | None) -> "IntervalTable":
-        """This table for a run, of known end or not.
+        """Copy of the table for a run that ends at ``stop_at_s``, None where that is not known.
 
         Raises `EdgesimError` where the end is known, the table is shorter and ``after_end`` refuses. Where it refuses
         and the end is not known, the run has to end before ``known_until_s``: looks ahead of the clock are none of the
@@ -155,8 +155,8 @@ class IntervalTable:
         table.known_until_s = self.length_s if stop_at_s is None else np.inf
         return table
 
-    def refuse_to_go_on(self, what: str = "what follows") -> None:
-        """Raises `EdgesimError` for a run that comes to ``known_until_s``."""
+    def refuse_time_beyond(self, what: str = "what follows") -> None:
+        """Raise `EdgesimError` for a run whose clock reaches ``known_until_s``; ``what`` is asked of later time."""
         self._refuse_beyond(True, what)
 
     def _cycle_and_phase(self, ids: Integers, t_s: ArrayLike) -> tuple[Floats, Floats]:
@@ -178,7 +178,7 @@ class IntervalTable:
     def _over_the_seam(
         self, ids: Integers, cycle: Floats, within_s: Floats, horizon_s: float, here: Booleans
     ) -> tuple[Floats, Floats]:
-        """Follow stretches that end with the recording into what comes after it."""
+        """Extend stretches that end with the recording into its repetition."""
         lengths_s = self._lengths_of(ids)
         at_seam = here & (within_s == lengths_s) & np.isfinite(within_s)
         if self.after_end == "raise":
@@ -187,10 +187,10 @@ class IntervalTable:
             return cycle, within_s
         next_end_s = np.zeros(len(ids))
         next_end_s[at_seam] = self._stays.until_s(ids[at_seam], 0.0)
-        goes_on = next_end_s > 0
+        continues = next_end_s > 0
         # Who is there from the first to the last second never leaves.
         next_end_s[next_end_s == lengths_s] = np.inf
-        return cycle + goes_on, np.where(goes_on, next_end_s, within_s)
+        return cycle + continues, np.where(continues, next_end_s, within_s)
 
     def _instant_s(self, ids: Integers, cycle: Floats, within_s: Floats) -> Floats:
         """The instant ``within_s`` after the start of a repetition; the float at or just behind it."""
@@ -208,7 +208,7 @@ class IntervalTable:
 
 
 def _fleet(intervals: Intervals, length_s: float) -> tuple[Integers, float, Stays]:
-    """The devices whose recordings have one length, that length, and their stays; they repeat in step."""
+    """Devices with recordings of one length, the length, and the stays of these devices, which repeat in step."""
     member = intervals.length_s == length_s
     rows = member[intervals.device]
     number = np.cumsum(member) - 1

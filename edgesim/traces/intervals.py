@@ -63,7 +63,7 @@ def counts_over_time(start_s: Floats, end_s: Floats) -> tuple[Floats, Integers]:
 
 
 def check_length(length_s: float | None) -> None:
-    """Raises `EdgesimError` for a length, given by the user, that no recording has."""
+    """Raise `EdgesimError` for a length, given by the user, that no recording has."""
     if length_s is not None and not 0 < length_s <= LONGEST_S:
         raise EdgesimError(f"length_s: expected seconds above 0, up to {LONGEST_S:g} (got {length_s:g})")
 
@@ -92,21 +92,21 @@ def merged(device: Integers, start_s: Floats, end_s: Floats) -> tuple[Integers, 
     if np.any(device[1:] < device[:-1]):
         rows = np.argsort(device, kind="stable")
         device, start_s, end_s = device[rows], start_s[rows], end_s[rows]
-    goes_on = _goes_on(device, start_s, end_s)
-    if np.any(start_s[goes_on + 1] < start_s[goes_on]):
+    continued = _continued(device, start_s, end_s)
+    if np.any(start_s[continued + 1] < start_s[continued]):
         order = np.lexsort((start_s, device))
         start_s, end_s = start_s[order], end_s[order]
-        goes_on = _goes_on(device, start_s, end_s)
-    if np.any(start_s[goes_on + 1] < end_s[goes_on]):
+        continued = _continued(device, start_s, end_s)
+    if np.any(start_s[continued + 1] < end_s[continued]):
         end_s = _latest_end_so_far_s(device, end_s)
-        goes_on = _goes_on(device, start_s, end_s)
-    if len(goes_on):
-        return np.delete(device, goes_on + 1), np.delete(start_s, goes_on + 1), np.delete(end_s, goes_on)
+        continued = _continued(device, start_s, end_s)
+    if len(continued):
+        return np.delete(device, continued + 1), np.delete(start_s, continued + 1), np.delete(end_s, continued)
     return device, start_s, end_s
 
 
-def _goes_on(device: Integers, start_s: Floats, end_s: Floats) -> Integers:
-    """Rows whose next row is of the same device and does not begin behind their end, [k]."""
+def _continued(device: Integers, start_s: Floats, end_s: Floats) -> Integers:
+    """Rows whose next row is of the same device and begins at or before their end, [k]."""
     return np.flatnonzero((device[1:] == device[:-1]) & (start_s[1:] <= end_s[:-1]))
 
 
@@ -135,18 +135,18 @@ def complement(intervals: Intervals) -> Intervals:
 def first_devices(intervals: Intervals, count: int) -> Intervals:
     """The recordings of the devices 0 to ``count`` - 1 alone."""
     last = int(np.searchsorted(intervals.device, count))
-    return _chosen(intervals, intervals.device[:last], slice(last), slice(count))
+    return _subset(intervals, intervals.device[:last], slice(last), slice(count))
 
 
 def renumbered(intervals: Intervals, order: Integers) -> Intervals:
-    """The same recordings, device k of which was device ``order[k]``, a permutation."""
+    """Recordings with new device numbers: device k was device ``order[k]``, a permutation."""
     number = np.argsort(order)[intervals.device]
     rows = np.argsort(number, kind="stable")
-    return _chosen(intervals, number[rows], rows, order)
+    return _subset(intervals, number[rows], rows, order)
 
 
-def _chosen(intervals: Intervals, device: Integers, rows: Integers | slice, devices: Integers | slice) -> Intervals:
-    """Some rows, of which ``device`` has the new numbers, and what else is known of some devices."""
+def _subset(intervals: Intervals, device: Integers, rows: Integers | slice, devices: Integers | slice) -> Intervals:
+    """Periods of some ``rows``, whose devices have the numbers ``device``, with the facts on some ``devices``."""
     of_devices = {name: getattr(intervals, name) for name in ("length_s", "unobserved_s", "keys", "models")}
     known: dict[str, Any] = {name: None if column is None else column[devices] for name, column in of_devices.items()}
     return replace(intervals, device=device, start_s=intervals.start_s[rows], end_s=intervals.end_s[rows], **known)

@@ -4,12 +4,11 @@ A column ``device_id`` may stand in place of ``device``, as in interval files, a
 ``length_s``; other columns are ignored.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers
 from edgesim.base.device_keys import Texts, models_of_all, numbered, texts
 from edgesim.base.errors import EdgesimError
 from edgesim.base.table_facts import LONGEST_S
@@ -21,60 +20,43 @@ from edgesim.traces.intervals import Intervals, joined
 PERIOD = "period_s"
 
 
-@dataclass(frozen=True, eq=False)
-class Lengths:
-    """Lengths of recordings, one row per device, [n]."""
-
-    ids: Integers
-    length_s: Floats
-    are_keys: bool
-    """Whether the ids are the devices' keys (``device_id``), or their numbers (``device``)."""
-    file: str
-
-
-def read_lengths(path: Path) -> Lengths:
-    """Read and check a file of lengths; raises `EdgesimError` that names the file, the row and what was expected."""
-    names = column_names(path) if path.suffix in (".csv", ".parquet") else []
-    id_column = id_column_of(path)
-    length_column = PERIOD if PERIOD in names and LENGTH not in names else LENGTH
-    frame = read_columns(path, (id_column, length_column))
-    ids = ids_of(frame, path, id_column)
-    return Lengths(ids, above_zero(frame, path, length_column, LONGEST_S), id_column == DEVICE_ID, str(path))
-
-
-def with_lengths(recorded: Intervals, lengths: Lengths) -> Intervals:
-    """The same periods with recording lengths from a file, and the file's further devices, which are never available.
+def with_lengths(recorded: Intervals, path: Path) -> Intervals:
+    """Periods with the recording lengths of a file, and the file's further devices, which are never available.
 
     A period without an end (``inf``) lasts to the end of the recording. If both files have keys, devices are matched by
-    them, else by their numbers; ids count from 0, or from 1 if no row has 0. Raises `EdgesimError` for a device without
-    a length, a start or end after a device's length, and a recording that has notes of unobserved time.
+    them, else by their numbers; ids count from 0, or from 1 if no row has 0. Raises `EdgesimError` for a bad file, a
+    device without a length, a start or end after a device's length, and a recording that has notes of unobserved time.
     """
+    names = column_names(path) if path.suffix in (".csv", ".parquet") else []
+    id_column, length_column = id_column_of(path), PERIOD if PERIOD in names and LENGTH not in names else LENGTH
+    frame = read_columns(path, (id_column, length_column))
+    ids, own_s = ids_of(frame, path, id_column), above_zero(frame, path, length_column, LONGEST_S)
     if recorded.unobserved_s is not None:
         raise EdgesimError(
             f"{recorded.name}: expected a recording without notes of unobserved time; give lengths and observed "
             "together for the original"
         )
-    known = recorded.device_count
-    if recorded.keys is not None and lengths.are_keys:
+    known, are_keys = recorded.device_count, id_column == DEVICE_ID
+    if recorded.keys is not None and are_keys:
         keys: Texts | None
-        number, keys = numbered(recorded.keys, texts(map(str, lengths.ids.tolist())))
+        number, keys = numbered(recorded.keys, texts(map(str, ids.tolist())))
     else:
-        number = lengths.ids - int(lengths.are_keys and lengths.ids.min() > 0)
+        number = ids - int(are_keys and ids.min() > 0)
         # Keys must name all devices or none.
         keys = recorded.keys if number.max() < known else None
     count = max(known, int(number.max()) + 1)
     length_s = np.full(count, np.nan)
-    length_s[number] = lengths.length_s
+    length_s[number] = own_s
     if np.isnan(length_s).any():
         device = int(np.argmax(np.isnan(length_s)))
-        raise EdgesimError(f"{lengths.file}: has no length of {_name(device, recorded)}")
+        raise EdgesimError(f"{path}: has no length of {_name(device, recorded)}")
     change_s = np.where(np.isinf(recorded.end_s), recorded.start_s, recorded.end_s)
     beyond = change_s > length_s[recorded.device]
     if beyond.any():
         row = int(np.argmax(beyond))
         device = int(recorded.device[row])
         raise EdgesimError(
-            f"{lengths.file}: {_name(device, recorded)}: expected a length of at least {change_s[row]:.10g} s, when it "
+            f"{path}: {_name(device, recorded)}: expected a length of at least {change_s[row]:.10g} s, when it "
             f"starts or ends a period in {recorded.name} (got {length_s[device]:.10g})"
         )
     ended = joined(recorded.device, recorded.start_s, recorded.end_s, length_s, count, recorded.name)

@@ -29,20 +29,19 @@ def instants_s(cycle: Floats | float, length_s: Floats | float, within_s: Floats
     return np.where(missing_s == below_s - sum_s, below_s, when_s)
 
 
-def _added(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+def _added(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     """A sum and its exact rounding error (Knuth's TwoSum)."""
-    total = np.asarray(one + other)
-    second = total - one
-    return total, np.asarray((one - (total - second)) + (other - second))
+    total = np.asarray(left + right)
+    second = total - left
+    return total, np.asarray((left - (total - second)) + (right - second))
 
 
-def _lost(one: Floats, other: Floats, product: Floats) -> Floats:
+def _lost(left: Floats, right: Floats, product: Floats) -> Floats:
     """The exact rounding error of a product (Dekker's algorithm), as long as nothing overflows."""
-    one_high, other_high = _high(one), _high(other)
-    one_low, other_low = one - one_high, other - other_high
-    return np.asarray(
-        one_low * other_low - (((product - one_high * other_high) - one_low * other_high) - one_high * other_low)
-    )
+    left_high, right_high = _high(left), _high(right)
+    left_low, right_low = left - left_high, right - right_high
+    rest = ((product - left_high * right_high) - left_low * right_high) - left_high * right_low
+    return np.asarray(left_low * right_low - rest)
 
 
 def _high(value: Floats) -> Floats:

@@ -32,7 +32,7 @@ class Search:
     """Number of draws of all searches so far."""
 
     def begin(self, what: str) -> Callable[[float], None]:
-        """Begin a search for ``what``; returns what is to be called with each instant, in s, that it comes to."""
+        """Begin a search for ``what``; returns a function to call with each instant, in s, that is reached."""
         begun_s = time.monotonic()
 
         def step(t_s: float) -> None:

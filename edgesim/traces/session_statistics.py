@@ -13,7 +13,7 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class Anatomy:
-    """The statistics of FedDance's fig. 3 for any trace, and its availability over the hours of the day."""
+    """Statistics of FedDance's fig. 3 for any trace, and the availability over the hours of the day."""
 
     intervals: Intervals
     length_s: float

@@ -19,7 +19,7 @@ _AT_ONCE = 2**18
 
 
 def refuse_beyond(name: str, end_s: float, what: str) -> NoReturn:
-    """Raises `EdgesimError` for a question, ``what``, about time behind ``end_s``, where a recording ends."""
+    """Raise `EdgesimError` for a question, ``what``, about time behind ``end_s``, where a recording ends."""
     raise EdgesimError(
         f"{name}: the trace ends at {end_s:.10g} s, but {what} is asked for; end the run earlier (stop_at_s), repeat "
         'the trace (availability.after_end = "wrap") or count everyone as gone (availability.after_end = "absent")'
@@ -51,15 +51,15 @@ class Slots:
     """Instant, in s, by which a run must have ended, since nothing is known of later time."""
 
     def for_run_until(self, stop_at_s: float | None) -> "Slots":
-        """These slots for a run, whose end may be known; raises `EdgesimError` if they end before it."""
+        """Copy of the slots for a run that ends at ``stop_at_s``; raises `EdgesimError` if they end earlier."""
         if stop_at_s is None:
             return self
         if stop_at_s > self.known_until_s:
-            self.refuse_to_go_on(f"{stop_at_s:.10g} s (stop_at_s)")
+            self.refuse_time_beyond(f"{stop_at_s:.10g} s (stop_at_s)")
         return replace(self, known_until_s=np.inf)
 
-    def refuse_to_go_on(self, what: str = "what follows") -> NoReturn:
-        """Raises `EdgesimError` for a run that comes to ``known_until_s``."""
+    def refuse_time_beyond(self, what: str = "what follows") -> NoReturn:
+        """Raise `EdgesimError` for a run whose clock reaches ``known_until_s``; ``what`` is asked of later time."""
         refuse_beyond(self.name, self.known_until_s, what)
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
@@ -103,7 +103,7 @@ class Slots:
     def _searched(
         self, open_: Integers, ids: Integers, slot: Integers, last: Integers, there: bool
     ) -> Iterator[tuple[Floats, Integers]]:
-        """Starts of the first slots, up to ``last`` [n], in which devices are available (``there``) or are not, [k].
+        """Yield starts of the first slots, up to ``last`` [n], in which devices are available (``there``) or not, [k].
 
         Each comes with the positions [k] in ``ids`` [n] of its devices. The search is for the positions ``open_`` and
         begins at ``slot`` [n], which it changes. A search that is given up answers inf for those that are left.
@@ -177,7 +177,7 @@ class Slots:
         return empty
 
     def _blocks(self, slot: int, end: int, count: int) -> Iterator[tuple[int, Booleans]]:
-        """Numbers of first slots, and who is available in the slots from there on, [slots, devices], up to ``end``.
+        """Yield first slots, and the availability in the slots from each on, [slots, devices], up to ``end``.
 
         Slots in which fewer than ``count`` devices have a chance may be left out.
         """

@@ -70,7 +70,7 @@ class Window:
         return present
 
     def count_at(self, t_s: float) -> int:
-        """Devices available."""
+        """Number of devices available."""
         return int(np.count_nonzero(self._holds(t_s)))
 
     def _holds(self, t_s: float) -> Booleans:
@@ -98,17 +98,17 @@ def _with_last(times_s: Floats, last_s: float) -> NDArray[np.floating]:
 
 
 class Stays:
-    """Answers for the instants of one pass of a recording, from 0 on; nobody is available behind its end."""
+    """Stays of all devices in one pass of a recording, from 0 on; nobody is available behind the end."""
 
     def __init__(self, device_count: int, edges_s: Floats, windows: Iterator[Intervals]) -> None:
         """``edges_s``, [windows + 1], rises from 0 to the end; the windows' periods are cut at the edges."""
-        self.device_count, self._edges_s, self._coming = device_count, edges_s, windows
-        self._made: list[Window] = []
+        self.device_count, self._edges_s, self._later = device_count, edges_s, windows
+        self._windows: list[Window] = []
 
     @property
     def shortest_s(self) -> float:
-        """Least length of the periods, cut as they are, that any answer until now has come from."""
-        return min((window.shortest_s for window in self._made), default=np.inf)
+        """Length of the shortest period, as cut at the windows' edges, in the windows made so far."""
+        return min((window.shortest_s for window in self._windows), default=np.inf)
 
     def until_s(self, ids: Integers, t_s: ArrayLike, looked_s: float = np.inf) -> Floats:
         """End of each device's stay, [n]; ``t_s``, a scalar or [n], where it is not available.
@@ -145,7 +145,7 @@ class Stays:
         return self._window(self._number(t_s)).present_at(t_s)
 
     def count_at(self, t_s: float) -> int:
-        """Devices available."""
+        """Number of devices available."""
         return 0 if t_s >= self._edges_s[-1] else self._window(self._number(t_s)).count_at(t_s)
 
     def first_with(self, count: int, after_s: float) -> float:
@@ -183,9 +183,9 @@ class Stays:
         return max(int(np.searchsorted(self._edges_s, t_s, "right")) - 1, 0)
 
     def _window(self, number: int) -> Window:
-        while len(self._made) <= number:
-            self._made.append(Window(next(self._coming), float(self._edges_s[len(self._made) + 1])))
-        return self._made[number]
+        while len(self._windows) <= number:
+            self._windows.append(Window(next(self._later), float(self._edges_s[len(self._windows) + 1])))
+        return self._windows[number]
 
 
 def windows_of(periods: float, device_count: int) -> int:

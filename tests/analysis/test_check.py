@@ -129,7 +129,7 @@ def test_a_damaged_run_is_neither_compared_nor_forked_nor_made_longer(folder, tm
     assert not (tmp_path / "fork").exists()
     longer = parse(VALUES | {"rounds": 8}, "test")
     result = simulation.run(longer, tmp_path / "longer")
-    assert (result.went_on_from, result.restarted) == (0, "had a damaged rounds.parquet")
+    assert (result.resumed_after, result.restarted) == (0, "had a damaged rounds.parquet")
     simulation.run(longer, tmp_path / "long")
     assert content(tmp_path / "longer") == content(tmp_path / "long")
 
@@ -170,7 +170,7 @@ def test_a_run_does_not_go_on_with_rows_that_were_damaged_on_the_disk(tmp_path, 
     said: list[str] = []
     result = simulation.run(CONFIG, tmp_path / "run", on_note=lambda _, note: said.append(note))
     assert "rounds.arrow has other bytes" in " ".join(said)
-    assert result.went_on_from == 0
+    assert result.resumed_after == 0
     assert content(tmp_path / "run") == content(whole)
 
 

@@ -3,6 +3,7 @@
 import re
 import signal
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -107,7 +108,8 @@ def test_a_server_that_would_wake_without_progress_says_what_it_asked_for():
 
     World.config = config
     clock = Clock(7.25)
-    process = clock.process(check_in(clock, World, None, Totals(), lambda: None))
+    parts = SimpleNamespace(clock=clock, world=World, batteries=None, report=SimpleNamespace(totals=Totals()))
+    process = clock.process(check_in(parts, lambda: None))
     said = r"availability: asked at 7\.25 s for the next time with 2 devices available, .* answers 7\.25 s"
     with at_most(10), pytest.raises(EdgesimError, match=said):
         clock.run(process)

@@ -189,7 +189,7 @@ def test_work_that_extends_over_too_many_stays_ends_the_run_in_a_line(tmp_path, 
     ("model", "said"),
     [
         ({"model": "solar", "slot_s": 1e-6}, "expected slots that change no more than 100,000 times in a round"),
-        ({"model": "periodic", "period_s": 1e-6, "on_s": 1e-6}, "expected a recording that begins again no more than"),
+        ({"model": "periodic", "period_s": 1e-6, "on_s": 1e-6}, "expected a recording that is repeated no more than"),
     ],
 )
 def test_availability_that_changes_millions_of_times_in_a_round_is_refused_at_the_door(tmp_path, model, said):

@@ -1,5 +1,7 @@
 """What the world says of the radio: averages to plan with, draws to live with."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -33,15 +35,11 @@ def test_fading_changes_the_upload_but_not_the_plan() -> None:
     assert np.mean(factor < 1) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / len(EVERYONE)))
 
 
-def test_the_config_overrides_the_fading_of_the_file() -> None:
-    config = parse({"devices": {"count": 5}, "radio": {"fading": "none"}}, "test").resolved()
-    made = make_world(config, Streams(0))
-    rayleigh = made.environment.model_copy(update={"fading": "rayleigh"})
-    ids = np.arange(5)
-    off = World(config, made.streams, made.population, rayleigh, made.availability)
+def test_the_config_overrides_the_fading_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "rayleigh.toml"
+    file.write_text('fading = "rayleigh"\n' + find("channels", "fedteddi-macro", ".toml").read_text())
+    off, on, ids = world(channel=str(file), fading="none"), world(channel=str(file)), np.arange(5)
     assert off.drawn_rx_power_w(ids, 1).tolist() == off.rx_power_w(ids, 1).tolist()
-    left_open = config.model_copy(update={"radio": config.radio.model_copy(update={"fading": None})})
-    on = World(left_open, made.streams, made.population, rayleigh, made.availability)
     assert not set(on.drawn_rx_power_w(ids, 1).tolist()) & set(on.rx_power_w(ids, 1).tolist())
 
 

@@ -7,6 +7,8 @@ from scipy import stats
 
 from edgesim.base.content import names
 from edgesim.base.errors import EdgesimError
+from edgesim.config_file import parse
+from edgesim.engine.make_world import make_world
 from edgesim.radio.environment import (
     Environment,
     RecordedEnvironment,
@@ -14,6 +16,7 @@ from edgesim.radio.environment import (
     load_environment,
     mean_power_gain,
 )
+from edgesim.simulation.composition import complete
 from edgesim.streams import Streams
 
 CHANNELS = Path(__file__).parents[2] / "channels"
@@ -217,14 +220,11 @@ def test_shadowing_per_run_stays_and_per_round_changes() -> None:
     assert not set(gains("per_round", 1)) & set(gains("per_round", 9))
 
 
-def test_the_caller_overrides_how_often_shadowing_is_drawn() -> None:
-    streams = Streams(2)
-    ids, distance_m = np.arange(5), np.full(5, 100.0)
-    cell = environment(shadowing="per_round")
-    overridden = mean_power_gain(cell, distance_m, streams, ids, 7, shadowing="per_run")
-    own = mean_power_gain(environment(shadowing="per_run"), distance_m, streams, ids, 1)
-    assert overridden.tolist() == own.tolist()
-    assert mean_power_gain(cell, distance_m, streams, ids, 7).tolist() != own.tolist()
+@pytest.mark.parametrize("mode", ["per_run", "per_round"])
+def test_the_config_overrides_how_often_shadowing_is_drawn(mode: str) -> None:
+    world = make_world(complete(parse({"radio": {"shadowing": mode}}, "test")), Streams(2))
+    first, later = (world.gain(np.arange(5), round).tolist() for round in (1, 9))
+    assert (first == later) == (mode == "per_run")
 
 
 def test_a_device_has_its_gain_whoever_else_is_asked_about() -> None:
@@ -300,8 +300,8 @@ def test_each_branch_has_the_tables_loss_and_deviation() -> None:
 def test_sight_stays_over_the_rounds_though_shadowing_changes() -> None:
     street, streams = load_environment("umi-street-canyon"), Streams(9)
     path_loss = street.path_loss.model_copy(update={"los_shadowing_std_db": 1e-3, "nlos_shadowing_std_db": 1e-3})
-    quiet = street.model_copy(update={"path_loss": path_loss})
-    gains = [mean_power_gain(quiet, np.full(50, 100.0), streams, np.arange(50), k, "per_round") for k in (1, 2)]
+    quiet = street.model_copy(update={"path_loss": path_loss, "shadowing": "per_round"})
+    gains = [mean_power_gain(quiet, np.full(50, 100.0), streams, np.arange(50), k) for k in (1, 2)]
     np.testing.assert_allclose(gains[0], gains[1], rtol=0.01)
     assert gains[0].tolist() != gains[1].tolist()
     assert np.ptp(10 * np.log10(gains[0])) > 15

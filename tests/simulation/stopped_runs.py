@@ -57,7 +57,7 @@ def assert_stops_change_nothing(config: RunConfig, folder: Path, rounds: tuple[i
         before = round - 1
     last = stop_at(config, folder / "stopped", None)
     assert last is not None
-    assert (last.status, last.went_on_from) == ("finished", before)
+    assert (last.status, last.resumed_after) == ("finished", before)
     found, expected = content(folder / "stopped"), content(folder / "undisturbed")
     assert found.keys() == expected.keys()
     assert [name for name in expected if found[name] != expected[name]] == []

@@ -171,7 +171,7 @@ def test_what_a_checkpoint_hangs_on_is_checked_before_it_is_used(
     said: list[str] = []
     config = parse(values("synchronous"), "test")
     result = simulation.run(config, tmp_path / "run", on_note=lambda _, note: said.append(note))
-    assert (result.status, result.went_on_from) == ("finished", 0)
+    assert (result.status, result.resumed_after) == ("finished", 0)
     assert "is damaged (" in said[0] or "has format 99" in said[0]
     assert not (tmp_path / "elsewhere.arrow").exists()
 

@@ -49,7 +49,7 @@ def test_more_rounds_under_every_protocol_have_the_bytes_of_a_run_that_had_them_
     short, long = (make_config(kind).model_copy(update={"rounds": rounds}) for rounds in (8, 13))
     result, _ = longer(short, long, tmp_path)
     # Behind the last round all work has ended, as it has not in the longer run.
-    assert (result.status, result.went_on_from) == ("finished", 7)
+    assert (result.status, result.resumed_after) == ("finished", 7)
     assert len(read_table(tmp_path / "run", "rounds")) == 13
     assert [checkpoints.round_of(path) for path in checkpoints.files(tmp_path / "run", "end")] == [12]
     assert not list((tmp_path / "run").glob("*.arrow"))
@@ -61,25 +61,25 @@ def test_more_rounds_under_every_protocol_have_the_bytes_of_a_run_that_had_them_
 def test_a_later_end_in_simulated_time_too(own, tmp_path):
     own = {"round": VALUES["round"] | own.get("round", {}), "rounds": None}
     result, _ = longer(config(**own, stop_at_s=3.3), config(**own, stop_at_s=5.9), tmp_path)
-    assert result.went_on_from > 0
+    assert result.resumed_after > 0
 
 
 def test_more_rounds_of_the_last_frame(tmp_path):
     hundred = str(Path(__file__).parents[1] / "compared/hundred-classes.npz")
     data = {"dataset": hundred, "partition": "fedteddi", "samples_per_device": 6}
     short, long = (config(rounds=[3, last], data=data) for last in (3, 6))
-    assert longer(short, long, tmp_path)[0].went_on_from == 5
+    assert longer(short, long, tmp_path)[0].resumed_after == 5
 
 
 def test_a_run_that_was_too_short_for_checkpoints_is_played_again(tmp_path):
     result, _ = longer(config(), config(rounds=9), tmp_path, checkpoint_s=10.0)
-    assert (result.went_on_from, result.restarted) == (0, "was shorter")
+    assert (result.resumed_after, result.restarted) == (0, "was shorter")
 
 
 def test_a_longer_run_that_was_stopped_goes_on(tmp_path):
     simulation.run(config(), tmp_path / "run", checkpoint_s=0.0)
     assert stop_at(config(rounds=12), tmp_path / "run", 9) is None
-    assert simulation.run(config(rounds=12), tmp_path / "run").went_on_from == 8
+    assert simulation.run(config(rounds=12), tmp_path / "run").resumed_after == 8
     simulation.run(config(rounds=12), tmp_path / "whole")
     assert content(tmp_path / "run") == content(tmp_path / "whole")
 
@@ -91,7 +91,7 @@ def test_a_run_that_was_killed_behind_its_last_round_goes_on_before_it(tmp_path)
         with pytest.raises(Broken):
             simulation.run(config(), tmp_path / "run", checkpoint_s=0.0)
     assert saved_rounds(tmp_path / "run") == [6, 5]
-    assert simulation.run(config(rounds=9), tmp_path / "run").went_on_from == 5
+    assert simulation.run(config(rounds=9), tmp_path / "run").resumed_after == 5
     simulation.run(config(rounds=9), tmp_path / "whole")
     assert content(tmp_path / "run") == content(tmp_path / "whole")
 

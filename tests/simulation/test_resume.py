@@ -89,7 +89,7 @@ def test_a_stopped_run_keeps_two_checkpoints_and_can_be_read(stopped):
 def test_it_goes_on_behind_the_last_one_and_leaves_none(stopped, undisturbed):
     rounds = []
     result = simulation.run(CONFIG, stopped, lambda done: rounds.append(done.round))
-    assert (result.status, result.went_on_from, result.restarted) == ("finished", 5, "")
+    assert (result.status, result.resumed_after, result.restarted) == ("finished", 5, "")
     assert rounds == [6, 7, 8]
     assert content(stopped) == undisturbed
     assert {path.suffix for path in stopped.iterdir()} == {".parquet", ".safetensors", ".toml", ".json"}
@@ -107,7 +107,7 @@ def test_a_killed_run_whose_streams_are_torn_goes_on(stopped, undisturbed):
         stream.write(b"\xff\xff\xff\xff\x10\x01torn")
     (stopped / "checkpoint.part").write_bytes(b"torn")
     result, _ = resumed(stopped)
-    assert result.went_on_from == 5
+    assert result.resumed_after == 5
     assert content(stopped) == undisturbed
     assert not (stopped / "checkpoint.part").exists()
 
@@ -189,12 +189,12 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_taken_or_the_start(dama
     damage(last)
     result, said = resumed(shutil.copytree(stopped, tmp_path / "one"))
     assert f"{last.name} is damaged (it was cut short or changed); the one before is taken" in said
-    assert result.went_on_from == 4
+    assert result.resumed_after == 4
     assert content(tmp_path / "one") == undisturbed
     damage(before)
     result, said = resumed(shutil.copytree(stopped, tmp_path / "both"))
     assert f"{before.name} is damaged" in said
-    assert (result.went_on_from, result.restarted) == (0, "was unfinished")
+    assert (result.resumed_after, result.restarted) == (0, "was unfinished")
     assert content(tmp_path / "both") == undisturbed
 
 
@@ -205,7 +205,7 @@ def test_rows_that_a_power_cut_took_from_the_tables_come_back_from_the_checkpoin
     size = (stopped / "rounds.arrow").stat().st_size
     (stopped / "rounds.arrow").write_bytes(bytes(size))
     result, _ = resumed(stopped)
-    assert result.went_on_from == 5
+    assert result.resumed_after == 5
     assert content(stopped) == undisturbed
 
 
@@ -220,7 +220,7 @@ def test_a_checkpoint_whose_tables_have_lost_rows_that_were_on_the_disk_is_damag
     os.truncate(tmp_path / "metrics.arrow", size - 1)
     result, said = resumed(tmp_path)
     assert f"{last.name} is damaged (metrics.arrow has {size - 1} of the {size} bytes" in said
-    assert result.went_on_from == 4
+    assert result.resumed_after == 4
     assert content(tmp_path) == undisturbed
 
 
@@ -250,7 +250,7 @@ def test_a_checkpoint_of_something_else_is_not_gone_on_with_and_the_difference_i
     assert saved_rounds(stopped)
     result, told = resumed(stopped)
     assert f"the run restarts, since its checkpoint {said}" in told
-    assert result.went_on_from == 0
+    assert result.resumed_after == 0
     assert content(stopped) == undisturbed
 
 
@@ -261,7 +261,7 @@ def test_a_checkpoint_of_another_machine_is_taken_only_where_that_is_allowed_and
     with pytest.raises(EdgesimError, match=r"is of another machine \(torch was 1.0, is .*--allow-other-machine"):
         resumed(stopped, strict=True)
     result, _ = resumed(stopped, strict=True, other_machine=True)
-    assert result.went_on_from == 5
+    assert result.resumed_after == 5
     assert read_run(stopped)["resumed"] == [{"went_on_from": 5, "began_on": {"torch": "1.0"}}]
     assert content(stopped) == undisturbed
 
@@ -362,7 +362,7 @@ def test_a_full_disk_ends_the_run_in_a_line_and_the_next_start_goes_on(tmp_path,
     monkeypatch.undo()
     assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2, 3, 4]
     result, _ = resumed(tmp_path)
-    assert result.went_on_from == 3
+    assert result.resumed_after == 3
     assert content(tmp_path) == undisturbed
 
 
@@ -381,7 +381,7 @@ def test_a_signal_saves_the_run_at_the_end_of_the_round_and_ends_it(number, tmp_
     assert str(stopped.value) == f"stopped; edgesim resume {tmp_path} continues after round 3"
     assert read_run(tmp_path)["status"] == "interrupted"
     result, _ = resumed(tmp_path)
-    assert result.went_on_from == 3
+    assert result.resumed_after == 3
     assert content(tmp_path) == undisturbed
 
 

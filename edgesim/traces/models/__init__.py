@@ -46,7 +46,7 @@ def make_availability(
     stop_at_s: float | None = None,
     search: Search | None = None,
 ) -> Availability:
-    """The model that the config names; raises `EdgesimError` for an unknown name, a bad option or a bad file.
+    """Make the model that a config names; raises `EdgesimError` for an unknown name, a bad option or a bad file.
 
     If ``stop_at_s`` is given, a recording that ends earlier and does not repeat is refused as well. ``search`` limits
     searches for the next available device; without it, they go as far as the config says.
@@ -58,7 +58,7 @@ def make_availability(
 
 
 def facts(availability: Availability) -> dict[str, Any]:
-    """Facts for ``run.json``: the unobserved share of a recording's time, and what that time counts as."""
+    """Facts for ``run.json``: the share of unobserved time in a recording, counted as absent or as present."""
     if not isinstance(availability, IntervalTable):
         return {}
     share = availability.unobserved_share

@@ -51,7 +51,7 @@ class Arrival(Model):
     leave_every_rounds: Count | None = Field(None, ge=0)
     """Rounds between two leaves; 10 when absent."""
     if_empty: IfEmpty | None = None
-    """What becomes of a round in which nobody is available: ``force`` or ``wait``, as in `Slotted`. Only for
+    """Fate of a round in which nobody is available: ``force`` or ``wait``, as in `Slotted`. Only for
     times in rounds, since those in seconds have no slots."""
 
     @property

@@ -12,14 +12,15 @@ from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.device_keys import need_devices
 from edgesim.base.needs import GIVEN, Rule
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds, KnownSlots
 from edgesim.traces.matrix_file import find_matrix, read_cells
 from edgesim.traces.models.always import Always
-from edgesim.traces.models.options import Slotted, need_devices
-from edgesim.traces.models.rates import need_one_each
+from edgesim.traces.models.options import Slotted
+from edgesim.traces.models.rates import one_each
 
 _Rate = Annotated[float, Field(gt=0, le=1)]
 
@@ -71,8 +72,8 @@ class Bernoulli(Slotted):
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Independent availability in every slot; raises `EdgesimError` for probabilities of too few devices."""
         if self.file is not None:
-            need_devices(self.file, len(self._rates), device_count)
-        need_one_each("probability", self.probability, device_count)
+            need_devices(self.file, "trace", len(self._rates), device_count)
+        one_each("probability", self.probability, device_count)
         # With probability 1 no stay ends, and every call would search for its end up to the limit.
         if self.file is None and self.probability == 1.0:
             return Always(device_count)

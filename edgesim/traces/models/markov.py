@@ -9,10 +9,9 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.streams import Streams
-from edgesim.traces.availability import Availability
 from edgesim.traces.chains import Chains
 from edgesim.traces.models.options import Slotted
-from edgesim.traces.models.rates import need_one_each, of_each
+from edgesim.traces.models.rates import one_each
 
 _Rate = Annotated[float, Field(gt=0, lt=1)]
 _Rates = _Rate | Annotated[list[_Rate], Field(min_length=1)]
@@ -31,17 +30,10 @@ class Markov(Slotted):
 
     @override
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
-        ids = np.arange(device_count)
-        return Chains(of_each(self.join_probability, ids), of_each(self.leave_probability, ids), streams)
+        joins = one_each("join_probability", self.join_probability, device_count)
+        return Chains(joins, one_each("leave_probability", self.leave_probability, device_count), streams)
 
     @override
     def remedy(self) -> str:
         least = np.min(self.join_probability)
         return f"raise availability.join_probability ({least:g}{' and up' if np.ndim(self.join_probability) else ''})"
-
-    @override
-    def make(self, device_count: int, streams: Streams) -> Availability:
-        """Chains that are independent of each other; raises `EdgesimError` for a list of too few numbers."""
-        need_one_each("join_probability", self.join_probability, device_count)
-        need_one_each("leave_probability", self.leave_probability, device_count)
-        return super().make(device_count, streams)

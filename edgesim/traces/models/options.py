@@ -62,7 +62,7 @@ class Slotted(Model):
     slot_s: Seconds | None = Field(None, ge=1e-6)
     """Length of slots that are lengths of time; the default of runs without rounds is ``round.tmax_s``."""
     if_empty: IfEmpty | None = None
-    """What becomes of a slot in which nobody is available: one device, drawn uniformly, is made available (``force``),
+    """Fate of a slot in which nobody is available: one device, drawn uniformly, is made available (``force``),
     or the slot passes and the server waits (``wait``, also when absent)."""
 
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
@@ -94,7 +94,7 @@ class Repeated(Model):
     """A model that makes a table of intervals of finite length, which may be repeated."""
 
     after_end: AfterEnd = "wrap"
-    """What follows the table's end: it begins again (``wrap``), all devices are absent, or an error (``raise``)."""
+    """Rule for later time than the table's: repetition (``wrap``), all devices are absent, or an error (``raise``)."""
     order: Literal["given", "rising", "falling"] = "given"
     """How devices are numbered: as given, or by rising or falling time online, so that a partition whose skew depends
     on the number (FedDance's figs. 4b and 5) correlates with availability. Profiles and links with keys follow the new
@@ -115,16 +115,6 @@ class Repeated(Model):
             share = intervals.online_s / intervals.length_s
             intervals = renumbered(intervals, np.argsort(share if self.order == "rising" else -share, kind="stable"))
         return IntervalTable(intervals, self.after_end)
-
-
-def need_devices(name: str, has: int, device_count: int) -> None:
-    """Raises `EdgesimError` for a file of fewer devices than the run has."""
-    if has < device_count:
-        raise EdgesimError(
-            f"{name}: is a trace of {has} devices, but devices.count is {device_count}; lower devices.count or give a "
-            "trace of more devices",
-            "devices.count",
-        )
 
 
 def slot_length_s(slot_s: float | None) -> float:

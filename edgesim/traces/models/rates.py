@@ -2,18 +2,15 @@
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers
+from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 
 
-def of_each(rates: float | list[float], ids: Integers) -> Floats:
-    """The probability of each device, [n]."""
-    values = np.asarray(rates, dtype=np.float64)
-    return values[ids] if values.ndim else np.broadcast_to(values, len(ids))
+def one_each(key: str, rates: float | list[float], device_count: int) -> Floats:
+    """Probability of each device, [devices], from the value of a ``key`` of ``[availability]``.
 
-
-def need_one_each(key: str, rates: float | list[float], device_count: int) -> None:
-    """Raises `EdgesimError` for a list of fewer numbers than devices; ``key`` names it in ``[availability]``."""
+    Raises `EdgesimError` for a list of fewer numbers than devices.
+    """
     if isinstance(rates, list) and len(rates) < device_count:
         raise EdgesimError(
             f"availability.{key}: is a list of {len(rates)} numbers, but devices.count is {device_count}; give one "
@@ -21,3 +18,5 @@ def need_one_each(key: str, rates: float | list[float], device_count: int) -> No
             f"availability.{key}",
             "devices.count",
         )
+    own = rates[:device_count] if isinstance(rates, list) else rates
+    return np.broadcast_to(np.asarray(own, dtype=np.float64), device_count)

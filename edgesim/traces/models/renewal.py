@@ -54,7 +54,7 @@ class Renewal(Repeated):
     """Draws: streams ``availability-device`` and, indexed by the session, ``availability``."""
 
     length_s: Seconds = Field(WEEK_S, ge=1e-6)
-    """Time laid down; then it begins again."""
+    """Length of the recording generated, which is repeated from there on."""
     online_share: float = Field(0.2026, ge=_LEAST_SHARE, lt=1)
     """Mean share of time online over the devices."""
     sessions_per_week: Factor = Field(90.0, gt=0)
@@ -109,7 +109,7 @@ class Renewal(Repeated):
             """Sessions, [n] at a time, of the devices whose last one ends before an instant, until none does."""
             open_ = np.flatnonzero(end_s < until_s)
             while len(open_):
-                going_on = []
+                unfinished = []
                 # In pieces that stay in a processor's cache.
                 for first in range(0, len(open_), _AT_ONCE):
                     some = open_[first : first + _AT_ONCE]
@@ -119,13 +119,13 @@ class Renewal(Repeated):
                     wait_s = gap_s[some] * _log_normal(draws[:, 0], _GAP_LOG_STD)
                     stay_s = session_s[some] * _log_normal(draws[:, 1], _SESSION_LOG_STD)
                     if session[0] == 0:
-                        wait_s, stay_s = self._in_equilibrium(some, session_s, gap_s, draws, streams)
+                        wait_s, stay_s = self._in_equilibrium(some, session_s, gap_s, wait_s, stay_s, streams)
                     come_s = rhythm.real_s(rhythm.inner_s(end_s[some]) + wait_s)
                     leave_s = come_s + stay_s
                     start_s[some], end_s[some], number[some] = come_s, leave_s, session + 1
                     yield some, come_s, leave_s
-                    going_on.append(some[np.flatnonzero(leave_s < until_s)])
-                open_ = np.concatenate(going_on)
+                    unfinished.append(some[np.flatnonzero(leave_s < until_s)])
+                open_ = np.concatenate(unfinished)
 
         for _ in drawn_until(0.0):
             pass
@@ -149,15 +149,16 @@ class Renewal(Repeated):
         return share * cycle_s, (1 - share) * cycle_s
 
     def _in_equilibrium(
-        self, ids: Integers, session_s: Floats, gap_s: Floats, draws: Floats, streams: Streams
+        self, ids: Integers, session_s: Floats, gap_s: Floats, wait_s: Floats, stay_s: Floats, streams: Streams
     ) -> tuple[Floats, Floats]:
-        """Rest of the gap and of the session in which the process begins, in s, [n] each; no gap in a session."""
+        """Rests of the gap and of the session, of lengths ``wait_s`` and ``stay_s`` [n], in which the process begins.
+
+        In s, [n] each; the rest of the gap is 0 where it begins in a session.
+        """
         uniform = streams.uniform("availability-device", ids, 2, count=2)
         inside = uniform[:, 0] < session_s[ids] / (session_s[ids] + gap_s[ids])
         # A length-biased log-normal is the log-normal shifted by its variance; an instant falls anywhere in it.
         rest = uniform[:, 1]
-        wait_s = gap_s[ids] * _log_normal(draws[:, 0], _GAP_LOG_STD)
-        stay_s = session_s[ids] * _log_normal(draws[:, 1], _SESSION_LOG_STD)
         wait_s = np.where(inside, 0.0, rest * wait_s * np.exp(_GAP_LOG_STD**2))
         return wait_s, np.where(inside, rest * stay_s * np.exp(_SESSION_LOG_STD**2), stay_s)
 

@@ -40,7 +40,7 @@ class Solar(Model):
     day_rounds: Factor | None = Field(None, ge=1e-6)
     """Length of the day in rounds; each slot is then a round."""
     if_empty: IfEmpty | None = None
-    """What becomes of a slot in which nobody is available: ``force`` or ``wait``, as in `Slotted`."""
+    """Fate of a slot in which nobody is available: ``force`` or ``wait``, as in `Slotted`."""
 
     @override
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.base.content import find
+from edgesim.base.device_keys import need_devices
 from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import GIVEN, Rule
 from edgesim.base.quantities import Seconds
@@ -19,7 +20,7 @@ from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd
 from edgesim.traces.intervals import Intervals, first_devices, joined
 from edgesim.traces.matrix_file import find_matrix, is_matrix, read_matrix
-from edgesim.traces.models.options import IfEmpty, Repeated, need_devices
+from edgesim.traces.models.options import IfEmpty, Repeated
 from edgesim.traces.slots import Slots
 
 _MORE_SLOTS = 'give more columns, fewer rounds, or availability.after_end = "wrap"'
@@ -51,7 +52,7 @@ class TableModel(Repeated):
     slot_s: Seconds | None = Field(None, ge=1e-6)
     """The file has one column for each so many seconds."""
     if_empty: IfEmpty | None = None
-    """What becomes of a slot of a matrix in which nobody is available: ``force`` or ``wait``, as in `Slotted`."""
+    """Fate of a slot of a matrix in which nobody is available: ``force`` or ``wait``, as in `Slotted`."""
 
     @override
     def make(self, device_count: int, streams: Streams) -> Availability:
@@ -97,7 +98,7 @@ class TableModel(Repeated):
                 "length of a slot in s"
             )
         intervals = read_intervals(path, self.length_s)
-        need_devices(intervals.name, intervals.device_count, device_count)
+        need_devices(intervals.name, "trace", intervals.device_count, device_count)
         return first_devices(intervals, device_count)
 
     def _periods(self, there: Booleans) -> Intervals:
@@ -110,7 +111,7 @@ class TableModel(Repeated):
         """Whether each device is available in each slot, [devices, slots]."""
         path = find_matrix(self.file)
         there = read_matrix(path)
-        need_devices(str(path), len(there), device_count)
+        need_devices(str(path), "trace", len(there), device_count)
         if not there[:device_count].any() and self.if_empty != "force":
             raise EdgesimError(
                 f"{path}: every cell of the first {device_count} devices is 0, so no device is ever available; "

@@ -45,7 +45,7 @@ FORMATS: dict[str, Callable[..., Recorded]] = {
 
 
 def options_of(format: str) -> list[str]:
-    """Names of the options of a format; none for an unknown one."""
+    """Names of the options of a format; empty for an unknown format."""
     return [*signature(FORMATS[format]).parameters][1:] if format in FORMATS else []
 
 
@@ -68,7 +68,7 @@ def read_recording(path: Path, format: str | None = None, **options: Any) -> Rec
 
 
 def detect(path: Path) -> str:
-    """The format of a file, detected by its columns or its first bytes; raises `EdgesimError` if that fails."""
+    """Detect the format of a file by its columns or its first bytes; raises `EdgesimError` if that fails."""
     with system_errors(f"{path}: cannot be read"), path.open("rb") as file:
         head = file.read(4096)
     tabular = path.suffix in (".csv", ".parquet")
@@ -100,7 +100,7 @@ def _by_columns(names: list[str]) -> str | None:
 
 
 def _lacks(columns: set[str]) -> str:
-    """Which columns are missing for the format that most of those given fit, as a part of a sentence."""
+    """Part of a message: columns missing for the format that shares the most; empty if no format shares any."""
     name, needed = max(_COLUMNS, key=lambda entry: len(entry[1] & columns))
     if not needed & columns:
         return ""

@@ -26,7 +26,7 @@ CODE, LISTED = "android_model", "benchmark_model"
 def read_ai_benchmark(
     path: Path, median_s: float = 0.05, phones: Intervals | Profile | None = None, model_map: Path | None = None
 ) -> Profile:
-    """A profile with one device per row, in the file's order, from the columns ai_score and, if present, model.
+    """Read a profile of one device per row, in the file's order, from the columns ai_score and, if present, model.
 
     ``median_s`` is the median time per sample over the list. With ``phones``, whose models are known, the profile has
     one device for each of them instead; ``model_map`` is a file with the columns android_model and benchmark_model, the

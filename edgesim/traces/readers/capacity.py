@@ -9,7 +9,7 @@ from edgesim.traces.readers.results import Capacity
 
 
 def read_capacity_tables(path: Path, length_s: float | None = None) -> Capacity:
-    """The tables of a file; their last rows end at ``length_s``, or at an unknown instant if it is None.
+    """Read the capacity tables of a file; the last rows end at ``length_s``, or at an unknown instant if it is None.
 
     Raises `EdgesimError` that names the file and the line or row, or a length that is too short.
     """

@@ -18,7 +18,7 @@ MODEL = "model"
 
 
 def read_fedscale_devices(path: Path) -> Profile:
-    """A profile from the columns device_id, compute_ms_per_sample (of inference), bandwidth_kbps and perhaps model.
+    """Read a profile: columns device_id, compute_ms_per_sample (of inference), bandwidth_kbps and perhaps model.
 
     Devices come in ascending order of their ids, which are their keys. Raises `EdgesimError` that names the file, the
     line or row, the column and what was expected.

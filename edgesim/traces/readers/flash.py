@@ -41,7 +41,7 @@ _YEAR_S = 366 * _DAY_S
 
 
 def read_flash(path: Path, require: Sequence[str] = PARTS) -> RecordedAvailability:
-    """Available while all the required `PARTS` hold; devices in ascending order of their keys, which are kept.
+    """Read FLASH's events: a device is available while all the required `PARTS` hold; devices by ascending key.
 
     A state holds until its next event; events of one second are applied together. Times count from the midnight before
     the first event of the file to the midnight after the last one. A device is observed from the instant at which every

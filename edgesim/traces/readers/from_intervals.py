@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from edgesim.traces.interval_file import read_intervals
-from edgesim.traces.lengths_file import read_lengths, with_lengths
+from edgesim.traces.lengths_file import with_lengths
 from edgesim.traces.readers.results import RecordedAvailability
 
 
@@ -15,4 +15,4 @@ def read_interval_availability(
     Raises `EdgesimError` for a bad file.
     """
     available = read_intervals(path, length_s)
-    return RecordedAvailability(available if lengths is None else with_lengths(available, read_lengths(lengths)))
+    return RecordedAvailability(available if lengths is None else with_lengths(available, lengths))

@@ -16,7 +16,7 @@ _YEAR_MS = 366 * 86_400 * _MS_PER_S
 
 
 def read_mahimahi(path: Path) -> Capacity:
-    """Capacity per millisecond up to the instant of the last line, at which mahimahi repeats the recording.
+    """Read the capacity per millisecond up to the instant of the last line, at which mahimahi repeats the recording.
 
     An opportunity at m ms counts as capacity of the millisecond that ends at m, so that its packet is sent by m; one at
     0 counts for the first millisecond. Raises `EdgesimError` that names the file, the line and what was expected.

@@ -19,7 +19,7 @@ _MOST_PACKETS = 1_000_000
 
 
 def read_mahimahi_bins(path: Path) -> Capacity:
-    """A capacity table for each trace and direction, named TRACE-DIRECTION, which ends with its last bin.
+    """Read a capacity table for each trace and direction, named TRACE-DIRECTION, which ends with its last bin.
 
     The bins of each trace and direction must be 0, 1, 2, ... in the file's order. Raises `EdgesimError` that names the
     file, the line (CSV) or row (Parquet), the column and what was expected.

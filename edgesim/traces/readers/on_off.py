@@ -9,12 +9,12 @@ from edgesim.base.quantities import MOST_DEVICES
 from edgesim.base.table_facts import LONGEST_S
 from edgesim.base.table_file import csv_rows
 from edgesim.traces.intervals import check_length, joined
-from edgesim.traces.lengths_file import read_lengths, with_lengths
+from edgesim.traces.lengths_file import with_lengths
 from edgesim.traces.readers.results import RecordedAvailability
 
 
 def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None = None) -> RecordedAvailability:
-    """One row per device; a first row that begins with ``device`` is a header.
+    """Read one row per device; a first row that begins with ``device`` is a header.
 
     The last state holds until ``length_s``, until the device's length in a file of ``lengths``, or else until the last
     change in the file. Raises `EdgesimError` that names the file, the line, the field and what was expected.
@@ -47,7 +47,7 @@ def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None 
     columns = (ids.astype(np.int64), start_s, end_s)
     count = max(changes_s) + 1
     if lengths is not None:
-        return RecordedAvailability(with_lengths(joined(*columns, np.inf, count, str(path)), read_lengths(lengths)))
+        return RecordedAvailability(with_lengths(joined(*columns, np.inf, count, str(path)), lengths))
     last_s = max((instants_s[-1] for instants_s in changes_s.values() if instants_s), default=0.0)
     length_s = last_s if length_s is None else length_s
     if length_s <= 0 or length_s < last_s:

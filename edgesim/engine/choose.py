@@ -1,7 +1,7 @@
-"""Makes the view of one round's candidates that a policy chooses from, under every protocol."""
+"""Choice of a policy among the candidates of one round, under every protocol."""
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.engine.decision import Timeline
+from edgesim.engine.decision import Timeline, admit
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.run_parts import RunParts
@@ -9,7 +9,7 @@ from edgesim.selection.column import Column
 from edgesim.selection.view import Knowledge, RoundView
 
 
-def make_view(
+def choose(
     parts: RunParts,
     number: RoundNumber,
     timeline: Timeline,
@@ -17,15 +17,15 @@ def make_view(
     knowledge: Knowledge,
     bands_hz: Floats,
     count: int | None,
-) -> RoundView:
-    """Make the view of the candidates of a ``timeline``, [n].
+) -> Integers:
+    """Let the run's policy choose among the candidates [n] of a ``timeline``; returns positions as from `admit`.
 
     ``times_selected`` counts the rounds in which each was taken, [n]; ``bands_hz`` are the free bands of the stations,
     [M]; ``count`` is the most candidates that the admission takes, None where it goes by band.
     """
     world, ids, draws = parts.world, timeline.ids, timeline.draws
     sizes, work = parts.learner.accounts.held.sizes[ids], parts.learner.accounts.work
-    return RoundView(
+    view = RoundView(
         round=number.round,
         frame=number.frame,
         round_in_frame=number.round_in_frame,
@@ -44,3 +44,4 @@ def make_view(
         knowledge=knowledge,
         estimates=PlannedEstimates(timeline, bands_hz, count),
     )
+    return admit(world.config.selection.policy, parts.selector, view, timeline.station, bands_hz, count)
