@@ -1,21 +1,16 @@
 """Training jobs, their results, the promises of them, and the interface of back ends that run jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, Protocol
+from typing import Literal, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from edgesim.base.arrays import Booleans, Integers, Numbers
 from edgesim.base.errors import Diverged
 from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from edgesim.learning.torch_types import Tensor
 
 OptimiserKind = Literal["sgd", "adam"]
 

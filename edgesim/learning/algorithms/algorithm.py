@@ -11,20 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers, Numbers, repeated
 from edgesim.base.errors import EdgesimError
-from edgesim.base.needs import Rule, refuse_old
+from edgesim.base.needs import Rule
 from edgesim.config import RunConfig, Section
+from edgesim.learning.torch_types import LRScheduler, Optimizer, Parameter, Tensor
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Parameter
-    from torch.optim import Optimizer
-    from torch.optim.lr_scheduler import LRScheduler
-
     from edgesim.learning.dropout import Key
 
 Half = Literal["local", "server"]
@@ -446,10 +441,6 @@ class Algorithm:
     trainable_tables: int = 0
     """Vectors without a part for buffers, [trainable], that are remembered beside these."""
 
-    @override
-    def __init_subclass__(cls) -> None:
-        refuse_old(cls, "protocols", "late_updates", "late_reason", "skips_rounds", "public_images", "check")
-
     def __init__(self, options: Any, sizes: Sizes, streams: Streams, sends_models: bool = True) -> None:
         self.options = options
         self.sizes = sizes
@@ -518,11 +509,11 @@ class Algorithm:
         """State of a server whose first model is ``weights``, [P]."""
         return State(weights)
 
-    def in_new_frame(self, state: State) -> State:
+    def in_new_frame(self, state: Any) -> State:
         """The state with which an algorithm that starts anew begins a frame."""
         return self.start(state.weights)
 
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
+    def given(self, state: Any, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         """What a job is given: ``start``, its start weights [P], and by name whatever else training needs.
 
         ``kept`` is what the device kept of its last job that the server merged; before that, `first_kept`. An empty
@@ -540,19 +531,20 @@ class Algorithm:
         """The steps of a job: ``own`` are those that the config asks for, ``samples`` what else it may train on."""
         return (own,)
 
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
+    def merge(self, state: Any, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
         """The server's next state: w + the sum of alpha_n times update n, rows in the order of the sum.
 
         Buffers become the mean of the values that devices ended with, by the same weights, whatever the sum of these
         is. Unless models travel the state stays as it is.
         """
+        before: State = state
         if not self.sends_models:
-            return state
+            return before
         change = mean_change(arrived, alpha)
         change[self.sizes.parameters :] /= float(alpha.sum())
-        return replace(state, weights=state.weights + change)
+        return replace(before, weights=before.weights + change)
 
-    def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
+    def counted(self, state: Any, arrived: Arrivals, alpha: Floats) -> Floats:
         """What each update counts in the state that a merge made of them, [S]: the column ``updates.weight``."""
         return alpha
 
@@ -570,15 +562,15 @@ class Algorithm:
         """
         return {} if self.sends_models else {device: of["start"] for device, of in kept.items()}
 
-    def scores(self, outputs: Outputs, state: State) -> Tensor:
+    def scores(self, outputs: Outputs, state: Any) -> Tensor:
         """Scores of classes, [n, C]: of each sample the class of the greatest is predicted."""
         return outputs.logits
 
-    def prepare(self, state: State, bench: Workbench) -> State:
+    def prepare(self, state: Any, bench: Workbench) -> Any:
         """The state from which the jobs of a round, or of a model, begin: what the server works out before."""
         return state
 
-    def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> State:
+    def refine(self, state: Any, arrived: Arrivals, ledger: Any, bench: Workbench) -> Any:
         """The state after a merge, of which the server makes a better one by training."""
         return state
 
@@ -586,7 +578,7 @@ class Algorithm:
         """How many numbers the tensors that are named in `pooled_up` have."""
         return 0
 
-    def pooled(self, state: State, pool: UpdatePool, ledger: Any, bench: Workbench) -> State:
+    def pooled(self, state: Any, pool: UpdatePool, ledger: Any, bench: Workbench) -> Any:
         """The state after a merge and `refine` where the server keeps a pool: with what it makes of that.
 
         The model is the pool's mean already.

@@ -4,12 +4,10 @@ Rounds are divided into tasks. From the second task on some devices of a round l
 review: on public images they recall what the model at the end of the task before made of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -32,9 +30,7 @@ from edgesim.learning.algorithms.algorithm import (
     Workbench,
 )
 from edgesim.learning.algorithms.distillation import soft_cross_entropy
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class CfedOptions(algorithm.Options):
@@ -97,7 +93,7 @@ class Cfed(Algorithm):
     merged one of its reviews in the task.
     """
 
-    Options: ClassVar[type[algorithm.Options]] = CfedOptions
+    Options = CfedOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -200,9 +196,8 @@ class Cfed(Algorithm):
         return TaskState(weights)
 
     @override
-    def prepare(self, state: State, bench: Workbench) -> TaskState:
+    def prepare(self, state: TaskState, bench: Workbench) -> TaskState:
         """With a task that begins, the model becomes its teacher, unless nothing was trained before."""
-        assert isinstance(state, TaskState)
         if state.since and bench.round - state.since < self.options.task_rounds:
             return state
         return replace(state, since=bench.round, shared={"teacher": state.weights} if bench.round > 1 else {})
@@ -244,21 +239,19 @@ class Cfed(Algorithm):
         return reviewed
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Roles) -> State:
+    def merge(self, state: TaskState, arrived: Arrivals, alpha: Floats, ledger: Roles) -> State:
         """FedAvg's, learners and reviewers alike."""
-        assert isinstance(state, TaskState)
         before = state.weights if self.options.server_passes else None
         return super().merge(replace(state, before=before), arrived, alpha, ledger)
 
     @override
-    def refine(self, state: State, arrived: Arrivals, ledger: Roles, bench: Workbench) -> State:
+    def refine(self, state: TaskState, arrived: Arrivals, ledger: Roles, bench: Workbench) -> State:
         """Distil the received models and the one before into the new one, each image of a pass from one of them.
 
         Image j of pass e is taught by model (e n + j) mod (S + 1) of the received ones by id and the one before.
         """
         import torch
 
-        assert isinstance(state, TaskState)
         options, before = self.options, state.before
         if not options.server_passes or before is None:
             return state

@@ -5,11 +5,9 @@ On a few labelled images the server finds how much each tensor of the model matt
 the less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +16,6 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     AveragingOptions,
@@ -28,9 +25,7 @@ from edgesim.learning.algorithms.algorithm import (
     Workbench,
 )
 from edgesim.learning.payload import BITS_PER_PARAMETER
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class FedClOptions(AveragingOptions):
@@ -48,7 +43,7 @@ class FedClOptions(AveragingOptions):
 class FedCl(Algorithm):
     """FedAvg with a penalty on changes of each tensor in the local objective, by how much the tensor matters."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedClOptions
+    Options = FedClOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"public images"})
 

@@ -4,10 +4,9 @@ The server averages as FedAvg does, and then teaches the average on public image
 Without the paper's stopping by a validation set: as many steps as the options say.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -15,14 +14,8 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, State, Workbench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
-    from torch.nn import Parameter
+from edgesim.learning.torch_types import Parameter, Tensor
 
 
 class FedDfOptions(AveragingOptions):
@@ -41,7 +34,7 @@ class FedDfOptions(AveragingOptions):
 class FedDf(Algorithm):
     """FedAvg whose server distils the devices' models into their average."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedDfOptions
+    Options = FedDfOptions
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "public images"})
 
     @override

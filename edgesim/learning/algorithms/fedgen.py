@@ -4,11 +4,9 @@ The server trains a generator of latents on which the devices' last layers toget
 it travels with the model, and devices train their last layers on what it makes of all classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +14,6 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     Arrivals,
@@ -30,10 +27,8 @@ from edgesim.learning.algorithms.algorithm import (
 )
 from edgesim.learning.algorithms.latent_generator import LatentGenerator, LatentSizes, latents, new_generator, trained
 from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 _DECAY, _LEAST = 0.98, 1e-4
 
@@ -77,7 +72,7 @@ class Sending:
 class FedGen(Algorithm):
     """FedAvg with a generator that the server trains, and two terms that look at it in the local objective."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedGenOptions
+    Options = FedGenOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
@@ -111,12 +106,11 @@ class FedGen(Algorithm):
         return Taught(weights, generator=generator, seen=weights.new_zeros(self.sizes.classes))
 
     @override
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Sending) -> dict[str, Tensor]:
+    def given(self, state: Taught, kept: Mapping[str, Tensor], device: Device, ledger: Sending) -> dict[str, Tensor]:
         """The model and, once there is one, the generator, the classes seen so far and what the two terms count, [2].
 
         These are b_t = max(1e-4, a_0 .98^(t - 1)) and a_t B_g / batch, a_t = b_t.
         """
-        assert isinstance(state, Taught)
         given = super().given(state, kept, device, ledger)
         if not state.shared:
             return given
@@ -163,11 +157,10 @@ class FedGen(Algorithm):
         return latents(self.latent_sizes, given["generator"], given["moments"], noise, labels), drawn
 
     @override
-    def refine(self, state: State, arrived: Arrivals, ledger: Sending, bench: Workbench) -> State:
+    def refine(self, state: Taught, arrived: Arrivals, ledger: Sending, bench: Workbench) -> State:
         """Train the generator by the last layers of the devices' models, as `objective` says."""
         import torch
 
-        assert isinstance(state, Taught)
         if not len(arrived.ids):
             return state
         options, weights = self.options, state.weights

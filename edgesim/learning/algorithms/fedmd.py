@@ -4,10 +4,8 @@ Devices send the logits of some public images and get the mean of these, the con
 logits before it trains on its own data. Each device trains a model of its own, unless ``average_weights``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -17,7 +15,6 @@ from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     Arrivals,
@@ -36,10 +33,8 @@ from edgesim.learning.algorithms.algorithm import (
 )
 from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
 from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class FedMdOptions(AveragingOptions):
@@ -83,7 +78,7 @@ class Consensus:
 class FedMd(Algorithm):
     """Logits of public images that travel; devices learn them from each other."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedMdOptions
+    Options = FedMdOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
     rules: ClassVar[tuple[Rule, ...]] = (

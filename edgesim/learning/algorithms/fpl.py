@@ -4,11 +4,9 @@ Beside its model the server sends prototypes, the mean features that devices fou
 as one cluster: features are drawn towards the prototypes of their class and away from all others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +14,6 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Arrivals,
     AveragingOptions,
@@ -29,9 +26,7 @@ from edgesim.learning.algorithms.algorithm import (
 from edgesim.learning.algorithms.finch import finch
 from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.learning.payload import BITS_PER_PARAMETER
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class FplOptions(AveragingOptions):
@@ -47,7 +42,7 @@ class FplOptions(AveragingOptions):
 class Fpl(WithPrototypes):
     """FedAvg with two terms that look at prototypes in the local objective."""
 
-    Options: ClassVar[type[algorithm.Options]] = FplOptions
+    Options = FplOptions
     model_is_mean: ClassVar[bool] = True
     bits_from_training: ClassVar[bool] = True
 

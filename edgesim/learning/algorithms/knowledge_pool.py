@@ -1,18 +1,14 @@
 """KPFL's pool: the last model of every device, its time here or away, and the weight that follows from both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.algorithms.algorithm import Arrivals
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 MOST = 20.0
 """Largest exponent, of either sign, of a weight by age; without it weights would grow without bound."""

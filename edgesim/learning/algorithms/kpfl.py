@@ -20,7 +20,6 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats
 from edgesim.base.needs import GIVEN, Except, Rule
 from edgesim.config import RunConfig
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     Arrivals,
@@ -48,11 +47,10 @@ from edgesim.learning.algorithms.knowledge_pool import (
 )
 from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, tuned_on
 from edgesim.learning.algorithms.staleness import without_age
+from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from edgesim.learning.generator import TrainedGenerator
 
 
@@ -80,7 +78,7 @@ _BY_DATA_AND_AGE = "the models of all devices are weighed by their data and ages
 class Kpfl(Algorithm):
     """The methods that KPFL answers in place of the algorithm that it is around."""
 
-    Options: ClassVar[type[algorithm.Options]] = KpflOptions
+    Options = KpflOptions
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -137,24 +135,20 @@ class Kpfl(Algorithm):
         return Pooled(inner.weights, inner.shared, inner=inner)
 
     @override
-    def in_new_frame(self, state: State) -> Pooled:
+    def in_new_frame(self, state: Pooled) -> Pooled:
         """The algorithm inside starts anew; pool and generator go on."""
-        assert isinstance(state, Pooled)
         return _with(state, self.base.in_new_frame(_inner(state)))
 
     @override
-    def prepare(self, state: State, bench: Workbench) -> Pooled:
-        assert isinstance(state, Pooled)
+    def prepare(self, state: Pooled, bench: Workbench) -> Pooled:
         return _with(state, self.base.prepare(_inner(state), bench))
 
     @override
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
-        assert isinstance(state, Pooled)
+    def given(self, state: Pooled, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         return self.base.given(_inner(state), kept, device, ledger)
 
     @override
-    def scores(self, outputs: Outputs, state: State) -> Tensor:
-        assert isinstance(state, Pooled)
+    def scores(self, outputs: Outputs, state: Pooled) -> Tensor:
         return self.base.scores(outputs, _inner(state))
 
     @override
@@ -163,9 +157,8 @@ class Kpfl(Algorithm):
         return np.full(len(arrived.ids), np.nan)
 
     @override
-    def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
+    def counted(self, state: Pooled, arrived: Arrivals, alpha: Floats) -> Floats:
         """W of the devices whose updates arrived, [S]; those that are away have the rest."""
-        assert isinstance(state, Pooled)
         return of_arrivals(arrived, dict(zip(state.pool, state.shares.tolist(), strict=True)))
 
     @override
@@ -183,12 +176,11 @@ class Kpfl(Algorithm):
         return pool, of_arrivals(arrived, dict(zip(pool, self._shares(pool).tolist(), strict=True)))
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
+    def merge(self, state: Pooled, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
         """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
 
         What the algorithm inside remembers it makes of the arrivals, such as SCAFFOLD's control.
         """
-        assert isinstance(state, Pooled)
         alike = np.full(len(arrived.ids), 1 / max(1, len(arrived.ids)))
         merged = self.base.merge(_inner(state), arrived, alike, ledger)
 
@@ -204,11 +196,10 @@ class Kpfl(Algorithm):
         return _with(replace(state, pool=pool, shares=counts), replace(merged, weights=mean))
 
     @override
-    def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
+    def refine(self, state: Pooled, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
         """What the algorithm inside makes of the arrivals and of the pool; then the generator is trained and Theta
         learns from the pool (eqs. 5 to 8).
         """
-        assert isinstance(state, Pooled)
         pool = state.pool
         last = UpdatePool(
             state.shares,

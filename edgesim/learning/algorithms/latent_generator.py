@@ -4,17 +4,13 @@ Linear(Z + C, 256), batch norm, ReLU, Linear(256, F), without a non-linearity at
 parameters are one vector, weights and biases of the first layer, the batch norm and the second layer in this order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 HIDDEN = 256
 _LR, _LR_DECAY, _WEIGHT_DECAY = 3e-4, 0.98, 1e-2

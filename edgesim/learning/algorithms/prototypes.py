@@ -4,10 +4,8 @@ Tables have a row for each class, NaN where nobody has the class: numbers that a
 have one shape, and jobs can be stacked.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -15,9 +13,7 @@ from typing_extensions import override
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
 from edgesim.learning.payload import BITS_PER_PARAMETER
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 @dataclass

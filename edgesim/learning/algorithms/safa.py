@@ -6,11 +6,9 @@ versions and local models are those of the published code (wingter562/SAFA, semi
 the devices that are away, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -29,9 +27,7 @@ from edgesim.learning.algorithms.algorithm import (
     State,
     normalised,
 )
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class SafaOptions(AveragingOptions):
@@ -80,7 +76,7 @@ class Cache(State):
 class Safa(Algorithm):
     """The mean of a cache of one model per device: lag-tolerant distribution and three-step aggregation."""
 
-    Options: ClassVar[type[algorithm.Options]] = SafaOptions
+    Options = SafaOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates", "merges in all rounds"})
     merges_unpicked: ClassVar[bool] = True
@@ -134,9 +130,8 @@ class Safa(Algorithm):
         return Cache(weights, first=weights)
 
     @override
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Versions) -> dict[str, Tensor]:
+    def given(self, state: Cache, kept: Mapping[str, Tensor], device: Device, ledger: Versions) -> dict[str, Tensor]:
         """The global model, or the device's own if that is tolerated, as the start."""
-        assert isinstance(state, Cache)
         assert state.first is not None
         given = super().given(state, kept, device, ledger)
         behind = device.round - 1 - int(ledger.last[device.id])
@@ -145,7 +140,7 @@ class Safa(Algorithm):
         return given
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Versions) -> Cache:
+    def merge(self, state: Cache, arrived: Arrivals, alpha: Floats, ledger: Versions) -> Cache:
         """The mean of all devices' entries: SAFA, three-step aggregation.
 
         Before it, entries of deprecated devices become the global model, and those of picked devices what they
@@ -154,7 +149,6 @@ class Safa(Algorithm):
         """
         import torch
 
-        assert isinstance(state, Cache)
         assert state.first is not None
         model = state.weights
         uploads = {

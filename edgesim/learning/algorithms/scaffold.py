@@ -4,11 +4,9 @@ Learning", ICML 2020, Algorithm 1 with eta_g = 1.
 c is the server's control, c_i that of device i; both begin as zero. Controls have no part for a model's buffers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from typing_extensions import override
 
@@ -27,9 +25,7 @@ from edgesim.learning.algorithms.algorithm import (
     State,
     Trained,
 )
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class ScaffoldOptions(Options):
@@ -66,7 +62,7 @@ class Controls(State):
 class Scaffold(Algorithm):
     """FedAvg by equal weights, with gradients corrected by what other devices see."""
 
-    Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
+    Options = ScaffoldOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -109,9 +105,8 @@ class Scaffold(Algorithm):
         return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
 
     @override
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
+    def given(self, state: Controls, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
         """The model, c as ``control`` and, unless it is zero still, c_i as ``own``."""
-        assert isinstance(state, Controls)
         own = {"own": state.own[device.id]} if device.id in state.own else {}
         return super().given(state, own, device, ledger)
 
@@ -143,12 +138,11 @@ class Scaffold(Algorithm):
         return {"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)}
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
+    def merge(self, state: Controls, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
         """x + the sum of alpha_n times update n; c + the sum of the changes of c_i / N, whatever their age.
 
         N are all devices of the run. Buffers take the plain mean of those merged.
         """
-        assert isinstance(state, Controls)
         size = self.sizes.parameters
         moved = algorithm.mean_change(arrived, alpha, size).add_(state.weights[:size])
         new = dict(zip(arrived.ids.tolist(), arrived.up["own"], strict=True))

@@ -1,18 +1,13 @@
 """Weights of late updates by staleness, the number of models between the one that each started from and now."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers, repeated
 from edgesim.base.needs import Condition, Rule
 from edgesim.config import StalenessConfig
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 def without_age(when: Mapping[str, Condition], why: str) -> tuple[Rule, Rule]:

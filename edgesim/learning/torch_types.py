@@ -1,0 +1,12 @@
+"""Names of torch's types for annotations. They load no torch, which timing-only runs do without."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor as Tensor
+    from torch.nn import Parameter as Parameter
+    from torch.optim import SGD as SGD
+    from torch.optim import Optimizer as Optimizer
+    from torch.optim.lr_scheduler import LRScheduler as LRScheduler
+else:
+    Tensor = Parameter = SGD = Optimizer = LRScheduler = Any
