@@ -10,3 +10,6 @@ if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler as LRScheduler
 else:
     Tensor = Parameter = SGD = Optimizer = LRScheduler = Any
+
+Key = tuple[int, int] | tuple[Tensor, Tensor]
+"""Key of random numbers, two words in [-2^31, 2^31): numbers of one device, or int32 tensors of several."""

@@ -19,7 +19,7 @@ class FedAvgMOptions(AveragingOptions):
     """Options of FedAvgM."""
 
     beta: float = Field(0.9, ge=0, lt=1)
-    """What remains of the momentum from one model to the next."""
+    """Decay of the momentum from one model to the next."""
     lr: Factor = Field(1.0, gt=0)
     """Learning rate of the server."""
 

@@ -32,12 +32,12 @@ class FedClOptions(AveragingOptions):
     """Options of FedCL."""
 
     coe: Factor = Field(0.5, ge=0)
-    """What the penalty counts in the loss."""
+    """Weight of the penalty in the loss."""
     proxy_share: float = Field(0.01, gt=0, le=1)
     """Size of the labelled set that the server looks at, as a share of the devices' data: equally many of each class,
     two or more, the first of the public set."""
     batch: Count = Field(64, ge=1)
-    """Its images in a batch."""
+    """Images of the labelled set in a batch."""
 
 
 class FedCl(Algorithm):

@@ -1,6 +1,6 @@
 """FedDF: Lin et al., "Ensemble Distillation for Robust Model Fusion in Federated Learning", NeurIPS 2020.
 
-The server averages as FedAvg does, and then teaches the average on public images what the devices' models say together.
+The server averages as FedAvg does, and then trains the average on public images towards the mean of the models' logits.
 Without the paper's stopping by a validation set: as many steps as the options say.
 """
 
@@ -26,7 +26,7 @@ class FedDfOptions(AveragingOptions):
     T: Factor = Field(1.0, gt=0)
     """Temperature by which logits are divided."""
     lr: Factor = Field(1e-3, gt=0)
-    """Of Adam, which falls along half a cosine to 0 in the course of the steps."""
+    """Learning rate of Adam, which falls along half a cosine to 0 in the course of the steps."""
     batch: Count = Field(128, ge=1)
     """Public images of a step."""
 
@@ -41,7 +41,7 @@ class FedDf(Algorithm):
     def refine(self, state: State, arrived: Arrivals, ledger: None, bench: Workbench) -> State:
         """Steps on the mean over batches of KL(softmax(mean logits of the devices / T), softmax(own logits / T)).
 
-        Of one device alone there is nothing to learn beyond its model, which the average is.
+        A single device's model is the average itself, and teaches nothing.
         """
         import torch
         from torch.nn.functional import kl_div, log_softmax, softmax

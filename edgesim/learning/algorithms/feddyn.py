@@ -23,7 +23,7 @@ class FedDynOptions(Options):
     """Options of FedDyn."""
 
     alpha: Factor = Field(0.01, gt=0)
-    """How strongly local training is held to its start. A small alpha is not FedAvg: the server's step is larger."""
+    """Strength of the pull of local training to its start. A small alpha is not FedAvg: the server's step is larger."""
     adaptive: bool = True
     """Whether alpha_i is alpha times the mean size of all devices' data sets over the size of the device's own, as in
     the authors' program; else alpha for all, as in the paper."""
@@ -33,7 +33,7 @@ class FedDynOptions(Options):
 class Corrections(State):
     """The model, the g_i and their mean.
 
-    The g_i lie here, not at the devices, though each could add its own up: a device may begin anew while its last
+    The g_i are stored here, not on the devices, which could sum them up: a device may begin a job while its last
     update is late, and both updates count in the mean.
     """
 

@@ -64,15 +64,15 @@ class FedMdOptions(AveragingOptions):
 
 @dataclass
 class Consensus:
-    """What is known of the consensus without its numbers."""
+    """Origin of the consensus: its round and the devices behind it, without its values."""
 
     ever_merged: Booleans
     """Devices of which an update was ever merged, [N]."""
     round: int = 0
-    """The round that made it; 0 before there is one."""
+    """Round that made the consensus; 0 before there is one."""
     of_one: int | None = None
-    """The device whose logits alone it is, of the model that the device has now or, where models travel, that all have;
-    None where there is no such device."""
+    """Device whose logits alone are the consensus, made by the model that the device has now or, where models travel,
+    that all have; None where there is no such device."""
 
 
 class FedMd(Algorithm):
@@ -111,12 +111,12 @@ class FedMd(Algorithm):
 
     @override
     def ledger(self, round: int) -> Consensus:
-        """There is no consensus yet."""
+        """A ledger without a consensus."""
         return Consensus(np.zeros(self.sizes.devices, dtype=bool))
 
     @override
     def note(self, ledger: Consensus, arrived: Arrivals) -> None:
-        """The round made a consensus, if any update arrived."""
+        """Note the consensus that the round made, if any update arrived."""
         if len(arrived.ids):
             ledger.round = arrived.round
             ledger.ever_merged[arrived.ids] = True
@@ -210,7 +210,7 @@ class FedMd(Algorithm):
 
     @override
     def loss(self, step: Step) -> Tensor:
-        """Of own samples cross-entropy, of public ones the mean over classes of |logits - consensus|, [n]."""
+        """Cross-entropy of own samples, mean over classes of |logits - consensus| of public ones, [n]."""
         own = super().loss(step)
         if step.rows is None:
             return own

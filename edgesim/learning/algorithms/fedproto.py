@@ -36,11 +36,11 @@ class FedProtoOptions(AveragingOptions):
     """Options of FedProto."""
 
     strength: Factor = Field(1.0, ge=0)
-    """lambda: what the squared distance to the prototype counts in the loss."""
+    """lambda: weight of the squared distance to the prototype in the loss."""
     average_weights: bool = False
     """Whether weights are sent and averaged as well, as FedAvg does; else each device has a model of its own."""
     proto_weights: Literal["equal", "samples"] = "equal"
-    """What a device's prototype of a class counts: as much as any other (the paper's program) or its samples of it."""
+    """Weights of devices in the mean prototype of a class: equal (the paper's program), or by their samples of it."""
     stale_prototypes: bool = False
     """Whether a class that no device of a round holds keeps its last prototype; else it has none."""
 
@@ -104,7 +104,7 @@ class FedProto(WithPrototypes):
 
     @override
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
-        """Which classes have a prototype now."""
+        """Note the number of senders of each class's prototype."""
         if len(arrived.ids):
             counts = self.senders(ledger, arrived)
             stale = self.options.stale_prototypes

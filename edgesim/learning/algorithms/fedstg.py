@@ -14,7 +14,7 @@ from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Averaging
 from edgesim.streams import Streams
 
 _GAIN, _MOST = 0.25, 1.5
-"""How fast r grows with b, and how far."""
+"""Slope of r over b, and largest r."""
 
 
 class FedStgOptions(AveragingOptions):

@@ -40,7 +40,7 @@ class FplOptions(AveragingOptions):
 
 
 class Fpl(WithPrototypes):
-    """FedAvg with two terms that look at prototypes in the local objective."""
+    """FedAvg with two terms of prototypes in the local objective."""
 
     Options = FplOptions
     model_is_mean: ClassVar[bool] = True
@@ -68,8 +68,11 @@ class Fpl(WithPrototypes):
         return super().loss(step) + has / counted * self._terms(step, table)
 
     def _terms(self, step: Step, table: Tensor) -> Tensor:
-        """Of each sample, [n]: -log of the share of its class in the sum of e^(cos(z, c) / tau) over all clusters c,
-        and the squared distance of z to its class's unbiased prototype, the mean of its clusters."""
+        """Contrast plus squared distance of each sample's features z, [n].
+
+        The contrast is -log of the share of the sample's class in the sum of e^(cos(z, c) / tau) over all clusters c;
+        the distance is that to the class's unbiased prototype, the mean of its clusters.
+        """
         import torch
         from torch.nn.functional import normalize
 
@@ -108,9 +111,10 @@ class Fpl(WithPrototypes):
 
     @override
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
-        """Where nothing is trained the server sends at most half as many clusters of a class as devices sent it.
+        """Note the number of prototypes that the server sends with its next model.
 
-        Each row is in a cluster with the one that it is nearest to.
+        In timing-only runs this is a bound, half of the prototypes sent of each class: each row is in a cluster with
+        the one that it is nearest to.
         """
         if len(arrived.ids):
             ledger.counts = self.senders(ledger, arrived)

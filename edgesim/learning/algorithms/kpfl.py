@@ -58,7 +58,7 @@ METHODS = (
     *("start", "in_new_frame", "prepare", "given", "weigh", "merge", "counted", "counted_untrained", "refine"),
     *("server_s", "start_note"),
 )
-"""Methods that KPFL takes over from the algorithm that it is around."""
+"""Methods of the wrapped algorithm that KPFL replaces."""
 
 
 @dataclass(kw_only=True)
@@ -76,7 +76,7 @@ _BY_DATA_AND_AGE = "the models of all devices are weighed by their data and ages
 
 
 class Kpfl(Algorithm):
-    """The methods that KPFL answers in place of the algorithm that it is around."""
+    """KPFL's methods, which replace those of the wrapped algorithm."""
 
     Options = KpflOptions
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
@@ -153,7 +153,7 @@ class Kpfl(Algorithm):
 
     @override
     def weigh(self, arrived: Arrivals) -> Floats:
-        """NaN: what updates count is known once they are in the pool (`counted`)."""
+        """NaN: the weights of updates are known once they are in the pool (`counted`)."""
         return np.full(len(arrived.ids), np.nan)
 
     @override
@@ -179,7 +179,7 @@ class Kpfl(Algorithm):
     def merge(self, state: Pooled, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
         """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
 
-        What the algorithm inside remembers it makes of the arrivals, such as SCAFFOLD's control.
+        The rest of the state, such as SCAFFOLD's control, the algorithm inside makes of the arrivals.
         """
         alike = np.full(len(arrived.ids), 1 / max(1, len(arrived.ids)))
         merged = self.base.merge(_inner(state), arrived, alike, ledger)
@@ -197,8 +197,7 @@ class Kpfl(Algorithm):
 
     @override
     def refine(self, state: Pooled, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
-        """What the algorithm inside makes of the arrivals and of the pool; then the generator is trained and Theta
-        learns from the pool (eqs. 5 to 8).
+        """The state after `refine` and `pooled` of the algorithm inside, then improved by the generator (eqs. 5 to 8).
         """
         pool = state.pool
         last = UpdatePool(
@@ -243,7 +242,7 @@ class Kpfl(Algorithm):
 
     @override
     def start_note(self, config: RunConfig, rounds: float) -> str:
-        """Where options come from that are the paper's, and where exponents of weights by age may reach their bound."""
+        """Messages on the origin of options that the paper tuned, and on age exponents that may reach their bound."""
         notes = [self._origin_of_settings(config), self._bound_of_exponents(rounds)]
         return "; ".join(note for note in notes if note)
 
@@ -266,7 +265,7 @@ class Kpfl(Algorithm):
 
     @override
     def server_s(self, updates: int) -> float:
-        """For the steps on generator and model, if there are any."""
+        """Simulated seconds of the steps on generator and model, if there are any."""
         options = self.options
         steps = (options.generator_steps + options.distil_steps) * (options.keep == "improved" and updates > 0)
         return float(options.server_s_per_step * steps)
@@ -282,7 +281,7 @@ class Kpfl(Algorithm):
 
 
 def _hits(bench: Workbench, weights: Tensor) -> int:
-    """How many of the server's own images a model classifies correctly."""
+    """Number of the server's own images that a model classifies correctly."""
     batches = bench.batches(bench.validation)
     pairs = zip(bench.outputs(weights, batches), batches, strict=True)
     return sum(int((outputs.logits.argmax(1) == bench.labels(batch)).sum()) for outputs, batch in pairs)
@@ -294,5 +293,5 @@ def _inner(state: Pooled) -> State:
 
 
 def _with(state: Pooled, inner: State) -> Pooled:
-    """The state with another one of the algorithm inside, and its model."""
+    """The state with another state of the algorithm inside, and the model of that."""
     return replace(state, inner=inner, weights=inner.weights, shared=inner.shared)

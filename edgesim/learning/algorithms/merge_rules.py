@@ -18,7 +18,7 @@ from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, State
 
 
 class MergeRule:
-    """In rounds: the algorithm weighs the updates of a round and merges them at once."""
+    """Merge rule of rounds: the algorithm weighs the updates of a round and merges them at once."""
 
     Options = algorithm.Options
     in_order_of_arrival: ClassVar[bool] = False
@@ -35,7 +35,7 @@ class MergeRule:
         return 1
 
     def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
-        """What each update counts, [S]."""
+        """Weight of each update, [S]."""
         return algorithm.weigh(arrived)
 
     def merge(self, algorithm: Algorithm, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:

@@ -34,7 +34,7 @@ class UpdateTable(State):
 
 
 class Mifa(Algorithm):
-    """Each round a step along the mean of what all devices brought last."""
+    """Server whose step in each round is the mean of the last updates of all devices."""
 
     Options = MifaOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
@@ -49,19 +49,19 @@ class Mifa(Algorithm):
 
     @override
     def weigh(self, arrived: Arrivals) -> Floats:
-        """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
+        """Weight of each update in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
         return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
 
     @override
     def start(self, weights: Tensor) -> UpdateTable:
-        """No device has been seen."""
+        """A memory without updates."""
         return UpdateTable(weights)
 
     @override
     def merge(self, state: UpdateTable, arrived: Arrivals, alpha: Floats, ledger: None) -> UpdateTable:
         """w - eta_t times the mean over all N devices of G_i, those of this round replaced (Algorithm 1).
 
-        The weights ``alpha`` of the protocol do not count. Buffers take the plain mean of those merged.
+        The weights ``alpha`` of the protocol have no effect. Buffers take the plain mean of those merged.
         """
         trainable = self.sizes.parameters
         entries = dict(state.entries)

@@ -22,9 +22,9 @@ class MomentOptions(AveragingOptions):
     """Options of a server that scales each weight's step by the moments of its changes."""
 
     b1: float = Field(0.9, ge=0, lt=1)
-    """What remains of m from one model to the next."""
+    """Decay of m from one model to the next."""
     b2: float = Field(0.99, ge=0, le=1)
-    """What remains of v; with 1 it never changes."""
+    """Decay of v from one model to the next; with 1 v never changes."""
     tau: Factor = Field(1e-3, gt=0)
     """Added to the root of v, which begins with it too: the smaller, the more steps adapt to each weight."""
     lr: Factor = Field(0.1, gt=0)
@@ -42,7 +42,7 @@ class Moments(State):
 
 
 class Adaptive(Algorithm):
-    """Each round a step that is the smaller for a weight the more that weight changed lately."""
+    """Server whose step in each round is the smaller for a weight the more that weight changed lately."""
 
     Options = MomentOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})

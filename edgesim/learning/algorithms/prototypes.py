@@ -18,16 +18,16 @@ from edgesim.learning.torch_types import Tensor
 
 @dataclass
 class Senders:
-    """How many devices sent a prototype of each class that the server holds now."""
+    """Number of devices behind each class's prototype at the server."""
 
     counts: Integers
     """[C]."""
     holds: dict[int, Booleans] = field(default_factory=dict)
-    """With `Algorithm.has_model_pool` the classes of each device that was ever merged, [C]."""
+    """Whether each device that was ever merged holds each class, [C]; filled with `Algorithm.has_model_pool` alone."""
     prototypes_sent: int = 0
     """Prototypes that the server sends with its model."""
     clusters_found: int | None = None
-    """Of the round that is being merged; None where nothing is trained."""
+    """Clusters that the merge of this round made; None where nothing is trained."""
 
 
 class WithPrototypes(Algorithm):
@@ -56,7 +56,7 @@ class WithPrototypes(Algorithm):
 
     @override
     def passes_over(self, device: Device, samples: Samples) -> Integers:
-        """Prototypes are of the whole data set."""
+        """The whole data set, of which prototypes are means."""
         return samples.own
 
     @override
@@ -69,8 +69,9 @@ class WithPrototypes(Algorithm):
         return self.sizes.classes * self.sizes.features
 
     def senders(self, ledger: Senders, arrived: Arrivals) -> Integers:
-        """How many devices hold each class, [C]: of those that arrived or, with `Algorithm.has_model_pool`, of all that
-        were ever merged.
+        """Number of devices that hold each class, [C].
+
+        Devices that arrived count or, with `Algorithm.has_model_pool`, all that were ever merged.
         """
         holds = arrived.class_counts > 0
         if self.has_model_pool:

@@ -39,7 +39,7 @@ class SafaOptions(AveragingOptions):
 
 @dataclass
 class Versions:
-    """How far behind each device is."""
+    """Model version of each device."""
 
     last: Integers
     """The last round in which each device finished its training or, if later, whose model it was forced to, [N]; all
@@ -63,14 +63,14 @@ class Versions:
 
 @dataclass
 class Cache(State):
-    """One model that counts, and one at hand, for each device; those that share a global model share its tensor."""
+    """Two models for each device: its entry in the mean, and its local one. Equal global models share a tensor."""
 
     first: Tensor | None = None
     """Model with which all began, [P]: it stands wherever a device has no entry."""
     entries: dict[int, Tensor] = field(default_factory=dict)
-    """What counts for each device, [P]: its last upload, or the global model of its last forced sync."""
+    """Entry of each device in the mean, [P]: its last upload, or the global model of its last forced sync."""
     local: dict[int, Tensor] = field(default_factory=dict)
-    """What each device has, [P]: what it uploaded, fetched or was forced to last."""
+    """Model on each device, [P]: the one that it uploaded, fetched or was forced to last."""
 
 
 class Safa(Algorithm):
@@ -91,7 +91,7 @@ class Safa(Algorithm):
 
     @override
     def download_bits(self, devices: Devices, round: int, ledger: Versions) -> Floats:
-        """Nothing for devices that go on with their own model, [n]."""
+        """Bits of the model, or 0 for devices that continue with their own model, [n]."""
         return np.where(ledger.tolerable(round)[devices.ids], 0.0, super().download_bits(devices, round, ledger))
 
     @override
@@ -105,7 +105,7 @@ class Safa(Algorithm):
 
     @override
     def report(self, ledger: Versions, arrived: Arrivals) -> dict[tuple[str, str], float]:
-        """From which model devices began, and how many of those that arrived were picked."""
+        """Numbers of devices by the model that they began from, and of arrivals that were picked and not."""
         behind = ledger.behind(arrived.round)[arrived.began]
         tolerable = ledger.tolerable(arrived.round)[arrived.began]
         picked = np.count_nonzero(arrived.picked)
