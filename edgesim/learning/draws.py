@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from edgesim.learning import dropout
+from edgesim.learning.torch_types import Key
 
 _NO_LAYER = 0xFFFFFFFF
 """In the place of a dropout layer's number in keys."""
@@ -21,7 +22,7 @@ def key(seed: int, step: int) -> tuple[int, int]:
     return dropout.key(seed, step, _NO_LAYER)
 
 
-def uniform(key: dropout.Key, number: int, shape: tuple[int, ...], like: Tensor) -> Tensor:
+def uniform(key: Key, number: int, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """Uniforms in (0, 1) of 23 bits, of a shape; ``number``, from 0, tells a step's draws apart, 32 at most.
 
     Of type and device of another tensor: both types of floats hold the same numbers.
@@ -32,6 +33,6 @@ def uniform(key: dropout.Key, number: int, shape: tuple[int, ...], like: Tensor)
     return ((words >> 9).bitwise_and(0x7FFFFF).to(like.dtype) + 0.5).mul(2.0**-23).view(shape)
 
 
-def normal(key: dropout.Key, number: int, shape: tuple[int, ...], like: Tensor) -> Tensor:
+def normal(key: Key, number: int, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """Standard normal draws, of 5.3 at most; arguments as in `uniform`."""
     return torch.erfinv(2 * uniform(key, number, shape, like) - 1) * math.sqrt(2)

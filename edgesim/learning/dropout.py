@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-#: Two words in [-2^31, 2^31): integers of one client, or int32 tensors that broadcast with the counter.
-Key = tuple[int, int] | tuple[Tensor, Tensor]
+from edgesim.learning.torch_types import Key
 
 _FIRST = 0x7FEB352D
 _SECOND = 0x846CA68B - (1 << 32)

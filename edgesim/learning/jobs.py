@@ -1,21 +1,15 @@
 """Training jobs, their results, the promises of them, and the interface of back ends that run jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, Protocol
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from edgesim.base.arrays import Booleans, Integers, Numbers
 from edgesim.base.errors import Diverged
-from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Phase, Trained
+from edgesim.learning.torch_types import Tensor
 
 OptimiserKind = Literal["sgd", "adam"]
 
@@ -210,49 +204,21 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
     return [(promise, promise.job) for promise in once if promise.job is not None]
 
 
-class Passes(Protocol):
-    """Passes over samples of a job that is trained, for `Trained`."""
-
-    def gradient(self) -> Tensor:
-        """Gradient at the start weights, [trainable]."""
-
-    def outputs(self, update: Tensor) -> tuple[Outputs, Tensor]:
-        """Outputs of the model trained by ``update`` [P], and labels, [n]."""
-
-
-def finished(algorithm: Algorithm, job: Job, trained: JobResult, velocity: Tensor, passes: Passes) -> JobResult:
-    """Result of a job, with the tensors that its device sends and stores beside the update."""
-    if job.optimiser.persist_momentum:
-        trained = replace(trained, velocity=velocity.clone())
-    sent = algorithm.sent(_trained(job, trained, passes.gradient, partial(passes.outputs, trained.update)))
-    if not (sent.up or sent.keeps):
-        return trained
-    return replace(trained, up=_apart(sent.up, trained.update), keeps=_apart(sent.keeps, trained.update))
-
-
 def known(algorithm: Algorithm, job: Job, result: JobResult) -> dict[str, Tensor]:
     """Tensors that the server has of a device beside its update: those sent, and those derived from them."""
-    return {**result.up, **algorithm.derived(_trained(job, result, _refuse_pass, _refuse_pass))}
+    return {**result.up, **algorithm.derived(trained_by(job, result, _refuse_pass, _refuse_pass))}
 
 
-def _trained(
+def trained_by(
     job: Job, result: JobResult, gradient: Callable[[], Tensor], outputs: Callable[[], tuple[Outputs, Tensor]]
 ) -> Trained:
+    """The `Trained` of a job and its result, with passes over the samples of `Algorithm.passes_over`."""
     optimiser = job.optimiser
     return Trained(result.update, job.given, len(job.edges) - 1, optimiser.lr, optimiser.momentum, gradient, outputs)
 
 
 def _refuse_pass() -> NoReturn:
     raise RuntimeError("only a device can pass over its data")
-
-
-def _apart(tensors: dict[str, Tensor], update: Tensor) -> dict[str, Tensor]:
-    """Tensors that hold no larger one in memory, and no part of the update: a merge may change that."""
-    place = update.untyped_storage().data_ptr()
-    return {
-        name: tensor.clone() if tensor.untyped_storage().data_ptr() == place else whole(tensor)
-        for name, tensor in tensors.items()
-    }
 
 
 def diverged(job: Job, step: int) -> Diverged:

@@ -74,8 +74,7 @@ def _one_by_one(model: FlatModel, models: Sequence[Tensor], images: Tensor) -> I
         finally:
             for parameter in model.parameters():
                 parameter.requires_grad_()
-        last = None if outputs.last_input is None else outputs.last_input[None]
-        yield slice(number, number + 1), Outputs(outputs.logits[None], last)
+        yield slice(number, number + 1), outputs.each(lambda tensor: tensor[None])
 
 
 def _together(model: FlatModel, forward: Forward, models: Sequence[Tensor], row_bytes: int, room_bytes: int) -> Frozen:
@@ -99,7 +98,6 @@ def _together(model: FlatModel, forward: Forward, models: Sequence[Tensor], row_
         for places, tensors in whole or parts(at_once):
             shown = images[:, None].expand(-1, places.stop - places.start, *images.shape[1:])
             outputs = forward(tensors, no_keys, shown, train=False)
-            last = None if outputs.last_input is None else outputs.last_input.transpose(0, 1)
-            yield places, Outputs(outputs.logits.transpose(0, 1), last)
+            yield places, outputs.each(lambda tensor: tensor.transpose(0, 1))
 
     return play

@@ -58,18 +58,12 @@ class LocalObjective:
         model = self._model
         with model.autocast():
             outputs = model.outputs(images) if self._algorithm.features else Outputs(model.module(images))
-        return in_type(outputs, model.dtype)
+        return outputs.each(lambda tensor: tensor.to(model.dtype))
 
 
 def beside_models(algorithm: Algorithm, given: Mapping[str, Tensor]) -> list[str]:
     """Names of the tensors that a loss gets as `Step.given`."""
     return sorted(given.keys() - {"start", *algorithm.teachers})
-
-
-def in_type(outputs: Outputs, dtype: torch.dtype) -> Outputs:
-    """Outputs of mixed precision in that of losses."""
-    features = outputs.last_input
-    return Outputs(outputs.logits.to(dtype), None if features is None else features.to(dtype))
 
 
 def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunConfig, shape: tuple[int, ...]) -> None:

@@ -1,16 +1,17 @@
 """Passes of a finished job's model over samples: in evaluation mode, without augmentation."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.learning.algorithms.algorithm import Outputs
+from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, whole
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Job
+from edgesim.learning.jobs import Job, JobResult, trained_by
 from edgesim.learning.tensors import DeviceData
 
 
@@ -51,3 +52,23 @@ class OwnPasses:
         for rows in torch.split(self.data.index(self.job.passed), int(np.diff(self.job.edges).max())):
             images, labels = self.data.train(rows)
             yield self.model.inputs(images), labels
+
+
+def finished(algorithm: Algorithm, passes: OwnPasses, trained: JobResult, velocity: Tensor) -> JobResult:
+    """Result of a job, with the tensors that its device sends and stores beside the update."""
+    if passes.job.optimiser.persist_momentum:
+        trained = replace(trained, velocity=velocity.clone())
+    outputs = partial(passes.outputs, trained.update)
+    sent = algorithm.sent(trained_by(passes.job, trained, passes.gradient, outputs))
+    if not (sent.up or sent.keeps):
+        return trained
+    return replace(trained, up=_apart(sent.up, trained.update), keeps=_apart(sent.keeps, trained.update))
+
+
+def _apart(tensors: dict[str, Tensor], update: Tensor) -> dict[str, Tensor]:
+    """Tensors that hold no larger one in memory, and no part of the update: a merge may change that."""
+    place = update.untyped_storage().data_ptr()
+    return {
+        name: tensor.clone() if tensor.untyped_storage().data_ptr() == place else whole(tensor)
+        for name, tensor in tensors.items()
+    }

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -13,22 +14,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from edgesim import streams as streams_module
 from edgesim.base.errors import Diverged
 from edgesim.base.sources import digest_when_loaded
 from edgesim.config import RunConfig
-from edgesim.learning import (
-    augmentation,
-    batches,
-    descent,
-    dropout,
-    evaluation,
-    flat,
-    image_loader,
-    jitter,
-    local_sgd,
-    tensors,
-)
+from edgesim.learning import local_sgd
 from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import epoch_edges, least_batch
 from edgesim.learning.cache import cache_folder, code_digest, new_entry
@@ -43,20 +32,19 @@ from edgesim.learning.torch_settings import device_kind, memory_lasts, seeded
 from edgesim.streams import Streams
 
 _FORMAT = 1
-#: Modules whose code decides on the result of pre-training.
-_TRAINING = (
-    local_sgd,
-    descent,
-    dropout,
-    augmentation,
-    jitter,
-    image_loader,
-    flat,
-    tensors,
-    batches,
-    evaluation,
-    streams_module,
-)
+#: Modules whose code decides on the result of pre-training; all are loaded by then.
+_TRAINING = [
+    "local_sgd",
+    "descent",
+    "dropout",
+    "augmentation",
+    "jitter",
+    "image_loader",
+    "flat",
+    "tensors",
+    "batches",
+    "evaluation",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +110,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
     """Hash of everything on which the bytes of a start model depend."""
     assert federation.dataset is not None, "without a dataset nothing trains"
     learning = config.learning
+    training = [sys.modules[f"edgesim.learning.{name}"] for name in _TRAINING]
     content = {
         "format": _FORMAT,
         "dataset": federation.dataset.digest,
@@ -130,7 +119,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
         "model_options": learning.model_options,
         "model_source": digest_when_loaded(model_module(learning.model)),
         "initial": {name: _tensor_digest(tensor) for name, tensor in model.state().items()},
-        "training_source": code_digest(*_TRAINING, start_model),
+        "training_source": code_digest(*training, sys.modules[Streams.__module__], start_model),
         "augment": config.data.augment,
         "precision": learning.precision,
         "lr": learning.lr,

@@ -1,20 +1,16 @@
 """Whose it is, "what it is called", where and when it was published."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from edgesim.arrays import Floats
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Pull, State
+from edgesim.learning.torch_types import Tensor
 from edgesim.quantities import Factor
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class MineOptions(AveragingOptions):
@@ -35,7 +31,7 @@ class Memory(State):
 class Mine(Algorithm):
     """What devices and server do, in a line."""
 
-    Options: ClassVar[type[algorithm.Options]] = MineOptions
+    Options = MineOptions
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
 
@@ -47,9 +43,8 @@ class Mine(Algorithm):
         """mu (w - w_start), in every step of every device."""
         return Pull(to_start=self.options.mu)
 
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Memory:
+    def merge(self, state: Memory, arrived: Arrivals, alpha: Floats, ledger: None) -> Memory:
         """w + the mean of this update and the last (eq. 1). Buffers take the plain mean of those merged."""
-        assert isinstance(state, Memory)
         size = self.sizes.parameters
         change = algorithm.mean_change(arrived, alpha, size)
         moved = state.weights[:size] + (change + state.last) / 2

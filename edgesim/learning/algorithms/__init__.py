@@ -66,7 +66,7 @@ MERGE_RULES: dict[str, type[MergeRule]] = {
     "buffered": FedBuff,
     "asynchronous": FedAsync,
 }
-"""By ``round.protocol``."""
+"""Merge rules by ``round.protocol``."""
 
 LOCAL_METHODS = ("phases", "pull", "passes_over", "sent", "loss", "first_kept", "compute_factor")
 """Methods of an algorithm's local half; all others are its server half's, but for attributes that `loss` looks at."""
@@ -84,7 +84,7 @@ def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> A
 
 
 def combined(local: Algorithm, server: Algorithm) -> Algorithm:
-    """An algorithm whose devices train as ``local`` says and whose server does what ``server`` says."""
+    """An algorithm of the local half of ``local`` and the server half of ``server``."""
     both = copy.copy(server)
     for name in (*LOCAL_METHODS, "teachers", "features", "draws"):
         setattr(both, name, getattr(local, name))
@@ -115,13 +115,14 @@ def resolve_protocol_options(config: RoundConfig) -> dict[str, Any]:
 
 
 def looks_at_start(local: type[Algorithm]) -> bool:
-    """Whether a local half does more than train on cross-entropy from wherever it starts."""
+    """Whether a local half overrides any method, so that it may depend on the start weights."""
     return any(getattr(local, method) is not getattr(Algorithm, method) for method in LOCAL_METHODS)
 
 
 def check_frames(config: RunConfig, frames: int) -> None:
-    """Refuse what does not go with so many frames: rounds that are skipped, and to keep the best model of a frame where
-    the server's state belongs to the last. Raises `EdgesimError`.
+    """Refuse skipped rounds in runs of several frames, and best models with a server that keeps state.
+
+    Raises `EdgesimError`.
     """
     if frames == 1:
         return

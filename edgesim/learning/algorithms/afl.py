@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, Sizes, normalised
 from edgesim.streams import Streams
 
@@ -32,7 +31,7 @@ class Afl(Algorithm):
     In timing-only runs, which have no updates, alpha_n are the shares of samples.
     """
 
-    Options: ClassVar[type[algorithm.Options]] = AflOptions
+    Options = AflOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
     averages: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """The base of learning algorithms, and the records that its methods take and return.
 
-`Algorithm` itself gives FedAvg's answers; an algorithm is a file with one class that gives its own where they differ.
+`Algorithm` itself is FedAvg; an algorithm is a file with one class that overrides the methods in which it differs.
 The first half of its methods needs NumPy alone and is the same in timing-only runs; torch is not imported here.
 """
 
@@ -8,24 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers, Numbers, repeated
 from edgesim.base.errors import EdgesimError
-from edgesim.base.needs import Rule, refuse_old
+from edgesim.base.needs import Rule
 from edgesim.config import RunConfig, Section
+from edgesim.learning.torch_types import Key, LRScheduler, Optimizer, Parameter, Tensor
 from edgesim.streams import Streams
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Parameter
-    from torch.optim import Optimizer
-    from torch.optim.lr_scheduler import LRScheduler
-
-    from edgesim.learning.dropout import Key
 
 Half = Literal["local", "server"]
 
@@ -38,8 +30,8 @@ class AveragingOptions(Options):
     """Options of algorithms that average what devices send."""
 
     weights: Literal["samples", "equal"] = "samples"
-    """What an update counts: its device's samples (FedAvg), or as much as any other (FedDance, SoCC 2025). Without
-    rounds the protocol alone says what an update counts."""
+    """Weights of updates: by their devices' samples (FedAvg), or all equal (FedDance, SoCC 2025). Without rounds the
+    protocol alone weighs updates."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +39,18 @@ class Sizes:
     """Sizes of what travels and of the fleet; known without torch."""
 
     model_bits: float
-    """Of a model: 32 per trainable parameter, or ``round.payload_bits``."""
+    """Bits of a model: 32 per trainable parameter, or ``round.payload_bits``."""
     parameters: int
     """Trainable parameters; 0 in timing-only runs, where the number of bits may be all that is known."""
     devices: int
-    """Of the whole run."""
+    """Number of devices of the whole run."""
     classes: int = 0
     features: int = 0
     """Inputs of the model's last `torch.nn.Linear`; 0 where they are not known."""
     tensors: int = 0
     """Trainable tensors, L; 0 where they are not known."""
     tensor_sizes: tuple[int, ...] = ()
-    """Numbers of each trainable tensor, in their order, [L]; empty in timing-only runs."""
+    """Number of values in each trainable tensor, in the order of the tensors, [L]; empty in timing-only runs."""
     private: int = 0
     """Samples of all devices of the run together, in its first frame."""
     public: int = 0
@@ -67,7 +59,7 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Devices:
-    """Devices, and facts about them that are known without training."""
+    """Devices with the sizes and class counts of their data sets, known without training."""
 
     ids: Integers
     """[n]."""
@@ -97,7 +89,7 @@ class State:
     weights: Tensor
     """The model that is sent and tested, [P]."""
     shared: dict[str, Tensor] = field(default_factory=dict)
-    """What is sent along with the model, by name."""
+    """Tensors that are sent along with the model, by name."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +119,11 @@ class Phase:
     samples: Integers
     """Training samples in order of use, [n]."""
     edges: Integers
-    """Where steps begin and end among the samples, [steps + 1]."""
+    """Edges of the steps among the samples, [steps + 1]."""
     changes: Numbers | None = None
-    """How the image of each sample is augmented, [n, k] as `edgesim.learning.augmentation` says; not when absent."""
+    """Augmentation of each sample's image, [n, k], see `edgesim.learning.augmentation`; None for none."""
     rows: Integers | None = None
-    """For each sample the row that is about it in some table of `given`, [n]; -1, or None for all, where none is."""
+    """Row of each sample in a table of `given`, [n]; -1 for a sample without a row, None where no sample has one."""
     public: bool = False
     """Whether the samples are public images, on whose labels a device that has steps on others is not measured."""
     epoch_ends: Integers | None = None
@@ -143,7 +135,7 @@ class Samples:
     """Training samples on which a device can train."""
 
     own: Integers
-    """Its data set."""
+    """Samples of the device's data set."""
     public: Integers
     """Images that server and devices all have, [m], as in `Workbench`."""
     epochs: Callable[[str, Integers, int, int | None], Phase]
@@ -157,10 +149,10 @@ class Pull:
     """Terms that are added to every gradient g: ``to_start`` (w - w_start) + ``decay`` w + ``shift``."""
 
     to_start: float | Tensor = 0.0
-    """One number, or one for each trainable parameter, [trainable]."""
+    """Factor of w - w_start: a number, or one for each trainable parameter, [trainable]."""
     decay: float = 0.0
     shift: Tensor | None = None
-    """Of the trainable parameters, [trainable]."""
+    """Constant term for each trainable parameter, [trainable]."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +162,11 @@ class Outputs:
     logits: Tensor
     """[n, classes]."""
     last_input: Tensor | None = None
-    """What went into the last `torch.nn.Linear`, [n, F]; None unless the algorithm looks at features."""
+    """Input of the last `torch.nn.Linear`, [n, F]; None unless the algorithm looks at features."""
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Outputs:
+        """Logits and features, each as a function changes it."""
+        return Outputs(change(self.logits), None if self.last_input is None else change(self.last_input))
 
     @property
     def features(self) -> Tensor:
@@ -185,20 +181,20 @@ class Step:
     """Inputs of the loss of one step of a device."""
 
     own: Outputs
-    """Of the model that is trained, in training mode."""
+    """Outputs of the model that is trained, in training mode."""
     teachers: Mapping[str, Outputs]
-    """Of the algorithm's `teachers`, by name: in evaluation mode, on the same images, without gradient."""
+    """Outputs of the algorithm's `teachers`, by name: in evaluation mode, on the same images, without gradient."""
     labels: Tensor
     """[n]."""
     share: Tensor
-    """What each sample counts in the mean, 1 / the number of samples, [n]; 0 where a row only fills up a stack."""
+    """Weight of each sample in the mean, 1 / the number of samples, [n]; 0 in rows that only fill up a stack."""
     given: Mapping[str, Tensor]
-    """What the job was given, by name; without ``start`` and the weights of teachers."""
+    """Tensors that the job was given, by name; without ``start`` and the weights of teachers."""
     head: Callable[[Tensor], Tensor] | None = None
     """Logits [n, classes] that the last layer of the trained model makes of latents [n, F], with gradient; None unless
     the algorithm looks at features."""
     key: Key | None = None
-    """What `edgesim.learning.draws` makes the random numbers of this step of; None unless the algorithm draws."""
+    """Key of the random numbers of this step, for `edgesim.learning.draws`; None unless the algorithm draws."""
     rows: Tensor | None = None
     """`Phase.rows` of the samples, [n]; None where no phase of the job has any."""
 
@@ -210,7 +206,7 @@ class Trained:
     update: Tensor
     """Trained weights minus the start weights, [P]."""
     given: Mapping[str, Tensor]
-    """What the job was given; ``start`` are the start weights, [P]."""
+    """Tensors that the job was given, by name; ``start`` are the start weights, [P]."""
     steps: int
     lr: float
     momentum: float
@@ -246,7 +242,7 @@ class Arrivals:
     """Models made between the one that each started from and the current one, [S]: not more than rounds, some of which
     make none."""
     age_weight: Floats
-    """What each counts for its staleness, 1 for none, [S]."""
+    """Weight of each update by its staleness, 1 for none, [S]."""
     picked: Booleans
     """Whether the policy picked it among those that arrived, [S]."""
     lr: Floats
@@ -260,20 +256,20 @@ class Arrivals:
     round_lr: float
     """Learning rate of the round in which they are merged."""
     alpha: Floats | None = None
-    """What each counts in the merge, [S]; None until they are weighed."""
+    """Weight of each update in the merge, [S]; None before updates are weighed."""
     norms: Floats | None = None
     """Norms of the trainable parts of the updates, [S], with `Algorithm.weighs_norms`; None in timing-only runs."""
     mean_noise: Tensor | None = None
-    """What is added to the weighted mean of the trainable parts, [trainable], where `Algorithm.averages`."""
+    """Noise on the weighted mean of the trainable parts, [trainable], where `Algorithm.averages`."""
     updates: Tensor | None = None
-    """What weighted sums are taken of, [S, P]: the updates, whose buffers are rebased to the current model (`rebased`);
-    None in timing-only runs, which have none of the next two either."""
+    """Rows of weighted sums, [S, P]: the updates, whose buffers are rebased to the current model (`rebased`). None in
+    timing-only runs, in which `separate` and `starts` are empty."""
     separate: Sequence[Tensor] = ()
-    """The updates as they are, [S] of [P], which `merge` may change and, made `whole`, keep in the state."""
+    """Updates as they arrived, [S] of [P], which `merge` may change and, made `whole`, keep in the state."""
     starts: Sequence[Tensor] = ()
-    """Weights that each started from, [S] of [P]."""
+    """Start weights of each update, [S] of [P]."""
     up: Mapping[str, Sequence[Tensor]] = field(default_factory=dict)
-    """What was sent beside the updates, by name, [S] each; `merge` may keep it, too."""
+    """Tensors sent beside the updates, by name, [S] each; `merge` may keep them, too."""
 
     def rows(self, rows: Integers) -> Arrivals:
         """Arrivals of some ``rows``, in that order; without tensors."""
@@ -287,16 +283,16 @@ class UpdatePool:
     """Last models of all devices that were ever merged, a row each, by ascending id."""
 
     shares: Floats
-    """What each counts; their sum is 1, [S]."""
+    """Weights of the models, [S]; they sum to 1."""
     models: Sequence[Tensor]
-    """As they were trained, [S] of [P]."""
+    """Last model of each device, [S] of [P]."""
     up: Mapping[str, Sequence[Tensor]]
-    """What was sent beside them, by the names of `Algorithm.pooled_up`, [S] each."""
+    """Tensors sent beside the models, by the names of `Algorithm.pooled_up`, [S] each."""
 
 
 @dataclass(frozen=True)
 class MadeImages:
-    """Images that a server makes in order to ask models about them and to train one on them."""
+    """Images that a server generates, on which it compares models and trains one."""
 
     at_once: int
     """Images of a step."""
@@ -307,14 +303,14 @@ class MadeImages:
     value: str
     """The value of that key."""
     remedy: str
-    """What to do where no images can be made."""
+    """Remedy in the message of a run that can make no images."""
 
 
 class Frozen(Protocol):
     """Models in evaluation mode, which are called with images."""
 
     def __call__(self, images: Tensor) -> Iterator[tuple[slice, Outputs]]:
-        """What they make of `Workbench.inputs` [n, C, H, W]: outputs [S, n, ...] of some at a time, and their places.
+        """Outputs [S, n, ...] of some models at a time, on `Workbench.inputs` [n, C, H, W], and these models' places.
 
         Gradients reach the images alone, and have to be taken before the next part is asked for.
         """
@@ -324,11 +320,11 @@ class Workbench(Protocol):
     """Data and passes with which a server trains; samples are indices into the training set."""
 
     public: Integers
-    """Images that server and devices all have, [m]; `edgesim.learning.datasets.public` says in which order."""
+    """Images that server and devices all have, [m], in the order of `edgesim.learning.datasets.public`."""
     validation: Integers
     """Labelled images that the server alone has (``data.validation_per_class``)."""
     round: int
-    """0 before the first."""
+    """Round of the run, from 1; 0 before the first."""
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -342,7 +338,7 @@ class Workbench(Protocol):
         """Samples, in their order, in batches of the size of the devices' local training."""
 
     def labels(self, samples: Integers) -> Tensor:
-        """Of samples, [n]."""
+        """Labels of samples, [n]."""
 
     def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
         """The last layers of S models of weights [P]: of latents [n, F] they make logits [S, n, classes].
@@ -351,12 +347,12 @@ class Workbench(Protocol):
         """
 
     def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
-        """What a model of weights [P] makes of each batch, in evaluation mode and without gradient."""
+        """Outputs of a model of weights [P] on each batch, in evaluation mode and without gradient."""
 
     def gradients(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[list[Tensor]]:
-        """Of the mean cross-entropy of each batch, tensor by tensor, [L], in evaluation mode.
+        """Gradients of the mean cross-entropy of each batch, tensor by tensor, [L], in evaluation mode.
 
-        Each is valid until the next one is asked for.
+        A batch's gradients are valid until those of the next one are asked for.
         """
 
     def inputs(self, images: Tensor) -> Tensor:
@@ -382,11 +378,11 @@ class Workbench(Protocol):
 
 
 class Algorithm:
-    """A learning algorithm: FedAvg's answers. It holds options and no state, and can be pickled."""
+    """A learning algorithm; its methods are those of FedAvg. An object holds options and no state, and is pickled."""
 
     Options: ClassVar[type[Options]] = AveragingOptions
     halves: ClassVar[frozenset[Half]] = frozenset()
-    """Which halves may be combined with another algorithm's: its local objective, or what its server does."""
+    """Halves that may be combined with another algorithm's: the local objective, or the server's merge."""
     needs: ClassVar[frozenset[str]] = frozenset()
     """Features that a run must offer (`edgesim.simulation.needs.FEATURES`), such as ``rounds`` or ``public images``."""
     rules: ClassVar[tuple[Rule, ...]] = ()
@@ -396,7 +392,7 @@ class Algorithm:
     merges_unpicked: ClassVar[bool] = False
     """Whether updates that arrived but the policy did not pick take part in `merge`; else their jobs never run."""
     merges_empty_rounds: ClassVar[bool] = False
-    """Whether a round in which no update arrived makes a model, too."""
+    """Whether rounds without arrivals make a model, too."""
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""
@@ -429,7 +425,7 @@ class Algorithm:
     """Whether the server keeps the last update of every device that was ever merged, with the model that the device
     had trained and with what is named in `pooled_up`."""
     update_weights: str = ""
-    """By which rule updates are weighed, for ``run.json``; empty where it is the option ``weights``."""
+    """Rule of the weights of updates, as a text for ``run.json``; empty where it is the option ``weights``."""
 
     weighs_norms: bool = False
     """Whether `weigh` and `report` look at the norms of updates, which `Arrivals.norms` then has."""
@@ -446,10 +442,6 @@ class Algorithm:
     trainable_tables: int = 0
     """Vectors without a part for buffers, [trainable], that are remembered beside these."""
 
-    @override
-    def __init_subclass__(cls) -> None:
-        refuse_old(cls, "protocols", "late_updates", "late_reason", "skips_rounds", "public_images", "check")
-
     def __init__(self, options: Any, sizes: Sizes, streams: Streams, sends_models: bool = True) -> None:
         self.options = options
         self.sizes = sizes
@@ -463,18 +455,18 @@ class Algorithm:
     # What the radio and the tables need: NumPy alone.
 
     def ledger(self, round: int) -> Any:
-        """Records, of arrays and numbers, from which the methods below answer; made when ``round`` opens first."""
+        """Records of arrays and numbers that the methods below use, as they are when ``round`` opens first."""
         return None
 
     def begin(self, devices: Devices, round: int, ledger: Any) -> None:
-        """Take into the ledger, in place, that devices begin to work together in a round.
+        """Note in the ledger, in place, that devices begin to work together in a round.
 
         From then on the methods below answer for what these do; before, for the most that they might have to do, since
         deadlines and bands are planned on it.
         """
 
     def start_note(self, config: RunConfig, rounds: float) -> str:
-        """What a user should know before the first of so many rounds; empty where there is nothing."""
+        """Messages shown to the user before the first of so many rounds; empty where there are none."""
         return ""
 
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
@@ -493,7 +485,7 @@ class Algorithm:
         return repeated((3 + len(self.teachers)) / 3, len(samples))
 
     def counts(self, samples: Integers) -> Floats:
-        """What updates of devices with so many samples [n] count before their age does, [n]."""
+        """Weights of updates of devices with so many samples [n], ages not included, [n]."""
         equal = self.equal_weights or self.options.weights == "equal"
         return repeated(1.0, len(samples)) if equal else np.asarray(samples, dtype=np.float64)
 
@@ -506,26 +498,26 @@ class Algorithm:
         return {}
 
     def note(self, ledger: Any, arrived: Arrivals) -> None:
-        """Take into the ledger, in place, that a round was merged."""
+        """Note in the ledger, in place, that a round was merged."""
 
     # What trains, in the process of the run.
 
     def first_model(self, weights: Tensor, bench: Workbench) -> Tensor:
-        """The model, [P], with which the run begins: what the server makes of the start weights, [P]."""
+        """First model of the run, [P], which the server makes of the start weights, [P]."""
         return weights
 
     def start(self, weights: Tensor) -> State:
         """State of a server whose first model is ``weights``, [P]."""
         return State(weights)
 
-    def in_new_frame(self, state: State) -> State:
+    def in_new_frame(self, state: Any) -> State:
         """The state with which an algorithm that starts anew begins a frame."""
         return self.start(state.weights)
 
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
-        """What a job is given: ``start``, its start weights [P], and by name whatever else training needs.
+    def given(self, state: Any, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
+        """Tensors of a job by name: ``start``, its start weights [P], and whatever else training needs.
 
-        ``kept`` is what the device kept of its last job that the server merged; before that, `first_kept`. An empty
+        ``kept`` are the tensors that the device stored after its last job that was merged, or `first_kept`. An empty
         tensor stands for one of the `teachers` that this job does without.
         """
         return {"start": state.weights, **state.shared, **kept}
@@ -540,24 +532,25 @@ class Algorithm:
         """The steps of a job: ``own`` are those that the config asks for, ``samples`` what else it may train on."""
         return (own,)
 
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
+    def merge(self, state: Any, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
         """The server's next state: w + the sum of alpha_n times update n, rows in the order of the sum.
 
         Buffers become the mean of the values that devices ended with, by the same weights, whatever the sum of these
         is. Unless models travel the state stays as it is.
         """
+        before: State = state
         if not self.sends_models:
-            return state
+            return before
         change = mean_change(arrived, alpha)
         change[self.sizes.parameters :] /= float(alpha.sum())
-        return replace(state, weights=state.weights + change)
+        return replace(before, weights=before.weights + change)
 
-    def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
-        """What each update counts in the state that a merge made of them, [S]: the column ``updates.weight``."""
+    def counted(self, state: Any, arrived: Arrivals, alpha: Floats) -> Floats:
+        """Weight of each update in the state after a merge, [S]: the column ``updates.weight``."""
         return alpha
 
     def counted_untrained(self, record: Any, arrived: Arrivals, alpha: Floats) -> tuple[Any, Floats]:
-        """In a run that trains nothing, what each update counts in a merge, [S], and a record for the next merge.
+        """Record for the next merge, and weight of each update in this one, [S], in a run that trains nothing.
 
         ``record`` is that of the merge before, None in the first. In NumPy.
         """
@@ -570,26 +563,26 @@ class Algorithm:
         """
         return {} if self.sends_models else {device: of["start"] for device, of in kept.items()}
 
-    def scores(self, outputs: Outputs, state: State) -> Tensor:
+    def scores(self, outputs: Outputs, state: Any) -> Tensor:
         """Scores of classes, [n, C]: of each sample the class of the greatest is predicted."""
         return outputs.logits
 
-    def prepare(self, state: State, bench: Workbench) -> State:
-        """The state from which the jobs of a round, or of a model, begin: what the server works out before."""
+    def prepare(self, state: Any, bench: Workbench) -> Any:
+        """The state from which the jobs of a round, or of a model, begin, with what the server computes for them."""
         return state
 
-    def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> State:
-        """The state after a merge, of which the server makes a better one by training."""
+    def refine(self, state: Any, arrived: Arrivals, ledger: Any, bench: Workbench) -> Any:
+        """The state after a merge, improved by training at the server."""
         return state
 
     def pooled_numbers(self) -> int:
-        """How many numbers the tensors that are named in `pooled_up` have."""
+        """Number of values in the tensors that `pooled_up` names."""
         return 0
 
-    def pooled(self, state: State, pool: UpdatePool, ledger: Any, bench: Workbench) -> State:
-        """The state after a merge and `refine` where the server keeps a pool: with what it makes of that.
+    def pooled(self, state: Any, pool: UpdatePool, ledger: Any, bench: Workbench) -> Any:
+        """The state after a merge and `refine`, with what the server makes of its pool of models.
 
-        The model is the pool's mean already.
+        The state's model is the pool's mean already.
         """
         return state
 
@@ -598,11 +591,11 @@ class Algorithm:
         return 0.0
 
     def derived(self, trained: Trained) -> Mapping[str, Tensor]:
-        """What the server works out of an update and of what it gave, instead of having it sent; it joins `up`."""
+        """Tensors that the server derives from an update and from what the job was given; they join those sent."""
         return {}
 
     def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
-        """What a device keeps before its first update is merged; the run began with ``weights``, [P].
+        """Tensors that a device has before its first update is merged, by name; the run began with ``weights``, [P].
 
         Unless models travel that is the model, as ``start``: `given` then hands it on in place of the server's.
         """
@@ -620,7 +613,7 @@ class Algorithm:
         return cross_entropy(step.own.logits, step.labels, reduction="none")
 
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
-        """What is added to the gradients of the loss."""
+        """Terms that are added to the gradients of the loss."""
         return Pull()
 
     def passes_over(self, device: Device, samples: Samples) -> Integers:
@@ -628,12 +621,12 @@ class Algorithm:
         return np.empty(0, dtype=np.int64)
 
     def sent(self, trained: Trained) -> Sent:
-        """What the device sends beside its update, and what it keeps: its model, [P], unless models travel."""
+        """Tensors that the device sends beside its update and that it stores: its model, [P], unless models travel."""
         return Sent(keeps={} if self.sends_models else {"start": trained.given["start"] + trained.update})
 
 
 def has_own(algorithm: Algorithm, method: str) -> bool:
-    """Whether an algorithm, or the half of it that is asked, answers a method in another way than `Algorithm` does."""
+    """Whether an algorithm, or the half that has the method, overrides a method of `Algorithm`."""
     return getattr(getattr(algorithm, method), "__func__", None) is not getattr(Algorithm, method)
 
 
@@ -683,17 +676,17 @@ _STRETCH = 2**20
 
 
 def stretches(tensor: Tensor) -> Iterator[slice]:
-    """Parts of a tensor [P], one after another, to each of which many others are added before the next one's turn.
+    """Successive parts of a tensor [P] for sums of many tensors, which are added to one part before the next.
 
-    The sum stays in the processor's cache in the meantime, and memory is only read, once for each that is added. An
-    accelerator has the memory for one part.
+    The part's sum stays in the processor's cache, and each tensor is read from memory once. On an accelerator the whole
+    tensor is one part.
     """
     length = _STRETCH if tensor.device.type == "cpu" else len(tensor)
     return (slice(start, start + length) for start in range(0, len(tensor), length))
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """The tensor, or a copy where it holds a larger one in memory: for what may outlive the round by far."""
+    """The tensor, or a copy where it keeps a larger one in memory: for tensors that outlive the round."""
     return tensor.clone() if tensor.untyped_storage().nbytes() > tensor.nbytes else tensor
 
 

@@ -1,15 +1,13 @@
 """CFeD: Ma et al., "Continual Federated Learning Based on Knowledge Distillation", IJCAI 2022.
 
 Rounds are divided into tasks. From the second task on some devices of a round learn from their own data, and the others
-review: on public images they recall what the model at the end of the task before made of them.
+review: on public images they learn the outputs of the model at the end of the task before.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -32,9 +30,7 @@ from edgesim.learning.algorithms.algorithm import (
     Workbench,
 )
 from edgesim.learning.algorithms.distillation import soft_cross_entropy
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class CfedOptions(algorithm.Options):
@@ -49,7 +45,7 @@ class CfedOptions(algorithm.Options):
     review_batch: Count | None = Field(None, ge=1)
     """Images of a step of a review; as many as in a device's own training when absent (the paper: 128)."""
     strength: Factor = Field(0.1, ge=0)
-    """What the distance to the teacher counts, the whole loss of a review."""
+    """Weight of the distance to the teacher, the whole loss of a review."""
     T: Factor = Field(2.0, gt=0)
     """Temperature by which the logits of both models are divided."""
     server_passes: Count = Field(0, ge=0)
@@ -63,27 +59,27 @@ class TaskState(State):
     since: int = 0
     """The first round of the task; 0 before it is known."""
     before: Tensor | None = None
-    """With distillation at the server, the model of which the last merge made a new one, [P]."""
+    """Model before the last merge, [P]; None without distillation at the server."""
 
 
 @dataclass
 class Roles:
-    """What devices do in the round in which they began last, and who has a teacher."""
+    """Roles of the devices in the round in which they began last, and their teachers."""
 
     first: int
     """The first round of the frame."""
     began: Integers
     """The round in which each device began last, [N]; 0 before it has."""
     learns: Booleans
-    """Whether it learns in that round, [N]."""
+    """Whether each device learns in the round in which it began last, [N]."""
     teacher_of: Integers
     """The first round of the task whose teacher each device has, [N]; 0 for none."""
     round: int = 0
     """The round in which devices began last."""
     begun: int = 0
-    """Devices that have begun in it."""
+    """Devices that have begun in that round."""
     learning: int = 0
-    """Those of them that learn."""
+    """Devices that have begun in that round and learn."""
 
 
 class Cfed(Algorithm):
@@ -97,7 +93,7 @@ class Cfed(Algorithm):
     merged one of its reviews in the task.
     """
 
-    Options: ClassVar[type[algorithm.Options]] = CfedOptions
+    Options = CfedOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -129,7 +125,7 @@ class Cfed(Algorithm):
 
     @override
     def begin(self, devices: Devices, round: int, ledger: Roles) -> None:
-        """Draw who learns; a device that begins again in a round keeps its role."""
+        """Draw the devices that learn; a device that begins a second time in a round keeps its role."""
         new = devices.ids[ledger.began[devices.ids] != round]
         if ledger.round != round:
             ledger.round, ledger.begun, ledger.learning = round, 0, 0
@@ -185,7 +181,7 @@ class Cfed(Algorithm):
         return -(-samples // sizes)
 
     def _first(self, numbers: Integers) -> Integers:
-        """Where the shards of devices begin among the public images, [n]; the server's, the last, has the number N."""
+        """First place of the devices' shards among the public images, [n]; the server's shard has number N."""
         size, larger = divmod(self.sizes.public, self.sizes.devices + 1)
         return np.asarray(size * numbers + np.minimum(numbers, larger))
 
@@ -200,9 +196,8 @@ class Cfed(Algorithm):
         return TaskState(weights)
 
     @override
-    def prepare(self, state: State, bench: Workbench) -> TaskState:
-        """With a task that begins, the model becomes its teacher, unless nothing was trained before."""
-        assert isinstance(state, TaskState)
+    def prepare(self, state: TaskState, bench: Workbench) -> TaskState:
+        """Make the model the teacher of a task that begins, unless nothing was trained before."""
         if state.since and bench.round - state.since < self.options.task_rounds:
             return state
         return replace(state, since=bench.round, shared={"teacher": state.weights} if bench.round > 1 else {})
@@ -214,7 +209,7 @@ class Cfed(Algorithm):
             return {"start": state.weights, "teacher": state.weights.new_empty(0)}
         teacher = state.shared["teacher"]
         has_it = ledger.teacher_of[device.id] == self._task(device.round, ledger)
-        # What is not sent is no tensor of `shared`.
+        # A tensor that is not sent must be no tensor of `shared`.
         return {"start": state.weights, "teacher": teacher.detach() if has_it else teacher}
 
     @override
@@ -244,21 +239,19 @@ class Cfed(Algorithm):
         return reviewed
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Roles) -> State:
+    def merge(self, state: TaskState, arrived: Arrivals, alpha: Floats, ledger: Roles) -> State:
         """FedAvg's, learners and reviewers alike."""
-        assert isinstance(state, TaskState)
         before = state.weights if self.options.server_passes else None
         return super().merge(replace(state, before=before), arrived, alpha, ledger)
 
     @override
-    def refine(self, state: State, arrived: Arrivals, ledger: Roles, bench: Workbench) -> State:
+    def refine(self, state: TaskState, arrived: Arrivals, ledger: Roles, bench: Workbench) -> State:
         """Distil the received models and the one before into the new one, each image of a pass from one of them.
 
         Image j of pass e is taught by model (e n + j) mod (S + 1) of the received ones by id and the one before.
         """
         import torch
 
-        assert isinstance(state, TaskState)
         options, before = self.options, state.before
         if not options.server_passes or before is None:
             return state

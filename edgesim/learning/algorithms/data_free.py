@@ -3,18 +3,11 @@
 Losses of eqs. 5 to 8 of KPFL's paper, in the readings that `edgesim.learning.algorithms.kpfl` names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from edgesim.learning.algorithms.algorithm import Frozen, Workbench
 from edgesim.learning.algorithms.fedgen import likeness
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Parameter
-    from torch.optim import SGD
+from edgesim.learning.torch_types import SGD, Parameter, Tensor
 
 CLIP_NORM = 10.0
 _LR, _WEIGHT_DECAY = 0.01, 1e-5

@@ -1,11 +1,6 @@
 """Soft cross-entropy, which draws a model's logits towards those of another model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 def soft_cross_entropy(taught: Tensor, own: Tensor, temperature: float) -> Tensor:

@@ -2,10 +2,8 @@
 Classification", 2019.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
@@ -14,16 +12,14 @@ from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, State
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class FedAvgMOptions(AveragingOptions):
     """Options of FedAvgM."""
 
     beta: float = Field(0.9, ge=0, lt=1)
-    """What remains of the momentum from one model to the next."""
+    """Decay of the momentum from one model to the next."""
     lr: Factor = Field(1.0, gt=0)
     """Learning rate of the server."""
 
@@ -39,7 +35,7 @@ class Momentum(State):
 class FedAvgM(Algorithm):
     """Each round a step along a momentum of mean updates."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedAvgMOptions
+    Options = FedAvgMOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
@@ -51,9 +47,8 @@ class FedAvgM(Algorithm):
         return Momentum(weights, momentum=weights.new_zeros(self.sizes.parameters))
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Momentum:
+    def merge(self, state: Momentum, arrived: Arrivals, alpha: Floats, ledger: None) -> Momentum:
         """m = beta m + the sum of alpha_n times update n; w + lr m. Buffers take the plain mean of those merged."""
-        assert isinstance(state, Momentum)
         size = self.sizes.parameters
         momentum = self.options.beta * state.momentum + algorithm.mean_change(arrived, alpha, size)
         moved = state.weights[:size] + self.options.lr * momentum

@@ -5,11 +5,9 @@ On a few labelled images the server finds how much each tensor of the model matt
 the less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +16,6 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     AveragingOptions,
@@ -28,27 +25,25 @@ from edgesim.learning.algorithms.algorithm import (
     Workbench,
 )
 from edgesim.learning.payload import BITS_PER_PARAMETER
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class FedClOptions(AveragingOptions):
     """Options of FedCL."""
 
     coe: Factor = Field(0.5, ge=0)
-    """What the penalty counts in the loss."""
+    """Weight of the penalty in the loss."""
     proxy_share: float = Field(0.01, gt=0, le=1)
     """Size of the labelled set that the server looks at, as a share of the devices' data: equally many of each class,
     two or more, the first of the public set."""
     batch: Count = Field(64, ge=1)
-    """Its images in a batch."""
+    """Images of the labelled set in a batch."""
 
 
 class FedCl(Algorithm):
     """FedAvg with a penalty on changes of each tensor in the local objective, by how much the tensor matters."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedClOptions
+    Options = FedClOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"public images"})
 

@@ -1,13 +1,12 @@
 """FedDF: Lin et al., "Ensemble Distillation for Robust Model Fusion in Federated Learning", NeurIPS 2020.
 
-The server averages as FedAvg does, and then teaches the average on public images what the devices' models say together.
+The server averages as FedAvg does, and then trains the average on public images towards the mean of the models' logits.
 Without the paper's stopping by a validation set: as many steps as the options say.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -15,14 +14,8 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, State, Workbench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
-    from torch.nn import Parameter
+from edgesim.learning.torch_types import Parameter, Tensor
 
 
 class FedDfOptions(AveragingOptions):
@@ -33,7 +26,7 @@ class FedDfOptions(AveragingOptions):
     T: Factor = Field(1.0, gt=0)
     """Temperature by which logits are divided."""
     lr: Factor = Field(1e-3, gt=0)
-    """Of Adam, which falls along half a cosine to 0 in the course of the steps."""
+    """Learning rate of Adam, which falls along half a cosine to 0 in the course of the steps."""
     batch: Count = Field(128, ge=1)
     """Public images of a step."""
 
@@ -41,14 +34,14 @@ class FedDfOptions(AveragingOptions):
 class FedDf(Algorithm):
     """FedAvg whose server distils the devices' models into their average."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedDfOptions
+    Options = FedDfOptions
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "public images"})
 
     @override
     def refine(self, state: State, arrived: Arrivals, ledger: None, bench: Workbench) -> State:
         """Steps on the mean over batches of KL(softmax(mean logits of the devices / T), softmax(own logits / T)).
 
-        Of one device alone there is nothing to learn beyond its model, which the average is.
+        A single device's model is the average itself, and teaches nothing.
         """
         import torch
         from torch.nn.functional import kl_div, log_softmax, softmax

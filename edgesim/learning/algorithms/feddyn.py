@@ -4,11 +4,9 @@ Each device adds a linear term to its loss, which comes to cancel the device's o
 on. In the paper's words h is - alpha times `Corrections.mean`, and the last gradient - alpha_i times g_i.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -18,16 +16,14 @@ from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, State
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class FedDynOptions(Options):
     """Options of FedDyn."""
 
     alpha: Factor = Field(0.01, gt=0)
-    """How strongly local training is held to its start. A small alpha is not FedAvg: the server's step is larger."""
+    """Strength of the pull of local training to its start. A small alpha is not FedAvg: the server's step is larger."""
     adaptive: bool = True
     """Whether alpha_i is alpha times the mean size of all devices' data sets over the size of the device's own, as in
     the authors' program; else alpha for all, as in the paper."""
@@ -37,7 +33,7 @@ class FedDynOptions(Options):
 class Corrections(State):
     """The model, the g_i and their mean.
 
-    The g_i lie here, not at the devices, though each could add its own up: a device may begin anew while its last
+    The g_i are stored here, not on the devices, which could sum them up: a device may begin a job while its last
     update is late, and both updates count in the mean.
     """
 
@@ -50,7 +46,7 @@ class Corrections(State):
 class FedDyn(Algorithm):
     """A mean of models, moved on by what all devices ever moved, those that are away included."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedDynOptions
+    Options = FedDynOptions
     needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
     keeps_state: ClassVar[bool] = True
     equal_weights: bool = True
@@ -62,11 +58,10 @@ class FedDyn(Algorithm):
         return Corrections(weights, mean=weights.new_zeros(self.sizes.parameters))
 
     @override
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
+    def given(self, state: Corrections, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
         """The model, alpha_i as ``alpha`` and, unless it is zero still, g_i as ``own``."""
         import torch
 
-        assert isinstance(state, Corrections)
         alpha = self.options.alpha
         if self.options.adaptive:
             alpha *= device.total_samples / (self.sizes.devices * device.samples)
@@ -80,14 +75,13 @@ class FedDyn(Algorithm):
         return Pull(to_start=alpha, shift=alpha * given["own"] if "own" in given else None)
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Corrections:
+    def merge(self, state: Corrections, arrived: Arrivals, alpha: Floats, ledger: None) -> Corrections:
         """w + the sum of alpha_n times update n + the mean of all g_i, each update added to its g_i whatever its age.
 
         Without late updates that is the plain mean of the models + the mean of all g_i. Buffers take the plain mean.
         """
         import torch
 
-        assert isinstance(state, Corrections)
         size, own = self.sizes.parameters, dict(state.own)
         total = algorithm.mean_change(arrived, np.ones(len(alpha)), size)
         # As a rule all count alike: then one pass over the updates will do.

@@ -1,14 +1,12 @@
 """FedGen: Zhu, Hong and Zhou, "Data-Free Knowledge Distillation for Heterogeneous Federated Learning", ICML 2021.
 
-The server trains a generator of latents on which the devices' last layers together see the class that was asked for;
-it travels with the model, and devices train their last layers on what it makes of all classes.
+The server trains a generator of latents that the devices' last layers together classify as the class asked for. The
+generator is sent with the model, and devices train their last layers on latents of all classes.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +14,6 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     Arrivals,
@@ -30,10 +27,8 @@ from edgesim.learning.algorithms.algorithm import (
 )
 from edgesim.learning.algorithms.latent_generator import LatentGenerator, LatentSizes, latents, new_generator, trained
 from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 _DECAY, _LEAST = 0.98, 1e-4
 
@@ -42,7 +37,7 @@ class FedGenOptions(AveragingOptions):
     """Options of FedGen."""
 
     a_0: Factor = Field(10.0, ge=0)
-    """What the two terms of the local objective count in round 1, which has none yet; 2 % less in each further round.
+    """Weight of the two terms of the local objective in round 1, which has none yet; 2 % less in each further round.
     With 0 there are no terms."""
     device_batch: Count = Field(32, ge=1)
     """B_g: latents of drawn classes in a local step."""
@@ -51,9 +46,9 @@ class FedGenOptions(AveragingOptions):
     batch: Count = Field(32, ge=2)
     """B: latents in such a step."""
     a_s: Factor = Field(1.0, ge=0)
-    """What the devices' last layers count in the generator's objective."""
+    """Weight of the devices' last layers in the generator's objective."""
     e_s: Factor = Field(1.0, ge=0)
-    """What the likeness of its latents counts there."""
+    """Weight of the latents' likeness in the generator's objective."""
     noise: Count = Field(32, ge=1)
     """Z: numbers of noise of which a latent is made."""
 
@@ -69,15 +64,15 @@ class Taught(State):
 
 @dataclass
 class Sending:
-    """What the server sends beside its model."""
+    """Whether the server sends its generator beside the model."""
 
     generator: bool = False
 
 
 class FedGen(Algorithm):
-    """FedAvg with a generator that the server trains, and two terms that look at it in the local objective."""
+    """FedAvg with a generator that the server trains, and two terms of its latents in the local objective."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedGenOptions
+    Options = FedGenOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
@@ -111,12 +106,11 @@ class FedGen(Algorithm):
         return Taught(weights, generator=generator, seen=weights.new_zeros(self.sizes.classes))
 
     @override
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Sending) -> dict[str, Tensor]:
-        """The model and, once there is one, the generator, the classes seen so far and what the two terms count, [2].
+    def given(self, state: Taught, kept: Mapping[str, Tensor], device: Device, ledger: Sending) -> dict[str, Tensor]:
+        """The model and, once trained, the generator, the classes seen so far and the weights of the two terms, [2].
 
-        These are b_t = max(1e-4, a_0 .98^(t - 1)) and a_t B_g / batch, a_t = b_t.
+        The weights are b_t = max(1e-4, a_0 .98^(t - 1)) and a_t B_g / batch, a_t = b_t.
         """
-        assert isinstance(state, Taught)
         given = super().given(state, kept, device, ledger)
         if not state.shared:
             return given
@@ -126,7 +120,7 @@ class FedGen(Algorithm):
 
     @override
     def loss(self, step: Step) -> Tensor:
-        """Cross-entropy, and what the last layer makes of the generator's latents h, [n].
+        """Cross-entropy plus two terms of the last layer's logits for the generator's latents h, [n].
 
         b_t KL(softmax h of the sample's class, softmax own) and a_t B_g / batch times the cross-entropy of h of drawn
         classes; no gradient goes through the former's h.
@@ -163,11 +157,10 @@ class FedGen(Algorithm):
         return latents(self.latent_sizes, given["generator"], given["moments"], noise, labels), drawn
 
     @override
-    def refine(self, state: State, arrived: Arrivals, ledger: Sending, bench: Workbench) -> State:
+    def refine(self, state: Taught, arrived: Arrivals, ledger: Sending, bench: Workbench) -> State:
         """Train the generator by the last layers of the devices' models, as `objective` says."""
         import torch
 
-        assert isinstance(state, Taught)
         if not len(arrived.ids):
             return state
         options, weights = self.options, state.weights

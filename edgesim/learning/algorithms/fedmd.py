@@ -4,10 +4,8 @@ Devices send the logits of some public images and get the mean of these, the con
 logits before it trains on its own data. Each device trains a model of its own, unless ``average_weights``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -17,7 +15,6 @@ from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     Arrivals,
@@ -36,10 +33,8 @@ from edgesim.learning.algorithms.algorithm import (
 )
 from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
 from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class FedMdOptions(AveragingOptions):
@@ -69,21 +64,21 @@ class FedMdOptions(AveragingOptions):
 
 @dataclass
 class Consensus:
-    """What is known of the consensus without its numbers."""
+    """Origin of the consensus: its round and the devices behind it, without its values."""
 
     ever_merged: Booleans
     """Devices of which an update was ever merged, [N]."""
     round: int = 0
-    """The round that made it; 0 before there is one."""
+    """Round that made the consensus; 0 before there is one."""
     of_one: int | None = None
-    """The device whose logits alone it is, of the model that the device has now or, where models travel, that all have;
-    None where there is no such device."""
+    """Device whose logits alone are the consensus, made by the model that the device has now or, where models travel,
+    that all have; None where there is no such device."""
 
 
 class FedMd(Algorithm):
     """Logits of public images that travel; devices learn them from each other."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedMdOptions
+    Options = FedMdOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -116,12 +111,12 @@ class FedMd(Algorithm):
 
     @override
     def ledger(self, round: int) -> Consensus:
-        """There is no consensus yet."""
+        """A ledger without a consensus."""
         return Consensus(np.zeros(self.sizes.devices, dtype=bool))
 
     @override
     def note(self, ledger: Consensus, arrived: Arrivals) -> None:
-        """The round made a consensus, if any update arrived."""
+        """Note the consensus that the round made, if any update arrived."""
         if len(arrived.ids):
             ledger.round = arrived.round
             ledger.ever_merged[arrived.ids] = True
@@ -215,7 +210,7 @@ class FedMd(Algorithm):
 
     @override
     def loss(self, step: Step) -> Tensor:
-        """Of own samples cross-entropy, of public ones the mean over classes of |logits - consensus|, [n]."""
+        """Cross-entropy of own samples, mean over classes of |logits - consensus| of public ones, [n]."""
         own = super().loss(step)
         if step.rows is None:
             return own

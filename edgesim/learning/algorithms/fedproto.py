@@ -4,10 +4,8 @@ Devices send prototypes, the mean features of the classes that they hold, and ge
 are drawn towards the prototype of their class. Each device trains a model of its own, unless ``average_weights``.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +14,6 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats
 from edgesim.base.needs import Rule
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Arrivals,
     AveragingOptions,
@@ -31,21 +28,19 @@ from edgesim.learning.algorithms.algorithm import (
 from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
 from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class FedProtoOptions(AveragingOptions):
     """Options of FedProto."""
 
     strength: Factor = Field(1.0, ge=0)
-    """lambda: what the squared distance to the prototype counts in the loss."""
+    """lambda: weight of the squared distance to the prototype in the loss."""
     average_weights: bool = False
     """Whether weights are sent and averaged as well, as FedAvg does; else each device has a model of its own."""
     proto_weights: Literal["equal", "samples"] = "equal"
-    """What a device's prototype of a class counts: as much as any other (the paper's program) or its samples of it."""
+    """Weights of devices in the mean prototype of a class: equal (the paper's program), or by their samples of it."""
     stale_prototypes: bool = False
     """Whether a class that no device of a round holds keeps its last prototype; else it has none."""
 
@@ -53,7 +48,7 @@ class FedProtoOptions(AveragingOptions):
 class FedProto(WithPrototypes):
     """Prototypes of classes that travel; samples are of the class whose prototype is nearest to their features."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
+    Options = FedProtoOptions
     model_is_mean: ClassVar[bool] = True
     keeps_state: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = WithPrototypes.needs | {"merges in all rounds"}
@@ -109,7 +104,7 @@ class FedProto(WithPrototypes):
 
     @override
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
-        """Which classes have a prototype now."""
+        """Note the number of senders of each class's prototype."""
         if len(arrived.ids):
             counts = self.senders(ledger, arrived)
             stale = self.options.stale_prototypes

@@ -4,17 +4,14 @@ Under ``round.protocol = "asynchronous"`` this is FedAsync's regularised objecti
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half, Pull
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class FedProxOptions(AveragingOptions):
@@ -27,7 +24,7 @@ class FedProxOptions(AveragingOptions):
 class FedProx(Algorithm):
     """FedAvg with a proximal term in the local objective."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedProxOptions
+    Options = FedProxOptions
     model_is_mean: ClassVar[bool] = True
     halves: ClassVar[frozenset[Half]] = frozenset({"local"})
     at_edges: ClassVar[bool] = True

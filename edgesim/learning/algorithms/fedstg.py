@@ -10,12 +10,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, Sizes, normalised
 from edgesim.streams import Streams
 
 _GAIN, _MOST = 0.25, 1.5
-"""How fast r grows with b, and how far."""
+"""Slope of r over b, and largest r."""
 
 
 class FedStgOptions(AveragingOptions):
@@ -31,7 +30,7 @@ class FedStgOptions(AveragingOptions):
 class FedStg(Algorithm):
     """alpha_i = n_i s_i r_i, as shares of the sum over the updates that are merged."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedStgOptions
+    Options = FedStgOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates"})
     averages: ClassVar[bool] = True

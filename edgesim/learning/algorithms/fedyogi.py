@@ -1,15 +1,9 @@
 """Yogi at the server: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from typing_extensions import override
 
 from edgesim.learning.algorithms.moments import Adaptive
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class FedYogi(Adaptive):

@@ -4,21 +4,16 @@ and Federated Learning for Pervasive Services", 2021, in the form of DPFL's prog
 A device's logits are drawn towards those of the model that it received, which knows what others have learned.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Device, State, Step
 from edgesim.learning.algorithms.distillation import soft_cross_entropy
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class FlwfOptions(AveragingOptions):
@@ -33,7 +28,7 @@ class FlwfOptions(AveragingOptions):
 class Flwf(Algorithm):
     """FedAvg with distillation from the start model in the local objective, from round 2 on."""
 
-    Options: ClassVar[type[algorithm.Options]] = FlwfOptions
+    Options = FlwfOptions
     model_is_mean: ClassVar[bool] = True
     at_edges: ClassVar[bool] = True
     teachers: ClassVar[tuple[str, ...]] = ("start",)

@@ -4,11 +4,9 @@ Beside its model the server sends prototypes, the mean features that devices fou
 as one cluster: features are drawn towards the prototypes of their class and away from all others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +14,6 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Arrivals,
     AveragingOptions,
@@ -29,9 +26,7 @@ from edgesim.learning.algorithms.algorithm import (
 from edgesim.learning.algorithms.finch import finch
 from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.learning.payload import BITS_PER_PARAMETER
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class FplOptions(AveragingOptions):
@@ -45,9 +40,9 @@ class FplOptions(AveragingOptions):
 
 
 class Fpl(WithPrototypes):
-    """FedAvg with two terms that look at prototypes in the local objective."""
+    """FedAvg with two terms of prototypes in the local objective."""
 
-    Options: ClassVar[type[algorithm.Options]] = FplOptions
+    Options = FplOptions
     model_is_mean: ClassVar[bool] = True
     bits_from_training: ClassVar[bool] = True
 
@@ -73,8 +68,11 @@ class Fpl(WithPrototypes):
         return super().loss(step) + has / counted * self._terms(step, table)
 
     def _terms(self, step: Step, table: Tensor) -> Tensor:
-        """Of each sample, [n]: -log of the share of its class in the sum of e^(cos(z, c) / tau) over all clusters c,
-        and the squared distance of z to its class's unbiased prototype, the mean of its clusters."""
+        """Contrast plus squared distance of each sample's features z, [n].
+
+        The contrast is -log of the share of the sample's class in the sum of e^(cos(z, c) / tau) over all clusters c;
+        the distance is that to the class's unbiased prototype, the mean of its clusters.
+        """
         import torch
         from torch.nn.functional import normalize
 
@@ -113,9 +111,10 @@ class Fpl(WithPrototypes):
 
     @override
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
-        """Where nothing is trained the server sends at most half as many clusters of a class as devices sent it.
+        """Note the number of prototypes that the server sends with its next model.
 
-        Each row is in a cluster with the one that it is nearest to.
+        In timing-only runs this is a bound, half of the prototypes sent of each class: each row is in a cluster with
+        the one that it is nearest to.
         """
         if len(arrived.ids):
             ledger.counts = self.senders(ledger, arrived)

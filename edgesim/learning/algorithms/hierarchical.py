@@ -5,14 +5,8 @@ cloud with the data of all its devices; here with the data of the updates that i
 is the same when everybody takes part, and makes an average in every round equal to flat averaging when not.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from edgesim.base.arrays import Floats
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 def average(models: list[Tensor], counted: Floats) -> Tensor:

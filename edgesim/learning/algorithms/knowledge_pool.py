@@ -1,18 +1,14 @@
 """KPFL's pool: the last model of every device, its time here or away, and the weight that follows from both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.algorithms.algorithm import Arrivals
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 MOST = 20.0
 """Largest exponent, of either sign, of a weight by age; without it weights would grow without bound."""
@@ -35,13 +31,13 @@ class Entry(Member):
     """Data, ages and last model of a device in the pool."""
 
     model: Tensor
-    """As it was trained last, [P]."""
+    """Model that the device trained last, [P]."""
     up: Mapping[str, Tensor] = field(default_factory=dict)
-    """What it sent beside the update, by name."""
+    """Tensors sent beside the update, by name."""
 
 
 Entries = dict[int, Entry]
-"""By device."""
+"""Pool of entries by device."""
 AnyMember = TypeVar("AnyMember", bound=Member)
 
 
@@ -69,9 +65,9 @@ def class_counts(pool: Mapping[int, Member]) -> Integers:
 
 
 def of_arrivals(arrived: Arrivals, of_devices: Mapping[int, float]) -> Floats:
-    """What each update counts in a pool, [S], as shares of its devices say.
+    """Weight of each update in a pool, [S], from the shares of the pool's devices.
 
-    Of two updates of a device the older one counts 0, as the pool has the newer.
+    The older of two updates of a device has weight 0, as the pool has the newer one.
     """
     counts = np.zeros(len(arrived.ids))
     for device, row in newest(arrived).items():

@@ -20,7 +20,6 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats
 from edgesim.base.needs import GIVEN, Except, Rule
 from edgesim.config import RunConfig
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     Arrivals,
@@ -48,11 +47,10 @@ from edgesim.learning.algorithms.knowledge_pool import (
 )
 from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, tuned_on
 from edgesim.learning.algorithms.staleness import without_age
+from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from edgesim.learning.generator import TrainedGenerator
 
 
@@ -60,7 +58,7 @@ METHODS = (
     *("start", "in_new_frame", "prepare", "given", "weigh", "merge", "counted", "counted_untrained", "refine"),
     *("server_s", "start_note"),
 )
-"""Methods that KPFL takes over from the algorithm that it is around."""
+"""Methods of the wrapped algorithm that KPFL replaces."""
 
 
 @dataclass(kw_only=True)
@@ -78,9 +76,9 @@ _BY_DATA_AND_AGE = "the models of all devices are weighed by their data and ages
 
 
 class Kpfl(Algorithm):
-    """The methods that KPFL answers in place of the algorithm that it is around."""
+    """KPFL's methods, which replace those of the wrapped algorithm."""
 
-    Options: ClassVar[type[algorithm.Options]] = KpflOptions
+    Options = KpflOptions
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -137,35 +135,30 @@ class Kpfl(Algorithm):
         return Pooled(inner.weights, inner.shared, inner=inner)
 
     @override
-    def in_new_frame(self, state: State) -> Pooled:
+    def in_new_frame(self, state: Pooled) -> Pooled:
         """The algorithm inside starts anew; pool and generator go on."""
-        assert isinstance(state, Pooled)
         return _with(state, self.base.in_new_frame(_inner(state)))
 
     @override
-    def prepare(self, state: State, bench: Workbench) -> Pooled:
-        assert isinstance(state, Pooled)
+    def prepare(self, state: Pooled, bench: Workbench) -> Pooled:
         return _with(state, self.base.prepare(_inner(state), bench))
 
     @override
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
-        assert isinstance(state, Pooled)
+    def given(self, state: Pooled, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         return self.base.given(_inner(state), kept, device, ledger)
 
     @override
-    def scores(self, outputs: Outputs, state: State) -> Tensor:
-        assert isinstance(state, Pooled)
+    def scores(self, outputs: Outputs, state: Pooled) -> Tensor:
         return self.base.scores(outputs, _inner(state))
 
     @override
     def weigh(self, arrived: Arrivals) -> Floats:
-        """NaN: what updates count is known once they are in the pool (`counted`)."""
+        """NaN: the weights of updates are known once they are in the pool (`counted`)."""
         return np.full(len(arrived.ids), np.nan)
 
     @override
-    def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
+    def counted(self, state: Pooled, arrived: Arrivals, alpha: Floats) -> Floats:
         """W of the devices whose updates arrived, [S]; those that are away have the rest."""
-        assert isinstance(state, Pooled)
         return of_arrivals(arrived, dict(zip(state.pool, state.shares.tolist(), strict=True)))
 
     @override
@@ -183,12 +176,11 @@ class Kpfl(Algorithm):
         return pool, of_arrivals(arrived, dict(zip(pool, self._shares(pool).tolist(), strict=True)))
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
+    def merge(self, state: Pooled, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
         """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
 
-        What the algorithm inside remembers it makes of the arrivals, such as SCAFFOLD's control.
+        The rest of the state, such as SCAFFOLD's control, the algorithm inside makes of the arrivals.
         """
-        assert isinstance(state, Pooled)
         alike = np.full(len(arrived.ids), 1 / max(1, len(arrived.ids)))
         merged = self.base.merge(_inner(state), arrived, alike, ledger)
 
@@ -204,11 +196,9 @@ class Kpfl(Algorithm):
         return _with(replace(state, pool=pool, shares=counts), replace(merged, weights=mean))
 
     @override
-    def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
-        """What the algorithm inside makes of the arrivals and of the pool; then the generator is trained and Theta
-        learns from the pool (eqs. 5 to 8).
+    def refine(self, state: Pooled, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
+        """The state after `refine` and `pooled` of the algorithm inside, then improved by the generator (eqs. 5 to 8).
         """
-        assert isinstance(state, Pooled)
         pool = state.pool
         last = UpdatePool(
             state.shares,
@@ -252,7 +242,7 @@ class Kpfl(Algorithm):
 
     @override
     def start_note(self, config: RunConfig, rounds: float) -> str:
-        """Where options come from that are the paper's, and where exponents of weights by age may reach their bound."""
+        """Messages on the origin of options that the paper tuned, and on age exponents that may reach their bound."""
         notes = [self._origin_of_settings(config), self._bound_of_exponents(rounds)]
         return "; ".join(note for note in notes if note)
 
@@ -275,7 +265,7 @@ class Kpfl(Algorithm):
 
     @override
     def server_s(self, updates: int) -> float:
-        """For the steps on generator and model, if there are any."""
+        """Simulated seconds of the steps on generator and model, if there are any."""
         options = self.options
         steps = (options.generator_steps + options.distil_steps) * (options.keep == "improved" and updates > 0)
         return float(options.server_s_per_step * steps)
@@ -291,7 +281,7 @@ class Kpfl(Algorithm):
 
 
 def _hits(bench: Workbench, weights: Tensor) -> int:
-    """How many of the server's own images a model classifies correctly."""
+    """Number of the server's own images that a model classifies correctly."""
     batches = bench.batches(bench.validation)
     pairs = zip(bench.outputs(weights, batches), batches, strict=True)
     return sum(int((outputs.logits.argmax(1) == bench.labels(batch)).sum()) for outputs, batch in pairs)
@@ -303,5 +293,5 @@ def _inner(state: Pooled) -> State:
 
 
 def _with(state: Pooled, inner: State) -> Pooled:
-    """The state with another one of the algorithm inside, and its model."""
+    """The state with another state of the algorithm inside, and the model of that."""
     return replace(state, inner=inner, weights=inner.weights, shared=inner.shared)

@@ -19,7 +19,7 @@ class KpflOptions(Options):
     """Options of KPFL; by default those that its program calls default."""
 
     keep: Literal["improved", "first"] = "improved"
-    """Which model is sent: the distilled one (Theta'), or the pool's average alone (Theta), without a generator."""
+    """Model that is sent: the distilled one (Theta'), or the pool's average alone (Theta), without a generator."""
     settings: Literal["default", "paper"] = "default"
     """``paper``: options that are not given are those that the paper tuned for the run's algorithm and law of
     participation (`edgesim.learning.algorithms.kpfl_settings`)."""
@@ -34,11 +34,11 @@ class KpflOptions(Options):
     batch: Count = Field(128, ge=2)
     """Images of a step of either kind."""
     ce: Factor = Field(5.0, ge=0)
-    """What the pool's cross-entropy of the generator's images counts in its objective."""
+    """Weight of the pool's cross-entropy in the generator's objective."""
     contrast: Factor = Field(8.0, ge=0)
-    """What the contrast between classes in the average's features counts there."""
+    """Weight of the contrast between classes, in the average's features, in the generator's objective."""
     diversity: Factor = Field(7.0, ge=0)
-    """What the likeness of the images counts there."""
+    """Weight of the images' likeness in the generator's objective."""
     T: Factor = Field(10.0, gt=0)
     """Temperature of the contrast."""
     validation_accept: bool = False
@@ -102,7 +102,7 @@ _OFFICE_CALTECH = {
         (7, 1, 3.0, 3.0, 6.0, 20.0, -0.04, 0.1),
     ),
 }
-"""By algorithm, for the three laws of `LAWS` in their order."""
+"""Tuned options by algorithm, for the three laws of `LAWS` in their order."""
 _CIFAR10 = {
     "fedprox": (
         (9, 2, 1.0, 3.0, 5.0, 50.0, 0.0, 0.0),
@@ -147,7 +147,7 @@ def resolve_options(config: RunConfig) -> dict[str, Any] | None:
 
 
 def effective(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those options of a run that have an effect: without distillation those of the weights alone."""
+    """Options of a run that have an effect: all, or without distillation those of the weights alone."""
     if options.get("keep") != "first":
         return dict(options)
     return {name: options[name] for name in ("keep", "settings", "age_active", "age_idle") if name in options}

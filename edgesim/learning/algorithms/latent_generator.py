@@ -1,20 +1,16 @@
-"""A conditional generator of latents: of noise and a class it makes what goes into a model's last layer.
+"""A conditional generator of latents: from noise and a class it makes inputs of a model's last layer.
 
 Linear(Z + C, 256), batch norm, ReLU, Linear(256, F), without a non-linearity at its end (Zhu et al., ICML 2021). Its
 parameters are one vector, weights and biases of the first layer, the batch norm and the second layer in this order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 HIDDEN = 256
 _LR, _LR_DECAY, _WEIGHT_DECAY = 3e-4, 0.98, 1e-2
@@ -33,7 +29,7 @@ class LatentSizes:
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Of its tensors, in their order."""
+        """Shapes of the generator's tensors, in their order."""
         inputs = self.noise + self.classes
         return [(HIDDEN, inputs), (HIDDEN,), (HIDDEN,), (HIDDEN,), (self.features, HIDDEN), (self.features,)]
 
@@ -45,7 +41,7 @@ class LatentSizes:
 
 @dataclass(frozen=True)
 class LatentGenerator:
-    """A generator, and what its training has come to."""
+    """A generator and the state of its training."""
 
     weights: Tensor
     """[P_G]."""
@@ -54,9 +50,9 @@ class LatentGenerator:
     first: Tensor
     """Adam's moving mean of gradients, [P_G]."""
     second: Tensor
-    """And of their squares, [P_G]."""
+    """Adam's moving mean of squared gradients, [P_G]."""
     steps: int = 0
-    """Made so far."""
+    """Steps of Adam so far."""
     trainings: int = 0
     """Rounds in which it was trained."""
 
@@ -78,7 +74,7 @@ def new_generator(sizes: LatentSizes, random: np.random.Generator, like: Tensor)
 def latents(
     sizes: LatentSizes, weights: Tensor, moments: Tensor, noise: Tensor, labels: Tensor, train: bool = False
 ) -> Tensor:
-    """What a generator of ``weights`` makes of noise [n, Z] and labels [n]: latents, [n, F].
+    """Latents, [n, F], that a generator of ``weights`` makes from noise [n, Z] and labels [n].
 
     In training mode it changes the running ``moments`` in place.
     """

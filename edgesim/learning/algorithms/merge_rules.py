@@ -18,9 +18,9 @@ from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, State
 
 
 class MergeRule:
-    """In rounds: the algorithm weighs the updates of a round and merges them at once."""
+    """Merge rule of rounds: the algorithm weighs the updates of a round and merges them at once."""
 
-    Options: ClassVar[type[algorithm.Options]] = algorithm.Options
+    Options = algorithm.Options
     in_order_of_arrival: ClassVar[bool] = False
     """Whether updates enter a sum in order of arrival; else in the order of their devices' ids."""
     one_by_one: ClassVar[bool] = False
@@ -35,7 +35,7 @@ class MergeRule:
         return 1
 
     def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
-        """What each update counts, [S]."""
+        """Weight of each update, [S]."""
         return algorithm.weigh(arrived)
 
     def merge(self, algorithm: Algorithm, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
@@ -55,7 +55,7 @@ class FedBuffOptions(algorithm.Options):
 class FedBuff(MergeRule):
     """Every K updates make a model."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedBuffOptions
+    Options = FedBuffOptions
     in_order_of_arrival: ClassVar[bool] = True
 
     @property
@@ -80,7 +80,7 @@ class FedAsyncOptions(algorithm.Options):
 class FedAsync(MergeRule):
     """Every update makes a model."""
 
-    Options: ClassVar[type[algorithm.Options]] = FedAsyncOptions
+    Options = FedAsyncOptions
     in_order_of_arrival: ClassVar[bool] = True
     one_by_one: ClassVar[bool] = True
 

@@ -4,10 +4,8 @@ The server remembers the last update of every device and applies all of them in 
 away still counts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -17,9 +15,7 @@ from edgesim.base.needs import Rule
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
 from edgesim.learning.algorithms.staleness import without_age
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class MifaOptions(Options):
@@ -38,9 +34,9 @@ class UpdateTable(State):
 
 
 class Mifa(Algorithm):
-    """Each round a step along the mean of what all devices brought last."""
+    """Server whose step in each round is the mean of the last updates of all devices."""
 
-    Options: ClassVar[type[algorithm.Options]] = MifaOptions
+    Options = MifaOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -53,21 +49,20 @@ class Mifa(Algorithm):
 
     @override
     def weigh(self, arrived: Arrivals) -> Floats:
-        """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
+        """Weight of each update in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
         return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
 
     @override
     def start(self, weights: Tensor) -> UpdateTable:
-        """No device has been seen."""
+        """A memory without updates."""
         return UpdateTable(weights)
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> UpdateTable:
+    def merge(self, state: UpdateTable, arrived: Arrivals, alpha: Floats, ledger: None) -> UpdateTable:
         """w - eta_t times the mean over all N devices of G_i, those of this round replaced (Algorithm 1).
 
-        The weights ``alpha`` of the protocol do not count. Buffers take the plain mean of those merged.
+        The weights ``alpha`` of the protocol have no effect. Buffers take the plain mean of those merged.
         """
-        assert isinstance(state, UpdateTable)
         trainable = self.sizes.parameters
         entries = dict(state.entries)
         for device, update, lr in zip(arrived.ids.tolist(), arrived.separate, arrived.lr.tolist(), strict=True):

@@ -4,11 +4,9 @@
 Moments m and v are of the mean change of the trainable parameters, without bias correction.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
@@ -17,18 +15,16 @@ from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, State
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class MomentOptions(AveragingOptions):
     """Options of a server that scales each weight's step by the moments of its changes."""
 
     b1: float = Field(0.9, ge=0, lt=1)
-    """What remains of m from one model to the next."""
+    """Decay of m from one model to the next."""
     b2: float = Field(0.99, ge=0, le=1)
-    """What remains of v; with 1 it never changes."""
+    """Decay of v from one model to the next; with 1 v never changes."""
     tau: Factor = Field(1e-3, gt=0)
     """Added to the root of v, which begins with it too: the smaller, the more steps adapt to each weight."""
     lr: Factor = Field(0.1, gt=0)
@@ -46,9 +42,9 @@ class Moments(State):
 
 
 class Adaptive(Algorithm):
-    """Each round a step that is the smaller for a weight the more that weight changed lately."""
+    """Server whose step in each round is the smaller for a weight the more that weight changed lately."""
 
-    Options: ClassVar[type[algorithm.Options]] = MomentOptions
+    Options = MomentOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
@@ -66,12 +62,11 @@ class Adaptive(Algorithm):
         return Moments(weights, first=weights.new_zeros(size), second=second)
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Moments:
+    def merge(self, state: Moments, arrived: Arrivals, alpha: Floats, ledger: None) -> Moments:
         """m = b1 m + (1 - b1) Delta, Delta being the sum of alpha_n times update n; w + lr m / (sqrt(v) + tau).
 
         Buffers take the plain mean of those merged.
         """
-        assert isinstance(state, Moments)
         size, options = self.sizes.parameters, self.options
         change = algorithm.mean_change(arrived, alpha, size)
         first = options.b1 * state.first + (1 - options.b1) * change

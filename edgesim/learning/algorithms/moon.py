@@ -4,19 +4,14 @@ A device draws the features of its samples towards those of the model that it re
 that it trained last. Without the paper's projection head: features are the input of the last linear layer.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half, Outputs, Sent, Step, Trained
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class MoonOptions(AveragingOptions):
@@ -31,7 +26,7 @@ class MoonOptions(AveragingOptions):
 class Moon(Algorithm):
     """FedAvg with a contrastive term in the local objective."""
 
-    Options: ClassVar[type[algorithm.Options]] = MoonOptions
+    Options = MoonOptions
     model_is_mean: ClassVar[bool] = True
     halves: ClassVar[frozenset[Half]] = frozenset({"local"})
     at_edges: ClassVar[bool] = True

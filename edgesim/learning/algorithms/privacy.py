@@ -6,24 +6,19 @@ data differ in one update, which is replaced by zero. No amplification by sampli
 data.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.config import PrivacyConfig, RunConfig
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from edgesim.learning.algorithms.algorithm import Algorithm
 
 COVERS = "updates only; losses and what else policies look at are not covered"
 

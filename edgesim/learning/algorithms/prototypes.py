@@ -4,10 +4,8 @@ Tables have a row for each class, NaN where nobody has the class: numbers that a
 have one shape, and jobs can be stacked.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -15,23 +13,21 @@ from typing_extensions import override
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
 from edgesim.learning.payload import BITS_PER_PARAMETER
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 @dataclass
 class Senders:
-    """How many devices sent a prototype of each class that the server holds now."""
+    """Number of devices behind each class's prototype at the server."""
 
     counts: Integers
     """[C]."""
     holds: dict[int, Booleans] = field(default_factory=dict)
-    """With `Algorithm.has_model_pool` the classes of each device that was ever merged, [C]."""
+    """Whether each device that was ever merged holds each class, [C]; filled with `Algorithm.has_model_pool` alone."""
     prototypes_sent: int = 0
     """Prototypes that the server sends with its model."""
     clusters_found: int | None = None
-    """Of the round that is being merged; None where nothing is trained."""
+    """Clusters that the merge of this round made; None where nothing is trained."""
 
 
 class WithPrototypes(Algorithm):
@@ -60,7 +56,7 @@ class WithPrototypes(Algorithm):
 
     @override
     def passes_over(self, device: Device, samples: Samples) -> Integers:
-        """Prototypes are of the whole data set."""
+        """The whole data set, of which prototypes are means."""
         return samples.own
 
     @override
@@ -73,8 +69,9 @@ class WithPrototypes(Algorithm):
         return self.sizes.classes * self.sizes.features
 
     def senders(self, ledger: Senders, arrived: Arrivals) -> Integers:
-        """How many devices hold each class, [C]: of those that arrived or, with `Algorithm.has_model_pool`, of all that
-        were ever merged.
+        """Number of devices that hold each class, [C].
+
+        Devices that arrived count or, with `Algorithm.has_model_pool`, all that were ever merged.
         """
         holds = arrived.class_counts > 0
         if self.has_model_pool:

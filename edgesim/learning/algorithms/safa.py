@@ -6,11 +6,9 @@ versions and local models are those of the published code (wingter562/SAFA, semi
 the devices that are away, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -29,9 +27,7 @@ from edgesim.learning.algorithms.algorithm import (
     State,
     normalised,
 )
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class SafaOptions(AveragingOptions):
@@ -43,7 +39,7 @@ class SafaOptions(AveragingOptions):
 
 @dataclass
 class Versions:
-    """How far behind each device is."""
+    """Model version of each device."""
 
     last: Integers
     """The last round in which each device finished its training or, if later, whose model it was forced to, [N]; all
@@ -67,20 +63,20 @@ class Versions:
 
 @dataclass
 class Cache(State):
-    """One model that counts, and one at hand, for each device; those that share a global model share its tensor."""
+    """Two models for each device: its entry in the mean, and its local one. Equal global models share a tensor."""
 
     first: Tensor | None = None
     """Model with which all began, [P]: it stands wherever a device has no entry."""
     entries: dict[int, Tensor] = field(default_factory=dict)
-    """What counts for each device, [P]: its last upload, or the global model of its last forced sync."""
+    """Entry of each device in the mean, [P]: its last upload, or the global model of its last forced sync."""
     local: dict[int, Tensor] = field(default_factory=dict)
-    """What each device has, [P]: what it uploaded, fetched or was forced to last."""
+    """Model on each device, [P]: the one that it uploaded, fetched or was forced to last."""
 
 
 class Safa(Algorithm):
     """The mean of a cache of one model per device: lag-tolerant distribution and three-step aggregation."""
 
-    Options: ClassVar[type[algorithm.Options]] = SafaOptions
+    Options = SafaOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates", "merges in all rounds"})
     merges_unpicked: ClassVar[bool] = True
@@ -95,7 +91,7 @@ class Safa(Algorithm):
 
     @override
     def download_bits(self, devices: Devices, round: int, ledger: Versions) -> Floats:
-        """Nothing for devices that go on with their own model, [n]."""
+        """Bits of the model, or 0 for devices that continue with their own model, [n]."""
         return np.where(ledger.tolerable(round)[devices.ids], 0.0, super().download_bits(devices, round, ledger))
 
     @override
@@ -109,7 +105,7 @@ class Safa(Algorithm):
 
     @override
     def report(self, ledger: Versions, arrived: Arrivals) -> dict[tuple[str, str], float]:
-        """From which model devices began, and how many of those that arrived were picked."""
+        """Numbers of devices by the model that they began from, and of arrivals that were picked and not."""
         behind = ledger.behind(arrived.round)[arrived.began]
         tolerable = ledger.tolerable(arrived.round)[arrived.began]
         picked = np.count_nonzero(arrived.picked)
@@ -134,9 +130,8 @@ class Safa(Algorithm):
         return Cache(weights, first=weights)
 
     @override
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Versions) -> dict[str, Tensor]:
+    def given(self, state: Cache, kept: Mapping[str, Tensor], device: Device, ledger: Versions) -> dict[str, Tensor]:
         """The global model, or the device's own if that is tolerated, as the start."""
-        assert isinstance(state, Cache)
         assert state.first is not None
         given = super().given(state, kept, device, ledger)
         behind = device.round - 1 - int(ledger.last[device.id])
@@ -145,7 +140,7 @@ class Safa(Algorithm):
         return given
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Versions) -> Cache:
+    def merge(self, state: Cache, arrived: Arrivals, alpha: Floats, ledger: Versions) -> Cache:
         """The mean of all devices' entries: SAFA, three-step aggregation.
 
         Before it, entries of deprecated devices become the global model, and those of picked devices what they
@@ -154,7 +149,6 @@ class Safa(Algorithm):
         """
         import torch
 
-        assert isinstance(state, Cache)
         assert state.first is not None
         model = state.weights
         uploads = {

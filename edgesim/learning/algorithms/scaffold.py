@@ -4,11 +4,9 @@ Learning", ICML 2020, Algorithm 1 with eta_g = 1.
 c is the server's control, c_i that of device i; both begin as zero. Controls have no part for a model's buffers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from typing_extensions import override
 
@@ -27,9 +25,7 @@ from edgesim.learning.algorithms.algorithm import (
     State,
     Trained,
 )
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 class ScaffoldOptions(Options):
@@ -40,12 +36,12 @@ class ScaffoldOptions(Options):
     )
 
     option: Literal["I", "II"] = "II"
-    """What a device's new c_i is: the gradient over its whole data set at the model that it started from (I, a pass of
+    """New control c_i of a device: the gradient over its whole data set at the model that it started from (I, a pass of
     its own), or the mean gradient of its steps (II). Option I needs smaller steps: under heavy label skew it can stay
     near chance at learning rates at which II learns. That is the method, not this program: one of its own in NumPy
     makes the same models (`tests/algorithms/test_scaffold_beside_numpy.py`)."""
     step_count: Literal["effective", "literal"] = "effective"
-    """By how many steps option II divides: those of `effective_steps`, or K as the paper has it, without momentum."""
+    """Divisor of option II: the steps of `effective_steps`, or K as the paper has it, without momentum."""
     derive_control: bool = False
     """Whether devices send their update alone. The change of c_i is -c - update / (K_eff lr), of which the server knows
     all but the update; so results stay the same, and only the bits that travel up are halved. For option II alone."""
@@ -55,8 +51,8 @@ class ScaffoldOptions(Options):
 class Controls(State):
     """The model, c as ``shared["control"]`` [trainable], and every c_i.
 
-    The c_i lie here, not at the devices: without rounds a device may begin anew while its last update waits in the
-    buffer. Both changes of c_i then have to reach c, or c would no longer be the mean of all c_i.
+    The c_i are stored here, not on the devices: without rounds a device may begin a job while its last update waits in
+    the buffer. Both changes of c_i then have to reach c, or c would no longer be the mean of all c_i.
     """
 
     own: dict[int, Tensor] = field(default_factory=dict)
@@ -64,9 +60,9 @@ class Controls(State):
 
 
 class Scaffold(Algorithm):
-    """FedAvg by equal weights, with gradients corrected by what other devices see."""
+    """FedAvg by equal weights, with gradients corrected by control variates."""
 
-    Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
+    Options = ScaffoldOptions
     model_is_mean: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -97,7 +93,7 @@ class Scaffold(Algorithm):
 
     @override
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: None) -> Floats:
-        """With option I a pass over the whole data set beside the steps, [n]: 1 + 1 / epochs."""
+        """1 + 1 / epochs with option I, for a pass over the whole data set beside the steps, [n]; else 1."""
         plain = super().compute_factor(devices, samples, round, ledger)
         return 1 + devices.sizes / samples if self.options.option == "I" else plain
 
@@ -109,9 +105,8 @@ class Scaffold(Algorithm):
         return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
 
     @override
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
+    def given(self, state: Controls, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
         """The model, c as ``control`` and, unless it is zero still, c_i as ``own``."""
-        assert isinstance(state, Controls)
         own = {"own": state.own[device.id]} if device.id in state.own else {}
         return super().given(state, own, device, ledger)
 
@@ -122,7 +117,7 @@ class Scaffold(Algorithm):
 
     @override
     def passes_over(self, device: Device, samples: Samples) -> Integers:
-        """With option I the whole data set."""
+        """The whole data set with option I, else none."""
         return samples.own if self.options.option == "I" else super().passes_over(device, samples)
 
     @override
@@ -143,12 +138,11 @@ class Scaffold(Algorithm):
         return {"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)}
 
     @override
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
+    def merge(self, state: Controls, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
         """x + the sum of alpha_n times update n; c + the sum of the changes of c_i / N, whatever their age.
 
         N are all devices of the run. Buffers take the plain mean of those merged.
         """
-        assert isinstance(state, Controls)
         size = self.sizes.parameters
         moved = algorithm.mean_change(arrived, alpha, size).add_(state.weights[:size])
         new = dict(zip(arrived.ids.tolist(), arrived.up["own"], strict=True))

@@ -1,18 +1,13 @@
 """Weights of late updates by staleness, the number of models between the one that each started from and now."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers, repeated
 from edgesim.base.needs import Condition, Rule
 from edgesim.config import StalenessConfig
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from edgesim.learning.torch_types import Tensor
 
 
 def without_age(when: Mapping[str, Condition], why: str) -> tuple[Rule, Rule]:
@@ -25,9 +20,9 @@ def without_age(when: Mapping[str, Condition], why: str) -> tuple[Rule, Rule]:
 
 
 def weights(config: StalenessConfig, staleness: Integers, change: Floats | None = None) -> Floats:
-    """What updates of each staleness count, relative to fresh ones, [n]; 1 for staleness 0.
+    """Weights of updates by their staleness, relative to fresh ones, [n]; 1 for staleness 0.
 
-    ``change`` is what `relative_change` says of each, needed by ``refl`` alone; that of fresh ones does not count.
+    ``change`` is the `relative_change` of each update, which ``refl`` alone needs; that of fresh ones has no effect.
 
     ``constant``: 1. ``polynomial``: (1 + s)^(-a); ``hinge``: 1 up to b, then 1 / (a (s - b) + 1) (Xie et al.,
     "Asynchronous Federated Optimization", 2019, section 5.2; FedBuff uses the polynomial with a = 1/2). ``refl``:
@@ -60,7 +55,7 @@ def refl_weights(staleness: Floats, ratio: Floats, beta: float) -> Floats:
 
 
 def relative_change(stale: Tensor, fresh: Tensor) -> Floats:
-    """How much each stale update [n, T] would change the mean of the fresh ones [m, T], relative and squared, [n].
+    """Relative squared change of the mean of fresh updates [m, T] by each stale update [n, T], [n].
 
     L = |mean - (update + m mean) / (m + 1)|^2 / |mean|^2 (REFL, section 4.2); 1 for all where nothing fresh arrived, or
     nothing that moves the model. T are the trainable parameters alone: running statistics are no weights, and would

@@ -9,10 +9,10 @@ from edgesim.learning.algorithms.algorithm import Algorithm, has_own
 from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, JobResult, Promise, diverged, finished, wanted
+from edgesim.learning.jobs import Job, JobResult, Promise, diverged, wanted
 from edgesim.learning.local_sgd import train
 from edgesim.learning.objective import LocalObjective
-from edgesim.learning.own_passes import OwnPasses
+from edgesim.learning.own_passes import OwnPasses, finished
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts, seeded
 
@@ -61,8 +61,7 @@ class LoopBackEnd:
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
         figures = progress.loss, progress.accuracy, norm, progress.loss_rms
         trained = JobResult(update, *figures, epoch_accuracies=progress.epoch_accuracies)
-        passes = OwnPasses(model, self._data, job)
-        return finished(self._algorithm, job, trained, self._velocity, passes)
+        return finished(self._algorithm, OwnPasses(model, self._data, job), trained, self._velocity)
 
     def close(self) -> None:
         """Do nothing: the back end holds no resources."""

@@ -21,9 +21,9 @@ from edgesim.learning.back_ends.stacked_objective import StackedObjective
 from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, JobResult, OptimiserKind, Promise, diverged, finished, wanted
+from edgesim.learning.jobs import Job, JobResult, OptimiserKind, Promise, diverged, wanted
 from edgesim.learning.local_sgd import moving_rms
-from edgesim.learning.own_passes import OwnPasses
+from edgesim.learning.own_passes import OwnPasses, finished
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
@@ -181,8 +181,7 @@ class StackedBackEnd:
                 own = tuple(tested[row]) or tests[row].training_accuracies(schedule.sizes[row], hits_of_step[row])
                 figures = loss_mean[row], accuracy[row], norms[row], rms
                 trained = JobResult(updates[row], *figures, epoch_accuracies=own)
-                passes = OwnPasses(model, self._data, job)
-                promise.result = finished(algorithm, job, trained, velocity[row], passes)
+                promise.result = finished(algorithm, OwnPasses(model, self._data, job), trained, velocity[row])
         return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}
 
     def _planned(self, edges: list[Integers], like: Tensor) -> tuple[Schedule, Tensor, Tensor]:

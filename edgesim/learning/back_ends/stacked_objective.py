@@ -13,7 +13,7 @@ from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Step
 from edgesim.learning.back_ends.layers import Forward, Tensors
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job
-from edgesim.learning.objective import beside_models, in_type
+from edgesim.learning.objective import beside_models
 
 
 class StackedObjective:
@@ -97,9 +97,7 @@ class StackedObjective:
         return losses.flatten()
 
     def _parts(self, outputs: Outputs) -> dict[str, Tensor]:
-        return {
-            name: tensor for name, tensor in vars(in_type(outputs, self._model.dtype)).items() if tensor is not None
-        }
+        return {name: tensor.to(self._model.dtype) for name, tensor in vars(outputs).items() if tensor is not None}
 
 
 def _together(tensors: list[Tensor]) -> tuple[Tensor, bool]:

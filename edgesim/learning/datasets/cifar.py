@@ -14,24 +14,16 @@ from edgesim.learning.datasets.published import PublishedDataset, locate
 
 _SHAPE = (3, 32, 32)
 _BATCHES = [*(f"data_batch_{part}" for part in range(1, 6)), "test_batch"]
-_SERVERS = ["https://www.cs.toronto.edu/~kriz/"]
+
+
+def _published(name: str, folder: str, files: list[str], md5: str) -> PublishedDataset:
+    archive = f"{name.replace('cifar', 'cifar-')}-python.tar.gz"
+    return PublishedDataset(name, folder, files, ["https://www.cs.toronto.edu/~kriz/"], {archive: md5}, folder)
+
+
 _SETS = {
-    "cifar10": PublishedDataset(
-        "cifar10",
-        "cifar-10-batches-py",
-        _BATCHES,
-        _SERVERS,
-        {"cifar-10-python.tar.gz": "c58f30108f718f92721af3b95e74349a"},
-        "cifar-10-batches-py",
-    ),
-    "cifar100": PublishedDataset(
-        "cifar100",
-        "cifar-100-python",
-        ["train", "test"],
-        _SERVERS,
-        {"cifar-100-python.tar.gz": "eb9058c3a382ffc7106e4002c42a8d85"},
-        "cifar-100-python",
-    ),
+    "cifar10": _published("cifar10", "cifar-10-batches-py", _BATCHES, "c58f30108f718f92721af3b95e74349a"),
+    "cifar100": _published("cifar100", "cifar-100-python", ["train", "test"], "eb9058c3a382ffc7106e4002c42a8d85"),
 }
 _LABELS = {"cifar10": "labels", "cifar100": "fine_labels"}
 _CLASSES = {"cifar10": 10, "cifar100": 100}

@@ -1,14 +1,24 @@
 """Networks of a few layers."""
 
+import math
+from itertools import pairwise
+
 from torch import nn
 
 _GROUPS = 8
 
 
+def _dense(*widths: int) -> list[nn.Module]:
+    """Linear layers between layers of these widths, with a ReLU between successive ones."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        layers += [nn.ReLU(), nn.Linear(inputs, outputs)]
+    return layers[1:]
+
+
 def mlp(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
     """One hidden layer of 32 ReLU units: 64-32-10 on digits."""
-    channels, height, width = image_shape
-    return nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, 32), nn.ReLU(), nn.Linear(32, class_count))
+    return nn.Sequential(nn.Flatten(), *_dense(math.prod(image_shape), 32, class_count))
 
 
 def small_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
@@ -32,15 +42,7 @@ def small_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
 
 def afl_mlp(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
     """AFL's for tables: hidden layers of 128 and 64 ReLU units; 12,354 parameters on breast cancer."""
-    channels, height, width = image_shape
-    return nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(channels * height * width, 128),
-        nn.ReLU(),
-        nn.Linear(128, 64),
-        nn.ReLU(),
-        nn.Linear(64, class_count),
-    )
+    return nn.Sequential(nn.Flatten(), *_dense(math.prod(image_shape), 128, 64, class_count))
 
 
 def afl_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
@@ -57,9 +59,7 @@ def afl_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), 128),
-        nn.ReLU(),
-        nn.Linear(128, class_count),
+        *_dense(64 * (height // 4) * (width // 4), 128, class_count),
     )
 
 
@@ -102,7 +102,5 @@ def fedteddi_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Modu
         nn.MaxPool2d(2),
         nn.Dropout(0.3),
         nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), 120),
-        nn.ReLU(),
-        nn.Linear(120, class_count),
+        *_dense(64 * (height // 4) * (width // 4), 120, class_count),
     )
