@@ -20,7 +20,6 @@ from edgesim.screen.console import PlainConsole
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.composition import Prepared
 from edgesim.simulation.feasibility import timeline_of_round
-from edgesim.traces.by_rounds import ByRounds
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def _first_round(ready: Prepared) -> dict[str, str]:
     world, config = ready.planner.world, ready.planner.world.config
     everyone = np.arange(config.devices.count, dtype=np.int64)
     batteries, at_s = make_batteries(config.devices, world.streams), 0.0
-    if isinstance(world.availability, ByRounds):
+    if world.availability.by_rounds:
         world.availability.begin_slot(at_s)
     else:
         at_s = next_time_with(config.round.min_candidates, world.availability, batteries, everyone, at_s, world.search)

@@ -13,10 +13,7 @@ from edgesim.engine.idle_devices import are_there
 from edgesim.engine.interruptions import need_progress
 from edgesim.engine.run_parts import RunParts
 from edgesim.traces.availability import Availability
-from edgesim.traces.by_rounds import ByRounds
-from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.search import DRAW_LIMIT, Search
-from edgesim.traces.slots import Slots
 
 STEP_LIMIT = 50_000
 """Slots by rounds that pass without enough devices, before the search is given up; fewer where `DRAW_LIMIT` says so."""
@@ -42,8 +39,8 @@ def check_in(parts: RunParts, meet_slot: Callable[[], None]) -> Generator[simpy.
     Raises `EdgesimError`.
     """
     clock, world, batteries = parts.clock, parts.world, parts.batteries
-    if isinstance(world.availability, ByRounds):
-        return (yield from _draw(parts, world.availability, meet_slot))
+    if world.availability.by_rounds:
+        return (yield from _draw(parts, meet_slot))
     if (change_s := change_at(world.availability, clock.now, world.config.round.tmax_s)) > clock.now:
         yield clock.at(change_s, EventKind.WAKE)
     at_least, search = world.config.round.min_candidates, world.search
@@ -57,8 +54,7 @@ def check_in(parts: RunParts, meet_slot: Callable[[], None]) -> Generator[simpy.
         if when_s >= clock.now + search.limit_s:
             return None
         need_progress(when_s, clock.now, f"{at_least} devices available{'' if batteries is None else ' and charged'}")
-        slots = world.availability.slots if isinstance(world.availability, IntervalTable) else world.availability
-        if isinstance(slots, Slots):
+        if (slots := world.availability.slots) is not None:
             end_s = when_s if world.config.stop_at_s is None else min(when_s, world.config.stop_at_s)
             parts.report.totals.add_empty_slots(slots.empty_slots(clock.now, end_s))
         yield clock.at(when_s, EventKind.WAKE)
@@ -74,11 +70,10 @@ def change_at(availability: Availability, now_s: float, tmax_s: float) -> float:
     return change_s if change_s - now_s <= rounding_s(tmax_s, now_s) else now_s
 
 
-def _draw(
-    parts: RunParts, availability: ByRounds, meet_slot: Callable[[], None]
-) -> Generator[simpy.Event, Any, Integers | None]:
+def _draw(parts: RunParts, meet_slot: Callable[[], None]) -> Generator[simpy.Event, Any, Integers | None]:
     """Check in by slots: one begins now, and one more after each deadline's length, until there are enough devices."""
     clock, batteries, knobs, search = parts.clock, parts.batteries, parts.world.config.round, parts.world.search
+    availability = parts.world.availability
     begun_s, step = clock.now, search.begin(f"{knobs.min_candidates} devices available")
     for _ in range(min(STEP_LIMIT, DRAW_LIMIT // (_DRAWS_OF_SLOT * availability.device_count) + 1)):
         if clock.now - begun_s > search.limit_s:

@@ -11,7 +11,6 @@ from edgesim.base.errors import EdgesimError
 from edgesim.engine.clock import Clock
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
-from edgesim.traces.by_rounds import ByRounds
 
 STAYS_LIMIT = 10_000
 """Stays over which one activity may extend."""
@@ -75,7 +74,7 @@ class Interruptions:
         return self._back_s if self.world.config.availability.interruption == "pause" else None
 
     def _back_s(self, task: Task) -> float | None:
-        if isinstance(self.world.availability, ByRounds):
+        if self.world.availability.by_rounds:
             return math.inf
         self._counted(len(task.spans), task.device)
         ids = np.array([task.device])

@@ -14,12 +14,11 @@ from edgesim.devices.population import Population, make_population
 from edgesim.devices.topology import ONE_STATION, Topology, load_topology
 from edgesim.engine.clock import drift_s
 from edgesim.engine.world import World
-from edgesim.radio.environment import Environment, RecordedEnvironment, constant_power_gain, load_environment
+from edgesim.radio.environment import Environment, RecordedEnvironment, load_environment
 from edgesim.radio.link import Link, OwnLinks, RecordedOwnLinks
 from edgesim.radio.link_file import load_links
 from edgesim.streams import Streams
 from edgesim.traces import models
-from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.search import Search
 
 _RECORDED = Rule(
@@ -32,7 +31,7 @@ _RECORDED = Rule(
 def make_world(config: RunConfig, streams: Streams, on_long: Callable[[str], None] = lambda _: None) -> World:
     """Make the world of a complete config; ``on_long`` takes messages on long searches. Raises `EdgesimError`."""
     environment = load_environment(config.radio.channel)
-    if isinstance(environment, RecordedEnvironment):
+    if not environment.has_path_loss:
         refuse(config, [_RECORDED])
     else:
         own = config.radio.model_dump(include={"shadowing", "fading"}, exclude_none=True)
@@ -43,14 +42,12 @@ def make_world(config: RunConfig, streams: Streams, on_long: Callable[[str], Non
     end_s = np.inf if config.stop_at_s is None else config.stop_at_s + drift_s(config.round.tmax_s)
     search = Search(config.availability.searched_s, end_s, on_long)
     availability = models.make_availability(config.availability, count, streams, config.stop_at_s, search)
-    keys = availability.keys if isinstance(availability, IntervalTable) else None
-    population = make_population(config.devices, streams, keys)
+    population = make_population(config.devices, streams, availability.keys)
     own_links = None
     if config.radio.sharing == "own":
         own_links = _own_links(config.devices, population, config.stop_at_s)
-    elif isinstance(environment, RecordedEnvironment):
-        capacity = environment.capacity.for_run_until(config.stop_at_s)
-        environment = environment.model_copy(update={"capacity": capacity})
+    else:
+        environment = environment.for_run_until(config.stop_at_s)
     topology = ONE_STATION
     if config.topology.file is not None:
         topology = load_topology(config.topology.file)
@@ -86,13 +83,10 @@ def _attach(
     # No path-loss law is meant for the foot of the mast.
     distance_m = np.maximum(np.hypot(population.x_m - x_m, population.y_m - y_m), config.devices.min_distance_m)
     how = config.topology.attach
-    gain = np.ones_like(distance_m)
-    if isinstance(environment, Environment):
-        for station, of_station_m in enumerate(distance_m):
-            gain[station] = constant_power_gain(environment, of_station_m, streams, ids, station)
-    elif how != "nearest" and len(topology.stations) > 1:
+    if not environment.has_path_loss and how != "nearest" and len(topology.stations) > 1:
         refuse(config, [Rule({"radio.channel": GIVEN}, {"topology.attach": "nearest"}, "it has no path loss to go by")])
-    own = attach(how, gain, distance_m, topology.bandwidth_share)
+    gains = [environment.constant_power_gain(row_m, streams, ids, number) for number, row_m in enumerate(distance_m)]
+    own = attach(how, np.array(gains), distance_m, topology.bandwidth_share)
     for number, site in enumerate(topology.stations):
         if not np.any(own == number):
             path = find("topologies", str(config.topology.file), ".toml")

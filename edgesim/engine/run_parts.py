@@ -21,7 +21,6 @@ from edgesim.engine.world import World
 from edgesim.folder.records import RunWriter
 from edgesim.joining.joiners import Joiners
 from edgesim.learning.interface import Learner
-from edgesim.radio.link import RecordedLink, ShannonLink
 from edgesim.selection.view import Selector
 
 
@@ -99,8 +98,6 @@ class RunParts:
 
 
 def _make_band(clock: Clock, world: World, station: int) -> Band:
-    link = world.links[station]
-    if world.config.radio.sharing != "reshared":
-        return ReservedBand(clock, link)
-    assert isinstance(link, (ShannonLink, RecordedLink))
-    return SharedBand(clock, float(world.bands_hz[station]), link)
+    if world.config.radio.sharing == "reshared":
+        return SharedBand(clock, float(world.bands_hz[station]), world.band_links[station])
+    return ReservedBand(clock, world.links[station])

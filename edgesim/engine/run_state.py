@@ -11,7 +11,6 @@ from typing import Any
 from edgesim.base.saved import give_back, lasting
 from edgesim.engine.server import Server
 from edgesim.engine.shared_band import SharedBand
-from edgesim.traces.by_rounds import ByRounds
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def snapshot(server: Server, round: int) -> RunState:
         None if parts.batteries is None else lasting(parts.batteries),
         lasting(parts.report),
         lasting(parts.evaluations),
-        availability.starts_s.tolist() if isinstance(availability, ByRounds) else None,
+        None if availability.starts_s is None else availability.starts_s.tolist(),
         parts.world.search.given_up,
     )
 
@@ -79,7 +78,7 @@ def restore(server: Server, state: RunState) -> None:
         parts.report.write_row()
     give_back(parts.evaluations, state.evaluations)
     availability = parts.world.availability
-    if isinstance(availability, ByRounds):
+    if availability.starts_s is not None:
         availability.starts_s.extend(state.slots_s or [])
     parts.world.search.given_up = state.given_up
     # Last, since work is restored with the state of all other parts.

@@ -11,9 +11,9 @@ from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
 from edgesim.devices.population import Population
 from edgesim.devices.topology import ONE_STATION, Topology
-from edgesim.radio.environment import Environment, RecordedEnvironment, line_of_sight, mean_power_gain
+from edgesim.radio.environment import Environment, RecordedEnvironment
 from edgesim.radio.fading import Fading, outage_factor, power_factor
-from edgesim.radio.link import Link, OwnLinks, RecordedLink
+from edgesim.radio.link import BandLink, Link
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
@@ -46,21 +46,20 @@ class World:
         return self.config.radio.bandwidth_hz * self.topology.bandwidth_share
 
     @cached_property
-    def links(self) -> Sequence[Link]:
+    def band_links(self) -> Sequence[BandLink]:
         """Link over the band of each station, [M]."""
-        if self.own_links is not None:
-            return [self.own_links] * len(self.bands_hz)
-        if isinstance(self.environment, RecordedEnvironment):
-            return [RecordedLink(self.environment.capacity, band_hz) for band_hz in self.bands_hz.tolist()]
-        return [self.environment.link()] * len(self.bands_hz)
+        return self.environment.links(self.bands_hz)
+
+    @cached_property
+    def links(self) -> Sequence[Link]:
+        """Link of the uploads to each station, [M]."""
+        return self.band_links if self.own_links is None else [self.own_links] * len(self.bands_hz)
 
     def gain(self, ids: Integers, round: int | Integers) -> Floats:
         """Average power gain (path loss and shadowing) of each device to its station in a round, linear, [n].
 
         1 where only the capacity of the band is known.
         """
-        if isinstance(self.environment, RecordedEnvironment):
-            return np.ones(len(ids))
         if not isinstance(round, int):
             return self._drawn_gain(ids, round)
         if round not in self._gains:
@@ -69,12 +68,11 @@ class World:
         return np.asarray(self._gains[round][ids])
 
     def _drawn_gain(self, ids: Integers, round: int | Integers) -> Floats:
-        assert isinstance(self.environment, Environment)
         gain = np.empty(len(ids))
         for station, rows in self.by_station(ids):
             there, drawn_in = ids[rows], round if isinstance(round, int) else round[rows]
             distance_m, los = self.population.distance_m[there], self._sees_station[there]
-            gain[rows] = mean_power_gain(self.environment, distance_m, self.streams, there, drawn_in, station, los)
+            gain[rows] = self.environment.mean_power_gain(distance_m, self.streams, there, drawn_in, station, los)
         return gain
 
     def by_station(self, ids: Integers) -> Iterator[tuple[int, Integers | slice]]:
@@ -89,12 +87,11 @@ class World:
     @cached_property
     def _sees_station(self) -> Booleans:
         """Whether every device of the run has line of sight, [N]; cached: it takes many draws."""
-        assert isinstance(self.environment, Environment)
-        law, distance_m = self.environment.path_loss, self.population.distance_m
+        distance_m = self.population.distance_m
         everyone = np.arange(len(distance_m))
         sees = np.empty(len(distance_m), dtype=bool)
         for station, rows in self.by_station(everyone):
-            sees[rows] = line_of_sight(law, distance_m[rows], self.streams, everyone[rows], station)
+            sees[rows] = self.environment.line_of_sight(distance_m[rows], self.streams, everyone[rows], station)
         return sees
 
     def rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
@@ -104,7 +101,7 @@ class World:
     @cached_property
     def fading(self) -> Fading:
         """Law by which uploads fade; ``none`` for a recorded capacity, which contains it."""
-        return "none" if isinstance(self.environment, RecordedEnvironment) else self.environment.fading
+        return self.environment.fading
 
     @cached_property
     def outage_factor(self) -> float:
@@ -121,16 +118,14 @@ class World:
 
     def drawn_rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
         """Received power of each device's upload in a round, [n], in W: the average times its fading."""
-        if isinstance(self.environment, RecordedEnvironment):
-            return self.rx_power_w(ids, round)
         return self.rx_power_w(ids, round) * power_factor(self.fading, self.streams, ids, round)
 
     def download_s(self, ids: Integers, bits: Floats, model_bits: float) -> Floats:
         """Seconds that each device takes to download ``bits``, [n]; ``round.download_s`` is the time of one model's."""
         if self.config.round.download_s != "link":
             return np.asarray(self.config.round.download_s * (bits / model_bits))
-        assert isinstance(self.own_links, OwnLinks)
-        return np.asarray(bits / self.own_links.rate_bps[ids])
+        assert self.population.link_bps is not None
+        return np.asarray(bits / self.population.link_bps[ids])
 
     def compute_s(self, ids: Integers, round: int | Integers, samples: Floats) -> Floats:
         """Draw the compute delay of each device in a round for the samples that it is charged for, [n], in seconds."""

@@ -1,8 +1,9 @@
 """A radio environment from a TOML file under ``channels/``: a path-loss law with its noise, or a recorded capacity."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +23,7 @@ from edgesim.radio.decibels import ratio_from_db, watts_from_dbm
 from edgesim.radio.fading import Fading
 from edgesim.radio.laws import LAWS
 from edgesim.radio.laws.law import Law
-from edgesim.radio.link import ShannonLink
+from edgesim.radio.link import BandLink, RecordedLink, ShannonLink
 from edgesim.streams import Streams
 
 Shadowing = Literal["per_run", "per_round"]
@@ -30,6 +31,8 @@ Shadowing = Literal["per_run", "per_round"]
 
 class Environment(Section):
     """The radio environment of all devices: its fields may be in decibels, its properties are linear."""
+
+    has_path_loss: ClassVar[bool] = True
 
     name: str = Field(min_length=1)
     source: str = Field(min_length=1)
@@ -73,15 +76,112 @@ class Environment(Section):
         cap = math.inf if self.max_bps_per_hz is None else self.max_bps_per_hz
         return ShannonLink(self.noise_w_per_hz * float(ratio_from_db(self.snr_gap_db)), cap)
 
+    def links(self, bands_hz: Floats) -> Sequence[BandLink]:
+        """The link over each of some bands, [M]."""
+        return [self.link()] * len(bands_hz)
+
+    def for_run_until(self, stop_at_s: float | None) -> Self:
+        """The environment for a run whose end may be known."""
+        return self
+
+    def beyond_fit(self, distance_m: ArrayLike) -> Booleans:
+        """Whether each distance lies outside the law's range, [n]."""
+        return self.path_loss.beyond_fit(distance_m)
+
+    @property
+    def fitted_for(self) -> str:
+        """The law's range, in words."""
+        return self.path_loss.fitted_for
+
+    def line_of_sight(self, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int = 0) -> Booleans:
+        """Whether each device sees a station, [n]: drawn once per link and placement from the law's probability.
+
+        ``distance_m`` and the device ``ids`` have one row per device, [n]. Draws: stream ``los`` of the station.
+        """
+        probability = self.path_loss.los_probability(distance_m)
+        # A law of one branch needs no draws, and drawing would take as long as for the shadowing.
+        if np.all(probability >= 1.0):
+            return np.ones(probability.shape, dtype=bool)
+        return streams.uniform(_of_station("los", station), ids) < probability
+
+    def mean_power_gain(
+        self,
+        distance_m: ArrayLike,
+        streams: Streams,
+        ids: ArrayLike,
+        round: int | Integers,
+        station: int = 0,
+        los: ArrayLike | None = None,
+    ) -> Floats:
+        """Average power gain |H|^2 of each device to a station, linear: path loss and shadowing, no fading; [n].
+
+        ``distance_m`` and the device ``ids`` have one row per device, [n]. ``los`` is the result of `line_of_sight`,
+        [n], if the caller has it; else it is drawn.
+        Draws: stream ``shadowing`` of the station, indexed by the round, or by round 0 if drawn once per run.
+
+        FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, sigma^2), sigma that of the device's branch.
+        """
+        law = self.path_loss
+        sees = self.line_of_sight(distance_m, streams, ids, station) if los is None else los
+        std_db = law.shadowing_std_db(sees)
+        if std_db is None:
+            std_db = np.asarray(self.shadowing_std_db)
+        drawn_in = round if self.shadowing == "per_round" else 0
+        shadow_db = std_db * streams.normal(_of_station("shadowing", station), ids, drawn_in)
+        return ratio_from_db(-(law.loss_db(distance_m, sees) + shadow_db))
+
+    def constant_power_gain(self, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int) -> Floats:
+        """Part of `mean_power_gain` that is the same in all rounds, [n]: with shadowing if drawn once per run."""
+        if self.shadowing == "per_run":
+            return self.mean_power_gain(distance_m, streams, ids, 0, station)
+        sees = self.line_of_sight(distance_m, streams, ids, station)
+        return ratio_from_db(-self.path_loss.loss_db(distance_m, sees))
+
 
 class RecordedEnvironment(Section):
-    """An uplink described by its recorded capacity over time alone."""
+    """An uplink described by its recorded capacity over time alone: no gain, no fading, no line of sight."""
+
+    has_path_loss: ClassVar[bool] = False
+    fading: ClassVar[Fading] = "none"
+    fitted_for: ClassVar[str] = ""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     name: str = Field(min_length=1)
     source: str = Field(min_length=1)
     capacity: CapacityTables
+
+    def links(self, bands_hz: Floats) -> Sequence[BandLink]:
+        """The link over each of some bands, [M]."""
+        return [RecordedLink(self.capacity, band_hz) for band_hz in bands_hz.tolist()]
+
+    def for_run_until(self, stop_at_s: float | None) -> Self:
+        """The environment for a run whose end may be known; raises `EdgesimError` for a recording that ends before."""
+        return self.model_copy(update={"capacity": self.capacity.for_run_until(stop_at_s)})
+
+    def beyond_fit(self, distance_m: ArrayLike) -> Booleans:
+        """False everywhere, [n]: there is no law."""
+        return np.zeros(np.shape(distance_m), dtype=bool)
+
+    def line_of_sight(self, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int = 0) -> Booleans:
+        """True everywhere, [n]."""
+        return np.ones(np.shape(ids), dtype=bool)
+
+    def mean_power_gain(
+        self,
+        distance_m: ArrayLike,
+        streams: Streams,
+        ids: ArrayLike,
+        round: int | Integers,
+        station: int = 0,
+        los: ArrayLike | None = None,
+    ) -> Floats:
+        """1 everywhere, [n]: only the capacity of the band is known."""
+        return np.ones(np.shape(ids))
+
+    def constant_power_gain(self, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int) -> Floats:
+        """1 everywhere, [n]."""
+        return np.ones(np.shape(ids))
 
 
 def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
@@ -131,55 +231,6 @@ def _law(table: Any, path: Path) -> Law:
     return validate(law, parameters, f"{path}: path_loss")
 
 
-def line_of_sight(law: Law, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int = 0) -> Booleans:
-    """Whether each device sees a station, [n]: drawn once per link and placement from the law's probability.
-
-    ``distance_m`` and the device ``ids`` have one row per device, [n]. Draws: stream ``los`` of the station.
-    """
-    probability = law.los_probability(distance_m)
-    # A law of one branch needs no draws, and drawing would take as long as for the shadowing.
-    if np.all(probability >= 1.0):
-        return np.ones(probability.shape, dtype=bool)
-    return streams.uniform(_of_station("los", station), ids) < probability
-
-
 def _of_station(stream: str, station: int) -> str:
     """Name of the stream for links to a station, one for each; that of station 0 has no suffix."""
     return f"{stream}-{station}" if station else stream
-
-
-def mean_power_gain(
-    environment: Environment,
-    distance_m: ArrayLike,
-    streams: Streams,
-    ids: ArrayLike,
-    round: int | Integers,
-    station: int = 0,
-    los: ArrayLike | None = None,
-) -> Floats:
-    """Average power gain |H|^2 of each device to a station, linear: path loss and log-normal shadowing, no fading.
-
-    ``distance_m`` and the device ``ids`` have one row per device, [n]. ``los`` is the result of `line_of_sight`, [n],
-    if the caller has it; else it is drawn.
-    Draws: stream ``shadowing`` of the station, indexed by the round, or by round 0 if drawn once per run.
-
-    FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, sigma^2), sigma that of the device's branch.
-    """
-    law = environment.path_loss
-    sees = line_of_sight(law, distance_m, streams, ids, station) if los is None else los
-    std_db = law.shadowing_std_db(sees)
-    if std_db is None:
-        std_db = np.asarray(environment.shadowing_std_db)
-    drawn_in = round if environment.shadowing == "per_round" else 0
-    shadow_db = std_db * streams.normal(_of_station("shadowing", station), ids, drawn_in)
-    return ratio_from_db(-(law.loss_db(distance_m, sees) + shadow_db))
-
-
-def constant_power_gain(
-    environment: Environment, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int
-) -> Floats:
-    """Part of `mean_power_gain` that is the same in all rounds, [n]: with shadowing where it is drawn once per run."""
-    if environment.shadowing == "per_run":
-        return mean_power_gain(environment, distance_m, streams, ids, 0, station)
-    sees = line_of_sight(environment.path_loss, distance_m, streams, ids, station)
-    return ratio_from_db(-environment.path_loss.loss_db(distance_m, sees))

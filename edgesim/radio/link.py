@@ -63,6 +63,10 @@ class SharedLink(Known, Protocol):
         """The instants at which each of the `rates` has carried its ``bits`` since ``start_s``, [n]."""
 
 
+class BandLink(Link, SharedLink, Protocol):
+    """The uplink of a station over a band, reserved or shared anew."""
+
+
 @dataclass(frozen=True)
 class ShannonLink(Known):
     """Rate B log2(1 + p / (B n)), at most ``max_bps_per_hz`` times B: FedTeddi, section III-B2 and eq. 14."""

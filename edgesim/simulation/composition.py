@@ -50,8 +50,6 @@ from edgesim.simulation.past import extend, is_longer
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.absences import absences
-from edgesim.traces.interval_table import IntervalTable
-from edgesim.traces.slots import Slots
 
 UNFINISHED, SHORTER = "was unfinished", "was shorter"
 """Reasons why a run is restarted or resumed."""
@@ -269,7 +267,7 @@ def _simulated(
         world, learner, notes = ready.planner.world, ready.learner, ready.notes
         for subject, note in notes.items():
             on_note(subject, note)
-        facts = _facts(learner) | models.facts(world.availability) | {"inputs": inputs, "notes": notes}
+        facts = _facts(learner) | world.availability.facts() | {"inputs": inputs, "notes": notes}
         facts["ends"] = records.ends(as_toml(config))
         about = resumption.about(as_toml(config), facts)
         resumed = None
@@ -367,11 +365,11 @@ def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
     clock, config = server.parts.clock, server.parts.world.config
     process = clock.process(server.run(numbers))
     availability = server.parts.world.availability
-    recorded = availability if isinstance(availability, IntervalTable | Slots) else None
-    if recorded is not None and np.isfinite(recorded.known_until_s):
+    ends = np.isfinite(availability.known_until_s)
+    if ends:
         # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
-        until_s = recorded.known_until_s + rounding_s(config.round.tmax_s, recorded.known_until_s)
-        clock.call_at(until_s, EventKind.STOP, lambda _: recorded.refuse_time_beyond())
+        until_s = availability.known_until_s + rounding_s(config.round.tmax_s, availability.known_until_s)
+        clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_time_beyond())
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))
@@ -382,8 +380,8 @@ def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
                 f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the run "
                 'earlier (stop_at_s) or repeat the recorded capacity (after_end = "wrap")'
             ) from None
-        if recorded is not None and np.isfinite(recorded.known_until_s) and reason != ALL_DONE:
-            recorded.refuse_time_beyond()
+        if ends and reason != ALL_DONE:
+            availability.refuse_time_beyond()
         return reason
     # A round that closes at stop_at_s counts.
     stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)

@@ -13,12 +13,11 @@ from edgesim.engine.check_in import change_at
 from edgesim.engine.deadlines import Deadlines
 from edgesim.engine.decision import Planner, Timeline, make_timeline
 from edgesim.engine.world import World
-from edgesim.radio.environment import RecordedEnvironment, load_environment
+from edgesim.radio.environment import load_environment
 from edgesim.streams import Streams
-from edgesim.traces.by_rounds import ByRounds, KnownSlots
-from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.availability import Availability, KnownSlots
 from edgesim.traces.models import make_availability
-from edgesim.traces.slots import SLOT_LIMIT, Slots, counts_in
+from edgesim.traces.slots import SLOT_LIMIT
 
 ROUNDS_LOOKED_AT = 10
 """Number of rounds, from the first on, whose random draws are checked before a run begins."""
@@ -52,7 +51,7 @@ def _check_availability_file(config: RunConfig) -> None:
         return
     availability = make_availability(config.availability, config.devices.count, Streams(config.seed))
     rounds = config.resolved().rounds or 0
-    if isinstance(availability, ByRounds) and availability.known is not None:
+    if availability.known is not None:
         _check_columns(config, availability, availability.known, rounds if isinstance(rounds, int) else sum(rounds))
 
 
@@ -62,7 +61,7 @@ def check_count(world: World) -> None:
     Raises `EdgesimError`.
     """
     count, availability = world.config.round.count, world.availability
-    if count is None or not isinstance(availability, IntervalTable) or availability.ever_has(count):
+    if count is None or availability.ever_has(count):
         return
     raise EdgesimError(
         f"round.count = {count}: never more than {availability.most_at_once()} of the {availability.device_count} "
@@ -78,14 +77,9 @@ def check_changes(world: World) -> None:
     A stay of more slots than `SLOT_LIMIT` is taken to last for ever, and work that is broken off as often never ends.
     Raises `EdgesimError`.
     """
-    availability, tmax_s = world.availability, world.config.round.tmax_s
-    if isinstance(availability, Slots):
-        what, length_s = "slots that change", availability.slot_s
-    elif isinstance(availability, IntervalTable) and availability.after_end == "wrap":
-        what, length_s = "a recording that is repeated", availability.length_s
-    else:
-        return
-    if tmax_s > SLOT_LIMIT * length_s:
+    changes, tmax_s = world.availability.changes_every, world.config.round.tmax_s
+    if changes is not None and tmax_s > SLOT_LIMIT * changes[1]:
+        what, length_s = changes
         raise EdgesimError(
             f"availability: expected {what} no more than {SLOT_LIMIT:,} times in a round (got every {length_s:g} s, "
             f"with round.tmax_s = {tmax_s:g} s)",
@@ -102,13 +96,13 @@ def check_rounds(world: World, rounds: int) -> None:
     ``stop_at_s`` may end before.
     """
     availability = world.availability
-    if isinstance(availability, ByRounds) and availability.known is not None:
+    if availability.known is not None:
         _check_columns(world.config, availability, availability.known, rounds)
-    elif isinstance(availability, IntervalTable | Slots) and world.config.round.close == "deadline":
+    elif world.config.round.close == "deadline":
         _check_seconds(world.config.round, availability, rounds)
 
 
-def _check_columns(config: RunConfig, availability: ByRounds, known: KnownSlots, rounds: int) -> None:
+def _check_columns(config: RunConfig, availability: Availability, known: KnownSlots, rounds: int) -> None:
     known.need(rounds)
     few = _columns_with_few(availability, known.count, config.round.min_candidates)
     if known.count - len(few) < rounds and config.stop_at_s is None:
@@ -118,7 +112,7 @@ def _check_columns(config: RunConfig, availability: ByRounds, known: KnownSlots,
         )
 
 
-def _check_seconds(knobs: RoundConfig, availability: IntervalTable | Slots, rounds: int) -> None:
+def _check_seconds(knobs: RoundConfig, availability: Availability, rounds: int) -> None:
     # The slack covers the rounding of the clock, which adds up the rounds.
     limit_s = availability.known_until_s * (1 + 1e-9)
     if math.isinf(limit_s):
@@ -131,18 +125,16 @@ def _check_seconds(knobs: RoundConfig, availability: IntervalTable | Slots, roun
         begin_s = change_at(availability, end_s, knobs.tmax_s)
         end_s = deadlines.next_due_s(availability.next_time_with(knobs.min_candidates, begin_s))
     if end_s > limit_s:
-        slots = availability.slots if isinstance(availability, IntervalTable) else availability
         waits = f"waits for round.min_candidates = {knobs.min_candidates}"
-        if slots is not None:
+        if (slots := availability.slots) is not None:
             few = _columns_with_few(slots, round(availability.known_until_s / slots.slot_s), knobs.min_candidates)
             waits = f"waits {_in_columns(few, knobs.min_candidates)}"
         availability.refuse_time_beyond(f"time for {each} and {waits}")
 
 
-def _columns_with_few(slots: ByRounds | Slots, columns: int, at_least: int) -> list[int]:
+def _columns_with_few(availability: Availability, columns: int, at_least: int) -> list[int]:
     """Numbers, from 1, of the columns in which fewer than ``at_least`` devices are available."""
-    counts = counts_in(slots.in_slot, slots.device_count, range(columns))
-    return (np.flatnonzero(counts < at_least) + 1).tolist()
+    return (np.flatnonzero(availability.counts_in(range(columns)) < at_least) + 1).tolist()
 
 
 def _in_columns(columns: list[int], at_least: int) -> str:
@@ -176,7 +168,7 @@ def check_reach(planner: Planner, samples: Floats) -> None:
         share = f"{world.outage_factor:.3g} of the average gain"
         remedy += f"; with round.outage = {knobs.outage:g} uploads are planned on {share}"
         fields.append("round.outage")
-    if isinstance(world.environment, RecordedEnvironment):
+    if not world.environment.has_path_loss:
         over = f"over the recorded capacity {world.config.radio.channel!r}"
         problem = f"no device can upload {bits} by the deadline {over}"
     elif math.isinf(least_hz):

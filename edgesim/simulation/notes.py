@@ -11,7 +11,6 @@ from edgesim.engine.report import Totals
 from edgesim.engine.world import World
 from edgesim.learning.partitions import make_partition
 from edgesim.learning.partitions.listed import Listed
-from edgesim.radio.environment import Environment
 from edgesim.simulation.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
 from edgesim.traces.search import Search
 
@@ -92,15 +91,13 @@ def _left_out(config: RunConfig) -> str:
 
 
 def _beyond_the_law(world: World) -> str:
-    if world.own_links is not None or not isinstance(world.environment, Environment):
-        return ""
-    law, distance_m = world.environment.path_loss, world.population.distance_m
-    beyond = int(np.count_nonzero(law.beyond_fit(distance_m)))
-    if not beyond:
+    environment, distance_m = world.environment, world.population.distance_m
+    beyond = int(np.count_nonzero(environment.beyond_fit(distance_m)))
+    if world.own_links is not None or not beyond:
         return ""
     return (
         f"{beyond} of {len(distance_m)} devices are at distances that the law of {world.config.radio.channel!r} was "
-        f"not fitted for ({law.fitted_for}): set devices.radius_m and devices.min_distance_m within them"
+        f"not fitted for ({environment.fitted_for}): set devices.radius_m and devices.min_distance_m within them"
     )
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
-from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import Slots
 
 MOST_DRAWS = 2**22
@@ -38,8 +37,7 @@ def absences(availability: Availability, device_count: int, end_s: float) -> Abs
         edges_s = np.minimum(availability.slot_s * np.arange(int(count) + 1), end_s)
     else:
         # What follows a recording that ends with the run is not asked for.
-        known = availability.for_run_until(end_s) if isinstance(availability, IntervalTable) else availability
-        return _by_stays(known, device_count, end_s)
+        return _by_stays(availability.for_run_until(end_s), device_count, end_s)
     slots = len(edges_s) - 1
     if slots * device_count > MOST_DRAWS:
         return None

@@ -6,31 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
-from edgesim.base.errors import EdgesimError
-
-
-@dataclass(frozen=True)
-class KnownSlots:
-    """The slots of a file, after which nothing is known."""
-
-    file: str
-    count: int
-    remedy: str
-    """Advice for the message where more slots are needed."""
-
-    def need(self, slots: int) -> None:
-        """Raise `EdgesimError` if a run needs more slots than the file has."""
-        if slots > self.count:
-            raise EdgesimError(
-                f"{self.file}: has columns for {self.count} rounds, but the run needs {slots} (a wait for enough "
-                f"devices takes one too); {self.remedy}"
-            )
+from edgesim.traces.availability import Availability, KnownSlots
 
 
 @dataclass
-class ByRounds:
+class ByRounds(Availability):
     """Which devices are available in each round; an `Availability` that the server informs when a slot begins.
 
     A slot is a round, with the time until the next one opens, or a wait of the server for enough devices; slots are
@@ -50,6 +33,7 @@ class ByRounds:
     starts_s: "array[float]" = field(default_factory=lambda: array("d"))
     """Start of each slot that has begun, in s, ascending; a type that NumPy searches without a copy."""
 
+    @override
     def begin_slot(self, t_s: float) -> None:
         """Note that a round, or a wait for enough devices, begins at ``t_s``.
 
@@ -59,6 +43,7 @@ class ByRounds:
             self.known.need(len(self.starts_s) + 1)
         self.starts_s.append(t_s)
 
+    @override
     def is_settled(self, count: int) -> bool:
         """Whether fewer than ``count`` devices are available in the last slot that has begun and in all later ones."""
         settled = len(self.starts_s) > self.settled_from
@@ -68,24 +53,29 @@ class ByRounds:
         """Number of slots that have begun by ``t_s``."""
         return int(np.searchsorted(self.starts_s, t_s, "right"))
 
+    @override
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is available in the slot of ``t_s``, a scalar or [n]; [n]."""
         return self.in_slot(ids, self._slot(ids, t_s))
 
+    @override
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float = np.inf) -> Floats:
         """End of each device's stay, [n], as `Availability` says; ``inf`` for a stay in the last slot."""
         until_s = self._first(ids, t_s, False)
         return np.where((until_s > np.asarray(t_s)) & (until_s >= horizon_s), np.inf, until_s)
 
+    @override
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """First instant >= ``t_s`` at which each device is available, [n]; ``inf`` if in no slot that has begun."""
         return self._first(ids, t_s, True)
 
+    @override
     def next_time_with(self, count: int, t_s: float) -> float:
         """``t_s`` if at least ``count`` devices are available in its slot, else ``inf``."""
         present = self.available(np.arange(self.device_count), t_s)
         return t_s if np.count_nonzero(present) >= count else np.inf
 
+    @override
     def next_change(self, t_s: float) -> float:
         """``inf``: the start of the next slot is not known."""
         return np.inf

@@ -1,17 +1,19 @@
 """Availability as an exact table of half-open intervals, asked at any instant and in any order."""
 
 from copy import copy
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.device_keys import DeviceKeys
+from edgesim.traces.availability import Availability, refuse_beyond
 from edgesim.traces.coincidence import LENGTHS_LIMIT, next_change, next_time_apart, next_time_with
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.repeats import instants_s
-from edgesim.traces.slots import Slots, refuse_beyond
+from edgesim.traces.slots import Slots
 from edgesim.traces.stays import Stays, stays_of
 
 AfterEnd = Literal["raise", "wrap", "absent"]
@@ -21,11 +23,14 @@ _MOST_FLEETS = 64
 """Lengths of repeated recordings up to which devices of one length are looked at together."""
 
 
-class IntervalTable:
+class IntervalTable(Availability):
     """Exact half-open intervals per device; a device without intervals is never available.
 
     With ``after_end = "wrap"`` each device's recording is repeated at its own length.
     """
+
+    slots: Slots | None = None
+    """The slots of a programme of which this is the table; None for one that has none."""
 
     def __init__(self, intervals: Intervals, after_end: AfterEnd, stays: Stays | None = None) -> None:
         """Make the table of ``intervals``, or of ``stays`` of one length, made on demand, where these have no rows."""
@@ -33,10 +38,6 @@ class IntervalTable:
         self.unobserved_share, self.unobserved_as = intervals.unobserved_share, intervals.unobserved_as
         self.keys = None if intervals.keys is None else DeviceKeys(intervals.keys, intervals.name)
         self.device_count = intervals.device_count
-        self.known_until_s = np.inf
-        """Instant, in s, by which a run must have ended, since nothing is known of later time."""
-        self.slots: Slots | None = None
-        """The slots of a programme of which this is the table; None for one that has none."""
         self.length_s = float(intervals.length_s.min())
         """Length of the shortest recording, in s."""
         lengths_s = np.unique(intervals.length_s)
@@ -49,6 +50,7 @@ class IntervalTable:
         self._fleets = [_fleet(intervals, length_s) for length_s in lengths_s.tolist()] if few else []
         """Devices of one length each, where repeated recordings differ in it but not all of them do."""
 
+    @override
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is inside one of its intervals at ``t_s``, a scalar or [n]; [n]."""
         at_once = np.ndim(t_s) == 0 and len(ids) > self.device_count // 8
@@ -66,6 +68,7 @@ class IntervalTable:
             present[ids] = stays.present_at(t_s % length_s)
         return present
 
+    @override
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float = np.inf) -> Floats:
         """End of each device's current stretch, [n]; as `Availability` says."""
         cycle, phase_s = self._cycle_and_phase(ids, t_s)
@@ -75,6 +78,7 @@ class IntervalTable:
         until_s = np.where(here, self._instant_s(ids, cycle, within_s), t_s)
         return np.where(until_s >= horizon_s, np.inf, until_s)
 
+    @override
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """First instant >= ``t_s`` (a scalar or [n]) at which each device is available, [n]; inf if there is none."""
         when_s = self._start_of_next(ids, t_s)
@@ -102,6 +106,7 @@ class IntervalTable:
             cycle = cycle + none_left
         return np.where(here, t_s, self._instant_s(ids, cycle, start_s))
 
+    @override
     def next_time_with(self, count: int, t_s: float) -> float:
         """First instant >= ``t_s`` with ``count`` devices or more: ``t_s`` or the start of an interval; inf if none."""
         if count > self.device_count:
@@ -116,6 +121,7 @@ class IntervalTable:
             self._refuse_beyond(when_s >= self.length_s, f"the next time that {count} devices are available")
         return when_s
 
+    @override
     def next_change(self, t_s: float) -> float:
         """First instant > ``t_s`` at which a device comes or leaves; inf if none, or if not known.
 
@@ -130,16 +136,30 @@ class IntervalTable:
         """Length at which all recordings are repeated, in s; inf where they are not."""
         return self.length_s if self.after_end == "wrap" else np.inf
 
+    @property
+    @override
+    def changes_every(self) -> tuple[str, float] | None:
+        return ("a recording that is repeated", self.length_s) if self.after_end == "wrap" else None
+
+    @override
+    def facts(self) -> dict[str, Any]:
+        """The unobserved share of a recording's time, and what that time counts as."""
+        share = self.unobserved_share
+        return {"unobserved_share": share} | ({"unobserved_as": self.unobserved_as} if share else {})
+
+    @override
     def ever_has(self, count: int) -> bool:
         """Whether ``count`` devices may be available at one instant; False only where that certainly never happens."""
         if self._apart is not None:
             return count <= self.most_at_once()
         return bool(np.isfinite(self._stays.first_with(count, -1.0)))
 
+    @override
     def most_at_once(self) -> int:
         """Most devices available at one instant; a bound on it where recordings of different length are repeated."""
         return self._stays.most_at_once() if self._apart is None else len(np.unique(self._apart.device))
 
+    @override
     def for_run_until(self, stop_at_s: float | None) -> "IntervalTable":
         """Copy of the table for a run that ends at ``stop_at_s``, None where that is not known.
 
@@ -154,10 +174,6 @@ class IntervalTable:
         table.after_end = "absent"
         table.known_until_s = self.length_s if stop_at_s is None else np.inf
         return table
-
-    def refuse_time_beyond(self, what: str = "what follows") -> None:
-        """Raise `EdgesimError` for a run whose clock reaches ``known_until_s``; ``what`` is asked of later time."""
-        self._refuse_beyond(True, what)
 
     def _cycle_and_phase(self, ids: Integers, t_s: ArrayLike) -> tuple[Floats, Floats]:
         """Whole repetitions before an instant, and the time since the last of them."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
-from edgesim.base.errors import EdgesimError
+from edgesim.traces.availability import Availability
 from edgesim.traces.search import DRAW_LIMIT, Search
 
 SLOT_LIMIT = 100_000
@@ -18,22 +18,8 @@ _AT_ONCE = 2**18
 """Most draws evaluated at once in a search, which bounds the memory."""
 
 
-def refuse_beyond(name: str, end_s: float, what: str) -> NoReturn:
-    """Raise `EdgesimError` for a question, ``what``, about time behind ``end_s``, where a recording ends."""
-    raise EdgesimError(
-        f"{name}: the trace ends at {end_s:.10g} s, but {what} is asked for; end the run earlier (stop_at_s), repeat "
-        'the trace (availability.after_end = "wrap") or count everyone as gone (availability.after_end = "absent")'
-    )
-
-
-def counts_in(in_slot: Callable[[Integers, Integers], Booleans], device_count: int, slots: range) -> Integers:
-    """Number of devices available in each slot, [slots]."""
-    ids = np.arange(device_count)
-    return np.array([np.count_nonzero(in_slot(ids, np.full(len(ids), slot))) for slot in slots], dtype=np.int64)
-
-
 @dataclass(frozen=True)
-class Slots:
+class Slots(Availability):
     """The `Availability` of all models that decide for each device and slot, with slots of ``slot_s`` seconds."""
 
     device_count: int
@@ -46,26 +32,32 @@ class Slots:
     """The first slot at or after a given one, [n], in which each device, [n], has a chance; None if it always has."""
     search: Search = field(default_factory=Search)
     name: str = "availability"
-    """Name in messages."""
     known_until_s: float = np.inf
-    """Instant, in s, by which a run must have ended, since nothing is known of later time."""
 
+    @property
+    @override
+    def slots(self) -> "Slots":
+        return self
+
+    @property
+    @override
+    def changes_every(self) -> tuple[str, float]:
+        return "slots that change", self.slot_s
+
+    @override
     def for_run_until(self, stop_at_s: float | None) -> "Slots":
-        """Copy of the slots for a run that ends at ``stop_at_s``; raises `EdgesimError` if they end earlier."""
         if stop_at_s is None:
             return self
         if stop_at_s > self.known_until_s:
             self.refuse_time_beyond(f"{stop_at_s:.10g} s (stop_at_s)")
         return replace(self, known_until_s=np.inf)
 
-    def refuse_time_beyond(self, what: str = "what follows") -> NoReturn:
-        """Raise `EdgesimError` for a run whose clock reaches ``known_until_s``; ``what`` is asked of later time."""
-        refuse_beyond(self.name, self.known_until_s, what)
-
+    @override
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is available in the slot of ``t_s``, a scalar or [n]; [n]."""
         return self.in_slot(ids, np.broadcast_to(self._slot(t_s), len(ids)))
 
+    @override
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float = np.inf) -> Floats:
         """End of each device's run of available slots, [n]; as `Availability` says.
 
@@ -84,6 +76,7 @@ class Slots:
             until_s[ended] = first_s
         return until_s
 
+    @override
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """First instant >= ``t_s`` (a scalar or [n]) at which each device is available, [n].
 
@@ -133,6 +126,7 @@ class Slots:
             ahead *= 2
             step(float(block[0, -1]) * self.slot_s)
 
+    @override
     def next_time_with(self, count: int, t_s: float) -> float:
         """First instant >= ``t_s`` with at least ``count`` devices available.
 
@@ -153,6 +147,7 @@ class Slots:
             step(begin * self.slot_s)
         return float(self.search.nothing_s(t_s))
 
+    @override
     def next_change(self, t_s: float) -> float:
         """The start of the next slot."""
         return (int(self._slot(t_s)) + 1) * self.slot_s

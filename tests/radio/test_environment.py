@@ -14,7 +14,6 @@ from edgesim.radio.environment import (
     RecordedEnvironment,
     line_of_sight,
     load_environment,
-    mean_power_gain,
 )
 from edgesim.simulation.composition import complete
 from edgesim.streams import Streams
@@ -198,13 +197,13 @@ def test_an_unknown_environment_is_refused_with_those_there_are() -> None:
 
 
 def test_the_gain_without_shadowing_is_the_path_loss_alone() -> None:
-    gain = mean_power_gain(environment(0.0), [250.0, 100.0], Streams(0), [0, 1], 1)
+    gain = environment(0.0).mean_power_gain([250.0, 100.0], Streams(0), [0, 1], 1)
     # FedTeddi's law at 250 m and at 100 m: 10^-10.54625 and 10^-9.05.
     np.testing.assert_allclose(gain, [2.842795e-11, 10**-9.05], rtol=2e-7)
 
 
 def test_the_shadowing_is_normal_in_decibels_with_the_stated_deviation() -> None:
-    gain = mean_power_gain(environment(), np.full(len(IDS), 250.0), Streams(1), IDS, 1)
+    gain = environment().mean_power_gain(np.full(len(IDS), 250.0), Streams(1), IDS, 1)
     shadow_db = -10 * np.log10(gain) - (128.1 + 37.6 * np.log10(0.25))
     assert stats.kstest(shadow_db, stats.norm(0.0, 8.0).cdf).pvalue > 1e-4
 
@@ -214,7 +213,7 @@ def test_shadowing_per_run_stays_and_per_round_changes() -> None:
     distance_m = np.full(5, 100.0)
 
     def gains(mode: str, round: int) -> list[float]:
-        return mean_power_gain(environment(shadowing=mode), distance_m, streams, np.arange(5), round).tolist()
+        return environment(shadowing=mode).mean_power_gain(distance_m, streams, np.arange(5), round).tolist()
 
     assert gains("per_run", 1) == gains("per_run", 9)
     assert not set(gains("per_round", 1)) & set(gains("per_round", 9))
@@ -230,16 +229,16 @@ def test_the_config_overrides_how_often_shadowing_is_drawn(mode: str) -> None:
 def test_a_device_has_its_gain_whoever_else_is_asked_about() -> None:
     streams = Streams(3)
     distance_m = np.linspace(10.0, 250.0, 30)
-    everyone = mean_power_gain(environment(), distance_m, streams, np.arange(30), 4)
+    everyone = environment().mean_power_gain(distance_m, streams, np.arange(30), 4)
     some = np.array([17, 3, 29])
-    assert mean_power_gain(environment(), distance_m[some], streams, some, 4).tolist() == everyone[some].tolist()
+    assert environment().mean_power_gain(distance_m[some], streams, some, 4).tolist() == everyone[some].tolist()
 
 
 def test_the_papers_cell_draws_as_its_formula_says_to_the_last_bit() -> None:
     streams, distance_m, ids = Streams(5), np.linspace(10.0, 250.0, 500), np.arange(500)
     loss_db = 128.1 + 37.6 * np.log10(distance_m / 1000.0)
     expected = np.power(10.0, -(loss_db + 8.0 * streams.normal("shadowing", ids, 3)) / 10.0)
-    gain = mean_power_gain(load_environment("fedteddi-macro"), distance_m, streams, ids, 3)
+    gain = load_environment("fedteddi-macro").mean_power_gain(distance_m, streams, ids, 3)
     assert gain.tolist() == expected.tolist()
 
 
@@ -290,7 +289,7 @@ def test_each_branch_has_the_tables_loss_and_deviation() -> None:
     # UMi at 100 m and 3.5 GHz: 85.3142 dB and 4 dB in sight, 104.6438 dB and 7.82 dB out of it.
     street, streams = load_environment("umi-street-canyon"), Streams(8)
     distance_m = np.full(len(IDS), 100.0)
-    gain = mean_power_gain(street, distance_m, streams, IDS, 1)
+    gain = street.mean_power_gain(distance_m, streams, IDS, 1)
     sees = line_of_sight(street.path_loss, distance_m, streams, IDS)
     loss_db = -10 * np.log10(gain)
     assert stats.kstest(loss_db[sees], stats.norm(85.3142, 4.0).cdf).pvalue > 1e-4
@@ -301,7 +300,7 @@ def test_sight_stays_over_the_rounds_though_shadowing_changes() -> None:
     street, streams = load_environment("umi-street-canyon"), Streams(9)
     path_loss = street.path_loss.model_copy(update={"los_shadowing_std_db": 1e-3, "nlos_shadowing_std_db": 1e-3})
     quiet = street.model_copy(update={"path_loss": path_loss, "shadowing": "per_round"})
-    gains = [mean_power_gain(quiet, np.full(50, 100.0), streams, np.arange(50), k) for k in (1, 2)]
+    gains = [quiet.mean_power_gain(np.full(50, 100.0), streams, np.arange(50), k) for k in (1, 2)]
     np.testing.assert_allclose(gains[0], gains[1], rtol=0.01)
     assert gains[0].tolist() != gains[1].tolist()
     assert np.ptp(10 * np.log10(gains[0])) > 15
@@ -311,13 +310,13 @@ def test_sight_that_the_caller_keeps_gives_the_same_gain_as_sight_drawn_anew() -
     street, streams = load_environment("uma"), Streams(10)
     ids, distance_m = np.arange(300), np.linspace(20.0, 900.0, 300)
     kept = line_of_sight(street.path_loss, distance_m, streams, ids)
-    drawn = mean_power_gain(street, distance_m, streams, ids, 2)
-    assert mean_power_gain(street, distance_m, streams, ids, 2, los=kept).tolist() == drawn.tolist()
-    assert mean_power_gain(street, distance_m, streams, ids, 2, los=~kept).tolist() != drawn.tolist()
+    drawn = street.mean_power_gain(distance_m, streams, ids, 2)
+    assert street.mean_power_gain(distance_m, streams, ids, 2, los=kept).tolist() == drawn.tolist()
+    assert street.mean_power_gain(distance_m, streams, ids, 2, los=~kept).tolist() != drawn.tolist()
 
 
 def test_the_files_deviations_override_those_of_the_table(tmp_path: Path) -> None:
     path = tmp_path / "still.toml"
     path.write_text(UMI + "los_shadowing_std_db = 0.0\nnlos_shadowing_std_db = 0.0\n")
-    gain = mean_power_gain(load_environment(str(path)), np.full(100, 100.0), Streams(0), np.arange(100), 1)
+    gain = load_environment(str(path)).mean_power_gain(np.full(100, 100.0), Streams(0), np.arange(100), 1)
     assert sorted(set(np.round(-10 * np.log10(gain), 4).tolist())) == [85.3142, 104.6438]

@@ -10,7 +10,7 @@ from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.convert_links import convert_links
 from edgesim.traces.interval_file import read_intervals
-from edgesim.traces.models import facts, make_availability
+from edgesim.traces.models import make_availability
 from edgesim.traces.readers import RecordedAvailability
 from edgesim.traces.sample_week import sample_week
 from edgesim.traces.session_statistics import anatomy
@@ -40,7 +40,7 @@ def test_unobserved_time_counts_as_absent_unless_told_and_its_share_is_kept(tmp_
     assert read_intervals(out).device_count == 3
     asked = make_availability(AvailabilityConfig(model="table", file=str(out)), 2, Streams(0))
     # Of the two devices that a run replays, nobody looked at one for half its time.
-    assert facts(asked)["unobserved_share"] == 0.25
+    assert asked.facts()["unobserved_share"] == 0.25
     convert(available, out, observed=seen, unobserved="present")
     assert rows(out) == [(0, 10, 20), (0, 50, 100), (1, 0, 5), (2, 0, 60), (2, 70, 100)]
 

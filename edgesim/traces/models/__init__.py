@@ -54,15 +54,7 @@ def make_availability(
     availability = _checked(config.model, config.options).make(device_count, streams)
     if isinstance(availability, Slots):
         availability = replace(availability, search=search or Search(config.searched_s))
-    return availability.for_run_until(stop_at_s) if isinstance(availability, IntervalTable | Slots) else availability
-
-
-def facts(availability: Availability) -> dict[str, Any]:
-    """Facts for ``run.json``: the share of unobserved time in a recording, counted as absent or as present."""
-    if not isinstance(availability, IntervalTable):
-        return {}
-    share = availability.unobserved_share
-    return {"unobserved_share": share} | ({"unobserved_as": availability.unobserved_as} if share else {})
+    return availability.for_run_until(stop_at_s)
 
 
 def empty_slots(availability: Availability, waited: int | None, t_end_s: float) -> int | None:

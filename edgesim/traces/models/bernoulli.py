@@ -15,8 +15,8 @@ from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.device_keys import need_devices
 from edgesim.base.needs import GIVEN, Rule
 from edgesim.streams import Streams
-from edgesim.traces.availability import Availability
-from edgesim.traces.by_rounds import ByRounds, KnownSlots
+from edgesim.traces.availability import Availability, KnownSlots
+from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.matrix_file import find_matrix, read_cells
 from edgesim.traces.models.always import Always
 from edgesim.traces.models.options import Slotted

@@ -13,8 +13,8 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import GIVEN, Rule
 from edgesim.base.quantities import Seconds
 from edgesim.streams import Streams
-from edgesim.traces.availability import Availability
-from edgesim.traces.by_rounds import ByRounds, KnownSlots
+from edgesim.traces.availability import Availability, KnownSlots
+from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.forced import Forced
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd
