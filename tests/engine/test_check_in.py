@@ -16,6 +16,7 @@ from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.report import Totals
 from edgesim.folder.records import read_run, read_table
 from edgesim.simulation import composition as simulation
+from edgesim.traces.availability import Availability
 from edgesim.traces.search import Search
 
 
@@ -81,7 +82,7 @@ def test_a_run_whose_devices_do_not_meet_again_in_sight_ends_and_says_so(tmp_pat
     assert read_table(tmp_path / "run", "rounds").empty
 
 
-class Contradicts:
+class Contradicts(Availability):
     """Says that nobody is there, and that all will be at the very instant that is asked about."""
 
     def available(self, ids, t_s):

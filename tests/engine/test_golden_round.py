@@ -22,6 +22,7 @@ from edgesim.learning.federation import make_federation
 from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
+from edgesim.traces.availability import Availability
 
 NOISE_W_PER_HZ = 1e-20
 
@@ -44,7 +45,7 @@ class GoldenWorld(World):
 
 
 @dataclass(frozen=True)
-class Leaves:
+class Leaves(Availability):
     """Everybody is there, but one device leaves at an instant."""
 
     device: int = -1

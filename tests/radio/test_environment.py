@@ -12,7 +12,6 @@ from edgesim.engine.make_world import make_world
 from edgesim.radio.environment import (
     Environment,
     RecordedEnvironment,
-    line_of_sight,
     load_environment,
 )
 from edgesim.simulation.composition import complete
@@ -253,7 +252,7 @@ def test_the_papers_cell_draws_as_its_formula_says_to_the_last_bit() -> None:
     ],
 )
 def test_devices_are_in_sight_as_often_as_the_law_says(name: str, distance_m: float, probability: float) -> None:
-    sees = line_of_sight(load_environment(name).path_loss, np.full(len(IDS), distance_m), Streams(4), IDS)
+    sees = load_environment(name).line_of_sight(np.full(len(IDS), distance_m), Streams(4), IDS)
     deviation = np.sqrt(probability * (1 - probability) / len(IDS))
     # Four standard errors, and half a unit of the probability's last digit.
     assert abs(sees.mean() - probability) <= 4 * deviation + 5e-5
@@ -261,28 +260,28 @@ def test_devices_are_in_sight_as_often_as_the_law_says(name: str, distance_m: fl
 
 def test_whether_a_device_sees_one_station_says_nothing_about_another() -> None:
     """Links are drawn apart: at equal distances both see it, or both do not, as often as two coins agree."""
-    law, streams = load_environment("umi-street-canyon").path_loss, Streams(11)
+    street, streams = load_environment("umi-street-canyon"), Streams(11)
     distance_m = np.full(len(IDS), 60.0)
-    first, second = (line_of_sight(law, distance_m, streams, IDS, station) for station in (0, 1))
-    chance = float(law.los_probability(60.0))
+    first, second = (street.line_of_sight(distance_m, streams, IDS, station) for station in (0, 1))
+    chance = float(street.path_loss.los_probability(60.0))
     agree = chance**2 + (1 - chance) ** 2
     assert np.mean(first == second) == pytest.approx(agree, abs=4 * np.sqrt(agree * (1 - agree) / len(IDS)))
     assert second.mean() == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / len(IDS)))
 
 
 def test_a_law_of_one_branch_is_always_in_sight() -> None:
-    law = load_environment("fedteddi-macro").path_loss
-    assert line_of_sight(law, np.array([10.0, 5000.0]), Streams(0), [0, 1]).tolist() == [True, True]
+    macro = load_environment("fedteddi-macro")
+    assert macro.line_of_sight(np.array([10.0, 5000.0]), Streams(0), [0, 1]).tolist() == [True, True]
 
 
 def test_who_is_in_sight_hangs_on_the_device_alone() -> None:
-    streams, law = Streams(6), load_environment("umi-street-canyon").path_loss
+    streams, street = Streams(6), load_environment("umi-street-canyon")
     distance_m = np.linspace(10.0, 250.0, 200)
-    everyone = line_of_sight(law, distance_m, streams, np.arange(200))
+    everyone = street.line_of_sight(distance_m, streams, np.arange(200))
     some = np.array([171, 3, 99, 40])
-    assert line_of_sight(law, distance_m[some], streams, some).tolist() == everyone[some].tolist()
+    assert street.line_of_sight(distance_m[some], streams, some).tolist() == everyone[some].tolist()
     assert 0 < everyone.sum() < 200
-    assert everyone.tolist() != line_of_sight(law, distance_m, Streams(7), np.arange(200)).tolist()
+    assert everyone.tolist() != street.line_of_sight(distance_m, Streams(7), np.arange(200)).tolist()
 
 
 def test_each_branch_has_the_tables_loss_and_deviation() -> None:
@@ -290,7 +289,7 @@ def test_each_branch_has_the_tables_loss_and_deviation() -> None:
     street, streams = load_environment("umi-street-canyon"), Streams(8)
     distance_m = np.full(len(IDS), 100.0)
     gain = street.mean_power_gain(distance_m, streams, IDS, 1)
-    sees = line_of_sight(street.path_loss, distance_m, streams, IDS)
+    sees = street.line_of_sight(distance_m, streams, IDS)
     loss_db = -10 * np.log10(gain)
     assert stats.kstest(loss_db[sees], stats.norm(85.3142, 4.0).cdf).pvalue > 1e-4
     assert stats.kstest(loss_db[~sees], stats.norm(104.6438, 7.82).cdf).pvalue > 1e-4
@@ -309,7 +308,7 @@ def test_sight_stays_over_the_rounds_though_shadowing_changes() -> None:
 def test_sight_that_the_caller_keeps_gives_the_same_gain_as_sight_drawn_anew() -> None:
     street, streams = load_environment("uma"), Streams(10)
     ids, distance_m = np.arange(300), np.linspace(20.0, 900.0, 300)
-    kept = line_of_sight(street.path_loss, distance_m, streams, ids)
+    kept = street.line_of_sight(distance_m, streams, ids)
     drawn = street.mean_power_gain(distance_m, streams, ids, 2)
     assert street.mean_power_gain(distance_m, streams, ids, 2, los=kept).tolist() == drawn.tolist()
     assert street.mean_power_gain(distance_m, streams, ids, 2, los=~kept).tolist() != drawn.tolist()
