@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from edgesim.activities import ON_AIR
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 
@@ -26,7 +27,7 @@ def use_by_station(run: RunFolder) -> Iterator[tuple[Any, StepSeries]]:
     """Each row of ``stations`` with the use of its band; devices are where they are at the end of the run."""
     activities, devices = run.activities, run.devices
     where = devices.loc[devices["frame"] == devices["frame"].max(), ["device", "station"]]
-    uploads = activities[activities["activity"] == "upload"].merge(where, on="device")
+    uploads = activities[activities["activity"].isin(ON_AIR)].merge(where, on="device")
     for station in run.stations.itertuples():
         own = uploads[uploads["station"] == station.station]
         yield station, band_use(own, float(station.bandwidth_hz), reshared=run.sharing == "reshared")

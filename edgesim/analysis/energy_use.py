@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
+from edgesim.activities import ACTIVITIES
 from edgesim.analysis.metrics import sum_of
 from edgesim.base.arrays import Booleans, Floats
 
-ACTIVITIES = ("download", "compute", "upload")
 IDLE = "idle"
 
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from edgesim.activities import ACTIVITIES, COMPUTE, DOWNLOAD, UPLOAD
 from edgesim.base.arrays import Floats
 from edgesim.devices.battery import Batteries
-from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.population import Population
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.interruptions import Interruptions
@@ -97,7 +97,7 @@ class Totals:
             sums[span.activity] = sums.get(span.activity, 0.0) + joules
         if self.uploads is not None:
             for task in work.tasks:
-                if any(span.activity == "upload" for span in task.spans):
+                if any(span.activity == UPLOAD for span in task.spans):
                     self.uploads[task.device] = self.uploads.get(task.device, 0) + 1
 
 
@@ -167,7 +167,7 @@ class Report:
         metrics = {**values, **self._wasted(work, used), **self._supply(row.t_end_s, idle_j)}
         self.write_metrics(row.round, metrics.items())
         self._waiting = {name: [value] for name, value in vars(row).items()} | {
-            "bits_up": [sum([span.bits for span in work.spans if span.activity == "upload"])],
+            "bits_up": [sum([span.bits for span in work.spans if span.activity == UPLOAD])],
             "bits_down": [_bits_down(ended)],
             "energy_j": [sum(work.energy_j) + idle_j],
             "train_loss": [_train_loss(merged)],
@@ -213,13 +213,13 @@ class Report:
         """Collect the rows of ended tasks, by device."""
         tasks = sorted([task for task in ended if task.spans], key=attrgetter("device"))
         energy_j = [
-            activity_energy_j(self.population, task.device, span.activity, span.t_end_s - span.t_start_s)
+            ACTIVITIES[span.activity].energy_j(self.population, task.device, span.t_end_s - span.t_start_s)
             for task in tasks
             for span in task.spans
         ]
         # Computing of a device that is not to upload is unscheduled, finished or not.
         outcome = [
-            "unscheduled" if span.outcome == "done" and span.activity == "compute" and not task.taken else span.outcome
+            "unscheduled" if span.outcome == "done" and span.activity == COMPUTE and not task.taken else span.outcome
             for task in tasks
             for span in task.spans
         ]
@@ -352,7 +352,7 @@ def _bits_down(tasks: Iterable[Task]) -> float:
 
 
 def _received_bits(task: Task) -> float:
-    return sum([span.bits for span in task.spans if span.activity == "download"])
+    return sum([span.bits for span in task.spans if span.activity == DOWNLOAD])
 
 
 def _wasted_by_kind(work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
@@ -366,7 +366,7 @@ def _wasted_by_kind(work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple
         return {}
     kinds = work_kinds.kinds(
         np.repeat(np.arange(len(merged)), [len(task.spans) for task in work.tasks]),
-        np.array([span.activity == "upload" for span in work.spans], dtype=bool),
+        np.array([span.activity == UPLOAD for span in work.spans], dtype=bool),
         np.array([work_kinds.NUMBER[outcome] for outcome in work.outcome]),
         np.array(merged, dtype=bool),
     )

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import simpy
 
+from edgesim.activities import ACTIVITIES
 from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries, make_batteries
-from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock
 from edgesim.engine.decision import Planner
@@ -93,7 +93,8 @@ class RunParts:
 
     def _begin_draw(self, task: Task) -> float:
         assert self.batteries is not None
-        draw_w = activity_energy_j(self.world.population, task.device, task.phase, 1.0)
+        activity, devices = ACTIVITIES.get(task.phase), self.world.population
+        draw_w = 0.0 if activity is None else activity.energy_j(devices, task.device, 1.0)
         return self.batteries.draw(task.device, draw_w, self.clock.now)
 
 

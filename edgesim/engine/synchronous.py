@@ -24,7 +24,7 @@ from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.stagnation import Stagnation
-from edgesim.engine.work import RoundSignals, Task, Work
+from edgesim.engine.work import ENDED, RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.selection.column import Column
@@ -83,7 +83,7 @@ class Synchronous:
     def _meet_slot(self) -> None:
         """Let latecomers leave their work or resume it, as a slot of availability by rounds begins."""
         world, clock = self.parts.world, self.parts.clock
-        late = [working for working in self.carried.values() if working.task.phase != "ended"]
+        late = [working for working in self.carried.values() if working.task.phase != ENDED]
         if world.config.availability.interruption == "ignore" or not late:
             return
         here = world.availability.available(np.array([working.task.device for working in late]), clock.now)
@@ -282,13 +282,13 @@ class Synchronous:
 
     def _end_or_carry(self, this: OpenRound) -> list[Working]:
         """Break off the work in flight but that of latecomers to be kept; returns the latecomers whose work is over."""
-        over = [late for late in self.carried.values() if late.task.phase == "ended"]
+        over = [late for late in self.carried.values() if late.task.phase == ENDED]
         for late in over:
             del self.carried[late.task.key]
         keeps = self.parts.world.config.round.late == "keep" and not this.number.last_of_frame
         for working in this.working.values():
             task = working.task
-            if keeps and task.taken and task.phase != "ended":
+            if keeps and task.taken and task.phase != ENDED:
                 task.carried, task.fate = True, "late"
                 self.carried[task.key] = working
             else:

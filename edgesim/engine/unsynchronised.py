@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import simpy
 
+from edgesim.activities import ON_AIR
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.saved import give_back, lasting
@@ -27,7 +28,7 @@ from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.work import Task, Work
+from edgesim.engine.work import BACKHAUL, Task, Work
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.selection.column import Column
@@ -260,8 +261,7 @@ class Unsynchronised:
         return merged, Origin(tasks, ages)
 
     def _being_sent(self) -> list[Promise]:
-        sending = ("upload", "backhaul")
-        return [working.promise for working in self.at_work.values() if working.task.phase in sending]
+        return [working.promise for working in self.at_work.values() if working.task.phase in (*ON_AIR, BACKHAUL)]
 
     def _checked_in(self) -> Integers:
         everyone = np.arange(len(self.next_task))

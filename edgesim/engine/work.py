@@ -4,14 +4,22 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Final, Literal
 
 import simpy
 
+from edgesim.activities import ACTIVITIES, COMPUTE, DOWNLOAD, UPLOAD, Name
 from edgesim.engine.clock import Callback, Clock, EventKind
 from edgesim.engine.uplink import Band, Upload
 
-Phase = Literal["planned", "broadcast", "download", "compute", "wait", "upload", "backhaul", "away", "ended"]
+PLANNED: Final = "planned"
+BROADCAST: Final = "broadcast"
+WAIT: Final = "wait"
+BACKHAUL: Final = "backhaul"
+AWAY: Final = "away"
+ENDED: Final = "ended"
+Phase = Name | Literal["planned", "broadcast", "wait", "backhaul", "away", "ended"]
+"""An activity, or a phase that draws no power of its own."""
 Outcome = Literal["done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept"]
 
 
@@ -19,7 +27,7 @@ Outcome = Literal["done", "late", "dropped", "cancelled", "unscheduled", "paused
 class Span:
     """One row of ``activities`` in the making."""
 
-    activity: Literal["download", "compute", "upload"]
+    activity: Name
     t_start_s: float
     t_end_s: float
     outcome: Outcome
@@ -49,14 +57,14 @@ class Task:
     number: int = 0
     """Number of its draws, unique among the device's tasks: the round in which it began or, without rounds, how many
     tasks the device has begun."""
-    phase: Phase = "planned"
+    phase: Phase = PLANNED
     since_s: float = 0.0
     """Instant at which the phase began."""
     left_s: float = 0.0
     """Seconds of download or computing that were left when the phase began, or when the device left it."""
     drops_s: float = math.inf
     """Instant at which the device drops out of the phase: its availability ends or its battery is empty."""
-    resumes: Phase = "planned"
+    resumes: Phase = PLANNED
     """Phase that a device that is away resumes."""
     back_s: float = math.inf
     """Instant at which a device that is away returns; inf where `Work.meet` is called then."""
@@ -82,14 +90,13 @@ class Task:
     @property
     def needs_device(self) -> bool:
         """Whether the device is still busy with the task; not while the update travels by wire, nor at its end."""
-        return self.phase not in ("backhaul", "ended")
+        return self.phase not in (BACKHAUL, ENDED)
 
     @property
     def has_received(self) -> bool:
         """Whether the device has received the model."""
         return any(
-            span.activity == "compute" or (span.activity == "download" and span.outcome == "done")
-            for span in self.spans
+            span.activity == COMPUTE or (span.activity == DOWNLOAD and span.outcome == "done") for span in self.spans
         )
 
 
@@ -127,12 +134,12 @@ class Work:
     def __init__(self, clock: Clock, task: Task, signals: RoundSignals) -> None:
         """Begin a task, or resume one under way from its record, on bands without its upload."""
         self._clock, self._task, self._signals = clock, task, signals
-        if task.phase == "planned":
+        if task.phase == PLANNED:
             task.phase, task.since_s = "broadcast", clock.now
             if task.broadcast_s == 0:
                 self._begin_receiving()
                 return
-        if task.phase != "ended":
+        if task.phase != ENDED:
             _PLAY[task.phase](self)
 
     @property
@@ -143,7 +150,7 @@ class Work:
     def break_off(self, outcome: Outcome | None = None) -> None:
         """End the task in the middle of anything; without an ``outcome`` it is late, or was not taken."""
         task = self._task
-        if task.phase == "ended":
+        if task.phase == ENDED:
             return
         self._stop()
         outcome = outcome or ("late" if task.taken else "unscheduled")
@@ -158,9 +165,9 @@ class Work:
         task = self._task
         task.leaves_s = math.inf if here else self._clock.now
         # Not at once: a round that is about to begin goes by what the server knew before the change.
-        if here and task.phase == "away":
+        if here and task.phase == AWAY:
             self._clock.soon(partial(self._turn, self._come_back))
-        elif not here and task.phase in ("download", "compute", "upload"):
+        elif not here and task.phase in ACTIVITIES:
             self._clock.soon(partial(self._turn, self._leave_early))
 
     def _turn(self, begin_next: Callable[[], None], _: simpy.Event) -> None:
@@ -174,10 +181,10 @@ class Work:
     def _stop(self) -> None:
         """Leave the phase before it has ended."""
         task = self._task
-        if task.phase == "upload":
+        if task.phase == UPLOAD:
             assert task.upload is not None
             self._signals.bands[task.station].end(task.upload)
-        elif task.phase != "wait":
+        elif task.phase != WAIT:
             self._awaited.callbacks.clear()
 
     # Each of these methods plays one phase from the task's record.
@@ -195,7 +202,7 @@ class Work:
         if task.drops_s < end_s - self._signals.tolerance_s:
             self._await(clock.at(max(task.drops_s, clock.now), EventKind.LEFT, task.device), self._leave_early)
             return
-        then = self._received if task.phase == "download" else self._computed
+        then = self._received if task.phase == DOWNLOAD else self._computed
         self._await(clock.at(end_s, EventKind.COMPUTED, task.device), then)
 
     def _wait(self) -> None:
@@ -236,7 +243,7 @@ class Work:
     def _note(self, phase: Phase) -> None:
         """Record that a phase begins, and when the device drops out of it."""
         task, empty_s = self._task, self._signals.empty_s
-        if task.phase == "backhaul":
+        if task.phase == BACKHAUL:
             # The device may be at another task by now, whose power it draws.
             empty_s = None
         task.phase, task.since_s = phase, self._clock.now
@@ -244,9 +251,9 @@ class Work:
 
     def _begin_receiving(self, _: simpy.Event | None = None) -> None:
         if self._task.download_s > 0:
-            self._begin("download", self._task.download_s)
+            self._begin(DOWNLOAD, self._task.download_s)
         else:
-            self._begin("compute", self._task.compute_s)
+            self._begin(COMPUTE, self._task.compute_s)
 
     def _begin(self, phase: Phase, length_s: float) -> None:
         self._task.left_s = length_s
@@ -256,35 +263,35 @@ class Work:
     def _received(self, _: simpy.Event) -> None:
         task = self._task
         bits = task.download_bits * (task.left_s / task.download_s)
-        task.spans.append(Span("download", task.since_s, self._clock.now, "done", bits))
-        self._begin("compute", task.compute_s)
+        task.spans.append(Span(DOWNLOAD, task.since_s, self._clock.now, "done", bits))
+        self._begin(COMPUTE, task.compute_s)
 
     def _computed(self, _: simpy.Event) -> None:
         task = self._task
-        task.spans.append(Span("compute", task.since_s, self._clock.now, "done"))
+        task.spans.append(Span(COMPUTE, task.since_s, self._clock.now, "done"))
         self._signals.computed(task)
         if task.taken is None:
-            self._note("wait")
+            self._note(WAIT)
             self._wait()
         else:
             self._send_or_end()
 
     def _decided(self, _: simpy.Event) -> None:
-        if self._task.phase == "wait":
+        if self._task.phase == WAIT:
             self._send_or_end()
 
     def _send_or_end(self) -> None:
         """Upload, or end the task, as decided."""
         task = self._task
         if not task.taken:
-            self._note("ended")
+            self._note(ENDED)
         elif task.upload_bits > 0:
             self._begin_sending(task.upload_bits)
         else:
             self._begin_crossing()
 
     def _begin_sending(self, left_bits: float) -> None:
-        self._note("upload")
+        self._note(UPLOAD)
         task, signals = self._task, self._signals
         task.upload = Upload(
             task.device,
@@ -307,21 +314,21 @@ class Work:
 
     def _begin_crossing(self) -> None:
         if self._task.backhaul_s > 0:
-            self._note("backhaul")
+            self._note(BACKHAUL)
             self._cross()
         else:
             self._arrive()
 
     def _arrive(self, _: simpy.Event | None = None) -> None:
         """End the task, whose update is at its server."""
-        self._note("ended")
+        self._note(ENDED)
         self._task.fate = "done"
         self._signals.arrived(self._task)
 
     def _leave_early(self, _: simpy.Event | None = None) -> None:
         """Interrupt the phase of a device that leaves while it receives the model, computes or sends the update."""
         task = self._task
-        if task.phase != "upload":
+        if task.phase != UPLOAD:
             task.left_s = task.since_s + task.left_s - self._clock.now
         self._leave()
 
@@ -339,13 +346,13 @@ class Work:
             return
         self._log("paused")
         task.resumes, task.back_s = task.phase, until_s
-        self._note("away")
+        self._note(AWAY)
         self._stay_away()
 
     def _come_back(self, _: simpy.Event | None = None) -> None:
         """Resume the phase in which the device left."""
         task = self._task
-        if task.resumes == "upload":
+        if task.resumes == UPLOAD:
             assert task.upload is not None
             self._begin_sending(task.upload.remaining_bits)
         else:
@@ -359,7 +366,7 @@ class Work:
         if task.spans and task.spans[-1].outcome == "paused":
             # The device came back and was cut off at the same instant, so it never resumed its work.
             task.spans[-1].outcome = outcome
-        self._note("ended")
+        self._note(ENDED)
         if task.taken:
             task.fate = outcome
 
@@ -367,22 +374,22 @@ class Work:
         """Add the row of an activity that ends now; nothing of zero length has a row."""
         task, now_s = self._task, self._clock.now
         activity, lasted_s = task.phase, now_s - task.since_s
-        if activity not in ("download", "compute", "upload") or lasted_s <= 0:
+        if activity not in ACTIVITIES or lasted_s <= 0:
             return
         bits = bandwidth_hz = 0.0
-        if activity == "upload" and task.upload is not None:
+        if activity == UPLOAD and task.upload is not None:
             bits, bandwidth_hz = task.upload.sent_bits, task.upload.hertz_seconds / lasted_s
-        elif activity == "download":
+        elif activity == DOWNLOAD:
             bits = task.download_bits * lasted_s / task.download_s
         task.spans.append(Span(activity, task.since_s, now_s, outcome, bits, bandwidth_hz))  # type: ignore[arg-type]
 
 
 _PLAY: dict[Phase, Callable[[Work], None]] = {
-    "broadcast": Work._receive_broadcast,
-    "download": Work._receive_or_compute,
-    "compute": Work._receive_or_compute,
-    "wait": Work._wait,
-    "upload": Work._send,
-    "backhaul": Work._cross,
-    "away": Work._stay_away,
+    BROADCAST: Work._receive_broadcast,
+    DOWNLOAD: Work._receive_or_compute,
+    COMPUTE: Work._receive_or_compute,
+    WAIT: Work._wait,
+    UPLOAD: Work._send,
+    BACKHAUL: Work._cross,
+    AWAY: Work._stay_away,
 }

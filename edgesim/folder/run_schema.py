@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from edgesim.activities import ACTIVITIES
 from edgesim.base.arrays import Booleans
 from edgesim.base.errors import EdgesimError
 
@@ -63,7 +64,6 @@ _FAR = 1e300
 _NOT_NEGATIVE = {"bits", "bits_up", "bits_down", "bandwidth_hz", "energy_j", "away_s", "wall_s", "a_s"}
 _SHARES = {"test_accuracy", "macro_f1", "accuracy"}
 _BOUNDED = _FINITE | _NOT_NEGATIVE | _SHARES
-_ACTIVITIES = ("download", "compute", "upload")
 _OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
 
 MUCH_BYTES = 2**20
@@ -88,7 +88,7 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
     if table == "metrics" and pc.any(pc.equal(columns["name"], "idle_j")).as_py():
         _check_idle(frame, path)
     if table == "activities":
-        for name, values in (("activity", _ACTIVITIES), ("outcome", _OUTCOMES)):
+        for name, values in (("activity", tuple(ACTIVITIES)), ("outcome", _OUTCOMES)):
             if not {*pc.unique(columns[name]).to_pylist()} <= {*values}:
                 _refuse_value(path, frame[name], ~frame[name].isin(values), ", ".join(values))
         _check_spans(frame, path, 0.0)

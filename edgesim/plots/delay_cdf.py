@@ -8,12 +8,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy import stats
 
+from edgesim.activities import COMPUTE, UPLOAD
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Booleans, Floats
 from edgesim.plots import palette, style
 from edgesim.plots.groups import Panel, Series, labels_of
 
-KINDS = ("compute", "upload", "round")
+KINDS = (COMPUTE, UPLOAD, "round")
 _MOST_POINTS = 400
 
 
@@ -63,7 +64,7 @@ def _durations(run: RunFolder) -> dict[str, tuple[Floats, Floats]]:
     length_s = (activities["t_end_s"] - activities["t_start_s"]).to_numpy()
     whole = _seen_to_its_end(activities)
     durations = {"round": ((rounds["t_end_s"] - rounds["t_start_s"]).to_numpy(), np.empty(0))}
-    for kind in ("compute", "upload"):
+    for kind in (COMPUTE, UPLOAD):
         mine = (activities["activity"] == kind).to_numpy()
         durations[kind] = (length_s[mine & whole], length_s[mine & ~whole])
     return durations

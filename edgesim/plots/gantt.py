@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from edgesim.activities import ACTIVITIES, COMPUTE
 from edgesim.analysis.metrics import scheduled_devices
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
@@ -13,11 +14,6 @@ from edgesim.plots import palette, style
 
 MOST_DEVICES = 60
 
-_COLORS = {
-    "download": palette.PALETTE["sky"],
-    "compute": palette.PALETTE["orange"],
-    "upload": palette.PALETTE["blue"],
-}
 _HATCHES = {
     "late": "////",
     "dropped": "xxxx",
@@ -54,7 +50,7 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
                 bars["t_end_s"] - bars["t_start_s"],
                 left=bars["t_start_s"] - facts["t_start_s"],
                 height=0.72,
-                color=_COLORS[str(activity)],
+                color=ACTIVITIES[str(activity)].color,
                 alpha=0.3 if outcome == "unscheduled" else 1.0,
                 hatch=_HATCHES.get(outcome, ""),
                 edgecolor="white" if _HATCHES.get(outcome) else "none",
@@ -100,11 +96,11 @@ def _handles(rows: pd.DataFrame) -> list[Patch | Line2D]:
     """Legend entries for what is in the chart and nothing else."""
     activities, outcomes = set(rows["activity"]), set(rows["outcome"])
     handles: list[Patch | Line2D] = [
-        Patch(color=color, linewidth=0, label=name) for name, color in _COLORS.items() if name in activities
+        Patch(color=of.color, linewidth=0, label=name) for name, of in ACTIVITIES.items() if name in activities
     ]
     for outcome, hatch in _HATCHES.items():
         if outcome == "unscheduled" and outcome in outcomes:
-            handles.append(Patch(color=_COLORS["compute"], alpha=0.3, linewidth=0, label="not scheduled"))
+            handles.append(Patch(color=ACTIVITIES[COMPUTE].color, alpha=0.3, linewidth=0, label="not scheduled"))
         elif outcome in outcomes:
             handles.append(Patch(facecolor="#777777", edgecolor="white", hatch=hatch, linewidth=0, label=outcome))
     handles.append(Line2D([], [], color=palette.PALETTE["vermilion"], linestyle="--", linewidth=1, label="deadline"))

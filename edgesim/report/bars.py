@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from edgesim.activities import ON_AIR
 from edgesim.report import states
 from edgesim.report.columns import apart, small, whole
 
@@ -22,7 +23,7 @@ def with_away(activities: pd.DataFrame, absences: pd.DataFrame | None = None) ->
     rows = _with_pauses(activities)
     if absences is None or absences.empty:
         return rows
-    away = _idle(absences, rows).assign(round=0, activity="away", outcome="done", bandwidth_hz=0.0)
+    away = _idle(absences, rows).assign(round=0, activity=states.AWAY, outcome="done", bandwidth_hz=0.0)
     both = pd.concat([rows, away[rows.columns]])
     return both.sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
 
@@ -49,7 +50,7 @@ def _with_pauses(activities: pd.DataFrame) -> pd.DataFrame:
     paused = rows["outcome"].eq("paused") & follows
     if not paused.any():
         return rows
-    away = rows[paused].assign(activity="away", outcome="done", bandwidth_hz=0.0, t_start_s=rows["t_end_s"])
+    away = rows[paused].assign(activity=states.AWAY, outcome="done", bandwidth_hz=0.0, t_start_s=rows["t_end_s"])
     away["t_end_s"] = np.maximum(rows["t_start_s"].shift(-1)[paused], away["t_start_s"])
     both = pd.concat([rows, away])
     return both.sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
@@ -70,7 +71,7 @@ def bars(rows: pd.DataFrame, tick: float) -> dict[str, Any]:
     from its start to its end; ``band`` the band of an upload in steps of ``band_step_hz``.
     """
     start, end = (np.rint(rows[name].to_numpy() / tick).astype(np.int64) for name in ("t_start_s", "t_end_s"))
-    band_hz = np.where(rows["activity"] == "upload", rows["bandwidth_hz"].fillna(0.0), 0.0)
+    band_hz = np.where(rows["activity"].isin(ON_AIR), rows["bandwidth_hz"].fillna(0.0), 0.0)
     step_hz = float(band_hz.max(initial=0.0)) / _BAND_STEPS or 1.0
     return {
         "tick_s": tick,

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from edgesim.activities import ON_AIR
 from edgesim.base.arrays import Floats
 from edgesim.report import states
 from edgesim.report.columns import whole
@@ -38,7 +39,7 @@ def grouped(rows: pd.DataFrame, rounds: pd.DataFrame, devices: int, end_s: float
     for place in np.unique(state):
         mine = state == place
         busy[states.NAMES[place]] = overlaps_s(start_s[mine], end[mine], group[mine], count, span_s) / span_s
-    upload = (rows["activity"] == "upload").to_numpy()
+    upload = rows["activity"].isin(ON_AIR).to_numpy()
     band_hz = rows["bandwidth_hz"].fillna(0.0).to_numpy(dtype=np.float64)[upload]
     one_row = np.zeros(upload.sum(), dtype=np.int64)
     hz = overlaps_s(start_s[upload], end[upload], one_row, 1, span_s, band_hz)[0] / span_s

@@ -5,9 +5,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from edgesim.activities import ACTIVITIES as OF_DEVICES
 from edgesim.base.arrays import Integers
 
-ACTIVITIES = ("download", "compute", "upload", "away")
+AWAY = "away"
+ACTIVITIES = (*OF_DEVICES, AWAY)
 """What a bar is; ``away`` is a device that is absent, also between a row that was paused and the next one."""
 OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
 
@@ -22,10 +24,8 @@ class TimelineState(NamedTuple):
 
 STATES = (
     TimelineState("unscheduled", "#f0d9a8", "#6b5528"),
-    TimelineState("download", "#56b4e9", "#56b4e9"),
-    TimelineState("compute", "#e69f00", "#e69f00"),
-    TimelineState("upload", "#0072b2", "#3d9bd6"),
-    TimelineState("away", "#c9c9c9", "#555555"),
+    *(TimelineState(name, of.color.lower(), of.dark) for name, of in OF_DEVICES.items()),
+    TimelineState(AWAY, "#c9c9c9", "#555555"),
     TimelineState("skipped", "#9d86b8", "#a792c4"),
     TimelineState("kept", "#009e73", "#22b78c"),
     TimelineState("cancelled", "#8a6a4f", "#a98a70"),
@@ -51,7 +51,7 @@ def state_of_code() -> list[int]:
     """Place in `STATES` of each number that `codes` can give."""
     shown = {"done", "paused"}
     return [
-        NAMES.index(activity if outcome in shown or activity == "away" else outcome)
+        NAMES.index(activity if outcome in shown or activity == AWAY else outcome)
         for activity in ACTIVITIES
         for outcome in OUTCOMES
     ]

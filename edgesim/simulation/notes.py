@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from edgesim.activities import COMPUTE, UPLOAD
 from edgesim.base.arrays import Floats
 from edgesim.config import RunConfig
 from edgesim.engine.decision import Planner, exceed
@@ -143,7 +144,7 @@ def _was_overfull(config: RunConfig, totals: Totals) -> str:
 
 
 def _stretched(config: RunConfig, totals: Totals) -> str:
-    upload_j, compute_j = totals.joules.get("upload", 0.0), totals.joules.get("compute", 0.0)
+    upload_j, compute_j = totals.joules.get(UPLOAD, 0.0), totals.joules.get(COMPUTE, 0.0)
     # Computing of 0 J is a choice of the user (devices.compute_power_w = 0), and every ratio to it is infinite.
     if compute_j == 0 or upload_j <= _MUCH * compute_j:
         return ""

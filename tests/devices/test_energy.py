@@ -1,7 +1,7 @@
 import pytest
 
+from edgesim.activities import ACTIVITIES, COMPUTE, DOWNLOAD, UPLOAD
 from edgesim.config import DevicesConfig
-from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.population import make_population
 from edgesim.streams import Streams
 
@@ -11,18 +11,14 @@ DEVICES = make_population(
 
 
 def test_computing_costs_power_times_time() -> None:
-    assert activity_energy_j(DEVICES, 1, "compute", 0.16) == 0.32
-    assert activity_energy_j(DEVICES, 1, "compute", 0.0) == 0.0
+    assert ACTIVITIES[COMPUTE].energy_j(DEVICES, 1, 0.16) == 0.32
+    assert ACTIVITIES[COMPUTE].energy_j(DEVICES, 1, 0.0) == 0.0
 
 
 def test_an_upload_costs_what_the_amplifier_draws() -> None:
     # 23 dBm at 35 % efficiency draws 0.1995262315 / 0.35 = 0.570074947 W.
-    assert activity_energy_j(DEVICES, 0, "upload", 0.5) == pytest.approx(0.2850374736, rel=1e-9)
+    assert ACTIVITIES[UPLOAD].energy_j(DEVICES, 0, 0.5) == pytest.approx(0.2850374736, rel=1e-9)
 
 
 def test_receiving_costs_power_times_time() -> None:
-    assert activity_energy_j(DEVICES, 0, "download", 2.0) == pytest.approx(1.8)
-
-
-def test_waiting_costs_nothing_here() -> None:
-    assert activity_energy_j(DEVICES, 0, "wait", 2.0) == 0.0
+    assert ACTIVITIES[DOWNLOAD].energy_j(DEVICES, 0, 2.0) == pytest.approx(1.8)

@@ -1,0 +1,42 @@
+"""What devices do that takes time and energy: the activities that have rows in ``activities``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+DOWNLOAD: Final = "download"
+COMPUTE: Final = "compute"
+UPLOAD: Final = "upload"
+Name = Literal["download", "compute", "upload"]
+
+
+@dataclass(frozen=True)
+class Activity:
+    """An activity of a device."""
+
+    energy_j: Callable[[Any, int, float], float]
+    """Energy in J of one of some devices (`edgesim.devices.population.Population`) for so many seconds of it."""
+    on_air: bool
+    """Whether it occupies the uplink band."""
+    color: str
+    dark: str
+    """Colour on a dark page."""
+    hatch: str = ""
+
+
+# On single numbers: energies are worked out for every row of a run, where conversions to arrays would dominate.
+ACTIVITIES: dict[str, Activity] = {
+    DOWNLOAD: Activity(lambda devices, n, s: devices.download_power_w.item(n) * s, False, "#56B4E9", "#56b4e9", "...."),
+    COMPUTE: Activity(lambda devices, n, s: devices.compute_power_w.item(n) * s, False, "#E69F00", "#e69f00"),
+    UPLOAD: Activity(
+        # P_tx / efficiency, the power of the amplifier.
+        lambda devices, n, s: devices.tx_power_w.item(n) * s / devices.pa_efficiency.item(n),
+        True,
+        "#0072B2",
+        "#3d9bd6",
+        "////",
+    ),
+}
+"""By name, in the order of a task."""
+
+ON_AIR = [name for name, activity in ACTIVITIES.items() if activity.on_air]
