@@ -26,7 +26,7 @@ from edgesim.engine.run_parts import RunParts
 from edgesim.engine.stagnation import Stagnation
 from edgesim.engine.work import ENDED, RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
-from edgesim.learning.jobs import Arrived, Promise
+from edgesim.learning.jobs import Arrived, Promise, build_jobs
 from edgesim.selection.column import Column
 from edgesim.selection.view import Drafter, RoundReport
 
@@ -335,6 +335,7 @@ class Synchronous:
         """Merge the picked updates, none in a skipped round, and report to the selector; returns also their origin."""
         parts, number = self.parts, this.number
         with this.timed("train"):
+            build_jobs([working.promise for working in self.carried.values()] + self.computed)
             began, brought = np.array(list(this.working), dtype=np.int64), [update for _, update in updates]
             is_due = parts.learner.accounts.is_due
             merged = parts.learner.merge(brought, began) if is_due else parts.learner.skip(brought)

@@ -30,7 +30,7 @@ from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import BACKHAUL, Task, Work
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
-from edgesim.learning.jobs import Arrived, Promise
+from edgesim.learning.jobs import Arrived, Promise, build_jobs
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport
 
@@ -184,7 +184,8 @@ class Unsynchronised:
         assert self.training is not None
         self.in_training.add(device)
         ids = np.array([device])
-        (promise,) = self.training.start(ids)
+        (promise,) = promises = self.training.start(ids)
+        build_jobs(promises)
         leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
         if accounts.algorithm.settled_at_begin or accounts.data_move:
             samples = accounts.charged_samples(ids, number.round)

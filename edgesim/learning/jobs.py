@@ -1,6 +1,6 @@
 """Training jobs, their results, the promises of them, and the interface of back ends that run jobs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, NoReturn, Protocol
 
@@ -147,8 +147,8 @@ class Promise:
     device: int
     round: int
     """Round in which the task began; without rounds, the number of the model that was being made."""
-    job: Job | None = None
-    """None in timing-only runs."""
+    built: Job | None = None
+    """None in timing-only runs, and until `job` is first wanted."""
     task: int = 0
     """Number of the task among the device's own; each number has draws of its own."""
     due: bool = False
@@ -160,13 +160,34 @@ class Promise:
     """Samples of each class in it, [C]."""
     sent: Tensor | None = None
     """The model that the device was sent, [P], where the job starts from weights that the device kept."""
+    build: "Callable[[Sequence[Promise]], None] | None" = None
+    """Builds the jobs of promises that began in one round; None where the job is built, or there is none."""
+
+    @property
+    def job(self) -> Job | None:
+        """The job, built when it is first wanted; None in timing-only runs."""
+        if self.build is not None:
+            build_jobs([self])
+        return self.built
 
     @property
     def origin(self) -> Tensor | None:
         """The model to which the update is added, [P]: that which the device was sent; None in timing-only runs."""
-        if self.sent is not None or self.job is None:
-            return self.sent
-        return self.job.start
+        job = self.job
+        return self.sent if self.sent is not None or job is None else job.start
+
+
+def build_jobs(promises: Iterable[Promise]) -> None:
+    """Build the jobs of promises that lack them, those of one round at once.
+
+    To be called before anything changes that they start from: what a device was sent or keeps, or its data.
+    """
+    by_round: dict[Callable[[Sequence[Promise]], None], dict[int, Promise]] = {}
+    for promise in promises:
+        if promise.build is not None:
+            by_round.setdefault(promise.build, {})[id(promise)] = promise
+    for build, lacking in by_round.items():
+        build(list(lacking.values()))
 
 
 class Arrived(NamedTuple):
@@ -201,6 +222,7 @@ class BackEnd(Protocol):
 def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
     """The promises without a result, each once, with their jobs."""
     once = {id(promise): promise for promise in promises if promise.result is None}.values()
+    build_jobs(once)
     return [(promise, promise.job) for promise in once if promise.job is not None]
 
 

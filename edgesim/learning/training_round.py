@@ -1,6 +1,6 @@
 """One round of real training: promises of the jobs that its devices begin, and facts about the devices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -45,43 +45,47 @@ class TorchRound(CountKnowledge):
     def start(self, ids: Integers) -> list[Promise]:
         """Promises of devices that begin to compute, [n]; nothing runs yet. A device has one promise in a round."""
         new = np.array([device for device in ids.tolist() if device not in self._promises], dtype=np.int64)
-        learning = self.learning
-        kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
-        optimiser = Optimiser(rate_in(learning, self.round), *kinds, kind=learning.optimiser)
-        held, sizes = self.held, self.held.sizes
-        accounts, velocities = self._learner.accounts, self._learner.velocities
-        accounts.begin(new, self.round)
-        rows = zip(new.tolist(), sizes[new].tolist(), held.class_counts[new], self._drawn(new), strict=True)
-        for device, size, counts, (own, seed) in rows:
-            about = Device(device, size, self.round, sizes, int(self.work.batch[device]))
-            state = self._states[int(self._learner.server[device])]
-            kept = self._learner.kept.get(device, self._learner.first_kept)
-            given = accounts.algorithm.given(state, kept, about, accounts.ledger)
-            if missing := [name for name in accounts.algorithm.teachers if name not in given]:
-                raise EdgesimError(
-                    f"algorithm {self._learner.config.algorithm.name!r}: teachers names {missing[0]!r}, which given "
-                    f"did not answer with for device {device} (got {', '.join(sorted(given))})"
-                )
-            teachers = accounts.algorithm.teachers
-            given = {name: tensor for name, tensor in given.items() if tensor.numel() or name not in teachers}
-            sent = None
-            if device in self._learner.carried:
-                sent, given["start"] = given["start"], self._learner.carried[device]
-            samples = Samples(held.samples_of(device), self.federation.public, partial(self._epochs, device))
-            phases = accounts.algorithm.phases(own, about, samples, accounts.ledger)
-            passed = accounts.algorithm.passes_over(about, samples)
-            held_out = self.federation.drift.held_out.of(device) if accounts.measured == "held_out" else _NOTHING
-            more = passed, velocities.get(device), held_out
-            job = Job(device, self.round, seed, phases, given, optimiser, *more)
-            task = int(self.tasks[device])
+        self._learner.accounts.begin(new, self.round)
+        rows = zip(new.tolist(), self.tasks[new].tolist(), self.held.sizes[new].tolist(), strict=True)
+        for (device, task, size), counts in zip(rows, self.held.class_counts[new], strict=True):
             self._promises[device] = Promise(
-                device, self.round, job, task, samples=size, class_counts=counts, sent=sent
+                device, self.round, task=task, samples=size, class_counts=counts, build=self._build
             )
         return [self._promises[device] for device in ids.tolist()]
 
-    def _epochs(self, device: int, name: str, samples: Integers, count: int, batch: int | None) -> Phase:
+    def _build(self, promises: Sequence[Promise]) -> None:
+        """Build the jobs of promises of this round, as their devices began them."""
+        learning, learner, sizes = self.learning, self._learner, self.held.sizes
+        algorithm, ledger = learner.accounts.algorithm, learner.accounts.ledger
+        kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
+        optimiser = Optimiser(rate_in(learning, self.round), *kinds, kind=learning.optimiser)
+        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        for promise, (own, seed) in zip(promises, self._drawn(ids, tasks), strict=True):
+            device = promise.device
+            about = Device(device, promise.samples, self.round, sizes, int(self.work.batch[device]))
+            kept = learner.kept.get(device, learner.first_kept)
+            given = algorithm.given(self._states[int(learner.server[device])], kept, about, ledger)
+            if missing := [name for name in algorithm.teachers if name not in given]:
+                raise EdgesimError(
+                    f"algorithm {learner.config.algorithm.name!r}: teachers names {missing[0]!r}, which given "
+                    f"did not answer with for device {device} (got {', '.join(sorted(given))})"
+                )
+            given = {name: tensor for name, tensor in given.items() if tensor.numel() or name not in algorithm.teachers}
+            if device in learner.carried:
+                promise.sent, given["start"] = given["start"], learner.carried[device]
+            samples = Samples(self.held.samples_of(device), self.federation.public, partial(self._epochs, promise))
+            phases = algorithm.phases(own, about, samples, ledger)
+            passed = algorithm.passes_over(about, samples)
+            held_out = (
+                self.federation.drift.held_out.of(device) if learner.accounts.measured == "held_out" else _NOTHING
+            )
+            more = passed, learner.velocities.get(device), held_out
+            promise.built, promise.build = Job(device, self.round, seed, phases, given, optimiser, *more), None
+
+    def _epochs(self, promise: Promise, name: str, samples: Integers, count: int, batch: int | None) -> Phase:
         """`Samples.epochs` of a device."""
-        draw, edges = int(self.tasks[device]), epoch_edges(len(samples), count, batch or int(self.work.batch[device]))
+        device, draw = promise.device, promise.task
+        edges = epoch_edges(len(samples), count, batch or int(self.work.batch[device]))
         places = epoch_places(self.streams, name, device, draw, len(samples), count)
         public = np.isin(samples, self.federation.public).any()
         augment = "none" if public else self._learner.config.data.augment
@@ -95,12 +99,12 @@ class TorchRound(CountKnowledge):
         """`Phase.epoch_ends` of steps by epochs over so many samples."""
         return None if self._learner.accounts.measured is None else np.flatnonzero(edges[1:] % size == 0) + 1
 
-    def _drawn(self, ids: Integers) -> Iterator[tuple[Phase, int]]:
-        """Phase of local training and seed of the job of each of the devices ``ids`` [n].
+    def _drawn(self, ids: Integers, tasks: Integers) -> Iterator[tuple[Phase, int]]:
+        """Phase of local training and seed of each job, of the devices ``ids`` [n] and the number ``tasks`` [n].
 
-        All random numbers are a function of the device and of the number of its job.
+        All random numbers are a function of these two.
         """
-        tasks, sizes = self.tasks[ids], self.held.sizes[ids].tolist()
+        sizes = self.held.sizes[ids].tolist()
         drawn = batch_samples(self.held, self.streams, ids, tasks, self.work)
         counts, augment = [len(samples) for samples in drawn], self._learner.config.data.augment
         size = self._learner.data.stored_size
