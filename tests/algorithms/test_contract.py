@@ -30,7 +30,7 @@ from edgesim.base.errors import Diverged
 from edgesim.base.saved import pack, unpack
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.back_ends import workers
-from edgesim.learning.jobs import Arrived
+from edgesim.learning.jobs import Arrived, build_jobs
 
 OF_LEARNER = (
     "global_weights", "states", "kept", "first_kept", "velocities", "carried", "server", "jobs_trained",
@@ -42,6 +42,7 @@ OF_LEARNER = (
 def saved_and_read(learner, number, promises, frame=1, federate=None):
     """A new learner that goes on with what is saved of another one, and the promises that were open."""
     remembered = {name: getattr(learner, name) for name in OF_LEARNER}
+    build_jobs(promises.values())
     remembered |= {"ledger": learner.accounts.ledger, "promises": promises}
     packed, arrays = pack(remembered)
     found = unpack(dict, json.loads(json.dumps(packed, allow_nan=False)), load(save(arrays)))

@@ -297,8 +297,8 @@ def test_tests_between_epochs_change_nothing_of_the_training_and_are_in_evaluati
     learner = TorchLearner(config, federation, Streams(config.seed), 1, dict)
     promises = learner.open_round(1, 1).start(np.arange(5))
     out = federation.drift.frames[1].samples_of(7)
-    with_tests = [replace(promise, job=replace(promise.job, held_out=out)) for promise in promises]
-    without = [replace(promise, job=replace(promise.job, held_out=out[:0])) for promise in promises]
+    with_tests = [replace(promise, built=replace(promise.job, held_out=out)) for promise in promises]
+    without = [replace(promise, built=replace(promise.job, held_out=out[:0])) for promise in promises]
     tested, plain = learner.results(with_tests), learner.results(without)
     assert {len(result.epoch_accuracies) for result in tested} == {1, 2}
     for promise, one, other in zip(promises, tested, plain, strict=True):

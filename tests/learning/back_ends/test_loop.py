@@ -145,7 +145,7 @@ def test_a_job_is_measured_on_own_samples_and_on_public_images_where_it_has_no_o
     kinds = phases, (OWN,), (Phase(np.arange(8), np.array([0, 8])), PUBLIC)
     promises = [_promise(flat.snapshot(), [], [], device) for device in range(3)]
     for promise, of_job in zip(promises, kinds, strict=True):
-        promise.job = dataclasses.replace(promise.job, phases=of_job)
+        promise.built = dataclasses.replace(promise.job, phases=of_job)
     ends = {"loop": LoopBackEnd(flat, data, averaging), "stacked": StackedBackEnd(flat, data, 4096, averaging)}
     ends[back_end].run(promises)
     for promise, steps in zip(promises, (measured, [True] * 3, [True, False, False]), strict=True):

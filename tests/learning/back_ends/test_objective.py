@@ -195,7 +195,7 @@ def test_what_is_told_of_the_loss_is_cross_entropy_whatever_is_trained_on(build,
     for promise, algorithm in ((one, taught), (other, averaging)):
         phase = promise.job.phases[0]
         first = Phase(phase.samples[:8], phase.edges[:2], phase.changes[:8])
-        promise.job = Job(0, 1, 0, (first,), promise.job.given, promise.job.optimiser)
+        promise.built = Job(0, 1, 0, (first,), promise.job.given, promise.job.optimiser)
         LoopBackEnd(model, data, algorithm).run([promise])
     assert one.result.loss == other.result.loss
     assert not torch.equal(one.result.update, other.result.update)

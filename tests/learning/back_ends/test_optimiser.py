@@ -167,7 +167,7 @@ def test_momentum_that_lasts_is_that_of_an_optimiser_that_lives_on_while_weights
             optimisers = [_sgd(module, made[0].job.optimiser) for module in modules]
         else:
             for promise, velocity in zip(made, velocities, strict=True):  # noqa: F821 - of the turn before
-                promise.job = dataclasses.replace(promise.job, velocity=velocity)
+                promise.built = dataclasses.replace(promise.job, velocity=velocity)
         before = [promise.job.velocity for promise in made]
         copies = [velocity if velocity is None else velocity.clone() for velocity in before]
         back_end.run(made)
@@ -196,7 +196,7 @@ def test_processes_bring_the_bits_of_the_loop_and_its_velocities(data, promises,
         for promise in (*alone, *spread):
             drawn = torch.from_numpy(np.random.default_rng(promise.device).normal(size=model.trainable)).float()
             if promise.device:
-                promise.job = dataclasses.replace(promise.job, velocity=drawn)
+                promise.built = dataclasses.replace(promise.job, velocity=drawn)
         LoopBackEnd(model, data, pulling).run(alone)
         back_end.run(spread)
     for one, other in zip(alone, spread, strict=True):

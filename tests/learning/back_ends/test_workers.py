@@ -186,7 +186,7 @@ def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_nam
 def test_a_worker_that_ends_in_an_error_of_its_own_points_to_it_and_not_to_memory(make, promises, capfd):
     model, back_end = make("mlp")
     (broken,) = promises(model, [0, 8])
-    broken.job = dataclasses.replace(broken.job, phases=(Phase(np.full(8, 10**6), np.array([0, 8])),))
+    broken.built = dataclasses.replace(broken.job, phases=(Phase(np.full(8, 10**6), np.array([0, 8])),))
     (worker,) = _started(back_end)._workers
     with pytest.raises(
         EdgesimError,
