@@ -163,25 +163,17 @@ class RecordedEnvironment(Section):
         """False everywhere, [n]: there is no law."""
         return np.zeros(np.shape(distance_m), dtype=bool)
 
-    def line_of_sight(self, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int = 0) -> Booleans:
+    def line_of_sight(self, distance_m: ArrayLike, *_: object) -> Booleans:
         """True everywhere, [n]."""
-        return np.ones(np.shape(ids), dtype=bool)
+        return np.ones(np.shape(distance_m), dtype=bool)
 
-    def mean_power_gain(
-        self,
-        distance_m: ArrayLike,
-        streams: Streams,
-        ids: ArrayLike,
-        round: int | Integers,
-        station: int = 0,
-        los: ArrayLike | None = None,
-    ) -> Floats:
+    def mean_power_gain(self, distance_m: ArrayLike, *_: object) -> Floats:
         """1 everywhere, [n]: only the capacity of the band is known."""
-        return np.ones(np.shape(ids))
+        return np.ones(np.shape(distance_m))
 
-    def constant_power_gain(self, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int) -> Floats:
+    def constant_power_gain(self, distance_m: ArrayLike, *_: object) -> Floats:
         """1 everywhere, [n]."""
-        return np.ones(np.shape(ids))
+        return np.ones(np.shape(distance_m))
 
 
 def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
