@@ -1,4 +1,4 @@
-"""What devices do that takes time and energy: the activities that have rows in ``activities``."""
+"""Activities of devices, which take time and energy and have rows in ``activities``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Activity:
     energy_j: Callable[[Any, int, float], float]
     """Energy in J of one of some devices (`edgesim.devices.population.Population`) for so many seconds of it."""
     on_air: bool
-    """Whether it occupies the uplink band."""
+    """Whether the activity occupies the uplink band."""
     color: str
     dark: str
     """Colour on a dark page."""

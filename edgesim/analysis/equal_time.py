@@ -47,7 +47,7 @@ def unequal_time(runs: Sequence[RunFolder]) -> list[str]:
 
 
 def _made_all_rounds(run: RunFolder) -> bool:
-    """Whether its rounds, not ``stop_at_s`` or an accuracy, have ended a run."""
+    """Whether a run was ended by its number of rounds, not by ``stop_at_s`` or an accuracy."""
     rounds = run.config.get("rounds")
     if rounds is None:
         return "stop_at_s" not in run.config

@@ -127,7 +127,7 @@ def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
 
 
 def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
-    """What a reader of the summary table must know, one or two sentences per note."""
+    """Notes for readers of the summary table, one or two sentences each."""
     study = read_study(study_folder)
     notes = ["Means over seeds, with 95 % t intervals."]
     if "not_reached" in summary:
@@ -173,7 +173,7 @@ def _notes_of_metrics(study: StudyFolder) -> list[str]:
 
 
 def _notes_of_convergence(study: StudyFolder) -> list[str]:
-    """What is measured by a run's own peak, and which runs have no ROC-AUC though it was asked for."""
+    """Notes on measures that refer to a run's own peak, and on runs without ROC-AUC though it was asked for."""
     if not any(run.rounds["test_accuracy"].notna().any() for run in study.finished):
         return []
     share = f"{convergence.OF_PEAK:.0%}"
@@ -187,7 +187,7 @@ def _notes_of_convergence(study: StudyFolder) -> list[str]:
 
 
 def _notes_of_participation(study: StudyFolder, summary: pd.DataFrame) -> list[str]:
-    """What WE, IDP, ID and forgetting are, and which runs lack them; nothing where devices are always available."""
+    """Notes on WE, IDP, ID and forgetting, and on runs that lack them; none where devices are always available."""
     tested = [run for run in study.finished if run.rounds["test_accuracy"].notna().any()]
     if all(is_static(run) for run in tested):
         return []

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from edgesim.base.errors import EdgesimError
 
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, RuntimeError)
-"""What the standard library raises for archives that are broken, encrypted or have names that lead elsewhere."""
+"""Errors of the standard library for archives that are broken, encrypted or have names that lead elsewhere."""
 
 
 def unpack(archive: Path) -> None:

@@ -72,7 +72,7 @@ class Answer(NamedTuple):
     node: str
     """Name of the node."""
     value: Any
-    """What the function returned; None where there is a fault."""
+    """Result of the function; None where there is a fault."""
     fault: str
     """Fault of the node, as the end of a sentence; empty if there is none."""
 

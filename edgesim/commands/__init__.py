@@ -1,1 +1,1 @@
-"""What users type: the command edgesim and its options."""
+"""The command edgesim and its options."""

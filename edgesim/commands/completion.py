@@ -1,4 +1,4 @@
-"""What shells offer when TAB is pressed behind an option or an argument."""
+"""Completions that shells offer when TAB is pressed after an option or an argument."""
 
 from collections.abc import Callable
 

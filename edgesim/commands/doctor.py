@@ -1,4 +1,4 @@
-"""What a bug report about an installation needs first: versions, the machine, and what of it is missing.
+"""Facts that a bug report about an installation needs first: versions, the machine, and missing parts.
 
 At the top this module loads nothing but Python's own packages: it speaks of an installation in which others are missing
 or broken.
@@ -128,7 +128,7 @@ def _commit() -> str:
 
 
 def _output_of(*command: str) -> str:
-    """What a command prints; empty where there is no such command or it fails."""
+    """Output of a command; empty where there is no such command or it fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
@@ -147,7 +147,7 @@ def _machine() -> Iterator[Fact]:
 
 
 def _gpu() -> Iterator[Fact]:
-    """What torch can train on, where it can be loaded."""
+    """Facts on the devices that torch can train on, if torch can be loaded."""
     if not _version("torch") or _broken("torch"):
         return
     try:
@@ -213,7 +213,7 @@ def _broken(package: str) -> str:
 
 
 def _unusable(what: str, error: Exception) -> Fact:
-    """Whatever a broken installation leads to: libraries that are missing, or of another version."""
+    """Fact on a broken installation, whose libraries are missing or of another version."""
     return Fact(what, f"cannot be loaded ({_reason(error)})", "a version that can be loaded", fails=True)
 
 

@@ -42,7 +42,7 @@ class Key:
     name: str
     """Full name, ``section.key``."""
     owner: str
-    """What it is an option of, such as ``policy 'oort'``; empty for keys that every config has."""
+    """Owner of the option, such as ``policy 'oort'``; empty for keys that every config has."""
     model: type[BaseModel]
     field: FieldInfo
 
@@ -98,7 +98,7 @@ def key_names() -> list[str]:
 
 
 def choices(name: str) -> list[str]:
-    """What a key may be, where it is one of a few texts, or true or false; empty for other keys."""
+    """Values of a key that is one of a few texts, or true or false; empty for other keys."""
     texts: dict[str, None] = {}
     for key in _keys():
         for branch in _branches(key.field.annotation) if key.name == name else []:

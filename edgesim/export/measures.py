@@ -1,4 +1,4 @@
-"""What tools that track experiments get of a run: its numbers by round, and its settings."""
+"""Numbers of a run by round, and its settings, for tools that track experiments."""
 
 from typing import NamedTuple
 

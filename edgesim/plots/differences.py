@@ -26,7 +26,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "corrected (Holm)": {"linewidth": _THIN},
     "significant": {"linestyle": "none", "marker": "o"},
 }
-"""What the legend says of bars and filled marks."""
+"""Entries of the legend for bars and filled marks."""
 
 
 def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figure:
@@ -86,7 +86,7 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
 
 
 def against(pairings: Sequence[Pairing], reference: str) -> str:
-    """What is compared: ``against REFERENCE``, and before it the other value where there is only one."""
+    """Title of a comparison: ``against REFERENCE``, and before it the other value where there is only one."""
     others = {value_text(value) for pairing in pairings for value in pairing.choice.values()}
     other = f"{others.pop()} " if len(others) == 1 else ""
     return figure_text(f"{other}against {reference}")

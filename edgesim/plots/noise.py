@@ -1,4 +1,4 @@
-"""What noise for privacy costs: accuracy against the noise multiplier and against epsilon."""
+"""Accuracy against the noise multiplier of privacy, and against epsilon."""
 
 from collections.abc import Sequence
 

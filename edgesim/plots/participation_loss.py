@@ -1,4 +1,4 @@
-"""What dynamic participation costs each algorithm: IDP as bars."""
+"""Loss of accuracy of each algorithm by dynamic participation: IDP as bars."""
 
 from collections.abc import Sequence
 

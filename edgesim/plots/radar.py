@@ -22,7 +22,7 @@ AXES = {
 }
 """Columns of a study's summary, and whether more of them is better."""
 _BESIDE_IN, _ABOVE_BELOW_IN = 0.65, 0.85
-"""What the names of axes take at each side of a circle, and they and the title above and below it together."""
+"""Room for the names of axes at each side of a circle, and for names and title above and below it together."""
 
 
 def radar_scores(table: pd.DataFrame, names: Sequence[str]) -> Floats:

@@ -1,4 +1,4 @@
-"""One look for all figures: sizes of a two-column paper, settings of matplotlib, reproducible files."""
+"""The style of all figures: sizes of a two-column paper, settings of matplotlib, reproducible files."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -155,7 +155,7 @@ def legend_height_in(texts: Sequence[str], width_in: float) -> float:
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], texts: Sequence[str]) -> None:
-    """One legend for all panels, below them, at most as wide as the figure; wider texts take several lines."""
+    """Draw a legend of all panels below them, at most as wide as the figure; wider texts take several lines."""
     width_in = figure.get_figwidth()
     columns, _ = legend_shape(texts, width_in)
     lines = [folded(text, width_in - _HANDLE_IN) for text in texts]

@@ -1,4 +1,4 @@
-"""What was run, and how to run it again."""
+"""Section of the page on the run: versions, config, and the commands that repeat it."""
 
 import shlex
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ SCRIPTS = ("columns.js", "theme.js", "choice.js", "timeline.js", "taking_part.js
 """In the order in which they stand in the page; each is one idea."""
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-"""What a browser lets the page do: nothing beyond itself."""
+"""Content security policy: the page loads nothing from elsewhere and sends nothing."""
 
 
 def page(title: str, about: str, tables: str, data: dict[str, Any], refresh_s: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What the pictures of one run are drawn from, packed for the page."""
+"""Data of the pictures of one run, packed for the page."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One page over HTTP, for browsers on this machine alone."""
+"""Server of one page over HTTP, for browsers on this machine alone."""
 
 import errno
 import threading

@@ -10,7 +10,7 @@ from edgesim.base.arrays import Integers
 
 AWAY = "away"
 ACTIVITIES = (*OF_DEVICES, AWAY)
-"""What a bar is; ``away`` is a device that is absent, also between a row that was paused and the next one."""
+"""Activities of bars; ``away`` is a device that is absent, also between a row that was paused and the next one."""
 OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
 
 

@@ -1,4 +1,4 @@
-"""What scenario scripts use beside `edgesim` itself: common options, closing tables and figures.
+"""Helpers of scenario scripts beside `edgesim` itself: common options, closing tables and figures.
 
 `scenario` makes a command of a function, which plans its runs by `Runs`. The modules, which scripts import from here
 (``from edgesim.scenario import tables``): `tables` beside those of `conclude`, `published` numbers of papers beside

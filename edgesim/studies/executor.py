@@ -27,7 +27,7 @@ class RunOrder:
     target: float | None
     """Accuracy that its start model must not have reached."""
     fresh: bool
-    """Whether it begins from the start, even if it is finished."""
+    """Whether the run is repeated from its start, even if it is finished."""
     until: int | None = None
     """The round after which it is saved and pauses; None: it runs to its end."""
     fingerprint: tuple[int, ...] | None = None

@@ -49,7 +49,7 @@ PARTICIPATION = {
     "id_points": ("ID", "{:.2f}"),
     "forgetting_points": ("forgetting", "{:.2f}"),
 }
-"""As `TIMING`, of measures of how accuracy goes over rounds."""
+"""Titles and formats of the measures of accuracy over rounds, by measure."""
 CONVERGENCE = {
     "best_accuracy": ("best", "{:.3f}"),
     "best_round": ("in round", "{:.1f}"),
@@ -62,7 +62,7 @@ CONVERGENCE = {
     "bits_up": ("bits up", "{:.3g}"),
     "bits_down": ("bits down", "{:.3g}"),
 }
-"""As `TIMING`, of how fast and how smoothly a run came to its own peak, and what it sent."""
+"""Titles and formats of the measures of speed and smoothness up to a run's own peak, and of its bits, by measure."""
 _DIFFERENCES = {
     name: (title, form.replace("+", "").replace(":", ":+"))
     for name, (title, form) in (TIMING | LEARNING | PARTICIPATION).items()

@@ -17,7 +17,7 @@ class MineOptions(AveragingOptions):
     """Options of Mine."""
 
     mu: Factor = Field(0.1, ge=0)
-    """What it means, with its symbol in the paper."""
+    """Meaning of the option, with its symbol in the paper."""
 
 
 @dataclass(kw_only=True)
@@ -29,7 +29,7 @@ class Memory(State):
 
 
 class Mine(Algorithm):
-    """What devices and server do, in a line."""
+    """The work of devices and server, in a line."""
 
     Options = MineOptions
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})

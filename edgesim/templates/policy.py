@@ -22,7 +22,7 @@ class LongestWaitOptions(view.Options):
 
 @dataclass
 class Memory:
-    """What the policy remembers; all of it, so that a run can be saved and go on."""
+    """State of the policy: all that it remembers, so that a run can be saved and resumed."""
 
     taken: Integers
     """The round in which each device was taken last, [N]; 0 before it was."""

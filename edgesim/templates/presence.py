@@ -31,5 +31,5 @@ class Shifts(Slotted):
         return in_slot
 
     def remedy(self) -> str:
-        """What to change where too few devices are there."""
+        """Advice for an error message when too few devices are there."""
         return "lower availability.absence or availability.groups"

@@ -1,4 +1,4 @@
-"""What the law promises: both slopes, and no jump between them."""
+"""Tests of the path-loss law: both slopes, and no jump between them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the law promises."""
+"""Tests of the drift law."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What the law promises, by hand and in a run."""
+"""Tests of the joining law, by hand and in a run."""
 
 from pathlib import Path
 

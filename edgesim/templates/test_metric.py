@@ -1,4 +1,4 @@
-"""What the metric promises, by hand and in a run."""
+"""Tests of the metric, by hand and in a run."""
 
 from pathlib import Path
 

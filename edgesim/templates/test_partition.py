@@ -1,4 +1,4 @@
-"""What the partition promises."""
+"""Tests of the partition."""
 
 import numpy as np
 

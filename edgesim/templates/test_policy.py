@@ -1,4 +1,4 @@
-"""What the policy promises, seen in a run of simulated time alone."""
+"""Tests of the policy, in runs of simulated time alone."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_every_device_has_its_turn_before_any_has_a_second_one(tmp_path: Path) -
 
 
 def test_its_memory_can_be_saved_and_goes_on() -> None:
-    """What `edgesim.base.saved` packs and unpacks is the memory again."""
+    """The state survives `edgesim.base.saved`, which packs and unpacks it for checkpoints."""
     policy = LongestWait(LongestWaitOptions(), 3, 10)
     policy.state.taken[1] = 7
     assert unpack(Memory, *pack(policy.state)).taken.tolist() == [0, 7, 0]

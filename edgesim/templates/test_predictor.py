@@ -1,4 +1,4 @@
-"""What the predictor promises."""
+"""Tests of the predictor."""
 
 import numpy as np
 

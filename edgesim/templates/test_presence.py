@@ -1,4 +1,4 @@
-"""What the model promises."""
+"""Tests of the presence model."""
 
 import numpy as np
 

@@ -108,7 +108,7 @@ class Availability(ABC):
 
     @property
     def changes_every(self) -> tuple[str, float] | None:
-        """What changes or repeats at a fixed interval, in words, and that interval in s; None if nothing does."""
+        """Name of changes or repetitions at a fixed interval, and that interval in s; None if there are none."""
         return None
 
     def ever_has(self, count: int) -> bool:

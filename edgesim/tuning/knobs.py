@@ -1,4 +1,4 @@
-"""What a tuning varies: ranges of numbers and lists of values, checked against the config before anything runs."""
+"""Knobs of a tuning: ranges of numbers and lists of values, checked against the config before anything runs."""
 
 import copy
 import itertools

@@ -20,7 +20,7 @@ class TuningObjective:
     """As in ``summary.csv``."""
     is_maximised: bool = False
     only_grows: bool = False
-    """Whether it never falls in the course of a run, so that a run's value so far is a lower bound."""
+    """Whether the measure never falls in the course of a run, so that a run's value so far is a lower bound."""
 
     @property
     def name(self) -> str:
@@ -34,7 +34,7 @@ class TuningObjective:
 
     @property
     def needs_target(self) -> bool:
-        """Whether it is measured to a target accuracy."""
+        """Whether the objective is measured up to a target accuracy."""
         return self.measure in TO_TARGET + TO_STAY
 
 

@@ -37,7 +37,7 @@ class Cell:
     values: Mapping[str, Value]
     """By key of the config."""
     runs: Sequence[PlannedRun]
-    """One for each seed."""
+    """Values of the seeds, one each."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Done:
     up: Arrays
     keeps: Arrays
     velocity: Arrays
-    """As ``velocity``, if the device keeps it."""
+    """Velocity after the job, by name, if the device keeps it."""
 
     def result(self, update: Tensor, tensors: Callable[[Arrays], dict[str, Tensor]]) -> JobResult:
         """The result with its ``update``, [P]; ``tensors`` makes tensors of arrays."""

@@ -93,7 +93,7 @@ class RayBackEnd:
         self._device = data.device
         self._actors: list[_Actor] = []
         self._shared: dict[int, tuple[Tensor, Any]] = {}
-        """What was put into the object store, by the tensor's id."""
+        """Tensors in the object store, with their references there, by the tensor's id."""
         self._kind: str | None = None
         self._bad_starts, self._why_bad = 0, ""
         self._looked_s = self._had_actor_s = 0.0

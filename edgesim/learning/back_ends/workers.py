@@ -32,7 +32,7 @@ class _Worker:
     """Shared memory into which the worker writes a result, [P]."""
     started: bool = False
     at_work: tuple[int, tuple[Promise, Job]] | None = None
-    """What it trains, with its place in the order of the jobs."""
+    """Job that the process trains, with its place in the order of the jobs; None while it is idle."""
 
 
 class NoSharedMemory(EdgesimError):  # noqa: N818 - reads as a finding

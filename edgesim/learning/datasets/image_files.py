@@ -71,7 +71,7 @@ class ImageFiles(DecodedFiles):
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Whatever a broken file makes Pillow raise becomes one line that names it."""
+    """Turn any error that Pillow raises on a broken file into an `EdgesimError` of one line that names the file."""
     try:
         yield
     except UnidentifiedImageError:

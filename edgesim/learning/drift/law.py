@@ -1,4 +1,4 @@
-"""What a drift law is: which data each device holds, as a function of the round or of simulated time.
+"""The base class of drift laws, which say which data each device holds as a function of the round or of simulated time.
 
 A law knows nothing of policies: its data sets depend on the config, the seed and the instant alone, not on the order in
 which instants are asked for.

@@ -1,4 +1,4 @@
-"""What a partition is, and the knob that several laws share."""
+"""The base class of partitions, and the knob that several laws share."""
 
 from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar
