@@ -525,7 +525,7 @@ MADE_ANEW: dict[type, set[str]] = {
     IdleDevices: {"availability", "batteries", "search_s"},
     Batteries: {"capacity_j", "reserve_j", "recharge_w", "idle_w"},
     # Latecomers come back from records of their own; no round is open at the end of one.
-    Synchronous: {"parts", "carried", "open"},
+    Synchronous: {"parts", "latecomers", "open"},
     # At work: as latecomers; alarms are set again. The buffer is empty when a model has been made, and all is told.
     Unsynchronised: {"parts", "at_work", "_alarms_s", "arrived", "over", "begun", "training", "in_training"},
     # Uploads put themselves on the air again.
