@@ -53,9 +53,7 @@ def test_a_folder_that_is_removed_while_its_run_goes_on_is_told_as_that(tmp_path
     def on_round(done: object) -> None:
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
 
-    with pytest.raises(
-        EdgesimError, match="run: the folder was removed while its run went on; nothing more is"
-    ) as told:
+    with pytest.raises(EdgesimError, match="run: the folder was removed during its run; nothing more is") as told:
         simulation.run(parse(VALUES, "test"), tmp_path / "run", on_round)
     assert not isinstance(told.value, Taken)
     assert not (tmp_path / "run").exists()
@@ -64,7 +62,7 @@ def test_a_folder_that_is_removed_while_its_run_goes_on_is_told_as_that(tmp_path
 def test_a_lease_that_is_gone_from_a_folder_was_taken_over(tmp_path: Path) -> None:
     lease = Lease(tmp_path)
     (tmp_path / "lease-0001.json").unlink()
-    with pytest.raises(Taken, match="another process has gone on with it"):
+    with pytest.raises(Taken, match="another process has resumed it"):
         lease.check()
 
 

@@ -186,17 +186,17 @@ def resume(
 ) -> Run:
     """Go on with a run where it was stopped; raises `EdgesimError` where that cannot be done.
 
-    ``allow_other_machine`` goes on where results may differ in their last bits; for the others see `run`.
+    ``allow_other_machine`` resumes where results may differ in their last bits; for the others see `run`.
     """
     folder, tell = as_path(folder, "folder"), PlainConsole(quiet=quiet)
     if analysed.is_study(folder):
-        raise EdgesimError(f"{folder}: is a study; `edgesim study run` goes on with it")
+        raise EdgesimError(f"{folder}: is a study; `edgesim study run` resumes it")
     values, path = read_config(folder), folder / "config.toml"
     settings = parse(values, str(path))
     tell_user_code(settings, str(path), not user_code, tell)
     reason = simulation.why_run(folder, simulation.complete(settings))
     if reason != simulation.UNFINISHED:
-        again = f"but {reason}; `edgesim run` runs it again" if reason else "so nothing is left to go on with"
+        again = f"but {reason}; `edgesim run` runs it again" if reason else "so nothing is left to resume"
         raise EdgesimError(f"{folder}: is finished, {again}")
     how = {"strict": True, "other_machine": allow_other_machine, "checkpoint_s": checkpoint_s}
     return result_of(play(settings, folder, tell, log, **how), tell)

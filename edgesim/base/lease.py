@@ -188,10 +188,10 @@ class Lease:
         except FileNotFoundError:
             if not self._folder.is_dir():
                 raise EdgesimError(
-                    f"{self._folder}: the folder was removed while its run went on; nothing more is written"
+                    f"{self._folder}: the folder was removed during its run; nothing more is written"
                 ) from None
         raise Taken(
-            f"{self._folder}: another process has gone on with it, since this one was not heard of for more than "
+            f"{self._folder}: another process has resumed it, since this one was not heard of for more than "
             f"{LEASE_S:g} s; nothing more is written"
         )
 

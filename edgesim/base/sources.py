@@ -64,7 +64,7 @@ def source_files(module: str) -> dict[str, Path]:
     return {name: file for name, (file, _) in _walk(module).items() if _top(name) != "edgesim"}
 
 
-#: `source_digest` at this process's first call for the module. The process goes on with the code that it has loaded, so
+#: `source_digest` at this process's first call for the module. The process keeps the code that it has loaded, so
 #: it must not record the hash of a file edited since.
 digest_when_loaded = cache(source_digest)
 

@@ -75,8 +75,8 @@ class Topology(Section):
             if link.between[0] == link.between[1]:
                 raise ValueError(f"links[{row}].between: {link.between[0]!r} is linked to itself")
             if (first := first_row.setdefault(frozenset(link.between), row)) != row:
-                one, other = link.between
-                raise ValueError(f"links[{row}].between: {one!r} and {other!r} are linked in links[{first}] already")
+                left, right = link.between
+                raise ValueError(f"links[{row}].between: {left!r} and {right!r} are linked in links[{first}] already")
         return self
 
     @property

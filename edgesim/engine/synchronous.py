@@ -43,7 +43,7 @@ class Synchronous:
     deadlines: Deadlines
     schedule: Stagnation | None = None
     """Which rounds make a model; all do when absent."""
-    carried: dict[tuple[int, int], Working] = field(default_factory=dict)
+    latecomers: dict[tuple[int, int], Working] = field(default_factory=dict)
     """Latecomers, whose work is kept past the close, by device and number of their task: while an update of a device
     travels by wire, the device may begin another task and be late with that as well."""
     merged_in_cloud: bool = True
@@ -83,7 +83,7 @@ class Synchronous:
     def _meet_slot(self) -> None:
         """Let latecomers leave their work or resume it, as a slot of availability by rounds begins."""
         world, clock = self.parts.world, self.parts.clock
-        late = [working for working in self.carried.values() if working.task.phase != ENDED]
+        late = [working for working in self.latecomers.values() if working.task.phase != ENDED]
         if world.config.availability.interruption == "ignore" or not late:
             return
         here = world.availability.available(np.array([working.task.device for working in late]), clock.now)
@@ -100,8 +100,8 @@ class Synchronous:
         started = time.perf_counter() - check_in_wall_s
         parts, clock, knobs = self.parts, self.parts.clock, self.parts.world.config.round
         candidates = checked_in
-        if self.carried:
-            at_work = [late.task.device for late in self.carried.values() if late.task.needs_device]
+        if self.latecomers:
+            at_work = [late.task.device for late in self.latecomers.values() if late.task.needs_device]
             candidates = checked_in[~np.isin(checked_in, at_work)]
         answers = None if parts.joiners is None else parts.joiners.ask(candidates, number.round)
         candidates = candidates if answers is None else answers.joiners
@@ -125,7 +125,7 @@ class Synchronous:
         else:
             self._decide_at_once(this)
         yield this.closed
-        this.over = self._end_or_carry(this)
+        this.over = self._end_or_keep(this)
         accounts = parts.learner.accounts
         if self.schedule is not None:
             self._settle_work(this)
@@ -219,7 +219,7 @@ class Synchronous:
             if knobs.admission == "band":
                 this.infeasible_share = 1.0
             bands_hz = world.bands_hz.copy()
-            for late in self.carried.values():
+            for late in self.latecomers.values():
                 # Links of their own take nothing of a band: latecomers on them hold no reservation.
                 if late.task.needs_device:
                     bands_hz[late.task.station] -= late.task.bandwidth_hz
@@ -255,7 +255,7 @@ class Synchronous:
 
     def _on_computed(self, task: Task) -> None:
         if task.carried:
-            self._is_due(self.carried[task.key].promise)
+            self._is_due(self.latecomers[task.key].promise)
             return
         this = self.open
         assert this is not None
@@ -272,7 +272,7 @@ class Synchronous:
 
     def _on_arrived(self, task: Task) -> None:
         if task.carried:
-            self.carried[task.key].arrived = True
+            self.latecomers[task.key].arrived = True
             return
         this = self.open
         assert this is not None
@@ -280,24 +280,24 @@ class Synchronous:
         if len(this.arrived) == this.closes_with:
             succeed_once(this.closed)
 
-    def _end_or_carry(self, this: OpenRound) -> list[Working]:
+    def _end_or_keep(self, this: OpenRound) -> list[Working]:
         """Break off the work in flight but that of latecomers to be kept; returns the latecomers whose work is over."""
-        over = [late for late in self.carried.values() if late.task.phase == ENDED]
+        over = [late for late in self.latecomers.values() if late.task.phase == ENDED]
         for late in over:
-            del self.carried[late.task.key]
+            del self.latecomers[late.task.key]
         keeps = self.parts.world.config.round.late == "keep" and not this.number.last_of_frame
         for working in this.working.values():
             task = working.task
             if keeps and task.taken and task.phase != ENDED:
                 task.carried, task.fate = True, "late"
-                self.carried[task.key] = working
+                self.latecomers[task.key] = working
             else:
                 working.work.break_off()
         if this.number.last_of_frame:
-            over += self.carried.values()
-            for late in self.carried.values():
+            over += self.latecomers.values()
+            for late in self.latecomers.values():
                 late.work.break_off()
-            self.carried.clear()
+            self.latecomers.clear()
         return over
 
     def _updates(self, this: OpenRound) -> tuple[Integers, list[tuple[Task, Arrived]]]:
@@ -335,7 +335,7 @@ class Synchronous:
         """Merge the picked updates, none in a skipped round, and report to the selector; returns also their origin."""
         parts, number = self.parts, this.number
         with this.timed("train"):
-            build_jobs([working.promise for working in self.carried.values()] + self.computed)
+            build_jobs([working.promise for working in self.latecomers.values()] + self.computed)
             began, brought = np.array(list(this.working), dtype=np.int64), [update for _, update in updates]
             is_due = parts.learner.accounts.is_due
             merged = parts.learner.merge(brought, began) if is_due else parts.learner.skip(brought)
@@ -459,19 +459,19 @@ class Synchronous:
 
     def snapshot(self) -> dict[str, Any]:
         """Snapshot of the state between two models."""
-        return lasting(self) | {"carried": snapshot(self.parts.bands, self.carried.values())}
+        return lasting(self) | {"carried": snapshot(self.parts.bands, self.latecomers.values())}
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Restore a snapshot, in a run whose clock stands at its instant."""
-        clock, carried = self.parts.clock, remembered.pop("carried")
+        clock, records = self.parts.clock, remembered.pop("carried")
         give_back(self, remembered)
-        works = restore(clock, carried, lambda at: self._signals(clock.event(), at.deadline_s, at.tolerance_s))
-        self.carried = {late.task.key: late for late in works}
+        works = restore(clock, records, lambda at: self._signals(clock.event(), at.deadline_s, at.tolerance_s))
+        self.latecomers = {late.task.key: late for late in works}
 
     def break_off(self) -> list[Task]:
         """End all work, since the run is over; returns the tasks without rows."""
-        this, late = self.open, list(self.carried.values())
-        tasks = ([] if this is None else self._ended(this)) + [carried.task for carried in late]
+        this, late = self.open, list(self.latecomers.values())
+        tasks = ([] if this is None else self._ended(this)) + [working.task for working in late]
         at_work = late + ([] if this is None else [at for at in this.working.values() if not at.task.carried])
         for working in at_work:
             working.work.break_off("cancelled")

@@ -229,10 +229,10 @@ def newest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
         checkpoint = read(path, warn)
         if checkpoint is None:
             continue
-        if checkpoint.about.format != FORMAT or not (lack := lacking(folder, checkpoint)):
+        if checkpoint.about.format != FORMAT or not (reason := lacking(folder, checkpoint)):
             return checkpoint
         if path.name.startswith("checkpoint"):
-            warn(f"{path.name} is damaged ({lack})")
+            warn(f"{path.name} is damaged ({reason})")
     return None
 
 

@@ -101,13 +101,13 @@ class RunWriter:
         Raises `EdgesimError` where streams are no longer what they were at the checkpoint from which the run resumes.
         """
         paths = {name: self.folder / f"{name}.arrow" for name in SCHEMAS}
-        then = None if resume_from is None else resume_from.about
-        sizes = {} if then is None else then.on_disk
+        about = None if resume_from is None else resume_from.about
+        sizes = {} if about is None else about.on_disk
         for name, size in sizes.items():
             if (paths[name].stat().st_size if paths[name].is_file() else 0) < size:
                 raise EdgesimError(f"{paths[name]}: another process has changed it; start again")
         # Before the streams change on which they depend.
-        checkpoints.remove(self.folder, *checkpoints.KINDS, after=0 if then is None else then.round)
+        checkpoints.remove(self.folder, *checkpoints.KINDS, after=0 if about is None else about.round)
         if (self.folder / "run.json").is_file():
             # It has the digests of files that are about to change.
             _write_run_json(self.folder, self._run, on_disk=False)
@@ -118,8 +118,8 @@ class RunWriter:
         for name, path in paths.items():
             _truncate(path, sizes.get(name, 0))
         self._sinks = {name: pa.OSFile(str(path), "ab") for name, path in paths.items()}
-        self._rows = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.rows)
-        self._on_disk = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.on_disk)
+        self._rows = dict.fromkeys(SCHEMAS, 0) if about is None else dict(about.rows)
+        self._on_disk = dict.fromkeys(SCHEMAS, 0) if about is None else dict(about.on_disk)
         """Bytes of each stream that are on the disk for certain."""
         self._hashes = {name: beginning_hash(path, self._on_disk[name]) for name, path in paths.items()}
         """Hash of each stream, as far as it is written."""
@@ -453,8 +453,8 @@ def read_run(folder: Path | str) -> dict[str, Any]:
         if key in run and not _is_one_of(run[key], kinds):
             raise EdgesimError(f"{path}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {run[key]!r})")
     if (version := run["schema_version"]) != SCHEMA_VERSION:
-        made = "a newer" if version > SCHEMA_VERSION else "an older"
-        raise EdgesimError(f"{path}: schema_version is {version:g}, made by {made} edgesim; expected {SCHEMA_VERSION}")
+        age = "a newer" if version > SCHEMA_VERSION else "an older"
+        raise EdgesimError(f"{path}: schema_version is {version:g}, made by {age} edgesim; expected {SCHEMA_VERSION}")
     return run
 
 

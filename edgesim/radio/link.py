@@ -211,8 +211,8 @@ class RecordedOwnLinks:
         self.capacity.need_known(ids, origin_s)
         late = start_s >= end_s
         first_s = origin_s + np.where(late, end_s, start_s)
-        carried = self.capacity.bits_between(ids, first_s, origin_s + end_s)
-        return np.where(~late & (carried >= bits * NEARLY), 0.0, np.inf)
+        sent_bits = self.capacity.bits_between(ids, first_s, origin_s + end_s)
+        return np.where(~late & (sent_bits >= bits * NEARLY), 0.0, np.inf)
 
     def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
         """The integral of the capacity."""
@@ -225,8 +225,8 @@ class RecordedOwnLinks:
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The mean capacities, [n]."""
         until_s = end_s if self.capacity.wraps else np.minimum(end_s, self.capacity.until_s[ids])
-        carried = self.capacity.bits_between(ids, start_s, end_s)
-        return np.where(until_s > start_s, carried / np.maximum(until_s - start_s, 1e-300), 0.0)
+        sent_bits = self.capacity.bits_between(ids, start_s, end_s)
+        return np.where(until_s > start_s, sent_bits / np.maximum(until_s - start_s, 1e-300), 0.0)
 
     def known_until_s(self, device: int) -> float:
         """The end of the device's recording."""

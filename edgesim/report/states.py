@@ -34,7 +34,7 @@ STATES = (
 )
 """In the order in which they are drawn: what was lost lies above what was done.
 
-An activity that ended well, or goes on later, is shown by its own name; any other by its outcome.
+An activity that ended well, or is resumed later, is shown by its own name; any other by its outcome.
 """
 
 NAMES = tuple(state.name for state in STATES)

@@ -208,8 +208,8 @@ def run(
         try:
             if restarted == SHORTER and may_resume:
                 extend(folder, records.read_config(folder), config, as_toml(config))
-            begin = restarted, may_resume, strict, other_machine, checkpoint_s, until
-            return _simulated(config, folder, lease, *begin, on_round, on_start, on_note, target, cores)
+            how = restarted, may_resume, strict, other_machine, checkpoint_s, until
+            return _simulated(config, folder, lease, *how, on_round, on_start, on_note, target, cores)
         except Taken:
             raise
         except KeyboardInterrupt as interrupt:
@@ -263,7 +263,7 @@ def _simulated(
     """Simulate a complete config that is not finished in the folder, whose lease is held; arguments as in `run`."""
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     inputs = input_digests(config, when_loaded=True)
-    with prepared(config, on_start, cores) as ready, ExitStack() as held:
+    with prepared(config, on_start, cores) as ready, ExitStack() as contexts:
         world, learner, notes = ready.planner.world, ready.learner, ready.notes
         for subject, note in notes.items():
             on_note(subject, note)
@@ -281,10 +281,10 @@ def _simulated(
             facts |= _facts(learner)
         else:
             restarted, facts = "", facts | resumed.facts
-        held.enter_context(resumption.names_checkpoint(None if resumed is None else resumed.checkpoint.path))
+        contexts.enter_context(resumption.names_checkpoint(None if resumed is None else resumed.checkpoint.path))
         # From here until its end is written below a run counts as running: signals end it only where they are let in.
-        asked = held.enter_context(processes.asked_to_end())
-        signals = held.enter_context(processes.uninterrupted())
+        asked = contexts.enter_context(processes.asked_to_end())
+        signals = contexts.enter_context(processes.uninterrupted())
         checkpoint = None if resumed is None else resumed.checkpoint
         writer = records.RunWriter(folder, as_toml(config), facts, checkpoint, lease)
         parts = RunParts(world, ready.selector, learner, writer, ready.planner.backhaul, ready.joiners)
@@ -473,8 +473,8 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     if lacking := [name for name in files if not (folder / name).is_file()]:
         return f"lacked {lacking[0]}"
     # A key without a hash now is not a change: its file is missing.
-    then = run.get("inputs", {})
-    changed = [key for key, digest in input_digests(config).items() if then.get(key) != digest]
+    earlier = run.get("inputs", {})
+    changed = [key for key, digest in input_digests(config).items() if earlier.get(key) != digest]
     code = named_code.modules(config)
     names = [f"the code of {key}" if key in code else key for key in changed]
     return f"{', '.join(names)} changed since it was finished" if names else None

@@ -159,7 +159,7 @@ def _tell_begun(why: Mapping[str, str | None], count: int, console: Console) -> 
         if reason:
             again = "run again from the start"
             if reason in (simulation.UNFINISHED, simulation.SHORTER):
-                again = f"gone on with behind their last checkpoints, or {again}"
+                again = f"resumed after their last checkpoints, or {again}"
             console.print(f"{times} of {count} runs: {reason}, {again}", highlight=False, soft_wrap=True)
 
 
@@ -168,7 +168,7 @@ def _stopped_message(study: Study, out: Path, is_new: bool) -> str:
     if not _began(study, out):
         return "stopped before a run began" + (f"; nothing is kept in {out}" if is_new else "")
     finished = sum(state_of(out / run.folder).status == "finished" for run in study.runs)
-    return f"stopped; {finished} of {len(study.runs)} runs are finished; edgesim study run {out} goes on"
+    return f"stopped; {finished} of {len(study.runs)} runs are finished; edgesim study run {out} resumes it"
 
 
 def _began(study: Study, out: Path) -> bool:

@@ -93,7 +93,7 @@ def _options_text(options: Mapping[str, Any]) -> str:
 def _status(folder: Path, run: Mapping[str, Any]) -> str:
     """How a run ended or, where it has not, whether a process still works on it."""
     if run["status"] == "running" and state_of(folder).status == "lost":
-        return f"lost (its process is gone; edgesim resume {folder} goes on)"
+        return f"lost (its process is gone; edgesim resume {folder} resumes it)"
     return f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else "")
 
 

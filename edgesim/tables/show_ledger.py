@@ -42,7 +42,7 @@ def headline(folder: Path, ledger: Mapping[str, FolderState]) -> str:
     if all(state.ended for state in states) or count["running"]:
         return line
     command = "study run" if runs else "resume"
-    return f"{line}; no process works on it; `edgesim {command} {shlex.quote(str(folder))}` goes on with it"
+    return f"{line}; no process works on it; `edgesim {command} {shlex.quote(str(folder))}` resumes it"
 
 
 def ledger_table(ledger: Mapping[str, FolderState], room: int | None = None) -> Table:

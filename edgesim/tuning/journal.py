@@ -346,7 +346,7 @@ def opened(
             changed = key.removeprefix("inputs.")
             of_inputs = key.partition(".")[0] == "inputs"
             reason = "its trials ran with other files or code" if of_inputs else "holds a tuning of something else"
-            raise EdgesimError(f"{out}: {reason} ({changed} differs); choose another folder, or fresh to begin again")
+            raise EdgesimError(f"{out}: {reason} ({changed} differs); choose another folder, or restart it with fresh")
     worker = f"worker-{os.getpid()}-{secrets.token_hex(4)}"
     lease = Lease(folder / worker, "the folder of a tuning")
     journal = Journal(folder, knobs, objectives, seed, study, worker)

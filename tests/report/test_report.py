@@ -215,7 +215,7 @@ def test_a_run_that_goes_on_or_was_killed_has_a_page_that_says_so(any_run, tmp_p
     written = page_of(report_html(folder)).written
     assert "Not all is finished; the page shows what is." in written
     assert f"{folder}: 1 lost; " in written
-    assert f"`edgesim resume {folder}` goes on with it" in written
+    assert f"`edgesim resume {folder}` resumes it" in written
 
 
 def test_a_run_of_one_round_has_a_page(tmp_path, page_of):

@@ -442,7 +442,7 @@ def test_a_study_that_is_started_again_goes_on_with_its_runs(tmp_path, undisturb
     grow(study, tmp_path)
     stop_at(CONFIG, tmp_path / "one", 6)
     run_study(study, tmp_path, console=Console(file=said, width=200))
-    assert "1 of 1 runs: was unfinished, gone on with behind their last checkpoints, or run again" in said.getvalue()
+    assert "1 of 1 runs: was unfinished, resumed after their last checkpoints, or run again" in said.getvalue()
     assert read_run(tmp_path / "one")["resumed"] == [{"went_on_from": 5}]
     assert content(tmp_path / "one") == undisturbed
 
@@ -472,7 +472,7 @@ def test_the_command_goes_on_with_a_run_and_says_from_where(stopped, undisturbed
     assert "resumes after round 5" in " ".join(output.split())
     assert content(stopped) == undisturbed
     status, output = typed("resume", stopped)
-    assert (status, output) == (2, f"error: {stopped}: is finished, so nothing is left to go on with\n")
+    assert (status, output) == (2, f"error: {stopped}: is finished, so nothing is left to resume\n")
 
 
 def test_the_command_refuses_what_is_no_stopped_run(tmp_path):
@@ -525,7 +525,7 @@ MADE_ANEW: dict[type, set[str]] = {
     IdleDevices: {"availability", "batteries", "search_s"},
     Batteries: {"capacity_j", "reserve_j", "recharge_w", "idle_w"},
     # Latecomers come back from records of their own; no round is open at the end of one.
-    Synchronous: {"parts", "carried", "open"},
+    Synchronous: {"parts", "latecomers", "open"},
     # At work: as latecomers; alarms are set again. The buffer is empty when a model has been made, and all is told.
     Unsynchronised: {"parts", "at_work", "_alarms_s", "arrived", "over", "begun", "training", "in_training"},
     # Uploads put themselves on the air again.

@@ -104,7 +104,7 @@ def test_a_killed_study_is_told_with_the_command_that_goes_on_with_it(study):
     leave(study / LAST)
     ledger = read_any_ledger(study)
     assert [state.status for state in ledger.values()] == ["failed", "finished", "planned", "lost"]
-    assert f"no process works on it; `edgesim study run {study}` goes on with it" in headline(study, ledger)
+    assert f"no process works on it; `edgesim study run {study}` resumes it" in headline(study, ledger)
     assert not ledger[LAST].ended, "another process may go on with it"
 
 

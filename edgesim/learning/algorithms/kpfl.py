@@ -101,7 +101,7 @@ class Kpfl(Algorithm):
         Rule(
             {"algorithm.kpfl.server_s_per_step": Except([0])},
             {"round.protocol": "synchronous"},
-            "without rounds devices go on while the server computes",
+            "without rounds devices work on while the server computes",
         ),
     )
     keeps_state: ClassVar[bool] = True

@@ -37,7 +37,7 @@ def read_mahimahi_bins(path: Path) -> Capacity:
         str(key): (number[rows] / _BINS_PER_S, bps[rows])
         for key, rows in name.groupby(name, sort=False).indices.items()
     }
-    empty = [key for key, (_, carried) in tables.items() if not carried.any()]
+    empty = [key for key, (_, rates) in tables.items() if not rates.any()]
     if empty:
         raise EdgesimError(f"{path}: {empty[0]}: packets: expected a bin with packets; no upload would ever end")
     return Capacity(tables, {key: len(t_s) / _BINS_PER_S for key, (t_s, _) in tables.items()})
