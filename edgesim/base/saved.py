@@ -59,15 +59,15 @@ def unpack(kind: type[Record], packed: Any, arrays: Arrays, modules: Collection[
     return record
 
 
-def lasting(of: Any) -> dict[str, Any]:
-    """Snapshot of an object between two rounds: the attributes that its class names in ``LASTING``, by name."""
-    return {name: getattr(of, name) for name in of.LASTING}
+def saved_attributes(of: Any) -> dict[str, Any]:
+    """Snapshot of an object between two rounds: the attributes that its class names in ``SAVED``, by name."""
+    return {name: getattr(of, name) for name in of.SAVED}
 
 
-def give_back(to: Any, remembered: Mapping[str, Any]) -> None:
-    """Restore an object from a snapshot of `lasting`; raises `EdgesimError` for attributes other than `LASTING`."""
-    if remembered.keys() != set(to.LASTING):
-        raise _damaged(type(to).__name__, f"expected {', '.join(to.LASTING)} (got {', '.join(remembered)})")
+def restore_attributes(to: Any, remembered: Mapping[str, Any]) -> None:
+    """Restore an object from its `saved_attributes`; raises `EdgesimError` for attributes other than `SAVED`."""
+    if remembered.keys() != set(to.SAVED):
+        raise _damaged(type(to).__name__, f"expected {', '.join(to.SAVED)} (got {', '.join(remembered)})")
     for name, value in remembered.items():
         setattr(to, name, value)
 

@@ -24,7 +24,7 @@ from edgesim.commands.compare_command import compare_command
 from edgesim.commands.doctor import main as diagnose
 from edgesim.commands.export_command import export_command
 from edgesim.commands.report_command import report_command
-from edgesim.commands.study_command import NoUserCode, go_on
+from edgesim.commands.study_command import NoUserCode, resume_study
 from edgesim.commands.tune_command import tune_command
 from edgesim.commands.watch_command import watch_command
 from edgesim.config import RunConfig
@@ -128,7 +128,7 @@ def resume(
 ) -> None:
     """Go on with a run, or with a study, where it was stopped."""
     if is_study(run):
-        go_on(run, retry_failed=False, jobs=None, no_user_code=no_user_code)
+        resume_study(run, retry_failed=False, jobs=None, no_user_code=no_user_code)
         return
     edgesim.resume(
         run, allow_other_machine=other_machine, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s

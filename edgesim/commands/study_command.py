@@ -42,7 +42,7 @@ def run(
     no_user_code: NoUserCode = False,
 ) -> None:
     """Do what is missing of a study: what was never begun, stopped or lost; several processes may at once."""
-    go_on(folder, retry_failed, jobs, no_user_code)
+    resume_study(folder, retry_failed, jobs, no_user_code)
 
 
 @app.command()
@@ -67,7 +67,7 @@ def table(folder: Folder) -> None:
     print_study(folder, PlainConsole())
 
 
-def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool) -> None:
+def resume_study(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool) -> None:
     """Run the unfinished runs of a study; exit with status 1 if a run did not finish."""
     study = read_plan(folder)
     _tell_user_code(study, folder, no_user_code)

@@ -19,7 +19,7 @@ class Batteries:
     idles on what the charger feeds, at most ``idle_w``.
     """
 
-    LASTING: ClassVar = ("charge_j", "since_s", "draw_w", "_idle_before_j")
+    SAVED: ClassVar = ("charge_j", "since_s", "draw_w", "_idle_before_j")
 
     capacity_j: float
     reserve_j: float

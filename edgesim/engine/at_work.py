@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from edgesim.engine.clock import Clock
-from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Band
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.jobs import Promise
@@ -43,10 +42,7 @@ def snapshot(bands: Sequence[Band], working: Iterable[Working]) -> list[AtWork]:
     """Record the devices at work between two events, in their order."""
     places: dict[int, int] = {}
     for band in bands:
-        if isinstance(band, SharedBand):
-            for place, upload in enumerate(band.active):
-                band.write_down(upload)
-                places[id(upload)] = place
+        places |= {id(upload): place for place, upload in enumerate(band.in_order())}
     return [
         AtWork(at.task, at.promise, at.version, at.arrived, *at.work.due, places.get(id(at.task.upload), -1))
         for at in working

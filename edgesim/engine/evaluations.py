@@ -25,7 +25,7 @@ class Evaluations:
     it. The last model of a frame is always tested, at its row's end; until the next merge it counts as in force.
     """
 
-    LASTING: ClassVar = ("_passed", "_frame", "_untested", "best")
+    SAVED: ClassVar = ("_passed", "_frame", "_untested", "best")
 
     config: RunConfig
     learner: Learner

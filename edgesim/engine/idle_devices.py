@@ -17,7 +17,7 @@ from edgesim.traces.availability import Availability
 class IdleDevices:
     """Devices without work; a device that is known to be away until an instant is not looked at before then."""
 
-    LASTING: ClassVar = ("looked_at", "away")
+    SAVED: ClassVar = ("looked_at", "away")
 
     availability: Availability
     batteries: Batteries | None

@@ -105,7 +105,7 @@ class Totals:
 class Report:
     """Writes the rows of rounds, tasks and tests into the run folder."""
 
-    LASTING: ClassVar = ("totals", "_kept", "_waiting", "_told", "_told_until_s", "_idle_told_j", "_idle_of_devices_j")
+    SAVED: ClassVar = ("totals", "_kept", "_waiting", "_told", "_told_until_s", "_idle_told_j", "_idle_of_devices_j")
 
     writer: RunWriter
     population: Population

@@ -8,9 +8,8 @@ instant are put there again, with the same order of ties.
 from dataclasses import dataclass
 from typing import Any
 
-from edgesim.base.saved import give_back, lasting
+from edgesim.base.saved import restore_attributes, saved_attributes
 from edgesim.engine.server import Server
-from edgesim.engine.shared_band import SharedBand
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,11 @@ def snapshot(server: Server, round: int) -> RunState:
         server.protocol.snapshot(),
         parts.selector.state,
         None if parts.joiners is None else parts.joiners.memory,
-        parts.learner.lasting(),
-        [lasting(band) for band in parts.bands if isinstance(band, SharedBand)],
-        None if parts.batteries is None else lasting(parts.batteries),
-        lasting(parts.report),
-        lasting(parts.evaluations),
+        parts.learner.snapshot(),
+        [saved_attributes(band) for band in parts.bands if band.SAVED],
+        None if parts.batteries is None else saved_attributes(parts.batteries),
+        saved_attributes(parts.report),
+        saved_attributes(parts.evaluations),
         None if availability.starts_s is None else availability.starts_s.tolist(),
         parts.world.search.given_up,
     )
@@ -67,16 +66,16 @@ def restore(server: Server, state: RunState) -> None:
         parts.selector.state = state.selector
     if parts.joiners is not None:
         parts.joiners.memory = state.joiners
-    parts.learner.go_on(state.learner)
+    parts.learner.restore(state.learner)
     for band, remembered in zip(parts.bands, state.bands, strict=False):
-        give_back(band, remembered)
+        restore_attributes(band, remembered)
     if parts.batteries is not None:
-        give_back(parts.batteries, state.batteries or {})
-    give_back(parts.report, state.report)
+        restore_attributes(parts.batteries, state.batteries or {})
+    restore_attributes(parts.report, state.report)
     if not parts.report.holds_rows:
         # Of a fork that tests by rounds, whose run tested by seconds.
         parts.report.write_row()
-    give_back(parts.evaluations, state.evaluations)
+    restore_attributes(parts.evaluations, state.evaluations)
     availability = parts.world.availability
     if availability.starts_s is not None:
         availability.starts_s.extend(state.slots_s or [])

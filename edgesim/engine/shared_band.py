@@ -23,7 +23,7 @@ class SharedBand:
     Only the next end is planned, so a change costs array operations over the active uploads.
     """
 
-    LASTING: ClassVar = ("_slack_s",)
+    SAVED: ClassVar[tuple[str, ...]] = ("_slack_s",)
 
     clock: Clock
     bandwidth_hz: float
@@ -68,6 +68,12 @@ class SharedBand:
         count = len(self.active)
         self._table[:, row:count] = self._table[:, row + 1 : count + 1]
         self._share_anew()
+
+    def in_order(self) -> list[Upload]:
+        """Uploads on the air, brought up to date: they add up their weights in this order."""
+        for upload in self.active:
+            self.write_down(upload)
+        return self.active
 
     def write_down(self, upload: Upload) -> None:
         """Bring the counts of an upload on the air up to the band's last change."""

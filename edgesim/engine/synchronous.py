@@ -10,7 +10,7 @@ import numpy as np
 import simpy
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.base.saved import give_back, lasting
+from edgesim.base.saved import restore_attributes, saved_attributes
 from edgesim.engine.at_work import Working, restore, snapshot
 from edgesim.engine.check_in import check_in
 from edgesim.engine.choose import choose
@@ -35,7 +35,7 @@ from edgesim.selection.view import Drafter, RoundReport
 class Synchronous:
     """The synchronous protocol, and its state from round to round."""
 
-    LASTING: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed", "schedule", "models")
+    SAVED: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed", "schedule", "models")
 
     parts: RunParts
     times_selected: Integers
@@ -459,12 +459,12 @@ class Synchronous:
 
     def snapshot(self) -> dict[str, Any]:
         """Snapshot of the state between two models."""
-        return lasting(self) | {"carried": snapshot(self.parts.bands, self.latecomers.values())}
+        return saved_attributes(self) | {"carried": snapshot(self.parts.bands, self.latecomers.values())}
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Restore a snapshot, in a run whose clock stands at its instant."""
         clock, records = self.parts.clock, remembered.pop("carried")
-        give_back(self, remembered)
+        restore_attributes(self, remembered)
         works = restore(clock, records, lambda at: self._signals(clock.event(), at.deadline_s, at.tolerance_s))
         self.latecomers = {late.task.key: late for late in works}
 

@@ -18,7 +18,7 @@ import simpy
 from edgesim.activities import ON_AIR
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.base.saved import give_back, lasting
+from edgesim.base.saved import restore_attributes, saved_attributes
 from edgesim.engine.at_work import Working, restore, snapshot
 from edgesim.engine.choose import choose
 from edgesim.engine.clock import EventKind, succeed_once
@@ -54,7 +54,7 @@ class Chosen:
 class Unsynchronised:
     """Both protocols without rounds; the draws of a device's tasks are numbered by the device's own tasks."""
 
-    LASTING: ClassVar = ("next_task", "line", "version", "jobs_told", "_alarm_s")
+    SAVED: ClassVar = ("next_task", "line", "version", "jobs_told", "_alarm_s")
 
     parts: RunParts
     next_task: Integers
@@ -272,13 +272,17 @@ class Unsynchronised:
         """Snapshot of the state between two models."""
         # The buffer is empty then, and no training is open.
         at_work = snapshot(self.parts.bands, self.at_work.values())
-        return lasting(self) | {"at_work": at_work, "idle": lasting(self._idle), "alarms_s": self._alarms_s}
+        return saved_attributes(self) | {
+            "at_work": at_work,
+            "idle": saved_attributes(self._idle),
+            "alarms_s": self._alarms_s,
+        }
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Restore a snapshot, in a run whose clock stands at its instant."""
         at_work, idle, alarms_s = (remembered.pop(name) for name in ("at_work", "idle", "alarms_s"))
-        give_back(self, remembered)
-        give_back(self._idle, idle)
+        restore_attributes(self, remembered)
+        restore_attributes(self._idle, idle)
         works = restore(self.parts.clock, at_work, lambda _: self._signals)
         self.at_work = {working.task.device: working for working in works}
         for t_s in alarms_s:

@@ -1,10 +1,10 @@
 """Uploads on a station's band, each on a reservation of its own."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import simpy
 
@@ -49,6 +49,12 @@ Over = Callable[[bool], None]
 class Band(Protocol):
     """The uplink of one station over time."""
 
+    SAVED: ClassVar[tuple[str, ...]]
+    """Attributes of the band itself that a snapshot holds."""
+
+    def in_order(self) -> Sequence[Upload]:
+        """Uploads on the air, brought up to date, if the band depends on their order; else none."""
+
     def begin(self, upload: Upload, over: Over) -> None:
         """Put an upload on the air from its ``since_s``: now, or earlier when restored from a record."""
 
@@ -62,6 +68,8 @@ class Band(Protocol):
 @dataclass
 class ReservedBand:
     """Each upload keeps its reservation from its start to its end."""
+
+    SAVED: ClassVar[tuple[str, ...]] = ()
 
     clock: Clock
     link: Link
@@ -80,6 +88,10 @@ class ReservedBand:
             return
         end_s = upload.planned_end_s(end_s, upload.since_s)
         self.clock.at(end_s, EventKind.ARRIVED, upload.device).callbacks.append(partial(self._through, upload))
+
+    def in_order(self) -> Sequence[Upload]:
+        """No uploads: the order of reservations changes nothing."""
+        return ()
 
     def end(self, upload: Upload) -> None:
         """Take an upload off the air, finished or not; its counts are brought up to date."""

@@ -86,14 +86,14 @@ class Accounts:
         if not self._is_open:
             self._is_open, self.ledger = True, self.algorithm.ledger(when.round)
 
-    def lasting(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Snapshot between two rounds, by name."""
         of_data = {"when": tuple(self.when), "first": tuple(self._first_when)}
         of_devices = {"has_model": self.has_model}
         return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_devices, **of_data}
 
-    def go_on(self, remembered: Mapping[str, Any]) -> None:
-        """Restore a snapshot of `lasting`."""
+    def restore(self, remembered: Mapping[str, Any]) -> None:
+        """Restore a snapshot of `snapshot`."""
         self.ledger, self.models, self._is_open = (remembered[name] for name in ("ledger", "models", "is_open"))
         self.has_model = remembered["has_model"]
         self.when, self._first_when = When(*remembered["when"]), When(*remembered["first"])

@@ -87,11 +87,11 @@ class Learner(Protocol):
     def prepare(self, notice: Callable[[str], None]) -> None:
         """Make the start model, before the first round; ``notice`` hears of work that takes long."""
 
-    def lasting(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Snapshot between two rounds, by name; `edgesim.base.saved` can pack it."""
 
-    def go_on(self, remembered: dict[str, Any]) -> None:
-        """Restore a snapshot of `lasting`, in place of `prepare`."""
+    def restore(self, remembered: dict[str, Any]) -> None:
+        """Restore a snapshot of `snapshot`, in place of `prepare`."""
 
     @property
     def most_remembered_bytes(self) -> int:

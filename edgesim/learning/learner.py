@@ -17,7 +17,7 @@ from torch import Tensor
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.base.on_disk import in_place_of
-from edgesim.base.saved import give_back, lasting
+from edgesim.base.saved import restore_attributes, saved_attributes
 from edgesim.config import RunConfig
 from edgesim.learning import measures
 from edgesim.learning.accounts import Accounts
@@ -57,7 +57,7 @@ class TorchLearner:
     ``own_files()`` are the files of the user's own modules by name, for a back end on machines that lack them.
     """
 
-    LASTING: ClassVar = (
+    SAVED: ClassVar = (
         "global_weights", "states", "kept", "first_kept", "velocities", "carried", "jobs_trained", "_counted",
         "_merged", "_start", "_in_frame", "_round", "_made_in", "_last_merged", "_best", "_without_auc", "_undefined",
         "_last_change",
@@ -188,14 +188,14 @@ class TorchLearner:
         if first is not self.global_weights:
             self._hand_out(first)
 
-    def lasting(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Snapshot between two rounds, by name."""
-        return lasting(self) | {"accounts": self.accounts.lasting()}
+        return saved_attributes(self) | {"accounts": self.accounts.snapshot()}
 
-    def go_on(self, remembered: dict[str, Any]) -> None:
-        """Restore a snapshot of `lasting`."""
-        self.accounts.go_on(remembered.pop("accounts"))
-        give_back(self, remembered)
+    def restore(self, remembered: dict[str, Any]) -> None:
+        """Restore a snapshot of `snapshot`."""
+        self.accounts.restore(remembered.pop("accounts"))
+        restore_attributes(self, remembered)
 
     @property
     def most_remembered_bytes(self) -> int:

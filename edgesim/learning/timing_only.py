@@ -75,13 +75,13 @@ class TimingOnlyLearner:
     def prepare(self, notice: Callable[[str], None]) -> None:
         """There is no start model."""
 
-    def lasting(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Snapshot of the accounts between two rounds."""
-        return self.accounts.lasting()
+        return self.accounts.snapshot()
 
-    def go_on(self, remembered: dict[str, Any]) -> None:
-        """Restore a snapshot of `lasting`."""
-        self.accounts.go_on(remembered)
+    def restore(self, remembered: dict[str, Any]) -> None:
+        """Restore a snapshot of `snapshot`."""
+        self.accounts.restore(remembered)
 
     most_remembered_bytes = 0
 

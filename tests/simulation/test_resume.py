@@ -538,9 +538,9 @@ MADE_ANEW: dict[type, set[str]] = {
 
 @pytest.mark.parametrize("kind", MADE_ANEW, ids=lambda kind: kind.__name__)
 def test_what_an_object_remembers_is_all_that_changes_of_it(kind):
-    """A field that a class gains has to be named in LASTING, or here as made anew."""
-    assert set(kind.LASTING) | MADE_ANEW[kind] == {field.name for field in fields(kind)}
-    assert not set(kind.LASTING) & MADE_ANEW[kind]
+    """A field that a class gains has to be named in SAVED, or here as made anew."""
+    assert set(kind.SAVED) | MADE_ANEW[kind] == {field.name for field in fields(kind)}
+    assert not set(kind.SAVED) & MADE_ANEW[kind]
 
 
 def test_every_part_of_a_run_is_saved_or_has_no_state():
@@ -560,7 +560,7 @@ def test_what_a_learner_remembers_is_all_that_changes_of_it():
         "_metrics", "_notice", "guard", "server", "memory",
     }  # fmt: skip
     within_a_merge = {"_server_wall_s"}
-    assert set(vars(learner)) == set(TorchLearner.LASTING) | made_anew | within_a_merge
+    assert set(vars(learner)) == set(TorchLearner.SAVED) | made_anew | within_a_merge
     of_config = {"model_bits", "algorithm", "rule", "work", "measured", "looked_at", "_config", "_federation"}
     of_instants = {"held", "before", "_first", "when", "_first_when"}
     assert (
