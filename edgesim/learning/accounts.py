@@ -156,7 +156,7 @@ class Accounts:
                 answer = f"{bits[~fine][0]:g} for device {ids[~fine][0]}"
             name = self._config.algorithm.name
             raise EdgesimError(
-                f"algorithm {name!r}: {method} answered {answer}; expected 0 or more bits for each device"
+                f"algorithm {name!r}: {method} returned {answer}; expected 0 or more bits for each device"
             )
         return bits
 

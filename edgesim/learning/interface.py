@@ -48,7 +48,7 @@ class Evaluation:
     further: dict[str, float] = field(default_factory=dict)
     """Other accuracies, by name: rows ``accuracy`` of ``metrics``."""
     domain_accuracy: dict[str, float] = field(default_factory=dict)
-    """By the domain's name; empty for data sets without domains."""
+    """Accuracy on each domain, by name; empty for data sets without domains."""
     roc_auc: float | None = None
     """`edgesim.learning.ranking.roc_auc`; None where it is undefined or not asked for."""
     metrics: dict[str, float] = field(default_factory=dict)

@@ -62,7 +62,7 @@ class Job:
 
     @property
     def edges(self) -> Integers:
-        """Where the steps of all phases begin and end among the samples, [steps + 1]."""
+        """Edges of the steps of all phases among the samples, [steps + 1]."""
         if len(self.phases) == 1:
             return self.phases[0].edges
         origins = np.cumsum([0, *(len(phase.samples) for phase in self.phases)])
@@ -195,11 +195,11 @@ class BackEnd(Protocol):
         """
 
     def close(self) -> None:
-        """Give back what the back end holds; it cannot run again."""
+        """Free the resources of the back end, which cannot run again."""
 
 
 def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
-    """The promises without a result, each once, with their jobs."""
+    """Promises without a result, each once, with their jobs."""
     once = {id(promise): promise for promise in promises if promise.result is None}.values()
     return [(promise, promise.job) for promise in once if promise.job is not None]
 

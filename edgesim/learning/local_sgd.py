@@ -30,7 +30,7 @@ class TrainingProgress:
     """Mean over samples."""
     accuracy: float
     loss_rms: float
-    """Moving root mean square of single samples' losses, see `moving_rms`."""
+    """Moving root mean square of single samples' losses (`moving_rms`)."""
     first_bad_step: int | None
     """The first of all steps, from 1, whose loss is not finite."""
     epoch_accuracies: tuple[float, ...]

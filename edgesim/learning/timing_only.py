@@ -145,4 +145,4 @@ class TimingOnlyLearner:
 
 
 def _refuse(quantity: str) -> NoReturn:
-    raise EdgesimError(f"learning.training: the policy looks at {quantity}, which 'none' does not have; use 'real'")
+    raise EdgesimError(f"learning.training: the policy uses {quantity}, which 'none' does not have; use 'real'")

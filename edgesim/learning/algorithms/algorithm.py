@@ -172,7 +172,7 @@ class Outputs:
     def features(self) -> Tensor:
         """`last_input`, [n, F]; raises `EdgesimError` for an algorithm that did not say that it looks at it."""
         if self.last_input is None:
-            raise EdgesimError("algorithm.name: its loss looks at features; set features = True in its class")
+            raise EdgesimError("algorithm.name: its loss uses features; set features = True in its class")
         return self.last_input
 
 

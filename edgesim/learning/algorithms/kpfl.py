@@ -197,8 +197,7 @@ class Kpfl(Algorithm):
 
     @override
     def refine(self, state: Pooled, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
-        """The state after `refine` and `pooled` of the algorithm inside, then improved by the generator (eqs. 5 to 8).
-        """
+        """The state after `refine` and `pooled` of the algorithm inside, then improved by distillation (eqs. 5-8)."""
         pool = state.pool
         last = UpdatePool(
             state.shares,

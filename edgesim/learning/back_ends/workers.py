@@ -32,7 +32,7 @@ class _Worker:
     """Shared memory into which the worker writes a result, [P]."""
     started: bool = False
     at_work: tuple[int, tuple[Promise, Job]] | None = None
-    """What it trains, with its place in the order of the jobs."""
+    """Job that the worker trains, with its place in the order of the jobs."""
 
 
 class NoSharedMemory(EdgesimError):  # noqa: N818 - reads as a finding
@@ -149,7 +149,7 @@ class WorkersBackEnd:
             _, (promise, _) = worker.at_work
             doing = f" while training device {promise.device} in round {promise.round}"
         if not worker.started:
-            doing = " before it began"
+            doing = " before it started"
         if code is not None and code < 0:
             return EdgesimError(
                 f"{who} was killed by signal {-code}{doing}; if memory ran out, set learning.workers lower or "

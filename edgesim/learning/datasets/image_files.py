@@ -19,7 +19,7 @@ from edgesim.learning.cache import code_digest
 from edgesim.learning.datasets.decoded import DecodedFiles
 
 MOST_PIXELS = 2**26
-"""Of one image: more than most cameras take, and 200 MB when decoded."""
+"""Largest image: more than most cameras take, and 200 MB when decoded."""
 
 # Pillow warns of images above its own bound, which is not much higher.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
@@ -50,7 +50,7 @@ class ImageFiles(DecodedFiles):
 
     @override
     def _pixels(self, file: str) -> NDArray[np.uint8]:
-        """One image, [3, H, W]."""
+        """Pixels of an image, [3, H, W]."""
         path, (_, height, width) = self.root / file, self.shape
         with _readable(path), Image.open(path) as image:
             if image.width * image.height > MOST_PIXELS:
@@ -71,7 +71,7 @@ class ImageFiles(DecodedFiles):
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Whatever a broken file makes Pillow raise becomes one line that names it."""
+    """Turn Pillow's errors about a broken file into an `EdgesimError` that names the file."""
     try:
         yield
     except UnidentifiedImageError:

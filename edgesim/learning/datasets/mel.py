@@ -9,7 +9,7 @@ from scipy.signal import resample_poly, stft
 from edgesim.base.arrays import Floats
 
 RATE_HZ = 16_000
-"""Of all recordings before anything else; one second of them is kept."""
+"""Samples per second to which recordings are brought first; their first second counts."""
 BANDS = FRAMES = 32
 _WINDOW = 2048
 _HOP = 512

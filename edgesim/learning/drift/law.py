@@ -1,4 +1,4 @@
-"""What a drift law is: which data each device holds, as a function of the round or of simulated time.
+"""Interface of drift laws: the data set of each device as a function of the round or of simulated time.
 
 A law knows nothing of policies: its data sets depend on the config, the seed and the instant alone, not on the order in
 which instants are asked for.
@@ -22,9 +22,9 @@ class When(NamedTuple):
     """An instant of a run."""
 
     round: int
-    """Over the whole run, from 1; 0 before the first. Without rounds, the model that is being made."""
+    """Round of the whole run, from 1; 0 before the first. Without rounds, the number of the model in the making."""
     frame: int
-    """From 1; 0 before the first round."""
+    """Frame of the run, from 1; 0 before the first round."""
     t_s: float
 
 

@@ -1,4 +1,4 @@
-"""Data that move with rounds or seconds: what the laws of that kind share."""
+"""Base of drift laws whose data change with rounds or seconds."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ _AT_ONCE = 1 << 15
 
 
 class Rotation(PooledLaw):
-    """All samples of the classes drawn, from the device's pool."""
+    """Data sets of all samples of the classes that a device draws, from its pool."""
 
     default_samples: ClassVar[int | None] = None
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -90,7 +90,7 @@ class Rotation(PooledLaw):
         return counts
 
     def _draws(self, fleet: DealtClasses, turn: float, devices: Integers) -> Booleans:
-        """Which classes each device draws, [n, C]."""
+        """Whether each device draws each class, [n, C]."""
         streams, number = fleet.streams, int(turn)
         # As many draws one after another without replacement, chances renormalised each time, as least values of e / p.
         values = streams.exponential("drift/rotation", devices, number, fleet.class_count)

@@ -1,4 +1,4 @@
-"""What a partition is, and the knob that several laws share."""
+"""Interface of partitions, and the option that several of them share."""
 
 from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar
