@@ -18,7 +18,7 @@ _Factor = float | Tensor
 
 
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
-"""Adam's b1, b2 and what is added to the root of the second moment."""
+"""Adam's b1, b2, and the epsilon that is added to the root of the second moment."""
 
 
 @dataclass

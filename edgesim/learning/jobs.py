@@ -71,7 +71,7 @@ class Job:
 
     @property
     def epochs(self) -> list[tuple[int, int]]:
-        """First step, from 0, and step behind the last of each epoch whose accuracy is asked for."""
+        """First step, from 0, and step behind the last of each epoch whose accuracy is measured."""
         steps, origin = list[tuple[int, int]](), 0
         for phase in self.phases:
             if phase.epoch_ends is not None:

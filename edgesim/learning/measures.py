@@ -18,7 +18,7 @@ from edgesim.config import EvaluationConfig, Section
 
 @dataclass(frozen=True, eq=False)
 class Tested:
-    """A model's answers on test samples [n]."""
+    """Predictions and losses of a model on test samples [n]."""
 
     labels: Integers
     """True classes."""

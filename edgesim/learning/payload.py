@@ -1,4 +1,4 @@
-"""Parameters of the models known by name, in closed form: what a timing-only run charges the radio for."""
+"""Parameters of the models known by name, in closed form, from which a timing-only run computes payloads."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -124,7 +124,7 @@ def is_known(learning: LearningConfig) -> bool:
 
 
 def known_network(learning: LearningConfig, federation: Federation, charged: bool) -> Network:
-    """The `Network` of a model by its name, without torch; 0 parameters unless they are what is ``charged``.
+    """The `Network` of a model by its name, without torch; 0 parameters unless they are ``charged``.
 
     One class more adds F weights and a bias to the last layer. Raises `EdgesimError` as `parameter_count`.
     """

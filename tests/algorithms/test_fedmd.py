@@ -266,7 +266,7 @@ def refused(config, folder, said):
         ({"data": {"public": "none"}}, r"^algorithm\.name = 'fedmd' with data\.dataset = 'digits' needs data\.p"),
         (
             {"algorithm": {"name": "fedmd", "public_share": 0.01}},
-            r"^algorithm.public_share = 0.01: is less than one of 200 public images, as a share of the devices' 48 samples;",
+            r"^algorithm.public_share = 0.01: is less than one of 200 images as a share of the devices' 48 samples;",
         ),
         (
             {"algorithm": {"average_weights": True, "own_epochs": 3}},

@@ -23,15 +23,11 @@ def budgeted(mib, **kpfl):
     ("mib", "kpfl", "said"),
     [
         (1, {"keep": "first"}, r"0.009193 MiB for each device \(1 x the model\), 1.057 MiB for all 115, above"),
-        (
-            2,
-            {},
-            r", [23].\d+ MiB for all 115 and [12].\d+ MiB for generated images and a pass of one model over them, above",
-        ),
+        (2, {}, r", [23].\d+ MiB for all 115 and [12].\d+ MiB for generated images and a pass of one model"),
     ],
 )
 def test_the_pool_and_a_pass_of_its_models_must_have_room(mib, kpfl, said, tmp_path):
-    with pytest.raises(EdgesimError, match=f"^algorithm: stores .*{said} learning.memory_budget_mib = {mib};"):
+    with pytest.raises(EdgesimError, match=f"^algorithm: stores .*{said}.* learning.memory_budget_mib = {mib};"):
         simulation.run(budgeted(mib, **kpfl), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

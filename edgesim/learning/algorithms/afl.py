@@ -26,7 +26,7 @@ class AflOptions(AveragingOptions):
 
 
 class Afl(Algorithm):
-    """alpha_n = D_n / (1 + lambda Delta_n), as shares of the sum; Delta_n is the norm of what the server received.
+    """alpha_n = D_n / (1 + lambda Delta_n), as shares of the sum; Delta_n is the norm of the update received.
 
     In timing-only runs, which have no updates, alpha_n are the shares of samples.
     """

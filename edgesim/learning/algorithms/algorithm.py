@@ -27,7 +27,7 @@ class Options(Section):
 
 
 class AveragingOptions(Options):
-    """Options of algorithms that average what devices send."""
+    """Options of algorithms that average updates."""
 
     weights: Literal["samples", "equal"] = "samples"
     """Weights of updates: by their devices' samples (FedAvg), or all equal (FedDance, SoCC 2025). Without rounds the
@@ -36,7 +36,7 @@ class AveragingOptions(Options):
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of what travels and of the fleet; known without torch."""
+    """Sizes of the model, of the data and of the fleet; known without torch."""
 
     model_bits: float
     """Bits of a model: 32 per trainable parameter, or ``round.payload_bits``."""
@@ -214,8 +214,8 @@ class Trained:
     """A pass over the samples of `Algorithm.passes_over`: the gradient of their mean cross-entropy, weight decay
     included, at the start weights and in evaluation mode, [trainable]."""
     outputs: Callable[[], tuple[Outputs, Tensor]]
-    """A pass over the samples of `Algorithm.passes_over`, [n]: what the trained model makes of them in evaluation mode
-    and without gradient, and their labels [n]."""
+    """Outputs of the trained model on the samples of `Algorithm.passes_over`, [n], in evaluation mode and without
+    gradient, and their labels [n]."""
 
 
 @dataclass(frozen=True)
@@ -359,7 +359,7 @@ class Workbench(Protocol):
         """Images of brightness 0 to 1, [n, C, H, W], as models see those of the data set."""
 
     def frozen(self, models: Sequence[Tensor]) -> Frozen:
-        """Models of weights [P], to be asked about images."""
+        """Frozen models of weights [P], which are called with images."""
 
     def fit(
         self,
@@ -394,19 +394,19 @@ class Algorithm:
     merges_empty_rounds: ClassVar[bool] = False
     """Whether rounds without arrivals make a model, too."""
     keeps_state: ClassVar[bool] = False
-    """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
+    """Whether the state beside the model belongs to the last model and persists over frames, so that no frame can begin
     with the best model of the one before."""
     model_is_mean: ClassVar[bool] = False
-    """Whether its server makes nothing of models but their weighted mean, so that the mean over a pool of what all
-    devices sent last may take its place (`edgesim.learning.algorithms.kpfl`)."""
+    """Whether the server's model is only the weighted mean of models, so that a mean over a pool of all devices' last
+    models may replace it (`edgesim.learning.algorithms.kpfl`)."""
     pooled_up: ClassVar[tuple[str, ...]] = ()
-    """Names of what is sent beside updates that such a pool keeps for `pooled`."""
+    """Names of tensors sent beside updates that a pool of models stores for `pooled`."""
     bits_from_training: ClassVar[bool] = False
-    """Whether what the server sends depends on what was trained: timing-only runs then charge a bound, and refuse
-    downloads that take time."""
+    """Whether bits down depend on the training: timing-only runs then charge a bound, and refuse downloads that take
+    time."""
     settled_at_begin: ClassVar[bool] = False
-    """Whether what a device is sent, sends and computes is known only when it begins to work: `begin` is then asked,
-    and what was planned before gives way to it."""
+    """Whether bits and computing of a device are known only when it begins to work: `begin` is then called, and its
+    results replace what was planned before."""
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 
@@ -415,32 +415,31 @@ class Algorithm:
     teachers: ClassVar[tuple[str, ...]] = ()
     """Names in `given` of the weights, [P], of models whose outputs `loss` looks at."""
     features: ClassVar[bool] = False
-    """Whether `loss` looks at features, or at what the last layer makes of latents; models without a last linear layer
+    """Whether `loss` uses features, or logits that the last layer makes of latents; models without a last linear layer
     are refused then."""
     draws: ClassVar[bool] = False
     """Whether `loss` draws random numbers."""
     made_images: MadeImages | None = None
     """Images that its server makes and trains on, looking at the models' features of them."""
     has_model_pool: bool = False
-    """Whether the server keeps the last update of every device that was ever merged, with the model that the device
-    had trained and with what is named in `pooled_up`."""
+    """Whether the server stores the last update of every device that was ever merged, with the model that the device
+    had trained and the tensors that `pooled_up` names."""
     update_weights: str = ""
     """Rule of the weights of updates, as a text for ``run.json``; empty where it is the option ``weights``."""
 
     weighs_norms: bool = False
     """Whether `weigh` and `report` look at the norms of updates, which `Arrivals.norms` then has."""
     weighs_classes: bool = False
-    """Whether `weigh` looks at which classes devices hold, so that one device's data change what all others count."""
+    """Whether `weigh` depends on the classes of devices, so that a device's data change the weights of all others."""
     equal_weights: bool = False
     """Whether all updates count alike by its own rule, which is why it has no option ``weights``, or none of effect."""
     sends_models: bool = True
-    """Whether the model and the updates travel. Else all that is asked below is answered for devices that each train,
-    keep and are tested by a model of their own."""
+    """Whether the model and the updates are sent. Else the methods below are those of devices that each train, store
+    and are tested by a model of their own."""
     tables: int = 0
-    """Models, [P], that are remembered of each device which was ever merged, at the server and by the device
-    together."""
+    """Models, [P], that are stored for each device which was ever merged, on the server and on the device together."""
     trainable_tables: int = 0
-    """Vectors without a part for buffers, [trainable], that are remembered beside these."""
+    """Vectors of trainable parameters, [trainable], that are stored beside `tables`."""
 
     def __init__(self, options: Any, sizes: Sizes, streams: Streams, sends_models: bool = True) -> None:
         self.options = options
@@ -529,7 +528,7 @@ class Algorithm:
         return []
 
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Any) -> tuple[Phase, ...]:
-        """The steps of a job: ``own`` are those that the config asks for, ``samples`` what else it may train on."""
+        """The steps of a job: ``own`` are those of the config, ``samples`` all that the device may train on."""
         return (own,)
 
     def merge(self, state: Any, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
@@ -580,7 +579,7 @@ class Algorithm:
         return 0
 
     def pooled(self, state: Any, pool: UpdatePool, ledger: Any, bench: Workbench) -> Any:
-        """The state after a merge and `refine`, with what the server makes of its pool of models.
+        """The state after a merge and `refine`, with all that the server derives from its pool of models.
 
         The state's model is the pool's mean already.
         """
@@ -646,7 +645,7 @@ def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
 
 
 def rebased(updates: Sequence[Tensor], starts: Sequence[Tensor], model: Tensor, trainable: int) -> Tensor:
-    """Updates as rows, [S, P], whose buffers are what the devices ended with minus those of a model [P].
+    """Updates as rows, [S, P], whose buffers are those after the devices' training minus those of a model [P].
 
     A weighted mean of the rows, added to the model, then has the mean of the *values* of buffers, whichever models the
     updates started from. A mean of their changes would add those of other models: a running variance can become

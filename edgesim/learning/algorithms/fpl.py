@@ -61,7 +61,7 @@ class Fpl(WithPrototypes):
 
     @override
     def loss(self, step: Step) -> Tensor:
-        """Cross-entropy, and for samples whose class has prototypes what `_terms` says, as means over these, [n]."""
+        """Cross-entropy plus the mean of `_terms` over the samples whose class has prototypes, [n]."""
         table = step.given["prototypes"]
         has = held(table).any(-1)[step.labels].to(step.own.logits)
         counted = (step.share * has).sum().clamp(min=1e-30)
@@ -124,7 +124,7 @@ class Fpl(WithPrototypes):
 
 
 def _clusters(sent: Sequence[Tensor], shares: Floats | None = None) -> Tensor:
-    """Means of the clusters of each class's prototypes, [C, K, F], of what S devices sent, [S] of [C, F].
+    """Means of the clusters of each class's prototypes, [C, K, F], of the tables of S devices, [S] of [C, F].
 
     With ``shares`` [S] of the devices means are weighted by these.
     """

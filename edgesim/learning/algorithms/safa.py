@@ -34,7 +34,7 @@ class SafaOptions(AveragingOptions):
     """Options of SAFA's server."""
 
     lag_tolerance: Count = Field(5, ge=0)
-    """Rounds that a device may lag behind and still go on with its own model."""
+    """Rounds that a device may lag behind and still continue with its own model."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Versions:
         return np.asarray(self.behind(round) > self.lag)
 
     def tolerable(self, round: int) -> Booleans:
-        """Devices that go on with their own model: the one they fetched or trained last, or the start model, [N]."""
+        """Devices that continue with their own model: the one they fetched or trained last, or the start model, [N]."""
         behind = self.behind(round)
         return np.asarray((behind != 0) & (behind <= self.lag))
 

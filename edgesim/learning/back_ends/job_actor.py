@@ -83,7 +83,7 @@ def version_here() -> str:
 
 
 def order_of(job: Job, shared: Sequence[str]) -> JobOrder:
-    """A job as an order, without what is ``shared``."""
+    """Order of a job, without the tensors that ``shared`` names."""
     given = {name: tensor for name, tensor in job.given.items() if name not in shared}
     return JobOrder(facts_of(job), arrays_of(given), velocity_of(job), [*job.given], shared)
 

@@ -36,7 +36,7 @@ class _Worker:
 
 
 class NoSharedMemory(EdgesimError):  # noqa: N818 - reads as a finding
-    """The shared memory of the machine does not hold what workers share."""
+    """Raised where the shared memory of the machine is too small for images and models of the workers."""
 
 
 class WorkersBackEnd:

@@ -66,7 +66,7 @@ class ByDevice(NDArrayOperatorsMixin):
 
 @dataclass(frozen=True, eq=False)
 class Holdings(ABC):
-    """Numbers of samples of each device and class; the samples themselves are worked out device by device.
+    """Numbers of samples of each device and class; the samples themselves are computed device by device.
 
     The numbers are arrays, or are used as arrays (`ByDevice`).
     """

@@ -61,4 +61,4 @@ def need(fleet: DealtClasses, *mixes: Floats) -> None:
 
 
 SLACK = 1e-9
-"""Share of an instant by which the clock's sums may lie before it."""
+"""Relative error of the clock's sums up to which an instant counts as reached."""

@@ -18,7 +18,7 @@ from edgesim.streams import Streams
 
 @dataclass(frozen=True, eq=False)
 class Drawn(Holdings):
-    """Data sets of known sizes, whose samples are worked out for one device at a time."""
+    """Data sets of known sizes, whose samples are computed for one device at a time."""
 
     find: Callable[[int], Integers]
     """The samples of a device, ascending."""
