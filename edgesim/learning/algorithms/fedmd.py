@@ -104,8 +104,8 @@ class FedMd(Algorithm):
         """Refuse an empty subset."""
         if not self._count:
             raise EdgesimError(
-                f"algorithm.public_share = {self.options.public_share:g}: is less than one of {self.sizes.public} images "
-                f"as a share of the devices' {self.sizes.private} samples; raise it or give devices more samples",
+                f"algorithm.public_share = {self.options.public_share:g}: is less than one of {self.sizes.public} "
+                f"images as a share of the devices' {self.sizes.private} samples; raise it or give devices more data",
                 "algorithm.public_share",
             )
 
