@@ -42,7 +42,7 @@ class Evaluation:
 
     loss: float
     accuracy: float
-    """Mean over samples or, where they are of several domains, mean over these of that."""
+    """Share of samples that are right or, with several domains, the mean of this share over domains."""
     macro_f1: float
     class_accuracy: dict[int, float]
     further: dict[str, float] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Evaluation:
     undefined: dict[str, str] = field(default_factory=dict)
     """Reasons why metrics have no value, by name."""
     class_f1: dict[int, float] = field(default_factory=dict)
-    """F1 of each class tested; empty where it is not asked for."""
+    """F1 of each class tested; empty unless ``evaluation.measures`` is ``all``."""
     models: int | None = None
     """Number of devices' models of which all measures are means; None where they are of a single model."""
 

@@ -157,7 +157,7 @@ class Promise:
     samples: int = 0
     """Size of the device's data set as the job began."""
     class_counts: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """Samples of each class in it, [C]."""
+    """Samples of each class in the device's data set, [C]."""
     sent: Tensor | None = None
     """The model that the device was sent, [P], where the job starts from weights that the device kept."""
 
@@ -176,7 +176,7 @@ class Arrived(NamedTuple):
     staleness: int = 0
     """Models made since the model that the job started from."""
     picked: bool = True
-    """Whether the policy picked the update among those that arrived."""
+    """Whether the policy picked the update."""
 
 
 class BackEnd(Protocol):

@@ -34,7 +34,7 @@ class TrainingProgress:
     first_bad_step: int | None
     """The first of all steps, from 1, whose loss is not finite."""
     epoch_accuracies: tuple[float, ...]
-    """Accuracy of each epoch, where these are measured."""
+    """Accuracy of each epoch; empty where epochs are not measured."""
 
 
 def train(

@@ -108,9 +108,9 @@ class Network:
     parameters: int
     """Trainable parameters."""
     features: int
-    """Inputs of its last linear layer; 0 where it has none or where that is not known."""
+    """Inputs of the last linear layer; 0 where there is none or their number is unknown."""
     tensors: int
-    """Trainable tensors; 0 where that is not known."""
+    """Trainable tensors; 0 where unknown."""
     tensor_sizes: tuple[int, ...] = ()
     """Numbers of each, in their order; empty where there is no network."""
 

@@ -15,7 +15,7 @@ from edgesim.learning.tensors import DeviceData
 
 @dataclass(frozen=True)
 class ServerMemory:
-    """Bytes beside those of the model and of a round's updates."""
+    """Memory of a server in bytes, without the model and a round's updates."""
 
     device: int
     """State of each device that was ever merged, on the server and on the device together."""
@@ -26,7 +26,7 @@ class ServerMemory:
     passes: int = 0
     """Most bytes of passes of models over these images."""
     room: int = 0
-    """Bytes of the budget that are left for these passes."""
+    """Bytes of the budget that are left for passes of models."""
 
     @property
     def total(self) -> int:

@@ -123,7 +123,7 @@ class TimingOnlyLearner:
         """There is nothing to average."""
 
     def end_frame(self) -> None:
-        """There is no best model to go back to."""
+        """End the frame of the accounts; there is no best model to restore."""
         self.accounts.end_frame()
 
     def save(self, folder: Path) -> None:

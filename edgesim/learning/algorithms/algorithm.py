@@ -46,9 +46,9 @@ class Sizes:
     """Number of devices of the whole run."""
     classes: int = 0
     features: int = 0
-    """Inputs of the model's last `torch.nn.Linear`; 0 where they are not known."""
+    """Inputs of the model's last `torch.nn.Linear`; 0 where unknown."""
     tensors: int = 0
-    """Trainable tensors, L; 0 where they are not known."""
+    """Number of trainable tensors, L; 0 where unknown."""
     tensor_sizes: tuple[int, ...] = ()
     """Number of values in each trainable tensor, in the order of the tensors, [L]; empty in timing-only runs."""
     private: int = 0
@@ -98,7 +98,7 @@ class Device:
 
     id: int
     samples: int
-    """Size of its data set."""
+    """Size of the device's data set."""
     round: int
     """Round of the run, from 1; without rounds, the model that is being made."""
     all_sizes: Integers
@@ -233,7 +233,7 @@ class Arrivals:
     ids: Integers
     """Devices, [S]."""
     samples: Integers
-    """Sizes of their data sets, [S]."""
+    """Size of each device's data set, [S]."""
     round: int
     began_in: Integers
     """Round in which each began or, without rounds, the model that was being made then, [S]. Of two updates of a device
@@ -244,7 +244,7 @@ class Arrivals:
     age_weight: Floats
     """Weight of each update by its staleness, 1 for none, [S]."""
     picked: Booleans
-    """Whether the policy picked it among those that arrived, [S]."""
+    """Whether the policy picked each update, [S]."""
     lr: Floats
     """Learning rate with which each was trained, [S]."""
     began: Integers
@@ -254,7 +254,7 @@ class Arrivals:
     class_counts: Integers
     """Samples of each device and class, [S, C]; C is 0 without a data set."""
     round_lr: float
-    """Learning rate of the round in which they are merged."""
+    """Learning rate of the round in which the updates are merged."""
     alpha: Floats | None = None
     """Weight of each update in the merge, [S]; None before updates are weighed."""
     norms: Floats | None = None
@@ -295,13 +295,13 @@ class MadeImages:
     """Images that a server generates, on which it compares models and trains one."""
 
     at_once: int
-    """Images of a step."""
+    """Images generated in a step."""
     kept: int
     """Images that are kept for later steps."""
     key: str
-    """The key of the config that asks for them."""
+    """Key of the config that asks for the images."""
     value: str
-    """The value of that key."""
+    """Value of that key."""
     remedy: str
     """Remedy in the message of a run that can make no images."""
 
@@ -386,7 +386,7 @@ class Algorithm:
     needs: ClassVar[frozenset[str]] = frozenset()
     """Features that a run must offer (`edgesim.simulation.needs.FEATURES`), such as ``rounds`` or ``public images``."""
     rules: ClassVar[tuple[Rule, ...]] = ()
-    """Values of other keys that its options need or rule out."""
+    """Values of other keys that the algorithm's options need or rule out."""
     at_edges: ClassVar[bool] = False
     """Whether edge servers may merge updates first, so that the state is the weights alone."""
     merges_unpicked: ClassVar[bool] = False
@@ -411,7 +411,7 @@ class Algorithm:
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 
     averages: ClassVar[bool] = False
-    """Whether updates enter its state by their weighted mean alone, to which `Arrivals.mean_noise` can be added."""
+    """Whether the state depends on the weighted mean of updates alone, to which `Arrivals.mean_noise` can be added."""
     teachers: ClassVar[tuple[str, ...]] = ()
     """Names in `given` of the weights, [P], of models whose outputs `loss` looks at."""
     features: ClassVar[bool] = False
@@ -420,7 +420,7 @@ class Algorithm:
     draws: ClassVar[bool] = False
     """Whether `loss` draws random numbers."""
     made_images: MadeImages | None = None
-    """Images that its server makes and trains on, looking at the models' features of them."""
+    """Images that the server generates and trains on, by the models' features of these images."""
     has_model_pool: bool = False
     """Whether the server stores the last update of every device that was ever merged, with the model that the device
     had trained and the tensors that `pooled_up` names."""
@@ -432,7 +432,7 @@ class Algorithm:
     weighs_classes: bool = False
     """Whether `weigh` depends on the classes of devices, so that a device's data change the weights of all others."""
     equal_weights: bool = False
-    """Whether all updates count alike by its own rule, which is why it has no option ``weights``, or none of effect."""
+    """Whether all updates have equal weights, so that the option ``weights`` is absent or has no effect."""
     sends_models: bool = True
     """Whether the model and the updates are sent. Else the methods below are those of devices that each train, store
     and are tested by a model of their own."""

@@ -133,7 +133,7 @@ class FedMd(Algorithm):
         return bool(np.any(arrived.staleness) or np.any(arrived.alpha != 1))
 
     def _digests(self, ids: Integers, ledger: Consensus) -> Booleans:
-        """Whether there is a consensus and it is of other models than each device has, [n].
+        """Whether there is a consensus of other models than each device's own, [n].
 
         Of its own model |logits - consensus| is noise of rounding, whose sign would make a full step.
         """
@@ -178,7 +178,7 @@ class FedMd(Algorithm):
 
     @override
     def start(self, weights: Tensor) -> State:
-        """There is no consensus: a row of NaN for each image, [M, C]."""
+        """A state without a consensus: a row of NaN for each image, [M, C]."""
         return State(weights, {"consensus": weights.new_full((self._count, self.sizes.classes), np.nan)})
 
     @override

@@ -35,7 +35,7 @@ class FplOptions(AveragingOptions):
     tau: Factor = Field(0.02, gt=0)
     """Temperature of the contrast between prototypes."""
     upcr: Literal["mean", "sum"] = "mean"
-    """Over the features of a sample, of its squared distance to its class's unbiased prototype: the paper sums, its
+    """Reduction over features of a sample's squared distance to its class's unbiased prototype: the paper sums, its
     program and DPFL's take the mean."""
 
 
@@ -56,7 +56,7 @@ class Fpl(WithPrototypes):
 
     @override
     def start(self, weights: Tensor) -> State:
-        """No class has a prototype: a table of one row of NaN for each, [C, 1, F]."""
+        """A state without prototypes: a row of NaN for each class, [C, 1, F]."""
         return State(weights, {"prototypes": weights.new_full((self.sizes.classes, 1, self.sizes.features), np.nan)})
 
     @override

@@ -54,7 +54,7 @@ class LatentGenerator:
     steps: int = 0
     """Steps of Adam so far."""
     trainings: int = 0
-    """Rounds in which it was trained."""
+    """Rounds in which the generator was trained."""
 
 
 def new_generator(sizes: LatentSizes, random: np.random.Generator, like: Tensor) -> LatentGenerator:

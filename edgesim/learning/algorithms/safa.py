@@ -66,7 +66,7 @@ class Cache(State):
     """Two models for each device: its entry in the mean, and its local one. Equal global models share a tensor."""
 
     first: Tensor | None = None
-    """Model with which all began, [P]: it stands wherever a device has no entry."""
+    """Start model, [P]: the entry of devices that have none."""
     entries: dict[int, Tensor] = field(default_factory=dict)
     """Entry of each device in the mean, [P]: its last upload, or the global model of its last forced sync."""
     local: dict[int, Tensor] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Safa(Algorithm):
 
     @override
     def ledger(self, round: int) -> Versions:
-        """Every device is up to date when the first round begins."""
+        """Versions of the start model, with which all devices are up to date."""
         return Versions(np.full(self.sizes.devices, round - 1, dtype=np.int64), self.options.lag_tolerance)
 
     @override

@@ -31,7 +31,7 @@ from edgesim.learning.jobs import Job, Promise, wanted
 from edgesim.learning.tensors import DeviceData
 
 _AT_ONCE = 2
-"""Jobs under way at an actor: one that it trains, one that waits there."""
+"""Most jobs at an actor: one in training, one waiting."""
 _TRIES = 5
 """Most starts of a job whose actor is lost each time."""
 _START_S = 90.0

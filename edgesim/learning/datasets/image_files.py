@@ -31,7 +31,7 @@ class ImageFiles(DecodedFiles):
 
     kind: ClassVar[str] = "images"
     image_size: int | None
-    """Height and width of all when decoded; they must have one size when absent."""
+    """Height and width of all decoded images; images must have one size when absent."""
 
     @cached_property
     @override

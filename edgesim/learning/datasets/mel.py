@@ -14,7 +14,7 @@ BANDS = FRAMES = 32
 _WINDOW = 2048
 _HOP = 512
 _FLOOR = 1e-10
-"""Energies below this one count as it: the floor of the decibels, -100 dB."""
+"""Least energy, to which lower ones are raised: -100 dB."""
 
 
 def log_mel(samples: Floats, rate_hz: int) -> NDArray[np.float32]:

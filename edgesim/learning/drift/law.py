@@ -64,7 +64,7 @@ class Drift(Protocol):
         """Data sets at an instant; the same object as before where nothing has changed since."""
 
     def before(self, when: When, last: Holdings) -> Holdings:
-        """Data sets with which policies compare those of a round; ``last`` are those when the round before began."""
+        """Data sets with which policies compare those of a round; ``last`` are the data sets of the round before."""
 
     @property
     def held_out(self) -> HeldOut:

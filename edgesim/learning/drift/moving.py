@@ -96,7 +96,7 @@ class Moving:
 
     @cached_property
     def frames(self) -> Sequence[Holdings]:
-        """Data sets before the first round, and when it opens at t = 0."""
+        """Data sets before the first round, and when that round opens at t = 0."""
         return [self.at(START), self.at(When(1, 1, 0.0))]
 
     def at(self, when: When) -> Holdings:

@@ -38,7 +38,7 @@ class Rotation(PooledLaw):
     offset: Factor = Field(0.4, ge=0)
     """Phase between neighbouring devices, in rad."""
     rotates: bool = True
-    """Control: without it the chances stay those of round 0; classes are drawn anew in each round all the same."""
+    """Whether chances change over rounds; if not, those of round 0 hold, and classes are still drawn in each round."""
     clock: Literal["rounds", "seconds"] = "rounds"
     """Whether R is the number of the round, or simulated time over ``round.tmax_s``."""
 
