@@ -340,7 +340,7 @@ def test_more_than_memory_is_given_for_is_refused_before_anything_is_written(pai
     [
         (
             {},
-            r"^algorithm: .* MiB of each device \(1 x the model\), 1.057 MiB for the 115 of 119 ",
+            r"^algorithm: .* MiB for each device \(1 x the model\), 1.057 MiB for the 115 of 119 ",
         ),
         (
             {"persist_momentum": True},
