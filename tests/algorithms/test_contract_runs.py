@@ -359,7 +359,7 @@ def test_devices_that_no_round_can_merge_need_no_memory(learning, said, tmp_path
         if fits:
             new_learner(many).close()
             continue
-        with pytest.raises(EdgesimError, match=said if rounds == 23 else "of the 105 of 119"):
+        with pytest.raises(EdgesimError, match=said if rounds == 23 else "for the 105 of 119"):
             new_learner(many)
 
 
