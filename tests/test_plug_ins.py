@@ -348,7 +348,7 @@ def test_a_metric_that_is_undefined_is_null_with_its_reason(own, capsys, studies
 @pytest.mark.parametrize("answer", ["None", "float('nan')", "'high'", "True"])
 def test_what_a_metric_answers_is_checked_in_a_line_that_names_it(own, answer):
     with pytest.raises(
-        EdgesimError, match=r"evaluation\.metrics 'own_metric\.Own': measure answered .*, expected a fin"
+        EdgesimError, match=r"evaluation\.metrics 'own_metric\.Own': measure returned .*, expected a fin"
     ):
         edgesim.run(SMALL, "run", with_metric(answer))
 

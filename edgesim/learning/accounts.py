@@ -156,7 +156,7 @@ class Accounts:
                 answer = f"{bits[~fine][0]:g} for device {ids[~fine][0]}"
             name = self._config.algorithm.name
             raise EdgesimError(
-                f"algorithm {name!r}: {method} answered {answer}; expected 0 or more bits for each device"
+                f"algorithm {name!r}: {method} returned {answer}; expected 0 or more bits for each device"
             )
         return bits
 
@@ -177,7 +177,7 @@ class Accounts:
         return np.asarray(samples * self.algorithm.compute_factor(devices, samples, round, self.ledger) + passes)
 
     def bits(self, ids: Integers, round: int) -> tuple[Column, Column]:
-        """Bits that each device receives and sends, [n] each, worked out for the devices that are read."""
+        """Bits that each device receives and sends, [n] each, computed for the devices that are read."""
         down = Column(len(ids), lambda rows: self.download_bits(ids[rows], round))
         return down, Column(len(ids), lambda rows: self.upload_bits(ids[rows], round))
 

@@ -1,4 +1,4 @@
-"""Which samples a job trains on, in which order: a function of (seed, device, number of the job)."""
+"""Samples of a job in order of use, as a function of (seed, device, number of the job)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ def batch_samples(held: Holdings, streams: Streams, ids: Integers, draws: ArrayL
 def statistics_samples(
     held: Holdings, streams: Streams, ids: Integers, draws: ArrayLike, work: LocalWork
 ) -> list[Integers]:
-    """One batch per device (at most its whole set) for eq. 18 of FedTeddi, drawn apart from training."""
+    """A batch per device (at most its whole set) for eq. 18 of FedTeddi, drawn apart from training."""
     counts = np.minimum(held.sizes[ids], work.batch[ids])
     return _draw(held, streams, "statistics-batch", ids, np.broadcast_to(draws, len(ids)), counts)
 

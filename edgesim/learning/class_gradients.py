@@ -26,7 +26,7 @@ class _Segments:
     samples: Integers
     """[n]."""
     weights: Floats
-    """One over the size of the batch that a sample is from, [n]."""
+    """1 / the size of the batch that each sample is from, [n]."""
     sizes: list[int]
     """Samples of each segment, [K]."""
     label: Integers

@@ -18,7 +18,7 @@ _Factor = float | Tensor
 
 
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
-"""Adam's b1, b2 and what is added to the root of the second moment."""
+"""Adam's b1, b2, and the epsilon that is added to the root of the second moment."""
 
 
 @dataclass
@@ -60,11 +60,11 @@ class Descent:
         self._weights, self._gradient, self._velocity = weights, gradient, velocity
         self._rate = self._factor([-optimiser.lr for optimiser in optimisers])
         self._momentum = self._factor([optimiser.momentum for optimiser in optimisers])
-        # The same for all: it is the run's.
+        # All jobs of a run have one kind of optimiser.
         if second is None and optimisers[0].kind == "adam":
             second = SecondMoments(torch.zeros_like(velocity))
         self.second = second
-        """None under SGD."""
+        """Adam's second moments; None under SGD."""
         # Terms that no client has cost nothing.
         to_start = [pull.to_start for pull in pulls]
         some = any(isinstance(value, Tensor) or value for value in to_start)
@@ -93,7 +93,7 @@ class Descent:
         return torch.tensor(values, dtype=torch.float64).to(self._weights)[:, None]
 
     def step(self) -> None:
-        """One step with gradients of the loss, to which the terms of the pulls are added."""
+        """Make a step with gradients of the loss, to which the terms of the pulls are added."""
         gradient, weights = self._gradient, self._weights
         if self._to_start is not None:
             starts, factor = self._to_start

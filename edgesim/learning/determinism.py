@@ -24,7 +24,7 @@ def refused_by_name(name: str, kind: str) -> Iterator[None]:
             raise
         elsewhere = "" if kind == "cpu" else "set learning.device = 'cpu', or "
         raise EdgesimError(
-            f"learning.model: {name!r} uses {operation}, which on a {kind} is not the same in every run; {elsewhere}"
+            f"learning.model: {name!r} uses {operation}, which is not deterministic on a {kind}; {elsewhere}"
             "choose a model without it",
             "learning.model",
         ) from None

@@ -1,7 +1,7 @@
 """Random numbers of the steps of a job, for losses that draw: the same whichever back end trains.
 
-They are a hash of (job seed, step), of which number of the step's draws it is, and of the place within it, as dropout
-masks are. A tensor's rows count first, so that rows which only fill up a stack change no others.
+Like dropout masks, they are a hash of (job seed, step), of the number of the draw within the step and of the place
+within the draw. A tensor's rows count first, so that rows which only fill up a stack change no others.
 """
 
 import math
@@ -13,7 +13,7 @@ from edgesim.learning import dropout
 from edgesim.learning.torch_types import Key
 
 _NO_LAYER = 0xFFFFFFFF
-"""In the place of a dropout layer's number in keys."""
+"""Number in keys in place of a dropout layer's."""
 _PLACES = 1 << 26
 
 

@@ -17,7 +17,7 @@ from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
 Domains = Mapping[str, Booleans]
-"""Which samples [n] are of which domain, by name, as `Dataset.in_domains` answers; empty without domains."""
+"""Whether samples [n] are of a domain, by its name, as from `Dataset.in_domains`; empty without domains."""
 Work = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 """Function of images [n, C, H, W] and their labels [n] that gives tensors of n rows."""
 

@@ -66,8 +66,8 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
     data_of_run = law.make(Setting(resolved, dataset, private, streams, holds_out))
     if holds_out and not data_of_run.held_out.parts:
         raise EdgesimError(
-            f"joining.performance: 'measured' is of samples that devices hold out, and drift.law = "
-            f"{config.drift.law!r} has none; give a number, or its Moving the held_out of its fleet",
+            f"joining.performance: 'measured' needs samples that devices hold out, and drift.law = "
+            f"{config.drift.law!r} has none; give a number, or pass held_out=fleet.held_out to its Moving",
             "joining.performance",
             "drift.law",
         )

@@ -128,7 +128,7 @@ class FlatModel:
         return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
 
     def autocast(self) -> AbstractContextManager[None]:
-        """Within it, forward passes have the precision of training."""
+        """Context in which forward passes have the precision of training."""
         return torch.autocast(self.device.type, torch.bfloat16) if self.mixed else nullcontext()
 
     def state(self) -> dict[str, Tensor]:

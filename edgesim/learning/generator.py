@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.lasting_adam import lasting_adam
 from edgesim.learning.passes import kept_bytes
+from edgesim.learning.restored_adam import restored_adam
 
 NOISE = 100
 """Z: numbers of noise per image."""
@@ -137,7 +137,7 @@ class ImageGenerator:
         model.module.train()
         parameters = model.parameters()
         first, second, steps = generator.first.clone(), generator.second.clone(), generator.steps
-        adam = lasting_adam(parameters, _LR, _WEIGHT_DECAY, model.split(first), model.split(second), steps)
+        adam = restored_adam(parameters, _LR, _WEIGHT_DECAY, model.split(first), model.split(second), steps)
         for noise, labels in batches:
             model.gradient.zero_()
             loss(model.module(noise, labels), noise, labels).backward()  # type: ignore[no-untyped-call]

@@ -42,13 +42,13 @@ class Evaluation:
 
     loss: float
     accuracy: float
-    """Mean over samples or, where they are of several domains, mean over these of that."""
+    """Share of samples that are right or, with several domains, the mean of this share over domains."""
     macro_f1: float
     class_accuracy: dict[int, float]
     further: dict[str, float] = field(default_factory=dict)
     """Other accuracies, by name: rows ``accuracy`` of ``metrics``."""
     domain_accuracy: dict[str, float] = field(default_factory=dict)
-    """By the domain's name; empty for data sets without domains."""
+    """Accuracy on each domain, by name; empty for data sets without domains."""
     roc_auc: float | None = None
     """`edgesim.learning.ranking.roc_auc`; None where it is undefined or not asked for."""
     metrics: dict[str, float] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Evaluation:
     undefined: dict[str, str] = field(default_factory=dict)
     """Reasons why metrics have no value, by name."""
     class_f1: dict[int, float] = field(default_factory=dict)
-    """F1 of each class tested; empty where it is not asked for."""
+    """F1 of each class tested; empty unless ``evaluation.measures`` is ``all``."""
     models: int | None = None
     """Number of devices' models of which all measures are means; None where they are of a single model."""
 

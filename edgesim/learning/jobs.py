@@ -62,7 +62,7 @@ class Job:
 
     @property
     def edges(self) -> Integers:
-        """Where the steps of all phases begin and end among the samples, [steps + 1]."""
+        """Edges of the steps of all phases among the samples, [steps + 1]."""
         if len(self.phases) == 1:
             return self.phases[0].edges
         origins = np.cumsum([0, *(len(phase.samples) for phase in self.phases)])
@@ -71,7 +71,7 @@ class Job:
 
     @property
     def epochs(self) -> list[tuple[int, int]]:
-        """First step, from 0, and step behind the last of each epoch whose accuracy is asked for."""
+        """First step, from 0, and step behind the last of each epoch whose accuracy is measured."""
         steps, origin = list[tuple[int, int]](), 0
         for phase in self.phases:
             if phase.epoch_ends is not None:
@@ -157,7 +157,7 @@ class Promise:
     samples: int = 0
     """Size of the device's data set as the job began."""
     class_counts: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """Samples of each class in it, [C]."""
+    """Samples of each class in the device's data set, [C]."""
     sent: Tensor | None = None
     """The model that the device was sent, [P], where the job starts from weights that the device kept."""
     build: "Callable[[Sequence[Promise]], None] | None" = None
@@ -197,7 +197,7 @@ class Arrived(NamedTuple):
     staleness: int = 0
     """Models made since the model that the job started from."""
     picked: bool = True
-    """Whether the policy picked the update among those that arrived."""
+    """Whether the policy picked the update."""
 
 
 class BackEnd(Protocol):
@@ -216,11 +216,11 @@ class BackEnd(Protocol):
         """
 
     def close(self) -> None:
-        """Give back what the back end holds; it cannot run again."""
+        """Free the resources of the back end, which cannot run again."""
 
 
 def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
-    """The promises without a result, each once, with their jobs."""
+    """Promises without a result, each once, with their jobs."""
     once = {id(promise): promise for promise in promises if promise.result is None}.values()
     build_jobs(once)
     return [(promise, promise.job) for promise in once if promise.job is not None]

@@ -79,7 +79,7 @@ class Judge:
         return accuracy((predicted == self.labels)[among], domains)
 
     def _judged(self) -> tuple[Evaluation, Integers, Floats]:
-        """The measures of the weights that are loaded, the classes predicted [n] and the softmax of logits [n, C]."""
+        """Measures of the loaded weights, predicted classes [n] and softmax of the logits [n, C]."""
         algorithm, model = self.algorithm, self.model
 
         def work(images: Tensor, labels: Tensor) -> tuple[Tensor, ...]:

@@ -42,7 +42,7 @@ class CountKnowledge:
         return counts
 
     def previous_class_counts(self, ids: Integers) -> Integers:
-        """Samples per class of the data sets before, [n, C]: see `edgesim.learning.drift.law.Drift.before`."""
+        """Samples per class of the data sets that `edgesim.learning.drift.law.Drift.before` compares with, [n, C]."""
         return self.before.class_counts[ids]
 
     def global_shares(self, source: Source) -> Floats:

@@ -61,7 +61,7 @@ def watching(layers: Sequence[nn.Module]) -> Iterator[Uses]:
 
 
 def layers_with_rules(model: FlatModel, image: Tensor) -> list[nn.Module] | None:
-    """The layers that own the model's parameters, if their gradients can be worked out here; else None.
+    """The layers that own the model's parameters, if this module has rules for their gradients; else None.
 
     Every one must be of a known kind, share no parameter, and be used once, usually and for the logits, on ``image``,
     [1, ...].
@@ -71,7 +71,7 @@ def layers_with_rules(model: FlatModel, image: Tensor) -> list[nn.Module] | None
 
 
 def have_rules(model: FlatModel, layers: Sequence[nn.Module], image: Tensor) -> bool:
-    """Whether the gradients of these layers can be worked out here, as in `layers_with_rules`."""
+    """Whether this module has rules for the gradients of these layers, as `layers_with_rules` requires."""
     held = Counter(id(own) for layer in model.module.modules() for own in layer.parameters(recurse=False))
     shared = any(held[id(own)] > 1 for layer in layers for own in layer.parameters(recurse=False))
     if shared or not all(map(_has_rule, layers)):

@@ -119,7 +119,7 @@ class TorchLearner:
         self.guard = Guard(privacy, streams, self.model.trainable) if privacy.mechanism != "none" else None
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
-        """Which server merges the updates of each device, [N]."""
+        """Number of the server that merges the updates of each device, [N]."""
         self._counted = np.zeros(1)
         """Weight of the updates that each server merged since the last average, [E]."""
         self.states: list[State] = []
@@ -129,16 +129,16 @@ class TorchLearner:
         self.first_kept: Mapping[str, Tensor] = {}
         """Tensors that each device has before that, of the model with which the first round opened."""
         self.velocities: dict[int, Tensor] = {}
-        """With ``learning.persist_momentum`` the velocity of each device after its last job that was merged."""
+        """Velocity of each device after its last job that was merged; with ``learning.persist_momentum``."""
         self.carried: dict[int, Tensor] = {}
-        """With ``merging.skip = "carry"`` the weights, [P], of devices that trained since the last merge."""
+        """Weights, [P], of devices that trained since the last merge; with ``merging.skip = "carry"``."""
         self._merged: set[int] = set()
         """Devices whose updates were ever merged."""
         self._start: StartModel | None = None
         self._in_frame = False
         self._round = 0
         self._made_in = 0
-        """The round that made the global model."""
+        """Round that made the global model."""
         self._server_wall_s = 0.0
         """Wall time of the last merge where servers train after it, and of that training."""
         self._last_merged: list[int] = []
@@ -147,7 +147,7 @@ class TorchLearner:
         """Jobs that ran so far, over the whole run."""
         self._best: tuple[float, Tensor] | None = None
         self._without_auc: str | None = None
-        """Why the last model tested has no ROC-AUC."""
+        """Reason why the last model tested has no ROC-AUC."""
         self._undefined: dict[str, str] = {}
         """Reasons why metrics have no value for the last model tested, by name."""
         self._last_change: Tensor | None = None

@@ -30,11 +30,11 @@ class TrainingProgress:
     """Mean over samples."""
     accuracy: float
     loss_rms: float
-    """Moving root mean square of single samples' losses, see `moving_rms`."""
+    """Moving root mean square of single samples' losses (`moving_rms`)."""
     first_bad_step: int | None
     """The first of all steps, from 1, whose loss is not finite."""
     epoch_accuracies: tuple[float, ...]
-    """Accuracy of each epoch, where these are measured."""
+    """Accuracy of each epoch; empty where epochs are not measured."""
 
 
 def train(

@@ -27,7 +27,7 @@ def refuse_lone_samples(
         work = [(key, batch, f"a device of {sizes[0]} samples", batch) for batch in batches]
     for size, own_batch in sorted(set(algorithm.epochs_over(np.array(sizes))), key=lambda pair: pair[0]):
         used = [(key, batch) for batch in batches] if own_batch is None else [("the algorithm's own batch", own_batch)]
-        work += [(name, batch, f"what its algorithm trains on, {size} samples,", size) for name, batch in used]
+        work += [(name, batch, f"the algorithm's own training on {size} samples", size) for name, batch in used]
     dataset = federation.dataset
     if learning.pretrain and dataset is not None:
         old = int(np.isin(dataset.train_labels, federation.old_classes).sum())

@@ -18,7 +18,7 @@ from edgesim.config import EvaluationConfig, Section
 
 @dataclass(frozen=True, eq=False)
 class Tested:
-    """A model's answers on test samples [n]."""
+    """Predictions and losses of a model on test samples [n]."""
 
     labels: Integers
     """True classes."""
@@ -93,7 +93,7 @@ def measured(metrics: Mapping[str, Metric], tested: Tested) -> tuple[dict[str, f
             continue
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise EdgesimError(
-                f"evaluation.metrics {name!r}: measure answered {value!r}, expected a finite number",
+                f"evaluation.metrics {name!r}: measure returned {value!r}, expected a finite number",
                 "evaluation.metrics",
             )
         values[name] = float(value)

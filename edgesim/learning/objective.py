@@ -13,7 +13,7 @@ from edgesim.learning.flat import FlatModel
 
 
 class LocalObjective:
-    """An algorithm's own loss in the steps of one job; its seed decides what the loss draws."""
+    """An algorithm's own loss in the steps of one job; the job's seed decides the draws of the loss."""
 
     def __init__(self, algorithm: Algorithm, model: FlatModel, given: Mapping[str, Tensor], seed: int) -> None:
         self._algorithm = algorithm

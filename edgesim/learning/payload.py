@@ -1,4 +1,4 @@
-"""Parameters of the models known by name, in closed form: what a timing-only run charges the radio for."""
+"""Parameters of the models known by name, in closed form, from which a timing-only run computes payloads."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -108,9 +108,9 @@ class Network:
     parameters: int
     """Trainable parameters."""
     features: int
-    """Inputs of its last linear layer; 0 where it has none or where that is not known."""
+    """Inputs of the last linear layer; 0 where there is none or their number is unknown."""
     tensors: int
-    """Trainable tensors; 0 where that is not known."""
+    """Trainable tensors; 0 where unknown."""
     tensor_sizes: tuple[int, ...] = ()
     """Numbers of each, in their order; empty where there is no network."""
 
@@ -124,7 +124,7 @@ def is_known(learning: LearningConfig) -> bool:
 
 
 def known_network(learning: LearningConfig, federation: Federation, charged: bool) -> Network:
-    """The `Network` of a model by its name, without torch; 0 parameters unless they are what is ``charged``.
+    """The `Network` of a model by its name, without torch; 0 parameters unless they are ``charged``.
 
     One class more adds F weights and a bias to the last layer. Raises `EdgesimError` as `parameter_count`.
     """

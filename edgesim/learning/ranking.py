@@ -1,4 +1,4 @@
-"""How well scores rank the samples of a class above all others."""
+"""ROC-AUC: the chance that scores rank a sample of a class above the others."""
 
 import numpy as np
 from scipy.stats import rankdata

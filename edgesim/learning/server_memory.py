@@ -15,18 +15,18 @@ from edgesim.learning.tensors import DeviceData
 
 @dataclass(frozen=True)
 class ServerMemory:
-    """Bytes beside those of the model and of a round's updates."""
+    """Memory of a server in bytes, without the model and a round's updates."""
 
     device: int
     """State of each device that was ever merged, on the server and on the device together."""
     devices: int
     """Most devices that the run can merge."""
     making: int = 0
-    """For images that the server makes: their generator and its training, the images, and training a model on them."""
+    """Bytes for images that the server makes: their generator and its training, the images, and a model's training."""
     passes: int = 0
-    """The most that passes of models over these images take."""
+    """Most bytes of passes of models over these images."""
     room: int = 0
-    """Bytes of the budget that are left for these passes."""
+    """Bytes of the budget that are left for passes of models."""
 
     @property
     def total(self) -> int:
@@ -36,13 +36,13 @@ class ServerMemory:
     def message(self) -> str:
         """The most memory that is needed, as a sentence, for a server with a pool of models."""
         pool = (
-            f"what is remembered of {self.devices} devices, the server's pool of their models included, takes up to "
+            f"state of {self.devices} devices, with the server's pool of their models: up to "
             f"{_mib(self.device * self.devices)} MiB"
         )
         if not self.passes:
             return pool
         return (
-            f"{pool}; making images and training on them {_mib(self.making)}, passes of the pool over them "
+            f"{pool}; generated images and training on them {_mib(self.making)}, passes of the pool over these "
             f"{_mib(self.passes)}; together {_mib(self.total)}"
         )
 
@@ -101,14 +101,14 @@ def _refuse(device: int, devices: int, more: int, algorithm: Algorithm, config: 
     learning, count = config.learning, config.devices.count
     tables = algorithm.tables + algorithm.trainable_tables
     kinds = [f"{tables} x the model"] * bool(tables)
-    kinds += ["what is sent beside it"] * (algorithm.has_model_pool and algorithm.pooled_numbers() > 0)
+    kinds += ["tensors sent beside it"] * (algorithm.has_model_pool and algorithm.pooled_numbers() > 0)
     kinds += ["learning.persist_momentum's velocity"] * learning.persist_momentum
     kinds += ["the weights that merging.skip = 'carry' keeps"] * _carries(config)
     those = f"all {count}" if devices == count else f"the {devices} of {count} that its rounds can merge"
-    made = f" and {more / 2**20:,.4g} MiB for made images and a pass of one model over them" * (more > 0)
+    made = f" and {_mib(more)} MiB for generated images and a pass of one model over them" * (more > 0)
     raise EdgesimError(
-        f"algorithm: remembers {device / 2**20:,.4g} MiB of each device ({' and '.join(kinds)}), "
-        f"{(device * devices + more) / 2**20:,.4g} MiB of {those}{made}, above learning.memory_budget_mib = "
+        f"algorithm: stores {_mib(device)} MiB for each device ({' and '.join(kinds)}), "
+        f"{_mib(device * devices + more)} MiB for {those}{made}, above learning.memory_budget_mib = "
         f"{learning.memory_budget_mib}; raise it or choose a smaller learning.model",
         "algorithm.name",
         "learning.memory_budget_mib",

@@ -123,7 +123,7 @@ class TimingOnlyLearner:
         """There is nothing to average."""
 
     def end_frame(self) -> None:
-        """There is no best model to go back to."""
+        """End the frame of the accounts; there is no best model to restore."""
         self.accounts.end_frame()
 
     def save(self, folder: Path) -> None:
@@ -145,4 +145,4 @@ class TimingOnlyLearner:
 
 
 def _refuse(quantity: str) -> NoReturn:
-    raise EdgesimError(f"learning.training: the policy looks at {quantity}, which 'none' does not have; use 'real'")
+    raise EdgesimError(f"learning.training: the policy uses {quantity}, which 'none' does not have; use 'real'")

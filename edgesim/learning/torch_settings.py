@@ -27,7 +27,7 @@ def device_kind(device: torch.device) -> str:
 
 @contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """One thread on the CPU, deterministic algorithms, no TF32; restores what was set before."""
+    """Set one thread on the CPU, deterministic algorithms and no TF32; restores the settings afterwards."""
     if device.type == "cuda":
         # Read by cuBLAS when its first handle is made; deterministic algorithms are refused without it.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

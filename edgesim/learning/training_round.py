@@ -1,4 +1,4 @@
-"""One round of real training: promises of the jobs that its devices begin, and facts about the devices."""
+"""A round of real training: promises of the jobs that its devices begin, and facts about the devices."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -68,7 +68,7 @@ class TorchRound(CountKnowledge):
             if missing := [name for name in algorithm.teachers if name not in given]:
                 raise EdgesimError(
                     f"algorithm {learner.config.algorithm.name!r}: teachers names {missing[0]!r}, which given "
-                    f"did not answer with for device {device} (got {', '.join(sorted(given))})"
+                    f"did not return for device {device} (got {', '.join(sorted(given))})"
                 )
             given = {name: tensor for name, tensor in given.items() if tensor.numel() or name not in algorithm.teachers}
             if device in learner.carried:

@@ -260,7 +260,7 @@ def test_a_lone_image_of_the_servers_shard_is_refused_where_the_server_trains_on
         new_learner(config).close()
         return
     with pytest.raises(
-        EdgesimError, match=r"^learning.batch_size: 7 leaves what its algorithm trains on, 8 samples, a"
+        EdgesimError, match=r"^learning.batch_size: 7 leaves the algorithm's own training on 8 samples a"
     ):
         new_learner(config)
 

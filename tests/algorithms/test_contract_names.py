@@ -147,9 +147,9 @@ def mine(monkeypatch, **answers):
 @pytest.mark.parametrize(
     ("method", "answer", "said"),
     [
-        ("upload_bits", lambda bits: bits - 1e9, r"answered -9\.99923e\+08 for device \d+"),
-        ("download_bits", lambda bits: bits * np.nan, r"answered nan for device \d+"),
-        ("upload_bits", lambda bits: bits[:, None], r"answered an array of shape \(\d+, 1\) for \d+ devices"),
+        ("upload_bits", lambda bits: bits - 1e9, r"returned -9\.99923e\+08 for device \d+"),
+        ("download_bits", lambda bits: bits * np.nan, r"returned nan for device \d+"),
+        ("upload_bits", lambda bits: bits[:, None], r"returned an array of shape \(\d+, 1\) for \d+ devices"),
     ],
 )
 @pytest.mark.parametrize("training", ["real", "none"])
@@ -165,7 +165,7 @@ def test_bits_that_are_no_number_of_bits_name_the_algorithm_and_the_method(
 
 def test_a_teacher_that_given_does_not_answer_with_is_one_line_that_names_both(tmp_path, monkeypatch):
     pair = mine(monkeypatch, teachers=("start", "old"))
-    said = r"^algorithm 'mine': teachers names 'old', which given did not answer with for device \d+ \(got start\)$"
+    said = r"^algorithm 'mine': teachers names 'old', which given did not return for device \d+ \(got start\)$"
     with pytest.raises(EdgesimError, match=said):
         simulation.run(make_config(pair), tmp_path / "run")
 
@@ -174,5 +174,5 @@ def test_a_teacher_that_given_does_not_answer_with_is_one_line_that_names_both(t
 def test_a_loss_that_looks_at_features_unasked_is_the_same_line_in_every_back_end(back_end, monkeypatch):
     pair = mine(monkeypatch, loss=lambda self, step: step.own.features.sum(1))
     learner = new_learner(make_config(pair, back_end=back_end))
-    with pytest.raises(EdgesimError, match=r"^algorithm.name: its loss looks at features; set features = True in"):
+    with pytest.raises(EdgesimError, match=r"^algorithm.name: its loss uses features; set features = True in"):
         learner.results(learner.open_round(1, 1).start(np.arange(2)))

@@ -329,7 +329,7 @@ def test_more_than_memory_is_given_for_is_refused_before_anything_is_written(pai
         new_learner(many).close()
         return
     needed_mib = tables(pair) * 9640 * 115 / 2**20
-    said = rf"^algorithm: remembers .* MiB of each device .*, {needed_mib:.4g} MiB of all 115, above .* = 1; raise it"
+    said = rf"^algorithm: stores .* MiB for each device .*, {needed_mib:.4g} MiB for all 115, above .* = 1; raise it"
     with pytest.raises(EdgesimError, match=said):
         simulation.run(many, tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -340,11 +340,11 @@ def test_more_than_memory_is_given_for_is_refused_before_anything_is_written(pai
     [
         (
             {},
-            r"^algorithm: .* MiB of each device \(1 x the model\), 1.057 MiB of the 115 of 119 ",
+            r"^algorithm: .* MiB for each device \(1 x the model\), 1.057 MiB for the 115 of 119 ",
         ),
         (
             {"persist_momentum": True},
-            r"^algorithm: .* \(1 x the model and learning.persist_momentum's velocity\), 2.114 MiB of the 115 of 119 ",
+            r"^algorithm: .* \(1 x the model and learning.persist_momentum's velocity\), 2.114 MiB for the 115 of 119 ",
         ),
     ],
 )
@@ -359,7 +359,7 @@ def test_devices_that_no_round_can_merge_need_no_memory(learning, said, tmp_path
         if fits:
             new_learner(many).close()
             continue
-        with pytest.raises(EdgesimError, match=said if rounds == 23 else "of the 105 of 119"):
+        with pytest.raises(EdgesimError, match=said if rounds == 23 else "for the 105 of 119"):
             new_learner(many)
 
 
@@ -376,7 +376,7 @@ def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothin
         # Its learner goes back to the best model of a frame in another test.
         check_frames(make_config(pair), 2)
         return
-    said = f"= {server_of(pair)!r} .*needs learning.keep_best = false, .* remembers .* the data have 2 frames$"
+    said = f"= {server_of(pair)!r} .*needs learning.keep_best = false, .* server's state .* the data have 2 frames$"
     with pytest.raises(EdgesimError, match=said):
         run("run")
     assert not (tmp_path / "run").exists()

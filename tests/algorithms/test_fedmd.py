@@ -266,7 +266,7 @@ def refused(config, folder, said):
         ({"data": {"public": "none"}}, r"^algorithm\.name = 'fedmd' with data\.dataset = 'digits' needs data\.p"),
         (
             {"algorithm": {"name": "fedmd", "public_share": 0.01}},
-            r"^algorithm.public_share = 0.01: of the devices' 48 samples that is not one of the 200 public images;",
+            r"^algorithm.public_share = 0.01: is less than one of 200 images as a share of the devices' 48 samples;",
         ),
         (
             {"algorithm": {"average_weights": True, "own_epochs": 3}},
@@ -314,5 +314,5 @@ def test_a_completed_config_is_complete_with_averaged_weights_too(average, epoch
 def test_a_batch_of_one_image_is_refused_where_the_model_cannot_train_on_it(tmp_path):
     """M = 9 of 96 samples."""
     config = make_config(OWN, options={"public_share": 0.1}, model="contract.with_dropout_and_batch_norm")
-    with pytest.raises(EdgesimError, match=r"^learning.batch_size: 8 leaves what its algorithm trains on, 9 samples,"):
+    with pytest.raises(EdgesimError, match=r"^learning.batch_size: 8 leaves the algorithm's own training on 9 samples"):
         simulation.run(config, tmp_path / "run")

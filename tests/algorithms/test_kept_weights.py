@@ -112,7 +112,7 @@ def test_memory_for_the_weights_of_all_devices_is_asked_for_before_anything_is_w
     many = config.model_copy(update={"devices": devices, "data": data, "rounds": 1})
     for merging in (None, CARRY.model_copy(update={"skip": "discard"})):
         new_learner(many.model_copy(update={"merging": merging})).close()
-    with pytest.raises(EdgesimError, match=r"the weights that merging.skip = 'carry' keeps\), 1.057 MiB of all 115"):
+    with pytest.raises(EdgesimError, match=r"the weights that merging.skip = 'carry' keeps\), 1.057 MiB for all 115"):
         simulation.run(many.model_copy(update={"merging": CARRY}), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

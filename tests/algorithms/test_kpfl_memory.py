@@ -22,12 +22,12 @@ def budgeted(mib, **kpfl):
 @pytest.mark.parametrize(
     ("mib", "kpfl", "said"),
     [
-        (1, {"keep": "first"}, r"0.009193 MiB of each device \(1 x the model\), 1.057 MiB of all 115, above"),
-        (2, {}, r", [23].\d+ MiB of all 115 and [12].\d+ MiB for made images and a pass of one model over them, above"),
+        (1, {"keep": "first"}, r"0.009193 MiB for each device \(1 x the model\), 1.057 MiB for all 115, above"),
+        (2, {}, r", [23].\d+ MiB for all 115 and [12].\d+ MiB for generated images and a pass of one model"),
     ],
 )
 def test_the_pool_and_a_pass_of_its_models_must_have_room(mib, kpfl, said, tmp_path):
-    with pytest.raises(EdgesimError, match=f"^algorithm: remembers .*{said} learning.memory_budget_mib = {mib};"):
+    with pytest.raises(EdgesimError, match=f"^algorithm: stores .*{said}.* learning.memory_budget_mib = {mib};"):
         simulation.run(budgeted(mib, **kpfl), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -35,7 +35,7 @@ def test_the_pool_and_a_pass_of_its_models_must_have_room(mib, kpfl, said, tmp_p
 def test_memory_of_a_pool_that_is_only_averaged_is_told_before_the_first_round():
     learner, heard = new_learner(budgeted(8, keep="first")), []
     learner.prepare(heard.append)
-    told = "what is remembered of 115 devices, the server's pool of their models included, takes up to 1.057 MiB"
+    told = "state of 115 devices, with the server's pool of their models: up to 1.057 MiB"
     assert heard == [told]
 
 
@@ -52,7 +52,7 @@ def test_memory_of_a_pool_that_is_distilled_is_told_before_the_first_round(mib, 
     making, passes, total = (f"{count / 2**20:,.4g}" for count in (memory.making, memory.passes, memory.total))
     (told,) = heard
     assert told.endswith(
-        f" 1.057 MiB; making images and training on them {making}, passes of the pool over them {passes}; "
+        f" 1.057 MiB; generated images and training on them {making}, passes of the pool over these {passes}; "
         f"together {total}"
     )
     assert memory.total == 115 * 9640 + memory.making + memory.passes

@@ -65,7 +65,7 @@ def test_a_model_with_an_operation_that_is_never_deterministic_is_one_line(make_
     monkeypatch.syspath_prepend(tmp_path)
     config = make_config(learning={"model": "putting.puts"})
     streams = Streams(0)
-    with pytest.raises(EdgesimError, match=r"'putting.puts' uses put_, which on a cpu is not the same") as caught:
+    with pytest.raises(EdgesimError, match=r"'putting.puts' uses put_, which is not deterministic on a cpu") as caught:
         TorchLearner(config, make_federation(config, streams), streams)
     assert "\n" not in str(caught.value)
 

@@ -40,5 +40,5 @@ def test_what_needs_training_is_refused(make_config, quantity):
     this = TimingOnlyLearner(config, make_federation(config, streams), streams).open_round(1, 1)
     with pytest.raises(EdgesimError, match="use 'real'"):
         getattr(this, quantity)(np.array([0]))
-    with pytest.raises(EdgesimError, match="looks at gradients"):
+    with pytest.raises(EdgesimError, match="uses gradients"):
         this.class_gradient_distances(np.array([0]), "all")

@@ -133,7 +133,7 @@ def check_frames(config: RunConfig, frames: int) -> None:
     if config.algorithm.kpfl is not None:
         key, kind = "algorithm.kpfl", kpfl.Kpfl
     if kind.keeps_state:
-        why = f"what the server remembers belongs to the last model, not to the best, and the data have {frames} frames"
+        why = f"the server's state belongs to the last model, not to the best, and the data have {frames} frames"
         refuse(config, [Rule({key: GIVEN, "learning.training": "real"}, {"learning.keep_best": False}, why)])
 
 

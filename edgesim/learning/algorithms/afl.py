@@ -21,12 +21,12 @@ class AflOptions(AveragingOptions):
     sensitivity: Factor = Field(0.1, ge=0)
     """lambda: how much less an update counts the longer it is; with 0 it is FedAvg."""
     delta_norm: Literal["none", "median"] = "none"
-    """Whether lengths count as they are (the paper), or in units of their median over the round's updates, so that one
-    lambda suits models of any size. Where the median is 0 all count as 1."""
+    """Unit of the updates' lengths: none (the paper), or their median over the round, so that one lambda suits models
+    of any size. Where the median is 0 all lengths are 1."""
 
 
 class Afl(Algorithm):
-    """alpha_n = D_n / (1 + lambda Delta_n), as shares of the sum; Delta_n is the norm of what the server received.
+    """alpha_n = D_n / (1 + lambda Delta_n), as shares of the sum; Delta_n is the norm of the update received.
 
     In timing-only runs, which have no updates, alpha_n are the shares of samples.
     """

@@ -27,7 +27,7 @@ class Options(Section):
 
 
 class AveragingOptions(Options):
-    """Options of algorithms that average what devices send."""
+    """Options of algorithms that average updates."""
 
     weights: Literal["samples", "equal"] = "samples"
     """Weights of updates: by their devices' samples (FedAvg), or all equal (FedDance, SoCC 2025). Without rounds the
@@ -36,7 +36,7 @@ class AveragingOptions(Options):
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of what travels and of the fleet; known without torch."""
+    """Sizes of the model, of the data and of the fleet; known without torch."""
 
     model_bits: float
     """Bits of a model: 32 per trainable parameter, or ``round.payload_bits``."""
@@ -46,9 +46,9 @@ class Sizes:
     """Number of devices of the whole run."""
     classes: int = 0
     features: int = 0
-    """Inputs of the model's last `torch.nn.Linear`; 0 where they are not known."""
+    """Inputs of the model's last `torch.nn.Linear`; 0 where unknown."""
     tensors: int = 0
-    """Trainable tensors, L; 0 where they are not known."""
+    """Number of trainable tensors, L; 0 where unknown."""
     tensor_sizes: tuple[int, ...] = ()
     """Number of values in each trainable tensor, in the order of the tensors, [L]; empty in timing-only runs."""
     private: int = 0
@@ -98,7 +98,7 @@ class Device:
 
     id: int
     samples: int
-    """Size of its data set."""
+    """Size of the device's data set."""
     round: int
     """Round of the run, from 1; without rounds, the model that is being made."""
     all_sizes: Integers
@@ -172,7 +172,7 @@ class Outputs:
     def features(self) -> Tensor:
         """`last_input`, [n, F]; raises `EdgesimError` for an algorithm that did not say that it looks at it."""
         if self.last_input is None:
-            raise EdgesimError("algorithm.name: its loss looks at features; set features = True in its class")
+            raise EdgesimError("algorithm.name: its loss uses features; set features = True in its class")
         return self.last_input
 
 
@@ -214,8 +214,8 @@ class Trained:
     """A pass over the samples of `Algorithm.passes_over`: the gradient of their mean cross-entropy, weight decay
     included, at the start weights and in evaluation mode, [trainable]."""
     outputs: Callable[[], tuple[Outputs, Tensor]]
-    """A pass over the samples of `Algorithm.passes_over`, [n]: what the trained model makes of them in evaluation mode
-    and without gradient, and their labels [n]."""
+    """Outputs of the trained model on the samples of `Algorithm.passes_over`, [n], in evaluation mode and without
+    gradient, and their labels [n]."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class Arrivals:
     ids: Integers
     """Devices, [S]."""
     samples: Integers
-    """Sizes of their data sets, [S]."""
+    """Size of each device's data set, [S]."""
     round: int
     began_in: Integers
     """Round in which each began or, without rounds, the model that was being made then, [S]. Of two updates of a device
@@ -244,7 +244,7 @@ class Arrivals:
     age_weight: Floats
     """Weight of each update by its staleness, 1 for none, [S]."""
     picked: Booleans
-    """Whether the policy picked it among those that arrived, [S]."""
+    """Whether the policy picked each update, [S]."""
     lr: Floats
     """Learning rate with which each was trained, [S]."""
     began: Integers
@@ -254,7 +254,7 @@ class Arrivals:
     class_counts: Integers
     """Samples of each device and class, [S, C]; C is 0 without a data set."""
     round_lr: float
-    """Learning rate of the round in which they are merged."""
+    """Learning rate of the round in which the updates are merged."""
     alpha: Floats | None = None
     """Weight of each update in the merge, [S]; None before updates are weighed."""
     norms: Floats | None = None
@@ -295,13 +295,13 @@ class MadeImages:
     """Images that a server generates, on which it compares models and trains one."""
 
     at_once: int
-    """Images of a step."""
+    """Images generated in a step."""
     kept: int
     """Images that are kept for later steps."""
     key: str
-    """The key of the config that asks for them."""
+    """Key of the config that asks for the images."""
     value: str
-    """The value of that key."""
+    """Value of that key."""
     remedy: str
     """Remedy in the message of a run that can make no images."""
 
@@ -359,7 +359,7 @@ class Workbench(Protocol):
         """Images of brightness 0 to 1, [n, C, H, W], as models see those of the data set."""
 
     def frozen(self, models: Sequence[Tensor]) -> Frozen:
-        """Models of weights [P], to be asked about images."""
+        """Frozen models of weights [P], which are called with images."""
 
     def fit(
         self,
@@ -386,7 +386,7 @@ class Algorithm:
     needs: ClassVar[frozenset[str]] = frozenset()
     """Features that a run must offer (`edgesim.simulation.needs.FEATURES`), such as ``rounds`` or ``public images``."""
     rules: ClassVar[tuple[Rule, ...]] = ()
-    """Values of other keys that its options need or rule out."""
+    """Values of other keys that the algorithm's options need or rule out."""
     at_edges: ClassVar[bool] = False
     """Whether edge servers may merge updates first, so that the state is the weights alone."""
     merges_unpicked: ClassVar[bool] = False
@@ -394,53 +394,52 @@ class Algorithm:
     merges_empty_rounds: ClassVar[bool] = False
     """Whether rounds without arrivals make a model, too."""
     keeps_state: ClassVar[bool] = False
-    """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
+    """Whether the state beside the model belongs to the last model and persists over frames, so that no frame can begin
     with the best model of the one before."""
     model_is_mean: ClassVar[bool] = False
-    """Whether its server makes nothing of models but their weighted mean, so that the mean over a pool of what all
-    devices sent last may take its place (`edgesim.learning.algorithms.kpfl`)."""
+    """Whether the server's model is only the weighted mean of models, so that a mean over a pool of all devices' last
+    models may replace it (`edgesim.learning.algorithms.kpfl`)."""
     pooled_up: ClassVar[tuple[str, ...]] = ()
-    """Names of what is sent beside updates that such a pool keeps for `pooled`."""
+    """Names of tensors sent beside updates that a pool of models stores for `pooled`."""
     bits_from_training: ClassVar[bool] = False
-    """Whether what the server sends depends on what was trained: timing-only runs then charge a bound, and refuse
-    downloads that take time."""
+    """Whether bits down depend on the training: timing-only runs then charge a bound, and refuse downloads that take
+    time."""
     settled_at_begin: ClassVar[bool] = False
-    """Whether what a device is sent, sends and computes is known only when it begins to work: `begin` is then asked,
-    and what was planned before gives way to it."""
+    """Whether bits and computing of a device are known only when it begins to work: `begin` is then called, and its
+    results replace what was planned before."""
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 
     averages: ClassVar[bool] = False
-    """Whether updates enter its state by their weighted mean alone, to which `Arrivals.mean_noise` can be added."""
+    """Whether the state depends on the weighted mean of updates alone, to which `Arrivals.mean_noise` can be added."""
     teachers: ClassVar[tuple[str, ...]] = ()
     """Names in `given` of the weights, [P], of models whose outputs `loss` looks at."""
     features: ClassVar[bool] = False
-    """Whether `loss` looks at features, or at what the last layer makes of latents; models without a last linear layer
+    """Whether `loss` uses features, or logits that the last layer makes of latents; models without a last linear layer
     are refused then."""
     draws: ClassVar[bool] = False
     """Whether `loss` draws random numbers."""
     made_images: MadeImages | None = None
-    """Images that its server makes and trains on, looking at the models' features of them."""
+    """Images that the server generates and trains on, by the models' features of these images."""
     has_model_pool: bool = False
-    """Whether the server keeps the last update of every device that was ever merged, with the model that the device
-    had trained and with what is named in `pooled_up`."""
+    """Whether the server stores the last update of every device that was ever merged, with the model that the device
+    had trained and the tensors that `pooled_up` names."""
     update_weights: str = ""
     """Rule of the weights of updates, as a text for ``run.json``; empty where it is the option ``weights``."""
 
     weighs_norms: bool = False
     """Whether `weigh` and `report` look at the norms of updates, which `Arrivals.norms` then has."""
     weighs_classes: bool = False
-    """Whether `weigh` looks at which classes devices hold, so that one device's data change what all others count."""
+    """Whether `weigh` depends on the classes of devices, so that a device's data change the weights of all others."""
     equal_weights: bool = False
-    """Whether all updates count alike by its own rule, which is why it has no option ``weights``, or none of effect."""
+    """Whether all updates have equal weights, so that the option ``weights`` is absent or has no effect."""
     sends_models: bool = True
-    """Whether the model and the updates travel. Else all that is asked below is answered for devices that each train,
-    keep and are tested by a model of their own."""
+    """Whether the model and the updates are sent. Else the methods below are those of devices that each train, store
+    and are tested by a model of their own."""
     tables: int = 0
-    """Models, [P], that are remembered of each device which was ever merged, at the server and by the device
-    together."""
+    """Models, [P], that are stored for each device which was ever merged, on the server and on the device together."""
     trainable_tables: int = 0
-    """Vectors without a part for buffers, [trainable], that are remembered beside these."""
+    """Vectors of trainable parameters, [trainable], that are stored beside `tables`."""
 
     def __init__(self, options: Any, sizes: Sizes, streams: Streams, sends_models: bool = True) -> None:
         self.options = options
@@ -529,7 +528,7 @@ class Algorithm:
         return []
 
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Any) -> tuple[Phase, ...]:
-        """The steps of a job: ``own`` are those that the config asks for, ``samples`` what else it may train on."""
+        """The steps of a job: ``own`` are those of the config, ``samples`` all that the device may train on."""
         return (own,)
 
     def merge(self, state: Any, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
@@ -580,7 +579,7 @@ class Algorithm:
         return 0
 
     def pooled(self, state: Any, pool: UpdatePool, ledger: Any, bench: Workbench) -> Any:
-        """The state after a merge and `refine`, with what the server makes of its pool of models.
+        """The state after a merge and `refine`, with all that the server derives from its pool of models.
 
         The state's model is the pool's mean already.
         """
@@ -646,7 +645,7 @@ def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
 
 
 def rebased(updates: Sequence[Tensor], starts: Sequence[Tensor], model: Tensor, trainable: int) -> Tensor:
-    """Updates as rows, [S, P], whose buffers are what the devices ended with minus those of a model [P].
+    """Updates as rows, [S, P], whose buffers are those after the devices' training minus those of a model [P].
 
     A weighted mean of the rows, added to the model, then has the mean of the *values* of buffers, whichever models the
     updates started from. A mean of their changes would add those of other models: a running variance can become

@@ -54,10 +54,10 @@ class CfedOptions(algorithm.Options):
 
 @dataclass
 class TaskState(State):
-    """The model, and since when the present task lasts; ``shared`` has its teacher, if it has one."""
+    """The model and the first round of the present task; ``shared`` has the task's teacher, if any."""
 
     since: int = 0
-    """The first round of the task; 0 before it is known."""
+    """First round of the task; 0 before the first task begins."""
     before: Tensor | None = None
     """Model before the last merge, [P]; None without distillation at the server."""
 
@@ -119,7 +119,7 @@ class Cfed(Algorithm):
 
     @override
     def ledger(self, round: int) -> Roles:
-        """No device has begun in this frame, and none has a teacher."""
+        """Roles of devices that have not begun and have no teacher."""
         none = np.zeros(self.sizes.devices, dtype=np.int64)
         return Roles(round, none, none > 0, none.copy())
 
@@ -192,7 +192,7 @@ class Cfed(Algorithm):
 
     @override
     def start(self, weights: Tensor) -> TaskState:
-        """There is no teacher yet."""
+        """A state without a teacher."""
         return TaskState(weights)
 
     @override

@@ -16,14 +16,7 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms.algorithm import (
-    Algorithm,
-    AveragingOptions,
-    Devices,
-    Pull,
-    State,
-    Workbench,
-)
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Devices, Pull, State, Workbench
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
 

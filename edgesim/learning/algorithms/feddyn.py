@@ -44,7 +44,7 @@ class Corrections(State):
 
 
 class FedDyn(Algorithm):
-    """A mean of models, moved on by what all devices ever moved, those that are away included."""
+    """Mean of models plus the mean of all devices' summed updates, those of devices that are away included."""
 
     Options = FedDynOptions
     needs: ClassVar[frozenset[str]] = frozenset({"rounds"})

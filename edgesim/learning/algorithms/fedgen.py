@@ -55,7 +55,7 @@ class FedGenOptions(AveragingOptions):
 
 @dataclass(kw_only=True)
 class Taught(State):
-    """The model, and the generator that its devices' models taught."""
+    """The model, and the generator trained by the devices' models."""
 
     generator: LatentGenerator
     seen: Tensor
@@ -85,7 +85,7 @@ class FedGen(Algorithm):
 
     @override
     def ledger(self, round: int) -> Sending:
-        """The generator is untrained, and stays at the server."""
+        """A ledger whose generator is untrained and not sent."""
         return Sending()
 
     @override
@@ -96,7 +96,7 @@ class FedGen(Algorithm):
 
     @override
     def note(self, ledger: Sending, arrived: Arrivals) -> None:
-        """A merge trains the generator."""
+        """Note that a merge trained the generator."""
         ledger.generator |= len(arrived.ids) > 0
 
     @override

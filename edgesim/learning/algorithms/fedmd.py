@@ -104,8 +104,8 @@ class FedMd(Algorithm):
         """Refuse an empty subset."""
         if not self._count:
             raise EdgesimError(
-                f"algorithm.public_share = {self.options.public_share:g}: of the devices' {self.sizes.private} samples "
-                f"that is not one of the {self.sizes.public} public images; raise it or give devices more samples",
+                f"algorithm.public_share = {self.options.public_share:g}: is less than one of {self.sizes.public} "
+                f"images as a share of the devices' {self.sizes.private} samples; raise it or give devices more data",
                 "algorithm.public_share",
             )
 
@@ -124,7 +124,7 @@ class FedMd(Algorithm):
             ledger.of_one = int(of[0]) if len(of) == 1 and not self._is_mixed(arrived) else None
 
     def _is_mixed(self, arrived: Arrivals) -> bool:
-        """Whether models travel and what the merge makes of a single update is not the device's own model.
+        """Whether models travel and the model after a merge of a single update differs from the device's own.
 
         A late update is added to a newer model than it started from, and a weight other than 1 takes part of it.
         """
@@ -133,7 +133,7 @@ class FedMd(Algorithm):
         return bool(np.any(arrived.staleness) or np.any(arrived.alpha != 1))
 
     def _digests(self, ids: Integers, ledger: Consensus) -> Booleans:
-        """Whether there is a consensus and it is of other models than each device has, [n].
+        """Whether there is a consensus of other models than each device's own, [n].
 
         Of its own model |logits - consensus| is noise of rounding, whose sign would make a full step.
         """
@@ -178,12 +178,12 @@ class FedMd(Algorithm):
 
     @override
     def start(self, weights: Tensor) -> State:
-        """There is no consensus: a row of NaN for each image, [M, C]."""
+        """A state without a consensus: a row of NaN for each image, [M, C]."""
         return State(weights, {"consensus": weights.new_full((self._count, self.sizes.classes), np.nan)})
 
     @override
     def epochs_over(self, sizes: Integers) -> list[tuple[int, int | None]]:
-        """The subset, and what is trained on before the first round."""
+        """The subset, and the images of training before the first round."""
         before = [self.sizes.public] * bool(self.options.public_epochs) + (sizes.tolist() if self._own_epochs else [])
         return [(self._count, self.options.digest_batch), *((size, None) for size in before)]
 
@@ -239,7 +239,7 @@ class FedMd(Algorithm):
 
     @override
     def pooled(self, state: State, pool: UpdatePool, ledger: Consensus, bench: Workbench) -> State:
-        """The consensus is the mean by shares of what all models of the pool make of the round's subset now."""
+        """The state whose consensus is the mean, by shares, of all pool models' logits on the round's subset."""
         import torch
 
         batches = bench.batches(bench.public[self._subset(bench.round)])

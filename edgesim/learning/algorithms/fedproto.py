@@ -65,7 +65,7 @@ class FedProto(WithPrototypes):
 
     @override
     def start(self, weights: Tensor) -> State:
-        """No class has a prototype: a row of NaN for each, [C, F]."""
+        """A state without prototypes: a row of NaN for each class, [C, F]."""
         return State(weights, {"prototypes": weights.new_full((self.sizes.classes, self.sizes.features), np.nan)})
 
     @override

@@ -36,7 +36,7 @@ class Flwf(Algorithm):
 
     @override
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
-        """The model, and whether it is to teach: 1 from round 2 on, since before nobody has trained it."""
+        """The model, and ``teaches``: 1 from round 2 on, 0 before, when nobody has trained the model."""
         return super().given(state, kept, device, ledger) | {
             "teaches": state.weights.new_tensor(float(device.round > 1))
         }

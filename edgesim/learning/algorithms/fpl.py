@@ -35,7 +35,7 @@ class FplOptions(AveragingOptions):
     tau: Factor = Field(0.02, gt=0)
     """Temperature of the contrast between prototypes."""
     upcr: Literal["mean", "sum"] = "mean"
-    """Over the features of a sample, of its squared distance to its class's unbiased prototype: the paper sums, its
+    """Reduction over features of a sample's squared distance to its class's unbiased prototype: the paper sums, its
     program and DPFL's take the mean."""
 
 
@@ -56,12 +56,12 @@ class Fpl(WithPrototypes):
 
     @override
     def start(self, weights: Tensor) -> State:
-        """No class has a prototype: a table of one row of NaN for each, [C, 1, F]."""
+        """A state without prototypes: a row of NaN for each class, [C, 1, F]."""
         return State(weights, {"prototypes": weights.new_full((self.sizes.classes, 1, self.sizes.features), np.nan)})
 
     @override
     def loss(self, step: Step) -> Tensor:
-        """Cross-entropy, and for samples whose class has prototypes what `_terms` says, as means over these, [n]."""
+        """Cross-entropy plus the mean of `_terms` over the samples whose class has prototypes, [n]."""
         table = step.given["prototypes"]
         has = held(table).any(-1)[step.labels].to(step.own.logits)
         counted = (step.share * has).sum().clamp(min=1e-30)
@@ -124,7 +124,7 @@ class Fpl(WithPrototypes):
 
 
 def _clusters(sent: Sequence[Tensor], shares: Floats | None = None) -> Tensor:
-    """Means of the clusters of each class's prototypes, [C, K, F], of what S devices sent, [S] of [C, F].
+    """Means of the clusters of each class's prototypes, [C, K, F], of the tables of S devices, [S] of [C, F].
 
     With ``shares`` [S] of the devices means are weighted by these.
     """

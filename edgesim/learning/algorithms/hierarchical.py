@@ -10,7 +10,7 @@ from edgesim.learning.torch_types import Tensor
 
 
 def average(models: list[Tensor], counted: Floats) -> Tensor:
-    """The cloud's model, [P]: edge models [E] of [P], weighted by what each merged since the last average [E].
+    """The cloud's model, [P]: edge models [E] of [P], weighted by their updates since the last average [E].
 
     An edge server that merged nothing still has the model of the last average and says nothing new; when none did,
     all have it.

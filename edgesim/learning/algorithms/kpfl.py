@@ -63,7 +63,7 @@ METHODS = (
 
 @dataclass(kw_only=True)
 class Pooled(State):
-    """The model, what the algorithm inside remembers, the pool, and the generator once there is one."""
+    """The model, the state of the algorithm inside, the pool, and the generator once there is one."""
 
     inner: State
     pool: Entries = field(default_factory=dict)
@@ -136,7 +136,7 @@ class Kpfl(Algorithm):
 
     @override
     def in_new_frame(self, state: Pooled) -> Pooled:
-        """The algorithm inside starts anew; pool and generator go on."""
+        """The state of a new frame: that of the algorithm inside starts anew, pool and generator persist."""
         return _with(state, self.base.in_new_frame(_inner(state)))
 
     @override
@@ -177,7 +177,7 @@ class Kpfl(Algorithm):
 
     @override
     def merge(self, state: Pooled, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
-        """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
+        """The pool with the arrivals, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
 
         The rest of the state, such as SCAFFOLD's control, the algorithm inside makes of the arrivals.
         """
@@ -197,7 +197,7 @@ class Kpfl(Algorithm):
 
     @override
     def refine(self, state: Pooled, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
-        """State after `refine` and `pooled` of the inner algorithm, then improved with the generator (eqs. 5 to 8)."""
+        """The state after `refine` and `pooled` of the algorithm inside, then improved by distillation (eqs. 5-8)."""
         pool = state.pool
         last = UpdatePool(
             state.shares,

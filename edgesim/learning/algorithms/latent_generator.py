@@ -54,7 +54,7 @@ class LatentGenerator:
     steps: int = 0
     """Steps of Adam so far."""
     trainings: int = 0
-    """Rounds in which it was trained."""
+    """Rounds in which the generator was trained."""
 
 
 def new_generator(sizes: LatentSizes, random: np.random.Generator, like: Tensor) -> LatentGenerator:
@@ -101,12 +101,12 @@ def trained(
 
     ``loss`` is of latents [B, F], their noise and their labels. The rate falls by 2 % with every training.
     """
-    from edgesim.learning.lasting_adam import lasting_adam
+    from edgesim.learning.restored_adam import restored_adam
 
     weights, moments = generator.weights.clone().requires_grad_(), generator.moments.clone()
     first, second, steps = generator.first.clone(), generator.second.clone(), generator.steps
     lr = _LR * _LR_DECAY**generator.trainings
-    adam = lasting_adam([weights], lr, _WEIGHT_DECAY, [first], [second], steps)
+    adam = restored_adam([weights], lr, _WEIGHT_DECAY, [first], [second], steps)
     for noise, labels in batches:
         adam.zero_grad()
         loss(latents(sizes, weights, moments, noise, labels, train=True), noise, labels).backward()  # type: ignore[no-untyped-call]

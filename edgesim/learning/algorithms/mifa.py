@@ -22,7 +22,7 @@ class MifaOptions(Options):
     """Options of MIFA."""
 
     wait: bool = False
-    """Whether the model stays as it is until every device of the run has been merged once."""
+    """Whether the model is not changed until every device of the run has been merged once."""
 
 
 @dataclass

@@ -26,7 +26,7 @@ class MomentOptions(AveragingOptions):
     b2: float = Field(0.99, ge=0, le=1)
     """Decay of v from one model to the next; with 1 v never changes."""
     tau: Factor = Field(1e-3, gt=0)
-    """Added to the root of v, which begins with it too: the smaller, the more steps adapt to each weight."""
+    """Constant added to the root of v, whose start is its square: the smaller, the more steps adapt to each weight."""
     lr: Factor = Field(0.1, gt=0)
     """Learning rate of the server; it has to be tuned (0.01 to 1)."""
 

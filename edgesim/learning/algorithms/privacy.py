@@ -1,4 +1,4 @@
-"""Clipping of updates, Gaussian noise on them or on their mean, and how much privacy that gives, exactly.
+"""Clipping of updates, Gaussian noise on updates or on their mean, and exact accounting of privacy.
 
 The order is always: clip, noise, then lengths and weights from what the server has. Accounting is the analytic Gaussian
 mechanism (Balle and Wang, ICML 2018): T releases with noise multiplier z are one with mu = sqrt(T) / z. Neighbouring
@@ -68,7 +68,7 @@ class Guarded:
     received: Tensor
     """[P]: the clipped one or, with local noise, another tensor."""
     was_longer: bool
-    """Whether clipping shortened it."""
+    """Whether clipping shortened the update."""
 
 
 class Guard:

@@ -39,7 +39,7 @@ class WithPrototypes(Algorithm):
 
     @override
     def ledger(self, round: int) -> Senders:
-        """There are no prototypes yet."""
+        """A ledger without prototypes."""
         return Senders(np.zeros(self.sizes.classes, dtype=np.int64))
 
     @override

@@ -34,7 +34,7 @@ class SafaOptions(AveragingOptions):
     """Options of SAFA's server."""
 
     lag_tolerance: Count = Field(5, ge=0)
-    """Rounds that a device may lag behind and still go on with its own model."""
+    """Rounds that a device may lag behind and still continue with its own model."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Versions:
         return np.asarray(self.behind(round) > self.lag)
 
     def tolerable(self, round: int) -> Booleans:
-        """Devices that go on with their own model: the one they fetched or trained last, or the start model, [N]."""
+        """Devices that continue with their own model: the one they fetched or trained last, or the start model, [N]."""
         behind = self.behind(round)
         return np.asarray((behind != 0) & (behind <= self.lag))
 
@@ -66,7 +66,7 @@ class Cache(State):
     """Two models for each device: its entry in the mean, and its local one. Equal global models share a tensor."""
 
     first: Tensor | None = None
-    """Model with which all began, [P]: it stands wherever a device has no entry."""
+    """Start model, [P]: the entry of devices that have none."""
     entries: dict[int, Tensor] = field(default_factory=dict)
     """Entry of each device in the mean, [P]: its last upload, or the global model of its last forced sync."""
     local: dict[int, Tensor] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Safa(Algorithm):
 
     @override
     def ledger(self, round: int) -> Versions:
-        """Every device is up to date when the first round begins."""
+        """Versions of the start model, with which all devices are up to date."""
         return Versions(np.full(self.sizes.devices, round - 1, dtype=np.int64), self.options.lag_tolerance)
 
     @override

@@ -1,4 +1,4 @@
-"""The back ends that fulfil training jobs: `loop`, `workers`, `stacked` and `ray`, and which of them runs what."""
+"""The back ends that run training jobs, `loop`, `workers`, `stacked` and `ray`, and the choice between them."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,7 +31,7 @@ def make_back_end(
     algorithm: Algorithm,
     own_code: Callable[[], Mapping[str, Path]] = dict,
 ) -> tuple[BackEnd, str | None]:
-    """The back end that a config asks for, and what the user is to hear about it, if anything.
+    """The back end that a config asks for, and a warning to the user, if any.
 
     ``auto`` is a rule on the model and the device, never on timing. Only chains of at most three dense layers are
     stacked, whose results stay within 1e-3 of those of the loop (`is_shallow_and_dense`): on a GPU all of them, on a

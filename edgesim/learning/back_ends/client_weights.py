@@ -24,7 +24,7 @@ class ClientWeights:
         velocity: Tensor,
         second: SecondMoments | None = None,
     ) -> None:
-        """``starts`` [S, P] are those with which the clients' jobs start; steps change the ``weights`` [S, P] and
+        """``starts`` [S, P] are the start weights of the clients' jobs; steps change the ``weights`` [S, P] and
         velocities [S, trainable] in place. Optimisers and pulls are [S]; ``second`` are Adam's moments so far, if there
         are any.
         """
@@ -43,13 +43,13 @@ class ClientWeights:
         # A layer that changes them may else change a copy, where the clients' do not lie behind one another.
         together = [part.clone(memory_format=torch.contiguous_format) for part in self._buffers]
         self.tensors = dict(zip(model.names, self._leaves + together, strict=True))
-        """By their names in the module, each [S, *shape]."""
+        """Tensors of all clients by their names in the module, each [S, *shape]."""
 
     def __len__(self) -> int:
         return len(self._weights)
 
     def step(self, losses: Tensor, shares: Tensor) -> None:
-        """One step on the sum of losses [n], each times its share [n]."""
+        """Make a step on the sum of losses [n], each times its share [n]."""
         gradients = torch.autograd.grad(losses, self._leaves, shares, allow_unused=True)
         for gradient, of_tensor in zip(self._gradients, gradients, strict=True):
             gradient.zero_() if of_tensor is None else gradient.copy_(of_tensor)

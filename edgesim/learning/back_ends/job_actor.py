@@ -36,14 +36,14 @@ class JobOrder:
 
 
 class JobActor:
-    """Lives in a process of its own on some node."""
+    """Trains jobs in a process of its own on some node."""
 
     def __init__(self) -> None:
         self._loop: LoopBackEnd | None = None
         self._device = torch.device("cpu")
 
     def begin(self, code: Code, parts: bytes, data: dict[str, Any], gpus: float) -> str:
-        """Make the model and get ready; answers on what jobs are trained here, by which their last bits may differ.
+        """Make the model; returns the kind of torch and processor, by which the last bits of results may differ.
 
         ``parts`` are, pickled, what makes the module, whether it is of mixed precision, and the algorithm.
         """
@@ -73,7 +73,7 @@ class JobActor:
         return result.update.cpu().numpy(), done(result)
 
     def is_there(self) -> bool:
-        """True: the process answers, also while it trains."""
+        """Answer a ping, also while a job trains."""
         return True
 
 
@@ -83,7 +83,7 @@ def version_here() -> str:
 
 
 def order_of(job: Job, shared: Sequence[str]) -> JobOrder:
-    """A job as an order, without what is ``shared``."""
+    """Order of a job, without the tensors that ``shared`` names."""
     given = {name: tensor for name, tensor in job.given.items() if name not in shared}
     return JobOrder(facts_of(job), arrays_of(given), velocity_of(job), [*job.given], shared)
 

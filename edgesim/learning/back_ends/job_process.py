@@ -22,13 +22,13 @@ from edgesim.learning.torch_settings import reproducible
 
 @dataclass(frozen=True)
 class Failure:
-    """An error that the user is to read."""
+    """Error of a job, which is raised in the run's process."""
 
     error: EdgesimError
 
 
 Arrays = dict[str, NDArray[np.generic]]
-"""Tensors on their way through a connection: torch would put each into shared memory of its own."""
+"""Tensors as arrays, which go through a connection: torch would put each into shared memory of its own."""
 _TENSORS = ("given", "update", "up", "keeps", "velocity")
 """Fields of a job and of its result that hold tensors."""
 
@@ -42,7 +42,7 @@ class Done:
     up: Arrays
     keeps: Arrays
     velocity: Arrays
-    """Velocity after the job, by name, if the device keeps it."""
+    """Velocity by the name ``velocity``; empty unless the device keeps it."""
 
     def result(self, update: Tensor, tensors: Callable[[Arrays], dict[str, Tensor]]) -> JobResult:
         """The result with its ``update``, [P]; ``tensors`` makes tensors of arrays."""
@@ -51,12 +51,12 @@ class Done:
 
 
 def done(result: JobResult) -> Done:
-    """A result as it travels to another process, but for its update."""
+    """A result without its update, in the form that is sent to another process."""
     return Done(facts_of(result), arrays_of(result.up), arrays_of(result.keeps), velocity_of(result))
 
 
 Report = Literal["ready"] | Failure | Done
-"""That the process is ready, or how a job ended."""
+"""Message of a worker process: it is ready, or a job ended."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class ProcessShare:
     mixed: bool
     algorithm: Algorithm
     start: Tensor
-    """Start weights of the next job, [P], in shared memory."""
+    """Start weights of the next job, [P], in memory shared with the run's process."""
     update: Tensor
-    """Where to write the update of a job, [P], in shared memory."""
+    """Memory for the update of a job, [P], shared with the run's process."""
 
 
 def serve(connection: Connection, share: ProcessShare) -> None:

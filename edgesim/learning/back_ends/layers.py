@@ -34,7 +34,7 @@ class Forward(Protocol):
 
 
 Form = Callable[[Tensors, Tensor], Tensor]
-"""One layer of a stack: its own weights by their names in the layer, and activations in and out."""
+"""Function of a stack's layer: from its weights by their names in the layer and activations to activations."""
 
 _ELEMENTWISE = (
     nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus,
@@ -111,7 +111,7 @@ def mapped(model: FlatModel, features: bool = False) -> Forward:
 
 
 def mixes_rows(model: FlatModel) -> bool:
-    """Whether a layer of the chain lets the rows of a batch depend on each other."""
+    """Whether the rows of a batch depend on each other in some layer of a model."""
     return any(isinstance(layer, _BATCH_NORMS) for layer in model.module.modules())
 
 
@@ -212,7 +212,7 @@ def _layer_norm(layer: nn.LayerNorm, own: Tensors, x: Tensor) -> Tensor:
 
 
 def _batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d, of_batch: bool, own: Tensors, x: Tensor) -> Tensor:
-    """With moments ``of_batch`` or with the running ones."""
+    """Batch norm of a stack, with moments ``of_batch`` or with the running ones."""
     mean, variance, weight, bias = (_all(own.get(name)) for name in ("running_mean", "running_var", "weight", "bias"))
     assert layer.momentum is not None
     out = F.batch_norm(x.flatten(1, 2), mean, variance, weight, bias, of_batch, layer.momentum, layer.eps)

@@ -31,14 +31,14 @@ from edgesim.learning.jobs import Job, Promise, wanted
 from edgesim.learning.tensors import DeviceData
 
 _AT_ONCE = 2
-"""Jobs under way at an actor: one that it trains, one that waits there."""
+"""Most jobs at an actor: one in training, one waiting."""
 _TRIES = 5
-"""How often a job is begun whose actor is lost each time."""
+"""Most starts of a job whose actor is lost each time."""
 _START_S = 90.0
-"""How long actors may take to begin: each loads torch first."""
+"""Most seconds that actors may take to start: each loads torch first."""
 _LOOK_S = 1.0
 _ASK_S, _SILENT_S = 10.0, 60.0
-"""How often an actor at work is asked whether it is there, and how long it may be silent before it counts as lost."""
+"""Seconds between two pings of an actor at work, and seconds of silence after which it counts as lost."""
 _BY = "learning.back_end = 'ray'"
 
 
@@ -58,10 +58,10 @@ class _Actor:
 
     handle: Any
     beginning: Any
-    """Its first answer; None once it is there."""
+    """Reference to the actor's first answer; None once it has started."""
     tasks: dict[Any, _Task] = field(default_factory=dict)
     asked: Any = None
-    """The answer to whether it is there, if it was asked."""
+    """Reference to the answer to a ping, if one is awaited."""
     asked_s: float = 0.0
 
     @property
@@ -93,7 +93,7 @@ class RayBackEnd:
         self._device = data.device
         self._actors: list[_Actor] = []
         self._shared: dict[int, tuple[Tensor, Any]] = {}
-        """Tensors in the object store, with their references there, by the tensor's id."""
+        """Tensors in the object store and their references, by the tensor's id."""
         self._kind: str | None = None
         self._bad_starts, self._why_bad = 0, ""
         self._looked_s = self._had_actor_s = 0.0
@@ -149,12 +149,12 @@ class RayBackEnd:
         self._open.close()
 
     def _check_nodes(self) -> None:
-        """Raises `EdgesimError` where the nodes have not what the actors take, or another edgesim."""
+        """Raise `EdgesimError` where nodes lack the resources of the actors, or have another version of edgesim."""
         self._share.check_room(self._ray, "an actor of learning.back_end = 'ray'")
         room = self._share.room(self._ray)
         if (self._count or 0) > room:
             has = f"the Ray cluster has room for {room} that take {self._share.amounts} each"
-            raise EdgesimError(f"learning.workers: {self._count} actors are asked for, and {has}")
+            raise EdgesimError(f"learning.workers: {self._count} actors are wanted, and {has}")
         nodes = [node for node in alive(self._ray) if self._share.fits(node["Resources"])]
         wrong, here = [], version_here()
         for called, version, fault in ask_all(self._ray, nodes, version_here):
@@ -174,17 +174,17 @@ class RayBackEnd:
             self._look_after()
 
     def _look_after(self) -> None:
-        """Start the actors that are missing, and ask those that are at work whether they are there.
+        """Start missing actors, and ping those at work.
 
-        Raises `EdgesimError` where there has been none for long.
+        Raises `EdgesimError` where there has been no actor for long.
         """
         now_s = time.monotonic()
         if any(actor.beginning is None for actor in self._actors):
             self._had_actor_s = now_s
         elif now_s - self._had_actor_s > _START_S:
-            why = f"; the last one could not begin: {self._why_bad}" if self._bad_starts else ""
-            raise EdgesimError(f"no actor of {_BY} has been there for {_START_S:g} s{why}")
-        # One that cannot begin is tried again later each time.
+            why = f"; the last one failed to start: {self._why_bad}" if self._bad_starts else ""
+            raise EdgesimError(f"{_BY}: no actor has run for {_START_S:g} s{why}")
+        # After each failed start the next one comes later.
         if now_s - self._looked_s < _LOOK_S * 2 ** min(self._bad_starts, 5):
             return
         self._looked_s = now_s
@@ -207,7 +207,7 @@ class RayBackEnd:
         actor.asked_s = actor.asked_s or time.monotonic()
 
     def _listen(self, failures: dict[int, EdgesimError]) -> list[_Task]:
-        """Take what actors have answered, for which it waits `_LOOK_S` at most; the jobs of those that are lost."""
+        """Wait up to `_LOOK_S` for answers of actors, and process them; returns the jobs of lost actors."""
         by_answer = {answer: actor for actor in self._actors for answer in actor.awaited}
         ready: list[Any] = []
         if by_answer:
@@ -226,7 +226,7 @@ class RayBackEnd:
         return lost
 
     def _take(self, actor: _Actor, answer: Any, failures: dict[int, EdgesimError]) -> list[_Task]:
-        """Take one answer; the jobs that are lost with its actor."""
+        """Process an answer; returns the jobs that are lost with its actor."""
         errors = self._ray.exceptions
         try:
             value = self._ray.get(answer, timeout=_SILENT_S)
@@ -234,7 +234,7 @@ class RayBackEnd:
             cause = error.cause if isinstance(error.cause, Exception) else error
             reason = str(cause) if isinstance(cause, EdgesimError) else f"{type(cause).__name__}: {cause}"
             if (task := actor.tasks.get(answer)) is None and self._kind is None:
-                raise EdgesimError(f"an actor of {_BY} cannot begin: {' '.join(reason.split())}") from None
+                raise EdgesimError(f"{_BY}: an actor failed to start: {' '.join(reason.split())}") from None
             if task is None:
                 return self._lost(actor, " ".join(reason.split()))
             where = f"while training device {task.promise.device} in round {task.promise.round}"
@@ -261,7 +261,7 @@ class RayBackEnd:
         return []
 
     def _has_begun(self, actor: _Actor, kind: str) -> None:
-        """An actor is there; raises `EdgesimError` where it is of another kind than those before it."""
+        """Note that an actor has started; raises `EdgesimError` where its kind differs from those before it."""
         actor.beginning, self._bad_starts = None, 0
         if self._kind is not None and kind != self._kind:
             raise EdgesimError(
@@ -271,7 +271,7 @@ class RayBackEnd:
         self._kind = kind
 
     def _lost(self, actor: _Actor, why: str) -> list[_Task]:
-        """Give up an actor; its jobs, which are to be trained elsewhere. Raises `EdgesimError` after many tries."""
+        """Drop a lost actor; returns its jobs, to be trained elsewhere. Raises `EdgesimError` after many tries."""
         self._drop(actor)
         if actor.beginning is not None:
             self._bad_starts, self._why_bad = self._bad_starts + 1, why
@@ -286,13 +286,13 @@ class RayBackEnd:
         return tasks
 
     def _drop(self, actor: _Actor) -> None:
-        """End an actor, which gives back its memory and its part of a GPU."""
+        """End an actor, which frees its memory and its part of a GPU."""
         self._actors.remove(actor)
         with suppress(Exception):
             self._ray.kill(actor.handle)
 
     def _keep_shared(self, jobs: Sequence[Job]) -> None:
-        """Have in the object store what several of these jobs are given, and nothing else."""
+        """Put tensors that several of these jobs are given into the object store, and drop all others from it."""
         tensors = {id(tensor): tensor for job in jobs for tensor in job.given.values()}
         times = Counter(id(tensor) for job in jobs for tensor in job.given.values())
         self._shared = {key: entry for key, entry in self._shared.items() if key in tensors}
@@ -312,5 +312,5 @@ class RayBackEnd:
 
 
 def _is_next(waiting: Sequence[_Task], failures: Mapping[int, EdgesimError]) -> bool:
-    """Whether the next job is to be run: behind one that failed, as `loop` would have it, none is."""
+    """Whether there is a next job to run; as in `loop`, none runs after one that failed."""
     return bool(waiting) and (not failures or waiting[0].place < min(failures))

@@ -1,4 +1,4 @@
-"""A trial of a stack's forward pass beside the module's own: whether they agree, and what a row costs in memory."""
+"""A trial of a stack's forward pass against the module's own: their agreement, and the memory of a row."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ _NOISE = 1e-6
 
 
 class NotStackable(Exception):  # noqa: N818 - reads as a finding
-    """Why a module cannot be stacked."""
+    """Raised for a module that cannot be stacked; its text says why."""
 
 
 def probe(
@@ -29,7 +29,7 @@ def probe(
 ) -> tuple[int, int]:
     """Compare two clients' stacked logits and buffers with each one's own; raises `NotStackable` where they differ.
 
-    Features as well, and what models that are ``frozen``, in evaluation mode, make of the images, if they are needed.
+    Compares features as well and, with ``frozen``, outputs in evaluation mode.
 
     Returns the calls of dropout layers in a forward pass, and the bytes kept for the backward pass per row of a batch
     and client.

@@ -1,4 +1,4 @@
-"""Which samples of which clients a stack trains on, step after step."""
+"""Schedule of a stack: the samples of each client in each step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Schedule:
     clients: list[int]
     """Clients that take part in each step, [steps]: the first ones."""
     edges: list[int]
-    """Where steps begin and end among the entries, [steps + 1]."""
+    """Edges of the steps among the entries, [steps + 1]."""
     places: Integers
     """Samples among those of all jobs behind one another, [entries]."""
     share: Floats
@@ -28,7 +28,7 @@ class Schedule:
     real: Integers | slice
     """Entries that do not only fill up."""
     cell: Integers
-    """Number of the client and step of each of these."""
+    """Number of the client and step of each such entry."""
 
     def per_step(self, values: Floats | Booleans) -> Floats:
         """Means of values [entries] by client and step, [clients, steps]; 0 where a client has no step."""

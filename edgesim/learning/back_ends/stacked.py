@@ -75,7 +75,7 @@ class StackedBackEnd:
         return len(jobs)
 
     def close(self) -> None:
-        """Give back the last schedule."""
+        """Free the memory of the last schedule."""
         self._plan = None
 
     def _stacks(self, jobs: _Stack) -> Iterator[_Stack]:

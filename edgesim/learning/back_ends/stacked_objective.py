@@ -31,7 +31,7 @@ class StackedObjective:
         steps = range(max(len(job.edges) for job in jobs) - 1)
         words = [[draws.key(job.seed, step) for job in jobs] for step in steps] if algorithm.draws else []
         self._words = [torch.tensor(words, dtype=torch.int32, device=model.device)] if words else []
-        """Keys of what the loss draws, [steps, S, 2], if it does."""
+        """Keys of the random numbers of the loss, [steps, S, 2]; empty unless it draws."""
         self._given = {
             name: _together([job.given[name] for job in jobs]) for name in beside_models(algorithm, jobs[0].given)
         }

@@ -32,11 +32,11 @@ class _Worker:
     """Shared memory into which the worker writes a result, [P]."""
     started: bool = False
     at_work: tuple[int, tuple[Promise, Job]] | None = None
-    """Job that the process trains, with its place in the order of the jobs; None while it is idle."""
+    """Job that the worker trains, with its place in the order of the jobs."""
 
 
 class NoSharedMemory(EdgesimError):  # noqa: N818 - reads as a finding
-    """The shared memory of the machine does not hold what workers share."""
+    """Raised where the shared memory of the machine is too small for images and models of the workers."""
 
 
 class WorkersBackEnd:
@@ -149,7 +149,7 @@ class WorkersBackEnd:
             _, (promise, _) = worker.at_work
             doing = f" while training device {promise.device} in round {promise.round}"
         if not worker.started:
-            doing = " before it began"
+            doing = " before it started"
         if code is not None and code < 0:
             return EdgesimError(
                 f"{who} was killed by signal {-code}{doing}; if memory ran out, set learning.workers lower or "

@@ -51,7 +51,7 @@ def dataset_files(config: DataConfig) -> list[Path]:
 
 
 def load_shared(config: DataConfig) -> Shared:
-    """The data set that a config names and what of it is public; raises `EdgesimError`."""
+    """The data set that a config names, with its private and public images; raises `EdgesimError`."""
     other = None
     if config.public == "other":
         with _named_as_public():

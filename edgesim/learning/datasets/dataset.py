@@ -40,11 +40,11 @@ class Dataset:
     """Reads the training and test images, each [n, C, H, W], uint8 or float; of ``image_shape``, or brought to it on
     the training device."""
     fixed_scale: float | None = None
-    """Pixels are divided by this; standardised per channel when absent."""
+    """Divisor of pixels; standardised per channel when absent."""
     brightest_uint8: float = 255.0
     """The largest value that a pixel can have where pixels are uint8."""
     fixed_offset: float = 0.0
-    """Subtracted from pixels before they are divided by ``fixed_scale``."""
+    """Offset that is subtracted from pixels before the division by ``fixed_scale``."""
     domains: Domains | None = None
     """Origins of the images; None where they are unknown."""
     digest_images: Callable[[], str] | None = None

@@ -123,11 +123,11 @@ class DecodedFiles:
 
     @property
     def _how(self) -> str:
-        """Everything but the file itself on which its array depends."""
+        """Text of all that the array of a file depends on beside the file."""
         raise NotImplementedError
 
     def _pixels(self, file: str) -> NDArray[Any]:
-        """One sample, of `shape`; raises `EdgesimError` that names the file."""
+        """Array of a sample, of `shape`; raises `EdgesimError` that names the file."""
         raise NotImplementedError
 
     def _read(self, folder: Path) -> tuple[NDArray[Any], NDArray[Any]] | None:

@@ -46,7 +46,7 @@ def _read(path: Path, file: io.BufferedIOBase, count: int) -> bytes:
     try:
         return file.read(count)
     except (OSError, EOFError, zlib.error) as error:
-        raise EdgesimError(f"{path}: cannot be read: {error}; get it anew") from None
+        raise EdgesimError(f"{path}: cannot be read: {error}; fetch it again") from None
 
 
 def _shape(path: Path, content: bytes, dimensions: int) -> tuple[int, ...]:

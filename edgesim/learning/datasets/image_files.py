@@ -19,7 +19,7 @@ from edgesim.learning.cache import code_digest
 from edgesim.learning.datasets.decoded import DecodedFiles
 
 MOST_PIXELS = 2**26
-"""Of one image: more than most cameras take, and 200 MB when decoded."""
+"""Largest image: more than most cameras take, and 200 MB when decoded."""
 
 # Pillow warns of images above its own bound, which is not much higher.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
@@ -31,7 +31,7 @@ class ImageFiles(DecodedFiles):
 
     kind: ClassVar[str] = "images"
     image_size: int | None
-    """Height and width of all when decoded; they must have one size when absent."""
+    """Height and width of all decoded images; images must have one size when absent."""
 
     @cached_property
     @override
@@ -50,7 +50,7 @@ class ImageFiles(DecodedFiles):
 
     @override
     def _pixels(self, file: str) -> NDArray[np.uint8]:
-        """One image, [3, H, W]."""
+        """Pixels of an image, [3, H, W]."""
         path, (_, height, width) = self.root / file, self.shape
         with _readable(path), Image.open(path) as image:
             if image.width * image.height > MOST_PIXELS:
@@ -71,7 +71,7 @@ class ImageFiles(DecodedFiles):
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Turn any error that Pillow raises on a broken file into an `EdgesimError` of one line that names the file."""
+    """Turn Pillow's errors about a broken file into an `EdgesimError` that names the file."""
     try:
         yield
     except UnidentifiedImageError:

@@ -9,12 +9,12 @@ from scipy.signal import resample_poly, stft
 from edgesim.base.arrays import Floats
 
 RATE_HZ = 16_000
-"""Of all recordings before anything else; one second of them is kept."""
+"""Samples per second to which recordings are brought first; their first second counts."""
 BANDS = FRAMES = 32
 _WINDOW = 2048
 _HOP = 512
 _FLOOR = 1e-10
-"""Energies below this one count as it: the floor of the decibels, -100 dB."""
+"""Least energy, to which lower ones are raised: -100 dB."""
 
 
 def log_mel(samples: Floats, rate_hz: int) -> NDArray[np.float32]:

@@ -63,7 +63,7 @@ def mnist_files(name: str, config: DataConfig) -> list[Path]:
 
 
 def load_mnist(name: str, config: DataConfig) -> Dataset:
-    """One of `MNIST_SETS`, plain or gzipped; raises `EdgesimError` that names the file."""
+    """A data set of `MNIST_SETS`, plain or gzipped; raises `EdgesimError` that names the file."""
     class_count = _SETS[name][1]
     train_images, train_labels, test_images, test_labels = mnist_files(name, config)
     first = 1 if name == "emnist-letters" else 0

@@ -78,7 +78,7 @@ def _read_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]
                 shape, _, dtype = read_header(start)
                 size = archive.getinfo(entry).file_size - start.tell()
                 if min(shape, default=0) < 0 or (not dtype.hasobject and math.prod(shape) * dtype.itemsize != size):
-                    raise ValueError(f"{entry} is said to be {_words(shape)} of {dtype}, but holds {size} bytes")
+                    raise ValueError(f"{entry} is declared as {_words(shape)} of {dtype}, but holds {size} bytes")
                 headers[entry.removesuffix(".npy")] = (shape, dtype)
     return headers
 

@@ -27,7 +27,7 @@ _GREY = np.array([0.299, 0.587, 0.114])
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """A data set, and which of its training images are private and which are public."""
+    """A data set with the indices of its private and of its public training images."""
 
     dataset: Dataset
     private: Integers
@@ -39,7 +39,7 @@ class Shared:
 
 
 def share_out(dataset: Dataset, data: DataConfig, other: Dataset | None = None) -> Shared:
-    """Private and public images as the config says; ``other`` is that of `OTHERS`, if it is asked for.
+    """Private and public images by a config; ``other`` is the data set of `OTHERS`, if the config asks for it.
 
     Raises `EdgesimError` where a class has too few images.
     """

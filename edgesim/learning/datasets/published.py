@@ -1,4 +1,4 @@
-"""Data sets of public servers: where their files lie, and fetching them when that is asked for."""
+"""Data sets of public servers: their files on disk, and downloads of missing ones."""
 
 import sys
 import tempfile
@@ -15,11 +15,11 @@ from edgesim.config import DataConfig
 
 @dataclass(frozen=True)
 class PublishedDataset:
-    """One data set: its files as torchvision lays them out, and where they are published."""
+    """A published data set: its files as torchvision lays them out, and the servers of its archives."""
 
     name: str
     subfolder: str
-    """Where the files lie, below ``data.folder``."""
+    """Folder of the files below ``data.folder``."""
     files: Sequence[str]
     servers: Sequence[str]
     """Addresses in which all archives lie, the preferred one first."""

@@ -80,7 +80,7 @@ class Recordings(DecodedFiles):
     @property
     @override
     def shape(self) -> tuple[int, int, int]:
-        """One channel, mel bands, frames."""
+        """1 channel, mel bands, frames."""
         return 1, BANDS, FRAMES
 
     @property
@@ -91,7 +91,7 @@ class Recordings(DecodedFiles):
 
     @override
     def _pixels(self, file: str) -> NDArray[np.float32]:
-        """One recording, [1, bands, frames]; several channels are averaged."""
+        """Picture of a recording, [1, bands, frames]; several channels are averaged."""
         path = self.root / file
         try:
             with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Which data devices hold as rounds or seconds pass: the drift laws and their registry."""
+"""Data sets of the devices as rounds or seconds pass: the drift laws and their registry."""
 
 from edgesim.base.registry import Registry
 from edgesim.base.validation import options_of

@@ -17,7 +17,7 @@ from edgesim.learning.drift.pools import walks
 
 
 class SampleArrival(PooledLaw):
-    """From ``data.samples_per_device`` samples on, one more at each arrival; none again until the pool is empty."""
+    """Growth from ``data.samples_per_device`` samples, by a new one at each arrival until the pool is empty."""
 
     rate_per_s: float = Field(gt=0, le=1e6)
     """Mean number of samples that arrive at each device in a second."""

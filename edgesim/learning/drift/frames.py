@@ -1,4 +1,4 @@
-"""Frames, the law without options: what ``data.partition`` deals holds for ever, or for one frame of rounds each.
+"""Frames, the law without options: the sets of ``data.partition`` hold for the whole run, or for a frame of rounds.
 
 Only FedTeddi's partition has several frames (`edgesim.learning.partitions.fedteddi`).
 """

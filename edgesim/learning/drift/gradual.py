@@ -19,9 +19,9 @@ class Gradual(PooledLaw):
     """(1 - a) A + a B, a rising from 0 at ``start_s`` to 1 at ``end_s`` in a line."""
 
     start_s: Seconds = Field(ge=0)
-    """Until when mix A holds alone."""
+    """End of mix A alone."""
     end_s: Seconds = Field(gt=0)
-    """From when on mix B holds alone."""
+    """Start of mix B alone."""
     before: Mixes
     """Mix A."""
     after: Mixes

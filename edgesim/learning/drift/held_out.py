@@ -1,4 +1,4 @@
-"""Samples of its own on which each device measures how well it trains, and never trains itself."""
+"""Held-out samples: each device tests its training on them, and never trains on them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from edgesim.base.arrays import Integers
 
 ONE_IN = 10
-"""One of this many samples is held out, and at least one per pool."""
+"""Samples per held-out sample; at least one is held out per pool."""
 
 
 @dataclass(frozen=True, eq=False)

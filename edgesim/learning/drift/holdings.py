@@ -14,9 +14,9 @@ from edgesim.base.arrays import Integers
 
 
 class ByDevice(NDArrayOperatorsMixin):
-    """Whole numbers of all devices, [N, ...]: index it by devices, or use it as an array.
+    """Whole numbers of all devices, [N, ...], which are indexed by devices or used as an array.
 
-    Rows are worked out once, for the devices that are asked for: of a million devices a single one may begin a task.
+    Rows are computed once, when their devices are first read: of a million devices a single one may begin a task.
     """
 
     def __init__(self, shape: tuple[int, ...], compute: Callable[[Integers], Integers]) -> None:
@@ -66,7 +66,7 @@ class ByDevice(NDArrayOperatorsMixin):
 
 @dataclass(frozen=True, eq=False)
 class Holdings(ABC):
-    """Numbers of samples of each device and class; the samples themselves are worked out device by device.
+    """Numbers of samples of each device and class; the samples themselves are computed device by device.
 
     The numbers are arrays, or are used as arrays (`ByDevice`).
     """

@@ -1,4 +1,4 @@
-"""The base class of drift laws, which say which data each device holds as a function of the round or of simulated time.
+"""Interface of drift laws: the data set of each device as a function of the round or of simulated time.
 
 A law knows nothing of policies: its data sets depend on the config, the seed and the instant alone, not on the order in
 which instants are asked for.
@@ -22,9 +22,9 @@ class When(NamedTuple):
     """An instant of a run."""
 
     round: int
-    """Over the whole run, from 1; 0 before the first. Without rounds, the model that is being made."""
+    """Round of the whole run, from 1; 0 before the first. Without rounds, the number of the model in the making."""
     frame: int
-    """From 1; 0 before the first round."""
+    """Frame of the run, from 1; 0 before the first round."""
     t_s: float
 
 
@@ -64,7 +64,7 @@ class Drift(Protocol):
         """Data sets at an instant; the same object as before where nothing has changed since."""
 
     def before(self, when: When, last: Holdings) -> Holdings:
-        """Data sets with which policies compare those of a round; ``last`` are those when the round before began."""
+        """Data sets with which policies compare those of a round; ``last`` are the data sets of the round before."""
 
     @property
     def held_out(self) -> HeldOut:

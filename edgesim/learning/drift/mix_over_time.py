@@ -15,7 +15,7 @@ from edgesim.streams import Streams
 MOST_INSTANTS = 400
 _LEAST_INSTANTS = 20
 _CELLS = 2e8
-"""Devices x classes x instants that are worked out, where that leaves the least number of instants."""
+"""Most devices x classes x instants that are computed, unless the least number of instants needs more."""
 
 
 @dataclass(frozen=True, eq=False)

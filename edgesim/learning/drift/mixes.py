@@ -22,7 +22,7 @@ def _sums_to_one(mix: list[float]) -> list[float]:
 Mix = Annotated[list[Share], AfterValidator(_sums_to_one)]
 """Share of each class."""
 Mixes = Annotated[list[Mix], Field(min_length=1)]
-"""One for all devices, or several: device n has mix n modulo their number."""
+"""Mixes of devices: a single one for all, or several, of which device n has mix n modulo their number."""
 
 
 def as_rows(mixes: list[list[float]], fleet: DealtClasses, key: str) -> Floats:
@@ -36,8 +36,9 @@ def as_rows(mixes: list[list[float]], fleet: DealtClasses, key: str) -> Floats:
 
 
 def whole(rows: Floats, size: int) -> Integers:
-    """Samples of each class in data sets of a size by their mixes, [G, C]: what is left over after rounding down goes
-    to the classes with the largest remainders, the lowest class first.
+    """Samples of each class in data sets of a size by their mixes, [G, C].
+
+    What rounding down leaves goes to the classes with the largest remainders, the lowest class first.
     """
     counts = np.floor(rows * size + 1e-9).astype(np.int64)
     # Remainders that are equal but for rounding are equal.
@@ -60,4 +61,4 @@ def need(fleet: DealtClasses, *mixes: Floats) -> None:
 
 
 SLACK = 1e-9
-"""Share of an instant by which the clock's sums may lie before it."""
+"""Relative error of the clock's sums up to which an instant counts as reached."""

@@ -1,4 +1,4 @@
-"""Data that move with rounds or seconds: what the laws of that kind share."""
+"""Base of drift laws whose data change with rounds or seconds."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from edgesim.streams import Streams
 
 @dataclass(frozen=True, eq=False)
 class Drawn(Holdings):
-    """Data sets of known sizes, whose samples are worked out for one device at a time."""
+    """Data sets of known sizes, whose samples are computed for one device at a time."""
 
     find: Callable[[int], Integers]
     """The samples of a device, ascending."""
@@ -96,7 +96,7 @@ class Moving:
 
     @cached_property
     def frames(self) -> Sequence[Holdings]:
-        """Data sets before the first round, and when it opens at t = 0."""
+        """Data sets before the first round, and when that round opens at t = 0."""
         return [self.at(START), self.at(When(1, 1, 0.0))]
 
     def at(self, when: When) -> Holdings:

@@ -1,8 +1,8 @@
-"""Where the data sets of a drift law come from: pools of samples, which each device goes through in its own order.
+"""Pools of samples for the data sets of drift laws; each device goes through a pool in its own order.
 
 A device begins at its own place of the shuffled pool and goes on in its own step, around and around; the step has no
-factor in common with the size, so that nothing comes twice before all has come once. What a device takes from a pool of
-100,000 samples is thus known without a list of them.
+factor in common with the size, so that no sample comes twice before all have come once. The samples of a device from a
+pool of 100,000 are thus known without a list of them.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from edgesim.learning.drift.law import Setting
 from edgesim.streams import Streams
 
 PoolKind = Literal["shared", "iid_partition"]
-"""One pool of all private samples for all devices, or one for each device: equal random parts, no sample in two."""
+"""Kind of pools: all private samples for all devices, or an equal random part for each, no sample in two."""
 
 
 @dataclass(frozen=True, eq=False)

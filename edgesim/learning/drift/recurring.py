@@ -16,13 +16,13 @@ from edgesim.learning.drift.moving import Moving, PooledLaw, aliases, make_fleet
 
 
 class Recurring(PooledLaw):
-    """The listed mixes in turn."""
+    """Listed mixes in turn, each for its duration, and again from the first."""
 
     mixes: list[Mixes] = Field(min_length=2)
     """The mixes in their order, each one for all devices or a list of several: device n has mix n modulo their
     number."""
     durations_s: list[Annotated[Seconds, Field(gt=0)]]
-    """How long each lasts."""
+    """Duration of each mix."""
 
     @model_validator(mode="after")
     def _each_lasts(self) -> Self:

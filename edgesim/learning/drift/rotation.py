@@ -23,7 +23,7 @@ _AT_ONCE = 1 << 15
 
 
 class Rotation(PooledLaw):
-    """All samples of the classes drawn, from the device's pool."""
+    """Data sets of all samples of the classes that a device draws, from its pool."""
 
     default_samples: ClassVar[int | None] = None
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -38,7 +38,7 @@ class Rotation(PooledLaw):
     offset: Factor = Field(0.4, ge=0)
     """Phase between neighbouring devices, in rad."""
     rotates: bool = True
-    """Control: without it the chances stay those of round 0; classes are drawn anew in each round all the same."""
+    """Whether chances change over rounds; if not, those of round 0 hold, and classes are still drawn in each round."""
     clock: Literal["rounds", "seconds"] = "rounds"
     """Whether R is the number of the round, or simulated time over ``round.tmax_s``."""
 
@@ -90,7 +90,7 @@ class Rotation(PooledLaw):
         return counts
 
     def _draws(self, fleet: DealtClasses, turn: float, devices: Integers) -> Booleans:
-        """Which classes each device draws, [n, C]."""
+        """Whether each device draws each class, [n, C]."""
         streams, number = fleet.streams, int(turn)
         # As many draws one after another without replacement, chances renormalised each time, as least values of e / p.
         values = streams.exponential("drift/rotation", devices, number, fleet.class_count)

@@ -15,10 +15,10 @@ from edgesim.learning.drift.moving import Moving, PooledLaw, make_fleet
 
 
 class Swap(PooledLaw):
-    """Mix A, and mix B from ``t_s`` on."""
+    """Mix A before ``t_s``, and mix B from then on."""
 
     t_s: Seconds = Field(gt=0)
-    """When mix B takes the place of mix A."""
+    """Instant at which mix B replaces mix A."""
     before: Mixes
     """Mix A."""
     after: Mixes

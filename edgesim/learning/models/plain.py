@@ -17,7 +17,7 @@ def _dense(*widths: int) -> list[nn.Module]:
 
 
 def mlp(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
-    """One hidden layer of 32 ReLU units: 64-32-10 on digits."""
+    """A hidden layer of 32 ReLU units: 64-32-10 on digits."""
     return nn.Sequential(nn.Flatten(), *_dense(math.prod(image_shape), 32, class_count))
 
 

@@ -1,4 +1,4 @@
-"""A fixed number of classes per device: whoever holds a class shares its samples equally with the others who do.
+"""A fixed number of classes per device; the devices that hold a class share its samples equally.
 
 NIID-Bench (Li et al., ICDE 2022, "quantity-based label imbalance", #C = k), after the two-digit clients of McMahan et
 al., AISTATS 2017.
@@ -26,7 +26,7 @@ class Classes(Partition):
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:
-        """Sizes follow from who holds what; see `Partition.divide`."""
+        """Sets whose sizes follow from the classes held; see `Partition.divide`."""
         if self.classes_per_device > class_count:
             raise EdgesimError(
                 f"data.partition_options.classes_per_device: {self.classes_per_device} is more than the {class_count} "

@@ -1,4 +1,4 @@
-"""Steps that the laws which deal out a training set share: a shuffled pool, cuts, and no empty hands."""
+"""Steps of partitions that deal out a training set: a shuffled pool, cuts, and no device without samples."""
 
 import numpy as np
 

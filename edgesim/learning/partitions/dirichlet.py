@@ -1,4 +1,4 @@
-"""Label skew by a Dirichlet law per class: who gets which share of a class.
+"""Label skew by a Dirichlet law per class: random shares of each class for the devices.
 
 Yurochkin et al., "Bayesian nonparametric federated learning of neural networks", ICML 2019; the practice of Hsu et
 al., arXiv 1909.06335, and of NIID-Bench (Li et al., ICDE 2022, "distribution-based label imbalance").
@@ -14,7 +14,7 @@ from edgesim.streams import Streams
 
 
 class Dirichlet(Partition):
-    """For each class c, shares p_c ~ Dir_N(alpha) over the devices; sizes differ as the shares do.
+    """Shares p_c ~ Dir_N(alpha) over the devices for each class c; sizes differ as the shares do.
 
     The plain law of the papers: NIID-Bench's program gives a device no further class once it has its mean share of
     the samples; this one does not.

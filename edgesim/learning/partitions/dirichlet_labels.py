@@ -28,8 +28,8 @@ class DirichletLabels(Partition):
     """
 
     alpha: Alpha | Annotated[list[_Ramp], Field(min_length=1)] = 0.1
-    """One for all; or ramps such as ``[[0.1, 2.0], [50.0, 100.0]]`` (FedDance's preprint): devices in equal blocks by
-    id, from the first value of the block's ramp to the last."""
+    """Concentration of all devices; or ramps such as ``[[0.1, 2.0], [50.0, 100.0]]`` (FedDance's preprint): devices in
+    equal blocks by id, from the first value of the block's ramp to the last."""
     labels_per_device: Count | None = Field(None, ge=1)
     """Labels over which a device's mix is drawn, chosen at random (50 on FedDance's Tiny-ImageNet); all when absent."""
 

@@ -24,7 +24,7 @@ class Listed(Partition):
     """Path, or name of a file under ``partitions/``: CSV or Parquet with the columns device and sample."""
 
     def further_devices(self, device_count: int) -> int:
-        """How many devices of the file a run of ``device_count`` leaves out."""
+        """Number of devices of the file that a run of ``device_count`` leaves out."""
         device = numbers_of(
             read_columns(find("partitions", self.file, ".parquet", "data.partition_options.file"), (DEVICE,))[DEVICE]
         )

@@ -1,4 +1,4 @@
-"""The base class of partitions, and the knob that several laws share."""
+"""Interface of partitions, and the option that several of them share."""
 
 from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar

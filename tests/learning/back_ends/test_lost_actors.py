@@ -95,7 +95,7 @@ def test_a_run_that_loses_a_node_in_the_middle_has_every_byte_of_the_loop(tmp_pa
     ("learning", "words"),
     [
         ({"gpus_per_actor": 1}, "no node of the Ray cluster has 1 CPUs, 1 GPUs, 0 GiB for an actor of "),
-        ({"workers": 9}, "learning.workers: 9 actors are asked for, and the Ray cluster has room for "),
+        ({"workers": 9}, "learning.workers: 9 actors are wanted, and the Ray cluster has room for "),
     ],
 )
 def test_more_than_the_cluster_has_is_refused(learning, words, over_actors):

@@ -204,7 +204,7 @@ def test_a_worker_that_cannot_begin_is_named(data, promises, pulling):
     back_end._workers[0].process.join()
     with pytest.raises(
         EdgesimError,
-        match=r"worker 1 of 1 \(process \d+\) ended with status 7 before it began; is edgesim .*__main__.*loop",
+        match=r"worker 1 of 1 \(process \d+\) ended with status 7 before it started; is edgesim .*__main__.*loop",
     ):
         back_end.run(promises(model, *EDGES))
 

@@ -51,7 +51,7 @@ def test_an_npz_whose_header_says_more_than_it_holds_is_refused(name: str, shape
         for entry, content in (arrays | {name: header(shape) + b"ab"}).items():
             archive.writestr(f"{entry}.npy", content)
     said = refusal(lambda: load_dataset(DataConfig(dataset=str(path))).images)
-    assert f"{name}.npy is said to be " in said
+    assert f"{name}.npy is declared as " in said
     assert said.endswith("but holds 2 bytes")
 
 

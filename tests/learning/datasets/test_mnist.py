@@ -132,7 +132,7 @@ def test_a_broken_archive_is_refused(tmp_path):
     dataset = _load(tmp_path, _arrays(), zipped=True)
     path = tmp_path / "MNIST/raw/train-images-idx3-ubyte.gz"
     path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(EdgesimError, match=r"ubyte.gz: cannot be read: .*; get it anew"):
+    with pytest.raises(EdgesimError, match=r"ubyte.gz: cannot be read: .*; fetch it again"):
         _ = dataset.images
     path.write_bytes(b"not an archive")
     with pytest.raises(EdgesimError, match=r"ubyte.gz: cannot be read"):

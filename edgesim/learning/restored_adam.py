@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def lasting_adam(
+def restored_adam(
     parameters: Sequence[Tensor],
     lr: float,
     weight_decay: float,
