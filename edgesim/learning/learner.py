@@ -45,7 +45,7 @@ from edgesim.learning.server_memory import server_memory
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
-from edgesim.learning.workbench import TorchWorkbench
+from edgesim.learning.workbench import Workbench
 from edgesim.streams import Streams
 
 _BEST_MODEL_SAMPLES = 2000
@@ -217,9 +217,9 @@ class TorchLearner:
             self.states = [self.accounts.algorithm.prepare(state, bench) for state in self.states]
         return TorchRound(self, tasks)
 
-    def _bench(self) -> TorchWorkbench:
+    def _bench(self) -> Workbench:
         federation = self.federation
-        return TorchWorkbench(
+        return Workbench(
             self.model,
             self.data,
             federation.public,

@@ -29,17 +29,23 @@ Stepper = tuple[Optimizer, LRScheduler | None]
 
 
 @dataclass(eq=False)
-class TorchWorkbench:
-    """A `Workbench`; the model's weights are whatever the last call left."""
+class Workbench:
+    """Data and passes with which a server trains; samples are indices into the training set.
+
+    Each call leaves other weights in the model.
+    """
 
     model: FlatModel
     data: DeviceData
     public: Integers
+    """Images that server and devices all have, [m]; `edgesim.learning.datasets.public` says in which order."""
     validation: Integers
+    """Labelled images that the server alone has (``data.validation_per_class``)."""
     held: Holdings
     streams: Streams
     learning: LearningConfig
     round: int
+    """Round of the run; 0 before the first."""
     room_bytes: int
     """Memory for passes of frozen models."""
 
@@ -58,7 +64,10 @@ class TorchWorkbench:
         return self.data.train_labels[self.data.index(samples)]
 
     def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
-        """Function from latents [n, F] to the logits of all models' heads, [models, n, classes]."""
+        """Last layers of S models of weights [P]: a function from latents [n, F] to logits [S, n, classes].
+
+        Only the latents have a gradient.
+        """
         model, parts = self.model, defaultdict[str, list[Tensor]](list)
         for weights in models:
             for name, tensor in model.of_head(dict(zip(model.names, model.split(weights), strict=True))).items():
@@ -68,12 +77,12 @@ class TorchWorkbench:
         return lambda latents: vmap(partial(model.head_logits, latents=latents))(stacked)
 
     def batches(self, samples: Integers) -> list[Integers]:
-        """Samples in batches of the least batch size of the run, in their order."""
+        """Samples in batches of the size of the devices' local training (the least of the run), in their order."""
         size = least_batch(self.learning)
         return np.split(samples, range(size, len(samples), size))
 
     def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
-        """Outputs of the model with ``weights`` [P] on each batch, in evaluation mode."""
+        """Outputs of a model of weights [P] on each batch, in evaluation mode and without gradient."""
         model = self.model
         model.load(weights)
         model.module.eval()
@@ -83,7 +92,10 @@ class TorchWorkbench:
                 yield model.outputs(images)
 
     def gradients(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[list[Tensor]]:
-        """Gradient of the mean cross-entropy of each batch at ``weights`` [P], as the model's tensors."""
+        """Gradient of the mean cross-entropy of each batch at weights [P], as tensors [L], in evaluation mode.
+
+        Each gradient is valid until the next one is computed.
+        """
         model = self.model
         model.load(weights)
         model.module.eval()
@@ -93,11 +105,11 @@ class TorchWorkbench:
             yield model.split(model.gradient)
 
     def inputs(self, images: Tensor) -> Tensor:
-        """Inputs of the model from images of brightness 0 to 1, with gradient."""
+        """Inputs of the model from images of brightness 0 to 1, [n, C, H, W], with gradient."""
         return self.model.inputs(self.data.of_brightness(images))
 
     def frozen(self, models: Sequence[Tensor]) -> Frozen:
-        """Frozen models; small dense nets are played together, as many as have room, others one after another."""
+        """Models of weights [P] in evaluation mode; as many small dense nets at once as have room, others in turn."""
         return frozen(self.model, models, self.image_shape, self.room_bytes)
 
     def fit(
@@ -108,7 +120,12 @@ class TorchWorkbench:
         steps: Callable[[Sequence[nn.Parameter]], Stepper] | None = None,
         clip_norm: float | None = None,
     ) -> Tensor:
-        """Weights [P] after a step on each batch, from ``weights`` on, by `Workbench.fit`."""
+        """Weights [P] after a step on each batch of samples or of `inputs`, in training mode, images not augmented.
+
+        ``loss`` takes logits [n, C] and the number of the step, from 0. ``steps`` makes the optimiser and the schedule
+        of its learning rate; gradients are at most ``clip_norm`` long. Without ``steps`` both are those of the devices'
+        local training in this round.
+        """
         model = self.model
         if steps is None:
             steps, clip_norm = self._local_steps, self.learning.clip_norm

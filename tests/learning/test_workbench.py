@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from edgesim.config import LearningConfig
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.tensors import DeviceData
-from edgesim.learning.workbench import TorchWorkbench
+from edgesim.learning.workbench import Workbench
 from edgesim.streams import Streams
 
 BATCHES = [np.array(batch) for batch in ([0, 3, 5, 8], [2, 1, 11], [9, 4, 10, 7])]
@@ -37,9 +37,7 @@ def bench(plain, data, round=3, **learning):
     model = FlatModel(copy.deepcopy(plain), torch.device("cpu"))
     learning = LearningConfig(**learning)
     none = np.empty(0, dtype=np.int64)
-    return TorchWorkbench(
-        model, data, np.arange(12), none, None, Streams(0), learning, round, 1 << 30
-    ), model.snapshot()
+    return Workbench(model, data, np.arange(12), none, None, Streams(0), learning, round, 1 << 30), model.snapshot()
 
 
 def flat(module):

@@ -6,9 +6,9 @@ The first half of its methods needs NumPy alone and is the same in timing-only r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -16,8 +16,13 @@ from edgesim.base.arrays import Booleans, Floats, Integers, Numbers, repeated
 from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import Rule
 from edgesim.config import RunConfig, Section
-from edgesim.learning.torch_types import Key, LRScheduler, Optimizer, Parameter, Tensor
+from edgesim.learning.torch_types import Key, Tensor
 from edgesim.streams import Streams
+
+if TYPE_CHECKING:
+    from edgesim.learning.workbench import Workbench as Workbench
+else:
+    Workbench = Any
 
 Half = Literal["local", "server"]
 
@@ -313,67 +318,6 @@ class Frozen(Protocol):
         """Outputs [S, n, ...] of some models at a time, on `Workbench.inputs` [n, C, H, W], and these models' places.
 
         Gradients reach the images alone, and have to be taken before the next part is asked for.
-        """
-
-
-class Workbench(Protocol):
-    """Data and passes with which a server trains; samples are indices into the training set."""
-
-    public: Integers
-    """Images that server and devices all have, [m], in the order of `edgesim.learning.datasets.public`."""
-    validation: Integers
-    """Labelled images that the server alone has (``data.validation_per_class``)."""
-    round: int
-    """Round of the run, from 1; 0 before the first."""
-
-    @property
-    def image_shape(self) -> tuple[int, int, int]:
-        """Channels, height and width of an image."""
-
-    @property
-    def private_count(self) -> int:
-        """Images of all devices together."""
-
-    def batches(self, samples: Integers) -> list[Integers]:
-        """Samples, in their order, in batches of the size of the devices' local training."""
-
-    def labels(self, samples: Integers) -> Tensor:
-        """Labels of samples, [n]."""
-
-    def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
-        """The last layers of S models of weights [P]: of latents [n, F] they make logits [S, n, classes].
-
-        With gradient to the latents alone.
-        """
-
-    def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
-        """Outputs of a model of weights [P] on each batch, in evaluation mode and without gradient."""
-
-    def gradients(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[list[Tensor]]:
-        """Gradients of the mean cross-entropy of each batch, tensor by tensor, [L], in evaluation mode.
-
-        A batch's gradients are valid until those of the next one are asked for.
-        """
-
-    def inputs(self, images: Tensor) -> Tensor:
-        """Images of brightness 0 to 1, [n, C, H, W], as models see those of the data set."""
-
-    def frozen(self, models: Sequence[Tensor]) -> Frozen:
-        """Frozen models of weights [P], which are called with images."""
-
-    def fit(
-        self,
-        weights: Tensor,
-        batches: Sequence[Integers | Tensor],
-        loss: Callable[[Tensor, int], Tensor],
-        steps: Callable[[Sequence[Parameter]], tuple[Optimizer, LRScheduler | None]] | None = None,
-        clip_norm: float | None = None,
-    ) -> Tensor:
-        """Weights [P] after a step on each batch of samples or of `inputs`, in training mode and images as they are.
-
-        ``loss`` is of logits [n, C] and the number of the step, from 0; ``steps`` makes the optimiser, and what changes
-        its learning rate after each step; gradients are at most ``clip_norm`` long. Without ``steps`` they are those of
-        the devices' local training in this round.
         """
 
 
