@@ -51,12 +51,7 @@ def cross(study: StudyFolder, first: tuple[str, str], second: tuple[str, str], n
     spreads = _spreads(values, knobs)
     sides = Sides(known(spreads[knobs[0]].to_numpy()), known(spreads[knobs[1]].to_numpy()))
     return Crossed(
-        name,
-        knobs,
-        differences,
-        analyse(values, list(knobs)),
-        spreads,
-        judge([sides]).to_dict("records")[0],
+        name, knobs, differences, analyse(values, list(knobs)), spreads, judge([sides]).to_dict("records")[0]
     )
 
 

@@ -36,8 +36,7 @@ _NOTES = (
 def compare_command(
     paths: Annotated[list[Path], typer.Argument(metavar="RUN_OR_STUDY...", help="Run folders and study folders.")],
     metric: Annotated[
-        list[str],
-        typer.Option(help="A measure of summary.csv, test_loss, or a name in metrics; may be repeated."),
+        list[str], typer.Option(help="A measure of summary.csv, test_loss, or a name in metrics; may be repeated.")
     ],
     by: Annotated[str, typer.Option(help="Knob whose values are compared, such as policy.")],
     reference: Annotated[

@@ -8,12 +8,7 @@ from edgesim.streams import Streams
 
 
 def compute_delay_s(
-    a_s: ArrayLike,
-    mu_per_s: ArrayLike,
-    samples: ArrayLike,
-    streams: Streams,
-    ids: ArrayLike,
-    round: int | Integers,
+    a_s: ArrayLike, mu_per_s: ArrayLike, samples: ArrayLike, streams: Streams, ids: ArrayLike, round: int | Integers
 ) -> Floats:
     """Seconds that each device takes to process its samples in a round, [n].
 

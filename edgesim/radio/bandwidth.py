@@ -20,10 +20,7 @@ _LOSS_SLOPE = polyder(_LOSS_SERIES)
 
 
 def rate_bps(
-    bandwidth_hz: ArrayLike,
-    rx_power_w: ArrayLike,
-    noise_w_per_hz: ArrayLike,
-    max_bps_per_hz: float = math.inf,
+    bandwidth_hz: ArrayLike, rx_power_w: ArrayLike, noise_w_per_hz: ArrayLike, max_bps_per_hz: float = math.inf
 ) -> Floats:
     """Shannon rate B log2(1 + p / (B n)) in bit/s, at most ``max_bps_per_hz`` times B; 0 at 0 Hz.
 

@@ -9,14 +9,7 @@ from edgesim.learning.algorithms.kpfl_settings import tuned, tuned_on
 from edgesim.learning.datasets import load_dataset
 from edgesim.selection.afl import share_of
 
-__all__ = [
-    "class_count",
-    "has_local_half",
-    "kpfl_of_the_paper",
-    "merges_a_mean",
-    "share_of",
-    "station_count",
-]
+__all__ = ["class_count", "has_local_half", "kpfl_of_the_paper", "merges_a_mean", "share_of", "station_count"]
 
 
 def class_count(dataset: str) -> int:

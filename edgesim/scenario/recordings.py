@@ -63,12 +63,7 @@ def anatomy_of_generated(devices: int, seed: int, set_: Sequence[str] | None = N
 
 
 def check_ins(
-    section: Mapping[str, Any],
-    devices: int,
-    round_s: float,
-    rounds: int,
-    seed: int,
-    set_: Sequence[str] | None = None,
+    section: Mapping[str, Any], devices: int, round_s: float, rounds: int, seed: int, set_: Sequence[str] | None = None
 ) -> Booleans:
     """Which devices are there at the start of each round, [rounds, devices]; raises `EdgesimError`.
 

@@ -25,9 +25,7 @@ def print_recommendation(
     """
     budgets = scores.groupby([place, "cost"])["budget"].first()
     shown = bare_table(
-        f"Which {choice} to take",
-        [quantity(place).name, "at equal", "take", "not ruled out", "ruled out"],
-        ["budget"],
+        f"Which {choice} to take", [quantity(place).name, "at equal", "take", "not ruled out", "ruled out"], ["budget"]
     )
     for row in recommended.to_dict("records"):
         budget = _amount(row["cost"], budgets[row[place], row["cost"]])

@@ -14,11 +14,7 @@ from edgesim.traces.readers import Capacity, detect, options_of, read_recording
 
 
 def convert_links(
-    sources: Sequence[Path],
-    target: Path,
-    format: str | None = None,
-    names: str = "*",
-    length_s: float | None = None,
+    sources: Sequence[Path], target: Path, format: str | None = None, names: str = "*", length_s: float | None = None
 ) -> LinkRows:
     """Write recordings of capacity as the links of devices 0, 1, ..., in the order given; returns the links.
 

@@ -302,11 +302,7 @@ def forget(out: Path) -> None:
 
 @contextmanager
 def opened(
-    out: Path,
-    facts: Mapping[str, Any],
-    knobs: Sequence[Knob],
-    objectives: Sequence[TuningObjective],
-    seed: int,
+    out: Path, facts: Mapping[str, Any], knobs: Sequence[Knob], objectives: Sequence[TuningObjective], seed: int
 ) -> Iterator[Journal]:
     """Context with the journal of a study's folder, in which this process holds the lease of a worker.
 
