@@ -274,8 +274,6 @@ def _now_s(folder: Path) -> float:
 @cache
 def _machine() -> str:
     """Text that names the machine since its last start, and the container: its processes see one another's ids."""
-    if sys.platform == "win32":
-        return ""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -291,7 +289,5 @@ def _started(pid: int) -> str:
         except (FileNotFoundError, ProcessLookupError):
             return ""
         return "" if fields[0] in "ZX" else fields[19]
-    if sys.platform == "win32":
-        return ""
     asked = ["ps", "-o", "lstart=", "-p", str(pid)]
     return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()

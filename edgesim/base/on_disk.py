@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -25,8 +24,6 @@ def sync_names(folder: Path) -> None:
 
     Raises OSError.
     """
-    if sys.platform == "win32":
-        return
     try:
         _sync(folder, os.O_RDONLY)
     except OSError as error:

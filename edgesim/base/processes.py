@@ -1,6 +1,5 @@
 """Processor cores, child processes and signals."""
 
-import _thread
 import os
 import signal
 import sys
@@ -8,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process, reduction
+from multiprocessing import get_context, parent_process, reduction, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -24,11 +23,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_SOON = (signal.SIGTERM, signal.SIGUSR1) if sys.platform != "win32" else (signal.SIGTERM,)
+_SOON = (signal.SIGTERM, signal.SIGUSR1)
 """Signals that `kill`, batch systems and containers send to a process that is to end soon."""
-_OWN: tuple[signal.Signals, ...] = (signal.SIGUSR2,) if sys.platform != "win32" else ()
+_OWN = signal.SIGUSR2
 """Signal that a study sends to its processes when it is asked to end; others may reach a whole process group."""
-_ENDING = (signal.SIGINT, *_SOON, *_OWN)
+_ENDING = (signal.SIGINT, *_SOON, _OWN)
 """Signals that ask a process to end: Ctrl-C too."""
 _PATIENCE_S = 5.0
 """Seconds that a run which is asked to end has to come to a round's end; batch systems and studies kill it later."""
@@ -96,9 +95,7 @@ class StopRequest:
 
     def _ask_again(self) -> None:
         """Signal the main thread from the timer's; that ends the system call in which it may wait for a process."""
-        if sys.platform == "win32":
-            _thread.interrupt_main()
-        elif self.signal is not None and (main := threading.main_thread().ident) is not None:
+        if self.signal is not None and (main := threading.main_thread().ident) is not None:
             signal.pthread_kill(main, self.signal)
 
     @property
@@ -239,20 +236,14 @@ def start_process(
     context = get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_begin, args=(target, there, _Parcel(arguments)), name=_Name(name), daemon=daemon)
-    if hasattr(signal, "pthread_sigmask"):
-        from multiprocessing import resource_tracker
-
-        # It unblocks both signals when it starts.
-        resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-        try:
-            with _main_that_can_be_read():
-                process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    else:
+    # The resource tracker unblocks both signals when it starts.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
         with _main_that_can_be_read():
             process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     there.close()
     return process, here
 
@@ -274,23 +265,19 @@ def _main_that_can_be_read() -> Iterator[None]:
 
 def hear_parent() -> None:
     """Let what `ask_to_end` sends raise KeyboardInterrupt in this process of `start_process`, once."""
-    if not _OWN:
-        return
 
     def interrupt(*_: object) -> None:
-        signal.signal(_OWN[0], signal.SIG_IGN)
+        signal.signal(_OWN, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    signal.signal(_OWN[0], interrupt)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _OWN)
+    signal.signal(_OWN, interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [_OWN])
 
 
 def ask_to_end(process: BaseProcess) -> None:
-    """Ask a process that called `hear_parent` to save its run and to end; one of Windows just ends."""
-    if sys.platform == "win32":
-        process.terminate()
-    elif process.pid is not None and process.is_alive():
-        os.kill(process.pid, _OWN[0])
+    """Ask a process that called `hear_parent` to save its run and to end."""
+    if process.pid is not None and process.is_alive():
+        os.kill(process.pid, _OWN)
 
 
 class _Parcel:
@@ -306,8 +293,6 @@ class _Parcel:
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
-        if sys.platform == "win32":
-            return tuple, (self.value,)
         reduction.ForkingPickler(self.file).dump(self.value)
         self.file.seek(0)
         return _unpack, (reduction.DupFd(self.file.fileno()),)

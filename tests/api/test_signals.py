@@ -34,7 +34,6 @@ CALLS = {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 @pytest.mark.parametrize("kind", CALLS)
 def test_a_script_that_is_asked_to_end_saves_its_runs_and_ends_with_the_status_that_says_so(

@@ -220,7 +220,6 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs interrupts")
 def test_a_study_of_another_process_is_watched_to_its_end_in_terminal_and_browser(tmp_path, monkeypatch):
     (tmp_path / "growing.py").write_text(GROWING)
     started = subprocess.Popen([sys.executable, "growing.py"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
@@ -269,7 +268,6 @@ def test_a_study_of_another_process_is_watched_to_its_end_in_terminal_and_browse
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="needs interrupts")
 def test_ctrl_c_ends_the_watch_without_a_word(study):
     command = [sys.executable, "-m", "edgesim", "watch", str(study)]
     process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
