@@ -200,7 +200,7 @@ def test_contrast_leaves_out_classes_without_an_image_in_the_batch():
     assert float(data_free.contrast(features, 0 * labels, 0.7)) == 0
 
 
-def test_the_pools_logits_and_the_model_after_two_steps_towards_them():
+def test_the_pools_logits_and_the_model_after_two_steps_towards_them(monkeypatch):
     bench, models, by_class, theta = taught_pool()
     taught = data_free.ensemble(bench.frozen(models), by_class, IMAGES, LABELS)
     expected = [
@@ -213,7 +213,9 @@ def test_the_pools_logits_and_the_model_after_two_steps_towards_them():
     ((_, outputs),) = bench.frozen([theta])(IMAGES)
     apart = torch.nn.functional.kl_div(outputs.logits[0].log_softmax(1), taught.softmax(1), reduction="batchmean")
     assert apart.item() == pytest.approx(0.0004852634, abs=1e-10)
-    improved = data_free.distilled(bench, theta, [IMAGES] * 2, [taught] * 2, lr=0.5, weight_decay=0)
+    monkeypatch.setattr(data_free, "_LR", 0.5)
+    monkeypatch.setattr(data_free, "_WEIGHT_DECAY", 0)
+    improved = data_free.distilled(bench, theta, [IMAGES] * 2, [taught] * 2)
     assert check_sum(theta) == pytest.approx(5.6059288003, abs=1e-10)
     assert check_sum(improved) == pytest.approx(5.5978225425, abs=1e-9)
 

@@ -59,14 +59,7 @@ def ensemble(pool: Frozen, by_class: Tensor, images: Tensor, labels: Tensor) -> 
     return torch.stack(parts).sum(0)
 
 
-def distilled(
-    bench: Workbench,
-    weights: Tensor,
-    images: Sequence[Tensor],
-    taught: Sequence[Tensor],
-    lr: float = _LR,
-    weight_decay: float = _WEIGHT_DECAY,
-) -> Tensor:
+def distilled(bench: Workbench, weights: Tensor, images: Sequence[Tensor], taught: Sequence[Tensor]) -> Tensor:
     """The model, [P], after a step of SGD on each batch of `inputs` towards the logits taught for them (eq. 8)."""
     from torch.nn.functional import kl_div, log_softmax, softmax
 
@@ -76,7 +69,7 @@ def distilled(
     def steps(parameters: Sequence[Parameter]) -> tuple[SGD, None]:
         import torch
 
-        return torch.optim.SGD(parameters, lr, weight_decay=weight_decay), None
+        return torch.optim.SGD(parameters, _LR, weight_decay=_WEIGHT_DECAY), None
 
     return bench.fit(weights, images, loss, steps, CLIP_NORM)
 

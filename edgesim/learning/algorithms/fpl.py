@@ -49,10 +49,8 @@ class Fpl(WithPrototypes):
     @override
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The model and the prototypes of all clusters, [n]."""
-        return (
-            super().download_bits(devices, round, ledger)
-            + BITS_PER_PARAMETER * self.sizes.features * ledger.prototypes_sent
-        )
+        model = super().download_bits(devices, round, ledger)
+        return model + BITS_PER_PARAMETER * self.sizes.features * ledger.prototypes_sent
 
     @override
     def start(self, weights: Tensor) -> State:

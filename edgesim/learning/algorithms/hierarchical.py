@@ -19,7 +19,4 @@ def average(models: list[Tensor], counted: Floats) -> Tensor:
     if len(models) == 1 or total == 0:
         return models[0]
     parts = [model * float(share) for model, share in zip(models, counted / total, strict=True) if share > 0]
-    result = parts[0]
-    for part in parts[1:]:
-        result = result + part
-    return result
+    return sum(parts[1:], start=parts[0])
