@@ -26,15 +26,11 @@ class Activity:
 
 # On single numbers: energies are worked out for every row of a run, where conversions to arrays would dominate.
 ACTIVITIES: dict[str, Activity] = {
-    DOWNLOAD: Activity(lambda devices, n, s: devices.download_power_w.item(n) * s, False, "#56B4E9", "#56b4e9", "...."),
-    COMPUTE: Activity(lambda devices, n, s: devices.compute_power_w.item(n) * s, False, "#E69F00", "#e69f00"),
+    DOWNLOAD: Activity(lambda of, n, s: of.download_power_w.item(n) * s, False, "#56B4E9", "#56b4e9", "...."),
+    COMPUTE: Activity(lambda of, n, s: of.compute_power_w.item(n) * s, False, "#E69F00", "#e69f00"),
+    # P_tx / efficiency, the power of the amplifier.
     UPLOAD: Activity(
-        # P_tx / efficiency, the power of the amplifier.
-        lambda devices, n, s: devices.tx_power_w.item(n) * s / devices.pa_efficiency.item(n),
-        True,
-        "#0072B2",
-        "#3d9bd6",
-        "////",
+        lambda of, n, s: of.tx_power_w.item(n) * s / of.pa_efficiency.item(n), True, "#0072B2", "#3d9bd6", "////"
     ),
 }
 """By name, in the order of a task."""
