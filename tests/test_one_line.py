@@ -64,7 +64,7 @@ def test_a_folder_that_is_removed_while_its_run_goes_on_is_told_as_that(tmp_path
 def test_a_lease_that_is_gone_from_a_folder_was_taken_over(tmp_path: Path) -> None:
     lease = Lease(tmp_path)
     (tmp_path / "lease-0001.json").unlink()
-    with pytest.raises(Taken, match="another process has gone on with it"):
+    with pytest.raises(Taken, match="another process has resumed it"):
         lease.check()
 
 

@@ -133,7 +133,7 @@ def run_study(
     with console.status("summing up"):
         write_summary(out, known)
     if reused := sum(ending.reused for ending in endings.values()):
-        console.print(f"{reused} of {len(endings)} runs reused", highlight=False, soft_wrap=True)
+        console.print(f"{reused} of {len(endings)} runs reused", soft_wrap=True)
     return endings
 
 
@@ -160,7 +160,7 @@ def _tell_begun(why: Mapping[str, str | None], count: int, console: Console) -> 
             again = "run again from the start"
             if reason in (simulation.UNFINISHED, simulation.SHORTER):
                 again = f"gone on with behind their last checkpoints, or {again}"
-            console.print(f"{times} of {count} runs: {reason}, {again}", highlight=False, soft_wrap=True)
+            console.print(f"{times} of {count} runs: {reason}, {again}", soft_wrap=True)
 
 
 def _stopped_message(study: Study, out: Path, is_new: bool) -> str:

@@ -69,12 +69,11 @@ def conclude(
     with console.status("drawing the figures"):
         figures = _draw(out, task, trials, leading, importances)
     for answer in answers:
-        console.print(answer, highlight=False, soft_wrap=True)
+        console.print(answer, soft_wrap=True)
     counts = trials["status"].value_counts()
     by_status = ", ".join(f"{count} {status}" for status, count in counts.items())
     console.print(
         f"{len(trials)} trials: {by_status}; table in {out / TABLE}, {len(figures)} figures in {out / 'plots'}",
-        highlight=False,
         soft_wrap=True,
     )
     return Tuned(out, trials, leading.reset_index(drop=True), fresh, answers)

@@ -166,7 +166,7 @@ def test_a_run_whose_lease_was_taken_over_writes_nothing_more(tmp_path, monkeypa
     mine.unlink()
     with leased(tmp_path):
         before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-        with pytest.raises(EdgesimError, match="another process has gone on with it, since this one was not heard of"):
+        with pytest.raises(EdgesimError, match="another process has resumed it, since this one was not heard of"):
             writer.write("rounds", {"round": [2]})
         with pytest.raises(Taken):
             writer.close("failed")

@@ -472,7 +472,7 @@ def test_the_command_goes_on_with_a_run_and_says_from_where(stopped, undisturbed
     assert "resumes after round 5" in " ".join(output.split())
     assert content(stopped) == undisturbed
     status, output = typed("resume", stopped)
-    assert (status, output) == (2, f"error: {stopped}: is finished, so nothing is left to go on with\n")
+    assert (status, output) == (2, f"error: {stopped}: is finished, so nothing is left to resume\n")
 
 
 def test_the_command_refuses_what_is_no_stopped_run(tmp_path):
