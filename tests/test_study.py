@@ -530,7 +530,7 @@ def test_ctrl_c_sigterm_and_sigusr1_save_the_runs_of_a_study_and_it_says_how_to_
     getattr(os, send)(process.pid, getattr(signal, number))
     output, _ = process.communicate(timeout=60)
     assert process.returncode == (130 if number == "SIGINT" else 75)
-    how = f"stopped; 0 of 3 runs are finished; edgesim study run {tmp_path / 'study'} goes on"
+    how = f"stopped; 0 of 3 runs are finished; edgesim study run {tmp_path / 'study'} resumes it"
     assert output.decode().splitlines()[-1] == how
     assert b"Traceback" not in output
     wait_until(lambda: is_empty(process.pid), "processes outlive their study")

@@ -60,7 +60,7 @@ def tune(
     again.
 
     Needs Optuna. Raises `EdgesimError` for bad input, before anything is written, and where all trials fail. Ctrl-C,
-    SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call, without ``fresh``, goes on.
+    SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call, without ``fresh``, resumes it.
     """
     need_optuna()
     if executor_in_use() is not None:
@@ -115,7 +115,7 @@ def tune(
     except KeyboardInterrupt as interrupt:
         status = interrupt.status if isinstance(interrupt, Stopped) else INTERRUPTED
         same = "the same command without fresh" if fresh else "the same command"
-        raise Stopped(f"stopped; all runs are saved, and {same} goes on with {out}", status) from None
+        raise Stopped(f"stopped; all runs are saved, and {same} resumes {out}", status) from None
     with console.status("summing up"):
         write_summary(out)
     return conclude(out, task, all_trials, importances, judge, jobs, fresh, console)

@@ -307,7 +307,7 @@ def test_of_two_values_none_is_called_an_edge_and_of_three_the_ends_are(tmp_path
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--objective", "energy"], "objective energy: unknown, did you mean 'energy-j'? known: "),
+        (["--objective", "energy"], "objective: unknown objective 'energy', did you mean 'energy-j'? known: "),
         (["--objective", "seconds-to-target"], "objective seconds-to-target: needs a target accuracy; give a target"),
         (["--objective", "energy-j", "--objective", "energy-j"], "objective energy-j: is given twice"),
         (["--objective", "final-accuracy"], 'trains nothing (learning.training = "none"), so that no run has it'),
@@ -397,7 +397,7 @@ def test_a_tuning_that_is_stopped_goes_on_with_the_same_trials(tmp_path):
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 75, said
-    assert "stopped; all runs are saved, and the same command goes on with out" in said
+    assert "stopped; all runs are saved, and the same command resumes out" in said
     for folder in ("out", "whole"):
         subprocess.run([*command, folder], cwd=tmp_path, env=env, check=True, capture_output=True)
     stopped, whole = (pd.read_csv(tmp_path / name / "trials.csv") for name in ("out", "whole"))
@@ -449,11 +449,11 @@ def test_what_is_stopped_says_how_to_go_on(tmp_path, monkeypatch, fresh):
     with pytest.raises(Stopped) as stopped:
         tuned(out, fresh=fresh)
     how = " without fresh" if fresh else ""
-    assert str(stopped.value) == f"stopped; all runs are saved, and the same command{how} goes on with {out}"
+    assert str(stopped.value) == f"stopped; all runs are saved, and the same command{how} resumes {out}"
     words = ["--knob", "round.tmax_s=0.4,0.8", "--objective", "energy-j", "--out", tmp_path / "typed"]
     status, said = edgesim("tune", tmp_path / "run.toml", *words, *["--fresh"] * fresh)
     assert status == 130
-    assert said.endswith(f"stopped; all runs are saved, and the same command{how} goes on with {tmp_path / 'typed'}")
+    assert said.endswith(f"stopped; all runs are saved, and the same command{how} resumes {tmp_path / 'typed'}")
 
 
 def test_files_and_code_of_cells_are_found_where_the_first_cell_is_refused():
