@@ -20,13 +20,13 @@ from .api.names import protocols as protocols
 from .api.names import recordings as recordings
 from .api.names import scenarios as scenarios
 from .api.names import topologies as topologies
-from .api.opened import open as open
 from .api.run import Run as Run
 from .api.run import fork as fork
 from .api.run import resume as resume
 from .api.run import run as run
 from .api.study import StudyResult as StudyResult
 from .api.study import compare as compare
+from .api.study import open as open
 from .api.study import study as study
 from .base.errors import EdgesimError as EdgesimError
 from .config import RunConfig as RunConfig

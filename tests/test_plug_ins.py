@@ -379,8 +379,8 @@ def test_new_writes_what_passes_its_own_test(own, kind):
     written = (own / "brand_new.py").read_text()
     assert "edgesim.templates" not in written
     assert CLASSES[kind] == "" or CLASSES[kind] not in written
-    if kind in USE:
-        assert done.stdout.splitlines()[-1] == f'to use it: {USE[kind]} = "brand_new.BrandNew"'
+    use = USE[kind].format(path="brand_new.BrandNew", stem="brand_new")
+    assert done.stdout.splitlines()[-1] == f"to use it: {use}"
     again = CliRunner().invoke(app, ["new", kind, "brand_new"])
     assert again.exit_code == 2
     assert "brand_new.py: is there already; choose another name" in again.stderr

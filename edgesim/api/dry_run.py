@@ -55,7 +55,7 @@ def dry_run(
     complete = simulation.complete(settings)
     folder = folder_for(out, config, "run", [complete])
     facts: dict[str, str] = {}
-    refused = [*_refusals(lambda: facts.update(_folder(folder, complete)))]
+    refused = _refusals(lambda: facts.update(_folder(folder, complete)))
 
     def look() -> None:
         with plug_ins_named(), simulation.prepared(complete, lambda _: None, None) as ready:
@@ -76,7 +76,7 @@ def _refusals(act: Callable[[], None]) -> list[str]:
 
 def _folder(folder: Path, config: RunConfig) -> dict[str, str]:
     why = simulation.why_run(folder, config)
-    there = "finished, would be reused" if why is None else f"{why}, would resume or restart" if why else "new"
+    there = "finished, would be reused" if why is None else f"{why}, would be resumed or restarted" if why else "new"
     return {"folder": f"{folder} ({there})"}
 
 

@@ -12,7 +12,7 @@ from edgesim.screen.console import PlainConsole
 def draw(
     folders: str | Path | Sequence[str | Path], out: str | Path | None = None, round: int | None = None
 ) -> list[Path]:
-    """Save every figure that run folders, or one study folder, support, as PNG and SVG; answers the files.
+    """Save every figure that run folders, or one study folder, support, as PNG and SVG; returns the files.
 
     They go to ``plots`` of the one folder, or to ``comparison`` beside several, unless ``out`` says otherwise.
     ``round`` is that of one run's Gantt chart. A figure that is current is kept. Raises `EdgesimError`.

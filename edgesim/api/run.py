@@ -10,6 +10,7 @@ from typing_extensions import override
 from edgesim.analysis import runs as analysed
 from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
 from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
+from edgesim.api.figures import draw
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
 from edgesim.base.plain_text import printable
@@ -65,7 +66,7 @@ class Run(analysed.RunFolder):
         return result.t_s if result.reached else math.inf
 
     def show(self) -> None:
-        """Print what `edgesim show` prints: how the run ended, and its totals."""
+        """Print the output of `edgesim show`: how the run ended, and its totals."""
         print_run(self.folder, PlainConsole())
 
     @property
@@ -78,12 +79,10 @@ class Run(analysed.RunFolder):
 
         Raises `EdgesimError`, with the names there are, for any other name.
         """
-        return made(self._pictures(round), name, self.folder)
+        return figure_of(self._pictures(round), name, self.folder)
 
     def draw(self, out: str | Path | None = None) -> list[Path]:
-        """Save all figures as PNG and SVG, into ``plots`` of the folder unless said otherwise; answers the files."""
-        from edgesim.api.figures import draw
-
+        """Save all figures as PNG and SVG, into ``plots`` of the folder by default; returns the files."""
         return draw([self.folder], out)
 
     def _pictures(self, round: int | None = None) -> "Pictures":
@@ -128,7 +127,7 @@ def as_html(facts: dict[str, str], table: str = "") -> str:
     return f'<div class="tex2jax_ignore mathjax_ignore"><table>{"".join(rows)}</table>{table}</div>'
 
 
-def made(pictures: "Pictures", name: str, folder: Path) -> "Figure":
+def figure_of(pictures: "Pictures", name: str, folder: Path) -> "Figure":
     """Make the figure of a name; raises `EdgesimError` for an unknown one, with the names there are."""
     if name not in pictures:
         hint = did_you_mean(name, pictures) or ";"
@@ -155,7 +154,7 @@ def run(
     user_code: bool = True,
     checkpoint_s: float = simulation.CHECKPOINT_S,
 ) -> Run:
-    """Simulate one run, or go on with it where it was stopped; a finished one is reused while nothing has changed.
+    """Simulate one run, or resume it where it was stopped; a finished one is reused while nothing has changed.
 
     ``config`` is a nested mapping, the path of a TOML file or a `RunConfig`; ``set`` gives keys other values, such as
     ``{"round.tmax_s": 0.8}``. The run's folder is ``out``; without it ``runs/<name of the file>`` or, for other
@@ -184,9 +183,9 @@ def resume(
     user_code: bool = True,
     checkpoint_s: float = simulation.CHECKPOINT_S,
 ) -> Run:
-    """Go on with a run where it was stopped; raises `EdgesimError` where that cannot be done.
+    """Resume a run where it was stopped; raises `EdgesimError` where that cannot be done.
 
-    ``allow_other_machine`` resumes where results may differ in their last bits; for the others see `run`.
+    ``allow_other_machine`` resumes it where results may differ in their last bits; for the others see `run`.
     """
     folder, tell = as_path(folder, "folder"), PlainConsole(quiet=quiet)
     if analysed.is_study(folder):
@@ -224,7 +223,7 @@ def fork(
     tell_user_code(parse(read_config(source), str(source / "config.toml")), str(source), not user_code, tell)
 
     def note(_: str, text: str) -> None:
-        tell.print(f"note: {text}", style="yellow", highlight=False)
+        tell.print(f"note: {text}", style="yellow")
 
     def replay(settings: RunConfig, place: Path, until: int) -> None:
         play(settings, place, tell, log, until=until, checkpoint_s=checkpoint_s)
@@ -240,7 +239,7 @@ def tell_user_code(settings: RunConfig, where: str, is_refused: bool, console: P
         if is_refused:
             raise EdgesimError(f"{where}: names code outside edgesim, {foreign}, which is refused here")
         if console is not None:
-            console.print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
+            console.print(f"note: runs code outside edgesim: {foreign}", style="yellow")
 
 
 def play(
@@ -256,19 +255,19 @@ def play(
                 task, completed=rounds_done(settings, done.round, done.t_s), text=describe(done)
             ),
             on_start=lambda what: progress.update(task, text=what),
-            on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
+            on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow"),
             **how,
         )
 
 
 def result_of(result: simulation.RunResult, console: PlainConsole) -> Run:
-    """The run that was simulated; prints what was special. Raises `EdgesimError` if it did not finish."""
+    """The simulated run; prints whether it was reused or restarted. Raises `EdgesimError` if it did not finish."""
     folder = result.folder
     if result.status != "finished":
         rest = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
         raise EdgesimError(f"{folder}: {result.reason}{rest}")
     if result.reused:
-        console.print(f"{folder}: finished before, reused", highlight=False)
+        console.print(f"{folder}: finished before, reused")
     if result.restarted:
-        console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
+        console.print(f"{folder}: {result.restarted}, run again from the start")
     return of_folder(folder)

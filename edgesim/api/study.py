@@ -10,10 +10,11 @@ from typing_extensions import override
 
 from edgesim.analysis import compare as comparing
 from edgesim.analysis.runs import StudyFolder as Plan
-from edgesim.analysis.runs import read_study
+from edgesim.analysis.runs import is_study, read_study
 from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
-from edgesim.api.run import Run, as_html, as_line, made
+from edgesim.api.figures import draw
+from edgesim.api.run import Run, as_html, as_line, figure_of, of_folder
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
 from edgesim.screen.console import PlainConsole
@@ -63,11 +64,11 @@ class StudyResult:
         target: float | None = None,
         detect: float | str | None = None,
     ) -> comparing.Compared:
-        """Whether one value of a knob really beats another, as `compare` says."""
+        """Paired tests over seeds of whether one value of a knob beats another; arguments as of `compare`."""
         return compare([self.folder], metric, by, reference, within, target, detect)
 
     def show(self) -> None:
-        """Print what `edgesim show` prints: the summary as tables, and the differences between policies."""
+        """Print the output of `edgesim show`: the summary as tables, and the differences between policies."""
         print_study(self.folder, PlainConsole())
 
     @property
@@ -77,12 +78,10 @@ class StudyResult:
 
     def plot(self, name: str) -> "Figure":
         """Make one of `figures`; raises `EdgesimError`, with the names there are, for any other name."""
-        return made(self._pictures(), name, self.folder)
+        return figure_of(self._pictures(), name, self.folder)
 
     def draw(self, out: str | Path | None = None) -> list[Path]:
-        """Save all figures as PNG and SVG, into ``plots`` of the folder unless said otherwise; answers the files."""
-        from edgesim.api.figures import draw
-
+        """Save all figures as PNG and SVG, into ``plots`` of the folder by default; returns the files."""
         return draw([self.folder], out)
 
     def _pictures(self) -> "Pictures":
@@ -181,3 +180,9 @@ def failures(folder: Path) -> list[str]:
     """Each run of a study that did not finish, and why."""
     states = {name: state for name, state in read_ledger(folder).items() if state.status != "finished"}
     return [f"{name}: {state.reason or state.status}" for name, state in states.items()]
+
+
+def open(folder: str | Path) -> Run | StudyResult:
+    """The run or the study of a folder; raises `EdgesimError` if it is neither."""
+    path = as_path(folder, "folder")
+    return StudyResult(path) if is_study(path) else of_folder(path)

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -43,18 +43,12 @@ class Holder:
 
     host: str
     machine: str
-    """Text that processes which see one another's ids have in common; empty where it is not known."""
+    """Text that processes which see one another's ids have in common."""
     pid: int
     started: str
     """Start of the process, as its system writes it."""
     token: str
     """Random text that no other lease has."""
-
-    def is_gone(self, silent_s: Callable[[], float]) -> bool:
-        """Whether the process has ended; ``silent_s`` gives the seconds since it last touched its lease."""
-        if self.machine and self.machine == _machine():
-            return _started(self.pid) != self.started
-        return silent_s() > LEASE_S
 
 
 @dataclass(frozen=True)
@@ -76,9 +70,9 @@ class Standing:
     @property
     def is_held(self) -> bool:
         """Whether a living process holds the lease."""
-        if self.holder is None:
-            return self.silent_s <= LEASE_S
-        return not self.holder.is_gone(lambda: self.silent_s)
+        if self.holder is not None and self.holder.machine == _machine():
+            return _started(self.holder.pid) == self.holder.started
+        return self.silent_s <= LEASE_S
 
 
 def standing(folder: Path) -> Standing | None:

@@ -92,6 +92,15 @@ for _module in ("numpy.core.multiarray", "numpy._core.multiarray"):
     _ARRAYS[_module, "_reconstruct"] = _Callable(lambda *_: _Array())
 
 
+def _refusal(kind: str) -> Callable[[Any], None]:
+    """Handler of a pickle's opcode that would make an object of a refused kind."""
+
+    def refuse(_: Any) -> None:
+        raise _RefusedError(kind)
+
+    return refuse
+
+
 _InPython: Any = vars(pickle)["_Unpickler"]
 
 
@@ -125,20 +134,11 @@ class _RestrictedUnpickler(_InPython):  # type: ignore[misc]
         _check_keys(self.stack[::2])
         self.load_dict()
 
-    def _add_items(self) -> None:
-        raise _RefusedError("a set")
-
-    def _make_frozen_set(self) -> None:
-        raise _RefusedError("a frozenset")
-
-    def _make_bytearray(self) -> None:
-        raise _RefusedError("a bytearray")
-
+    dispatch |= {pickle.SETITEM[0]: _set_item, pickle.SETITEMS[0]: _set_items, pickle.DICT[0]: _make_dict}
+    dispatch |= {pickle.ADDITEMS[0]: _refusal("a set"), pickle.FROZENSET[0]: _refusal("a frozenset")}
     # The first makes as many zeros as a file asks for.
     _buffers = (pickle.BYTEARRAY8[0], pickle.NEXT_BUFFER[0], pickle.READONLY_BUFFER[0])
-    dispatch |= dict.fromkeys(_buffers, _make_bytearray)
-    dispatch |= {pickle.SETITEM[0]: _set_item, pickle.SETITEMS[0]: _set_items, pickle.DICT[0]: _make_dict}
-    dispatch |= {pickle.ADDITEMS[0]: _add_items, pickle.FROZENSET[0]: _make_frozen_set}
+    dispatch |= dict.fromkeys(_buffers, _refusal("a bytearray"))
 
 
 _MOST_KEY_BITS = 64

@@ -55,7 +55,7 @@ def place(code: Code) -> None:
 
 def _own_folder() -> Path:
     """A folder for temporary files that no other user can write to."""
-    user = os.getuid() if hasattr(os, "getuid") else 0
+    user = os.getuid()
     folder = Path(tempfile.gettempdir()) / f"edgesim-code-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
     state = folder.lstat()

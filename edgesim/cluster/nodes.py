@@ -77,21 +77,16 @@ class Answer(NamedTuple):
     """Fault of the node, as the end of a sentence; empty if there is none."""
 
 
-def on_node(node_id: str) -> Any:
-    """The scheduling of what is to run on one node, or not at all."""
+def on_node(ray: Any, target: Callable[..., Any], node_id: str, **options: Any) -> Any:
+    """Function or class of Ray's that runs on one node, or not at all, and takes no core."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
-    return strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+    strategy = strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+    return ray.remote(target).options(num_cpus=0, scheduling_strategy=strategy, **options)
 
 
 def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *arguments: Any) -> list[Answer]:
     """Call a function of edgesim on each of some nodes; nodes that are lost meanwhile are left out."""
-    ask = ray.remote(question)
-    asked = {
-        ask.options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(node["NodeID"])).remote(*arguments): name_of(
-            node
-        )
-        for node in nodes
-    }
+    asked = {on_node(ray, question, node["NodeID"], max_retries=0).remote(*arguments): name_of(node) for node in nodes}
     ready, silent = ray.wait([*asked], num_returns=len(asked), timeout=_ANSWER_S)
     answers = [Answer(asked[answer], None, f"has not answered for {_ANSWER_S:g} s") for answer in silent]
     for answer in ready:

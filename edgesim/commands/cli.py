@@ -24,7 +24,7 @@ from edgesim.commands.compare_command import compare_command
 from edgesim.commands.doctor import main as diagnose
 from edgesim.commands.export_command import export_command
 from edgesim.commands.report_command import report_command
-from edgesim.commands.study_command import NoUserCode, resume_study
+from edgesim.commands.study_command import NoUserCode, run_unfinished
 from edgesim.commands.tune_command import tune_command
 from edgesim.commands.watch_command import watch_command
 from edgesim.config import RunConfig
@@ -37,12 +37,8 @@ _ABOUT = "A discrete-event simulator of a wireless edge network whose devices re
 app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
 app.add_typer(trace_command.app, name="trace")
 app.add_typer(study_command.app, name="study")
-app.command("compare")(compare_command)
-app.command("check")(check_command)
-app.command("report")(report_command)
-app.command("export")(export_command)
-app.command("watch")(watch_command)
-app.command("tune")(tune_command)
+for _command in (compare_command, check_command, report_command, export_command, watch_command, tune_command):
+    app.command(_command.__name__.removesuffix("_command"))(_command)
 
 
 CheckpointS = Annotated[float, typer.Option(min=0, help="Least wall time between checkpoints; 0: at each round's end.")]
@@ -97,16 +93,17 @@ def run(
         bool, typer.Option("--dry-run", help="Only say what the run would be, and what is wrong; write nothing.")
     ] = False,
 ) -> None:
-    """Simulate one run, or go on with it where it was stopped."""
+    """Simulate one run, or resume it where it was stopped."""
     if dry_run:
-        _tell_outlook(edgesim.dry_run(config, out, set_ or [], user_code=not no_user_code))
+        _print_outlook(edgesim.dry_run(config, out, set_ or [], user_code=not no_user_code))
         return
-    edgesim.run(
+    finished = edgesim.run(
         config, out, set_ or [], fresh=fresh, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s
-    ).show()
+    )
+    finished.show()
 
 
-def _tell_outlook(outlook: edgesim.Outlook) -> None:
+def _print_outlook(outlook: edgesim.Outlook) -> None:
     """Print a complete config and facts about its run; only raises `EdgesimError` where that would be refused."""
     if outlook.refused:
         raise EdgesimError("would be refused: " + "; and for another reason: ".join(outlook.refused))
@@ -120,15 +117,15 @@ def _tell_outlook(outlook: edgesim.Outlook) -> None:
 def resume(
     run: Annotated[Path, typer.Argument(help="Folder of a run or a study that was stopped.")],
     other_machine: Annotated[
-        bool, typer.Option("--allow-other-machine", help="Go on where results may differ in their last bits.")
+        bool, typer.Option("--allow-other-machine", help="Resume where results may differ in their last bits.")
     ] = False,
     no_user_code: NoUserCode = False,
     checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
     log: Log = None,
 ) -> None:
-    """Go on with a run, or with a study, where it was stopped."""
+    """Resume a run, or a study, where it was stopped."""
     if is_study(run):
-        resume_study(run, retry_failed=False, jobs=None, no_user_code=no_user_code)
+        run_unfinished(run, retry_failed=False, jobs=None, no_user_code=no_user_code)
         return
     edgesim.resume(
         run, allow_other_machine=other_machine, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s

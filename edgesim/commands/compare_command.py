@@ -1,7 +1,7 @@
 """``edgesim compare``: does one value of a knob really beat another, how sure is that, how many seeds would it take?"""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
@@ -75,25 +75,25 @@ def compare_command(
 
 def _print(result: edgesim.Compared, headings: list[str], rows: list[list[str]]) -> None:
     console = PlainConsole()
-    texts = headings.index("pairs")
+    knobs, texts = _varying(result), headings.index("pairs")
     shown = bare_table("", headings[:texts], headings[texts:])
     for row in rows:
         shown.add_row(*row)
     print_whole(console, shown)
     for test, row in zip(result.found, result.table.to_dict("records"), strict=True):
-        console.print(sentence(row, knobs_text(_varying(result, test.pairing.place))), highlight=False)
+        place = {name: value for name, value in test.pairing.place.items() if name in knobs}
+        console.print(sentence(row, knobs_text(place)))
     for name, table in result.variances.items():
         print_whole(console, variance_table(name, table))
     if result.variances:
-        console.print(SHARED_SEEDS, highlight=False)
+        console.print(SHARED_SEEDS)
     tests = int(result.table["alpha"].notna().sum())
-    places = dict.fromkeys(name for test in result.found for name in _varying(result, test.pairing.place))
-    for note in [*_notes(result.table, tests, [*places, "choice", "against"]), *result.notes]:
-        console.print(note, highlight=False)
+    for note in [*_notes(result.table, tests, [*knobs, "choice", "against"]), *result.notes]:
+        console.print(note)
 
 
 def _notes(table: pd.DataFrame, tests: int, names: list[str]) -> list[str]:
-    """How the table is to be read: its columns, where runs never reached the target, and what is to be doubted.
+    """Notes on how to read the table: its columns, runs that never reached the target, and doubtful results.
 
     ``names`` are the columns that name a comparison.
     """
@@ -108,15 +108,16 @@ def _notes(table: pd.DataFrame, tests: int, names: list[str]) -> list[str]:
     return [*notes, *restricted_note(table), *spreads_note(table, names)]
 
 
-def _varying(result: edgesim.Compared, place: Any) -> dict[str, Any]:
-    """The knobs of a place in which places differ."""
+def _varying(result: edgesim.Compared) -> list[str]:
+    """Names of the knobs that have more than one value among the places of the comparisons."""
     places = [test.pairing.place for test in result.found]
-    return {name: value for name, value in place.items() if any(other.get(name) != value for other in places)}
+    names = dict.fromkeys(name for place in places for name in place)
+    return [name for name in names if any(place.get(name) != places[0].get(name) for place in places)]
 
 
 def _cells(result: edgesim.Compared) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of the table that is read: knobs in which all agree are left out."""
-    knobs = list(dict.fromkeys(name for test in result.found for name in _varying(result, test.pairing.place)))
+    """Headings and rows of the printed table, without the knobs that have one value."""
+    knobs = _varying(result)
     headings = ["measure", *knobs, "choice", "against", "reading", "pairs", "difference", "95 %", "corrected", "p"]
     headings += ["corrected p", "Wilcoxon p", "d_z", "d_av", "detect", "seeds", _PAST]
     rows = []

@@ -24,25 +24,28 @@ CLASSES = {
     "metric": "TopLosses",
     "scenario": "",
 }
-"""The class of each template."""
+"""Class of each template; empty for one without a class."""
 USE = {
-    "policy": "selection.policy",
-    "algorithm": "algorithm.name",
-    "partition": "data.partition",
-    "drift": "drift.law",
-    "joining": "joining.law",
-    "presence": "availability.model",
-    "predictor": "selection.predictor",
+    "policy": 'selection.policy = "{path}"',
+    "algorithm": 'algorithm.name = "{path}"',
+    "partition": 'data.partition = "{path}"',
+    "channel": 'radio.channel = "{stem}.toml"',
+    "drift": 'drift.law = "{path}"',
+    "joining": 'joining.law = "{path}"',
+    "presence": 'availability.model = "{path}"',
+    "predictor": 'selection.predictor = "{path}"',
+    "metric": 'evaluation.metrics = {{ "{path}" = {{}} }}',
+    "scenario": "python {stem}.py --quick",
 }
-"""The key of a config that names it."""
+"""Line of a config that names the class by its dotted path, or a file; of a scenario its command."""
 
 
 def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
-    """Write the files of a new plug-in; answers them, and a line about how to use it.
+    """Write the files of a new plug-in; returns them, and the line of a config that uses it.
 
     Raises `EdgesimError` for an unknown kind, a name that is none of a module, and files that are there already.
     """
-    there = look_up(CLASSES, kind, "kind")
+    shipped = look_up(CLASSES, kind, "kind")
     if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
         raise EdgesimError(
             f"{name!r}: expected a module name of small letters, digits and underscores, such as my_{kind}"
@@ -63,18 +66,12 @@ def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
         for file, template in files.items():
             text = _text(template).replace(f"edgesim.templates.{kind}", name).replace("runs/mine", f"runs/{name}")
             text = text.replace(f"{kind}.toml", f"{name}.toml")
-            write_whole(file, text.replace(there, own) if there else text)
-    if kind == "scenario":
-        return [*files], f"python {folder / f'{name}.py'} --quick"
-    if kind == "channel":
-        return [*files], f'radio.channel = "{folder / f"{name}.toml"}"'
-    if kind == "metric":
-        return [*files], f'evaluation.metrics = {{ "{name}.{own}" = {{}} }}'
-    return [*files], f'{USE[kind]} = "{name}.{own}"'
+            write_whole(file, text.replace(shipped, own) if shipped else text)
+    return [*files], USE[kind].format(path=f"{name}.{own}", stem=folder / name)
 
 
 def write_folder(folder: Path) -> list[Path]:
-    """Write a config, a policy with its test, a study and a README into a new or empty folder; answers the files.
+    """Write a config, a policy with its test, a study and a README into a new or empty folder; returns the files.
 
     Raises `EdgesimError` for a folder that holds anything.
     """

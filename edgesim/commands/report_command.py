@@ -10,9 +10,9 @@ import typer
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import system_errors
 from edgesim.folder.records import write_whole
-from edgesim.screen.command_line import Command
+from edgesim.screen.command_line import start
 from edgesim.screen.console import PlainConsole
-from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
+from edgesim.screen.plain import plain_errors, say
 
 
 @plain_errors
@@ -38,8 +38,5 @@ def report_command(
 
 
 def main() -> None:
-    """The command as it is typed, without those beside it."""
-    app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-    app.command(cls=Command)(report_command)
-    with ends_with_its_reader():
-        app(sys.argv[2:], prog_name="edgesim report")
+    """Run ``edgesim report`` without the other commands, whose libraries take longer to load than a report."""
+    start(report_command, sys.argv[2:], "edgesim report")

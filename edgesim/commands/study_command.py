@@ -42,7 +42,7 @@ def run(
     no_user_code: NoUserCode = False,
 ) -> None:
     """Do what is missing of a study: what was never begun, stopped or lost; several processes may at once."""
-    resume_study(folder, retry_failed, jobs, no_user_code)
+    run_unfinished(folder, retry_failed, jobs, no_user_code)
 
 
 @app.command()
@@ -53,7 +53,7 @@ def submit(
     sbatch: Annotated[str, typer.Option(help="Options of sbatch, such as '--time=2:00:00 --cpus-per-task=4'.")] = "",
 ) -> None:
     """Write an array job of SLURM that does what is missing of a study, and submit it where sbatch is."""
-    _tell_user_code(read_plan(folder), folder, False)
+    _report_user_code(read_plan(folder), folder, False)
     script = slurm.write_script(folder, tasks, sbatch)
     answer = slurm.submit(script)
     say(f"{script}: {answer}" if answer else f"{script}: no sbatch is on the path here; give it to sbatch elsewhere")
@@ -67,10 +67,10 @@ def table(folder: Folder) -> None:
     print_study(folder, PlainConsole())
 
 
-def resume_study(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool) -> None:
+def run_unfinished(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool) -> None:
     """Run the unfinished runs of a study; exit with status 1 if a run did not finish."""
     study = read_plan(folder)
-    _tell_user_code(study, folder, no_user_code)
+    _report_user_code(study, folder, no_user_code)
     edgesim.run_study(study, folder, jobs, retry_failed=retry_failed)
     ledger = read_ledger(folder, rounds=True)
     print_ledger(folder, ledger)
@@ -78,6 +78,6 @@ def resume_study(folder: Path, retry_failed: bool, jobs: int | None, no_user_cod
         raise typer.Exit(1)
 
 
-def _tell_user_code(study: edgesim.Study, folder: Path, is_refused: bool) -> None:
+def _report_user_code(study: edgesim.Study, folder: Path, is_refused: bool) -> None:
     for settings in {str(named_code.foreign(run.config)): run.config for run in study.runs}.values():
         tell_user_code(settings, str(folder), is_refused, PlainConsole())

@@ -37,7 +37,7 @@ LengthsOption = Annotated[
     Path | None, typer.Option(help="CSV or Parquet of device and length_s: when the recording of each device ends.")
 ]
 ObservedOption = Annotated[Path | None, typer.Option(help="Interval file of when devices were observed.")]
-UnobservedOption = Annotated[str, typer.Option(help="What unobserved time counts as: absent or present.")]
+UnobservedOption = Annotated[Unobserved, typer.Option(help="What unobserved time counts as: absent or present.")]
 MedianOption = Annotated[
     float | None, typer.Option(help="Seconds per sample of AI-Benchmark's median phone; 0.05 when absent.")
 ]
@@ -83,7 +83,7 @@ def convert_(
         target,
         format_,
         observed,
-        _counts_as(unobserved),
+        unobserved,
         require=_parts(require),
         length_s=length_s,
         lengths=lengths,
@@ -125,12 +125,11 @@ def show(
     path = find("traces", file, ".parquet")
     options = {"require": _parts(require), "length_s": length_s, "lengths": lengths, "median_s": median_s}
     recorded = read_recording(path, format_, **options)
-    counts_as = _counts_as(unobserved)
     need_availability(path, recorded, observed)
     console = PlainConsole()
     folder = out or Path("runs") / f"trace-{path.stem}"
     if isinstance(recorded, RecordedAvailability):
-        statistics = anatomy(settle(recorded, observed, counts_as))
+        statistics = anatomy(settle(recorded, observed, unobserved))
         print_whole(console, anatomy_table({path.stem: statistics}))
         if statistics.intervals.models is not None:
             say(models_in_short(statistics.intervals.models))
@@ -209,12 +208,6 @@ def _with_models(path: Path) -> Intervals | Profile:
     if not isinstance(phones, Intervals | Profile) or phones.models is None:
         raise EdgesimError(f"--phones: expected a recording with the models of its phones (got {path})")
     return phones
-
-
-def _counts_as(unobserved: str) -> Unobserved:
-    if unobserved not in ("absent", "present"):
-        raise EdgesimError(f"--unobserved: expected absent or present (got {unobserved})")
-    return "absent" if unobserved == "absent" else "present"
 
 
 def _parts(require: str | None) -> list[str] | None:

@@ -82,7 +82,7 @@ def _lines(folder: Path, console: PlainConsole) -> dict[str, FolderState]:
     for ledger, over in _ledgers(folder):
         if over or time.monotonic() >= due_s:
             due_s = time.monotonic() + _BETWEEN_LINES_S
-            console.print(headline(folder, ledger), highlight=False, soft_wrap=True)
+            console.print(headline(folder, ledger), soft_wrap=True)
             console.file.flush()
     print_whole(console, ledger_table(ledger))
     return ledger

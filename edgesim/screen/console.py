@@ -16,7 +16,7 @@ class PlainConsole(Console):
     """A console that takes every string as text."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(markup=False, emoji=False, **options)
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
         if not self.width:
             # COLUMNS=0 would make every line an empty one.
             self.width = 80

@@ -171,14 +171,14 @@ class Display:
 
     def say(self, what: str) -> None:
         """Print a line about the study."""
-        self._console.print(what, highlight=False, soft_wrap=True)
+        self._console.print(what, soft_wrap=True)
 
     def _note(self, message: Message) -> None:
         """Print a note, unless another run of the study has sent one on the same subject."""
         if message.note_about not in self._noted:
             self._noted.add(message.note_about)
             text = f"{message.run}: {message.text}"
-            self._console.print(text, highlight=False, style="yellow")
+            self._console.print(text, style="yellow")
 
     def ended(self, run: str, status: str, reason: str) -> None:
         """Note that a run has ended; a failure is printed at once if any run has had a round, else as soon as one has.
@@ -202,7 +202,7 @@ class Display:
         """Print failures from now on: a run has had a round, or the user stopped the study."""
         self._goes_on = True
         for line in self._held:
-            self._console.print(line, highlight=False, style="red")
+            self._console.print(line, style="red")
         self._held.clear()
 
     def _advance(self, run: str, rounds: int) -> None:

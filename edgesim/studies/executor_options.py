@@ -30,18 +30,13 @@ def _options(
     memory_per_run: Annotated[float | None, typer.Option(help="With ray: GiB of memory that a run takes.")] = None,
 ) -> Ray | None:
     """The executor that the options name; None: processes of this machine."""
-    given = {
-        "address": address,
-        "cpus_per_run": cpus_per_run,
-        "gpus_per_run": gpus_per_run,
-        "memory_per_run_gib": memory_per_run,
-    }
-    typed = {name: value for name, value in given.items() if value is not None}
+    options = {"address": address, "cpus_per_run": cpus_per_run, "gpus_per_run": gpus_per_run}
+    options |= {"memory_per_run_gib": memory_per_run}
+    chosen = {name: value for name, value in options.items() if value is not None}
     if executor == "ray":
-        return Ray(**typed)  # type: ignore[arg-type]
-    if typed:
-        option = next(iter(typed)).removesuffix("_gib").replace("_", "-")
-        raise EdgesimError(f"--{option}: is for --executor ray; add it, or leave --{option} out")
+        return Ray(**chosen)  # type: ignore[arg-type]
+    for name in chosen:
+        raise EdgesimError(f"{name}: is for the executor ray; choose that one, or leave {name} out")
     return None
 
 

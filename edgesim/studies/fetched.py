@@ -63,8 +63,8 @@ def fetch(ray: Any, left: Left, folder: Path) -> None:
     Raises `EdgesimError` for a file that arrives damaged, OSError for one that cannot be written, and `RayError` if the
     node is lost.
     """
-    read = ray.remote(_read).options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(left.node))
-    parts = {name: _part(folder / name) for name in left.files}
+    read = on_node(ray, _read, left.node, max_retries=0)
+    parts = {name: folder / f"{name}.part" for name in left.files}
     try:
         for name, (size, digest) in left.files.items():
             parts[name].parent.mkdir(parents=True, exist_ok=True)
@@ -89,13 +89,9 @@ def fetch(ray: Any, left: Left, folder: Path) -> None:
 
 def clear(ray: Any, left: Left) -> None:
     """Remove the files of a run from its node, if the node still answers."""
-    remove = ray.remote(_remove).options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(left.node))
+    remove = on_node(ray, _remove, left.node, max_retries=0)
     with suppress(ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
         ray.get(remove.remote(left.folder), timeout=_ANSWER_S)
-
-
-def _part(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
 
 
 def _read(path: str, offset: int) -> bytes:

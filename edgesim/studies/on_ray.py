@@ -99,8 +99,7 @@ class ClusterTasks:
     _had_room_s: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        here = on_node(self.ray.get_runtime_context().get_node_id())
-        self._mailbox = self.ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
+        self._mailbox = on_node(self.ray, Mailbox, self.ray.get_runtime_context().get_node_id()).remote()
         # Ray ends the process of a task with a GPU after the task, which frees the GPU's memory.
         self._task = self.ray.remote(carry_out).options(**self.executor.share.options, max_retries=0)
 

@@ -75,11 +75,8 @@ def run_study(
     that a config names does not exist; and afterwards if no run finished. If no run could begin, nothing is left on
     disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as the process does not end by them).
     """
-    out, console, executor = (
-        as_path(out, "out"),
-        console or PlainConsole(),
-        executor or executor_in_use() or ProcessPool(),
-    )
+    out, console = as_path(out, "out"), console or PlainConsole()
+    executor = executor or executor_in_use() or ProcessPool()
     _check(study, jobs)
     with system_errors(f"{out}: cannot be a study's folder", "; choose another folder"):
         is_new = not out.exists() or not is_study(out)
@@ -102,9 +99,8 @@ def run_study(
             endings[folder] = Ending(ended_as[state.status], state.reason)
     with executor.connected() if len(endings) < len(study.runs) else nullcontext():
         grow(study, out)
-        _tell_begun(
-            {folder: reason for folder, reason in why.items() if folder not in endings}, len(study.runs), console
-        )
+        reasons = Counter(reason for folder, reason in why.items() if folder not in endings)
+        _print_reasons(reasons, len(study.runs), console)
         known = StoredMeasures(out, study.target)
         rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
         try:
@@ -133,7 +129,7 @@ def run_study(
     with console.status("summing up"):
         write_summary(out, known)
     if reused := sum(ending.reused for ending in endings.values()):
-        console.print(f"{reused} of {len(endings)} runs reused", highlight=False, soft_wrap=True)
+        console.print(f"{reused} of {len(endings)} runs reused", soft_wrap=True)
     return endings
 
 
@@ -153,14 +149,14 @@ def _check(study: Study, jobs: int | None) -> None:
         check_name(run.folder, "the folder of a run")
 
 
-def _tell_begun(why: Mapping[str, str | None], count: int, console: Console) -> None:
+def _print_reasons(reasons: Mapping[str | None, int], count: int, console: Console) -> None:
     """Print how many runs are resumed or run again, by reason."""
-    for reason, times in Counter(why.values()).items():
+    for reason, times in reasons.items():
         if reason:
             again = "run again from the start"
             if reason in (simulation.UNFINISHED, simulation.SHORTER):
-                again = f"resumed after their last checkpoints, or {again}"
-            console.print(f"{times} of {count} runs: {reason}, {again}", highlight=False, soft_wrap=True)
+                again = f"resumed from their last checkpoints, or {again}"
+            console.print(f"{times} of {count} runs: {reason}, {again}", soft_wrap=True)
 
 
 def _stopped_message(study: Study, out: Path, is_new: bool) -> str:

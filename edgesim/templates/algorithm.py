@@ -21,7 +21,7 @@ class MineOptions(AveragingOptions):
 
 
 @dataclass(kw_only=True)
-class Memory(State):
+class MineState(State):
     """The model, and what the server remembers beside it."""
 
     last: Tensor
@@ -35,17 +35,17 @@ class Mine(Algorithm):
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     keeps_state: ClassVar[bool] = True
 
-    def start(self, weights: Tensor) -> Memory:
+    def start(self, weights: Tensor) -> MineState:
         """The state before round 1, without an update."""
-        return Memory(weights, last=weights.new_zeros(self.sizes.parameters))
+        return MineState(weights, last=weights.new_zeros(self.sizes.parameters))
 
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """mu (w - w_start), in every step of every device."""
         return Pull(to_start=self.options.mu)
 
-    def merge(self, state: Memory, arrived: Arrivals, alpha: Floats, ledger: None) -> Memory:
+    def merge(self, state: MineState, arrived: Arrivals, alpha: Floats, ledger: None) -> MineState:
         """w + the mean of this update and the last (eq. 1). Buffers take the plain mean of those merged."""
         size = self.sizes.parameters
         change = algorithm.mean_change(arrived, alpha, size)
         moved = state.weights[:size] + (change + state.last) / 2
-        return Memory(algorithm.with_mean_buffers(moved, arrived), last=change)
+        return MineState(algorithm.with_mean_buffers(moved, arrived), last=change)

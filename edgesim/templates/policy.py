@@ -21,8 +21,8 @@ class LongestWaitOptions(view.Options):
 
 
 @dataclass
-class Memory:
-    """State of the policy: all that it remembers, so that a run can be saved and resumed."""
+class LongestWaitState:
+    """All that the policy remembers, so that a run can be saved and resumed."""
 
     taken: Integers
     """The round in which each device was taken last, [N]; 0 before it was."""
@@ -35,7 +35,7 @@ class LongestWait(Selector):
 
     def __init__(self, options: LongestWaitOptions, device_count: int, class_count: int) -> None:
         self.options = options
-        self.state = Memory(np.zeros(device_count, dtype=np.int64))
+        self.state = LongestWaitState(np.zeros(device_count, dtype=np.int64))
 
     def choose(self, view: RoundView) -> Choice:
         """Offer the candidates in order; the simulator takes those for which there is a place."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import edgesim
 from edgesim.base.saved import pack, unpack
-from edgesim.templates.policy import LongestWait, LongestWaitOptions, Memory
+from edgesim.templates.policy import LongestWait, LongestWaitOptions, LongestWaitState
 
 CONFIG = {
     "rounds": 3,
@@ -22,8 +22,8 @@ def test_every_device_has_its_turn_before_any_has_a_second_one(tmp_path: Path) -
     assert [sorted(turn) for _, turn in updates.groupby("round")["device"]] == [[0, 1], [2, 3], [4, 5]]
 
 
-def test_its_memory_can_be_saved_and_goes_on() -> None:
-    """The state survives `edgesim.base.saved`, which packs and unpacks it for checkpoints."""
+def test_its_state_can_be_saved_and_restored() -> None:
+    """`edgesim.base.saved` unpacks an equal state from what it packs."""
     policy = LongestWait(LongestWaitOptions(), 3, 10)
     policy.state.taken[1] = 7
-    assert unpack(Memory, *pack(policy.state)).taken.tolist() == [0, 7, 0]
+    assert unpack(LongestWaitState, *pack(policy.state)).taken.tolist() == [0, 7, 0]

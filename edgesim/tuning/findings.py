@@ -69,14 +69,11 @@ def conclude(
     with console.status("drawing the figures"):
         figures = _draw(out, task, trials, leading, importances)
     for answer in answers:
-        console.print(answer, highlight=False, soft_wrap=True)
+        console.print(answer, soft_wrap=True)
     counts = trials["status"].value_counts()
     by_status = ", ".join(f"{count} {status}" for status, count in counts.items())
-    console.print(
-        f"{len(trials)} trials: {by_status}; table in {out / TABLE}, {len(figures)} figures in {out / 'plots'}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    text = f"{len(trials)} trials: {by_status}; table in {out / TABLE}, {len(figures)} figures in {out / 'plots'}"
+    console.print(text, soft_wrap=True)
     return Tuned(out, trials, leading.reset_index(drop=True), fresh, answers)
 
 
@@ -191,7 +188,7 @@ def answers_of(task: TuningTask, summary: pd.DataFrame, best: pd.DataFrame, fres
     if len(task.objectives) == 1 and len(fresh) > 1:
         (objective,) = task.objectives
         (first, *_), row = _first(task, fresh, objective)
-        if _key(task, first) != _key(task, cells_of(task, best.head(1))[0]):
+        if first != cells_of(task, best.head(1))[0]:
             answers.append(f"On the fresh seeds {cell_text(task, first)} comes first of the {len(fresh)} judged again.")
     return answers
 

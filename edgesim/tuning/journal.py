@@ -1,4 +1,4 @@
-"""The trials of a tuning: Optuna's journal, a file in the study's folder that several processes share.
+"""The trials of a tuning in Optuna's journal, a file in the study's folder that several processes share.
 
 A running trial names the folder whose lease its process holds. A trial whose lease nobody holds any more is closed, and
 its cell is asked again; the runs of the cell resume from their checkpoints.
@@ -12,7 +12,7 @@ import secrets
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -35,24 +35,25 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial
 
 FOLDER = "tuning"
-"""Of the journal, in the study's."""
+"""Name of the journal's folder in the study's folder."""
 _FILE = "journal.log"
+_WHAT = "the folder of a tuning"
 _LEFT_OUT = "left_out"
 _NAME = "edgesim"
 _STREAM, _UNTRIED = "tuning.sampler", "tuning.untried"
 _SEEDS = 1 << 31
 """Optuna takes seeds below this."""
 _MOST_CELLS = 100_000
-"""Combinations of values up to which it is known when all are tried."""
+"""Greatest number of combinations of values that are listed, to know when all are tried."""
 _STARTUP = 4
 """Trials drawn at random before the first one is proposed, two for each knob if there are more of these."""
 _LEAST_TRIALS = 8
-"""With different values, from which the importance of knobs is worked out."""
+"""Least number of trials with different values for the importance of knobs."""
 _INSTALL = "tuning needs Optuna: pip install 'edgesim[optuna]'"
 
 
 def need_optuna() -> None:
-    """Raises `EdgesimError` where Optuna is not installed, or is older than what is used of it."""
+    """Raises `EdgesimError` where Optuna is not installed, or older than version 5."""
     try:
         version = metadata.version("optuna")
     except metadata.PackageNotFoundError:
@@ -66,7 +67,7 @@ class JournalTrial:
     """A trial of the journal: its values, its status and what its runs measured."""
 
     number: int
-    """Its place among all trials, from 0: Optuna also counts those that were closed without an answer."""
+    """Place among all trials, from 0; Optuna also counts those that were closed without a result."""
     of_optuna: int
     """Optuna's number."""
     values: Mapping[str, Value]
@@ -119,8 +120,6 @@ class Journal:
         None if ``most`` trials run or have ended, not counting imported ones, or no combination of values is untried.
         A combination that Optuna proposes a second time is replaced by one that is drawn at random.
         """
-        from optuna.trial import TrialState
-
         with self._locked():
             self._close_lost()
             trials = self.trials()
@@ -139,19 +138,17 @@ class Journal:
                 if _key(values) not in known:
                     self.mine[asked.number] = asked
                     return asked.number, values
-                self.study.tell(asked, state=TrialState.FAIL)
+                self._fail(asked)
                 self.study.enqueue_trial(self._drawn(untried, number))
 
     def tell(self, number: int, outcome: Outcome) -> None:
         """Note the outcome of a trial of this process."""
-        from optuna.trial import TrialState
-
         trial = self.mine[number]
         with self._locked():
             trial.set_user_attr("status", outcome.status)
             trial.set_user_attr("reason", outcome.reason)
             if outcome.seen is None:
-                self.study.tell(trial, state=TrialState.FAIL)
+                self._fail(trial)
             else:
                 if math.isfinite(outcome.seen.short):
                     trial.set_constraint("target", outcome.seen.short)
@@ -237,21 +234,25 @@ class Journal:
 
     def _close(self, trial: "FrozenTrial") -> None:
         """Close a running trial without a result, and queue its cell to be asked before any other."""
+        self._fail(trial)
+        if len(trial.params) == len(self.knobs):
+            self.study.enqueue_trial(trial.params)
+
+    def _fail(self, trial: "Trial | FrozenTrial") -> None:
+        """End a trial without values."""
         from optuna.trial import TrialState
 
         self.study.tell(trial.number, state=TrialState.FAIL)
-        if len(trial.params) == len(self.knobs):
-            self.study.enqueue_trial(trial.params)
 
     def _values(self, parameters: Mapping[str, Any]) -> dict[str, Value]:
         return {knob.key: knob.value(parameters[knob.key]) for knob in self.knobs}
 
     def _untried(self, known: set[str]) -> list[dict[str, Value]] | None:
         """Combinations of values without a trial; None if the combinations are infinite or too many to list."""
-        cells = [knob.cells for knob in self.knobs]
-        if any(each is None for each in cells) or math.prod(len(each or ()) for each in cells) > _MOST_CELLS:
+        cells = [cells for knob in self.knobs if (cells := knob.cells)]
+        if len(cells) < len(self.knobs) or math.prod(map(len, cells)) > _MOST_CELLS:
             return None
-        every = itertools.product(*(each or () for each in cells))
+        every = itertools.product(*cells)
         named = ({knob.key: value for knob, value in zip(self.knobs, values, strict=True)} for values in every)
         return [values for values in named if _key(values) not in known]
 
@@ -278,8 +279,13 @@ class Journal:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with leased(self.folder, "the folder of a tuning", 2 * LEASE_S), _quiet():
+        with _leased(self.folder), _quiet():
             yield
+
+
+def _leased(folder: Path) -> AbstractContextManager[Lease]:
+    """Context that holds the lease of a journal's folder."""
+    return leased(folder, _WHAT, 2 * LEASE_S)
 
 
 def forget(out: Path) -> None:
@@ -290,7 +296,7 @@ def forget(out: Path) -> None:
     folder = out / FOLDER
     if not folder.is_dir():
         return
-    with leased(folder, "the folder of a tuning", 2 * LEASE_S):
+    with _leased(folder):
         for worker in folder.glob("worker-*"):
             lease = standing(worker)
             if lease is not None and lease.is_held:
@@ -315,10 +321,10 @@ def opened(
 
     folder = out / FOLDER
     path = folder / _FILE
-    with system_errors(f"{folder}: cannot be the folder of a tuning", "; choose another folder"):
+    with system_errors(f"{folder}: cannot be {_WHAT}", "; choose another folder"):
         own_folder(folder)
     facts = json.loads(json.dumps(facts))
-    with leased(folder, "the folder of a tuning", 2 * LEASE_S), _quiet():
+    with _leased(folder), _quiet():
         try:
             storage = JournalStorage(JournalFileBackend(str(path)))
             study = optuna.create_study(
@@ -342,9 +348,9 @@ def opened(
             changed = key.removeprefix("inputs.")
             of_inputs = key.partition(".")[0] == "inputs"
             reason = "its trials ran with other files or code" if of_inputs else "holds a tuning of something else"
-            raise EdgesimError(f"{out}: {reason} ({changed} differs); choose another folder, or restart it with fresh")
+            raise EdgesimError(f"{out}: {reason} ({changed} differs); choose another folder, or fresh to restart it")
     worker = f"worker-{os.getpid()}-{secrets.token_hex(4)}"
-    lease = Lease(folder / worker, "the folder of a tuning")
+    lease = Lease(folder / worker, _WHAT)
     journal = Journal(folder, knobs, objectives, seed, study, worker)
     try:
         yield journal

@@ -40,18 +40,15 @@ def row_text(row: Mapping[Any, Any], objective: TuningObjective) -> str:
 
 def say_begin(console: Console, task: TuningTask, trials: Sequence[JournalTrial], prunes: bool) -> None:
     """Print the knobs and how they are searched, and the number of earlier trials."""
-    for knob in task.knobs:
-        console.print(f"knob {knob.described()}", highlight=False, soft_wrap=True)
-    if task.equal_time:
-        console.print(task.equal_time, highlight=False, soft_wrap=True)
     imported = sum(trial.is_imported for trial in trials)
     parts = [
         f"{imported} finished cells of the study count as trials" if imported else "",
         f"{len(trials) - imported} trials have ended or begun before" if len(trials) > imported else "",
         "" if prunes else "no trial is given up early",
     ]
-    if line := "; ".join(filter(None, parts)):
-        console.print(line, highlight=False, soft_wrap=True)
+    lines = [*(f"knob {knob.described()}" for knob in task.knobs), task.equal_time, "; ".join(filter(None, parts))]
+    for line in filter(None, lines):
+        console.print(line, soft_wrap=True)
 
 
 def say_trial(
@@ -71,7 +68,6 @@ def say_trial(
         what += "; not every seed reached the target" if trial.status == "complete" and not trial.counts else ""
     console.print(
         f"trial {trial.number} ({done} of {most}): {cell_text(task, trial.values)}: {what}{_best(task, trials)}",
-        highlight=False,
         soft_wrap=True,
     )
 

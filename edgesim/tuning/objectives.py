@@ -9,7 +9,7 @@ from edgesim.analysis.measures import TO_STAY, TO_TARGET
 from edgesim.analysis.outcomes import outcome
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
-from edgesim.base.registry import did_you_mean
+from edgesim.base.registry import look_up
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class TuningObjective:
     """A measure of a run, whose mean over seeds is minimised or maximised."""
 
     measure: str
-    """As in ``summary.csv``."""
+    """Name in ``summary.csv``."""
     is_maximised: bool = False
     only_grows: bool = False
     """Whether the measure never falls in the course of a run, so that a run's value so far is a lower bound."""
@@ -52,7 +52,7 @@ _ALL = (
     TuningObjective("spectral_efficiency_bps_per_hz", is_maximised=True),
 )
 OBJECTIVES = {objective.name: objective for objective in _ALL}
-"""By name."""
+"""All objectives by name."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,10 @@ def find_objectives(names: Sequence[str], target: float | None) -> list[TuningOb
     if not names:
         raise EdgesimError(f"no objective to tune for; known: {', '.join(OBJECTIVES)}")
     for name in names:
-        if name not in OBJECTIVES:
-            hint = did_you_mean(name, OBJECTIVES) or ";"
-            raise EdgesimError(f"objective {name}: unknown{hint} known: {', '.join(OBJECTIVES)}")
+        objective = look_up(OBJECTIVES, name, "objective")
         if names.count(name) > 1:
             raise EdgesimError(f"objective {name}: is given twice")
-        if OBJECTIVES[name].needs_target and target is None:
+        if objective.needs_target and target is None:
             raise EdgesimError(f"objective {name}: needs a target accuracy; give a target, such as 0.75")
     return [OBJECTIVES[name] for name in names]
 

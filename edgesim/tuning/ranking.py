@@ -1,4 +1,4 @@
-"""Which cells of a study are best by a measure of its summary."""
+"""Order of a study's cells by measures of its summary."""
 
 from collections.abc import Sequence
 

@@ -36,7 +36,7 @@ class TuningTask:
     seeds: int
     """Runs of a trial."""
     seed: int
-    """Of the optimiser."""
+    """Seed of the optimiser."""
     equal_time: str = ""
     """Line on how runs have equal time for an objective in seconds; empty for other objectives."""
 

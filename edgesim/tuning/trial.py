@@ -33,11 +33,11 @@ class Cell:
     """A combination of the knobs' values that the optimiser proposed, and its runs."""
 
     number: int
-    """Of the trial, by Optuna."""
+    """Optuna's number of the trial."""
     values: Mapping[str, Value]
-    """By key of the config."""
+    """Values of the knobs by key of the config."""
     runs: Sequence[PlannedRun]
-    """Values of the seeds, one each."""
+    """One run for each seed."""
 
 
 @dataclass(frozen=True)

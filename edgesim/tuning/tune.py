@@ -60,7 +60,7 @@ def tune(
     again.
 
     Needs Optuna. Raises `EdgesimError` for bad input, before anything is written, and where all trials fail. Ctrl-C,
-    SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call, without ``fresh``, resumes them.
+    SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call, without ``fresh``, resumes it.
     """
     need_optuna()
     if executor_in_use() is not None:

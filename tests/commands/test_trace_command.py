@@ -97,7 +97,7 @@ def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
     assert "expected some of idle, charging, wifi (got asleep)" in refused(
         "trace", "convert", "log.json", "c.parquet", "--require", "asleep"
     )
-    assert "--unobserved: expected absent or present" in refused(
+    assert "'--unobserved': 'maybe' is not one of 'absent', 'present'" in refused(
         "trace", "convert", "log.json", "c.parquet", "--unobserved", "maybe"
     )
     assert "length_s: is for the formats intervals, on-off" in refused(

@@ -442,7 +442,7 @@ def test_a_study_that_is_started_again_goes_on_with_its_runs(tmp_path, undisturb
     grow(study, tmp_path)
     stop_at(CONFIG, tmp_path / "one", 6)
     run_study(study, tmp_path, console=Console(file=said, width=200))
-    assert "1 of 1 runs: was unfinished, resumed after their last checkpoints, or run again" in said.getvalue()
+    assert "1 of 1 runs: was unfinished, resumed from their last checkpoints, or run again" in said.getvalue()
     assert read_run(tmp_path / "one")["resumed"] == [{"went_on_from": 5}]
     assert content(tmp_path / "one") == undisturbed
 

@@ -307,7 +307,7 @@ def test_of_two_values_none_is_called_an_edge_and_of_three_the_ends_are(tmp_path
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--objective", "energy"], "objective energy: unknown, did you mean 'energy-j'? known: "),
+        (["--objective", "energy"], "objective: unknown objective 'energy', did you mean 'energy-j'? known: "),
         (["--objective", "seconds-to-target"], "objective seconds-to-target: needs a target accuracy; give a target"),
         (["--objective", "energy-j", "--objective", "energy-j"], "objective energy-j: is given twice"),
         (["--objective", "final-accuracy"], 'trains nothing (learning.training = "none"), so that no run has it'),
