@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal, Protocol
+
+from edgesim.base.arrays import Floats
 
 DOWNLOAD: Final = "download"
 COMPUTE: Final = "compute"
@@ -10,12 +12,21 @@ UPLOAD: Final = "upload"
 Name = Literal["download", "compute", "upload"]
 
 
+class Powers(Protocol):
+    """Powers of devices in W, and efficiencies of their amplifiers, [n] each."""
+
+    download_power_w: Floats
+    compute_power_w: Floats
+    tx_power_w: Floats
+    pa_efficiency: Floats
+
+
 @dataclass(frozen=True)
 class Activity:
     """An activity of a device."""
 
-    energy_j: Callable[[Any, int, float], float]
-    """Energy in J of one of some devices (`edgesim.devices.population.Population`) for so many seconds of it."""
+    energy_j: Callable[[Powers, int, float], float]
+    """Energy in J of a device that does it for some seconds: a function of powers, device and seconds."""
     on_air: bool
     """Whether the activity occupies the uplink band."""
     color: str

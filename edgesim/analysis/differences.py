@@ -116,16 +116,16 @@ def differences_table(
     With ``write`` a new table is written there as ``differences-CALLED.csv``, by the knob's name when absent, but for
     one without pairs, which is empty. Raises `EdgesimError`.
     """
-    made, name = Products(study_folder), f"differences-{called or knob}"
+    products, name = Products(study_folder), f"differences-{called or knob}"
     digest = digest_of_study(read_study(study_folder), reference)
-    if (lines := made.current(name, digest)) is not None:
+    if (lines := products.current(name, digest)) is not None:
         return _read(study_folder, lines)
     table = summarise_differences(differences(study_folder, knob, reference))
     if write:
         files = [] if table.empty else [study_folder / f"{name}.csv"]
         for path in files:
             write_whole(path, table.to_csv(index=False, lineterminator="\n"))
-        made.note(name, digest, files, [path.name for path in files])
+        products.note(name, digest, files, [path.name for path in files])
     return table
 
 

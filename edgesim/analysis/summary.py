@@ -101,10 +101,10 @@ def write_summary(study_folder: Path, known: StoredMeasures | None = None) -> Pa
     ``known`` as for `summarise`.
     """
     path = study_folder / "summary.csv"
-    made, digest = Products(study_folder), digest_of_study(read_study(study_folder))
-    if made.current("summary", digest) is None:
+    products, digest = Products(study_folder), digest_of_study(read_study(study_folder))
+    if products.current("summary", digest) is None:
         write_whole(path, summarise(study_folder, known).to_csv(index=False, lineterminator="\n"))
-        made.note("summary", digest, [path])
+        products.note("summary", digest, [path])
     return path
 
 
@@ -118,11 +118,11 @@ def current_summary(study_folder: Path) -> pd.DataFrame:
 
 def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     """Footnotes of a summary, read from the study's folder while current: making them reads all runs' rounds."""
-    made, digest = Products(study_folder), digest_of_study(read_study(study_folder), summary.to_csv())
-    lines = made.current("notes", digest)
+    products, digest = Products(study_folder), digest_of_study(read_study(study_folder), summary.to_csv())
+    lines = products.current("notes", digest)
     if lines is None:
         lines = footnotes(summary, study_folder)
-        made.note("notes", digest, [], lines)
+        products.note("notes", digest, [], lines)
     return lines
 
 

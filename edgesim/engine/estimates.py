@@ -16,7 +16,7 @@ class PlannedEstimates:
     """`edgesim.selection.view.Estimates` from the timeline that the scheduler plans with."""
 
     timeline: Timeline
-    """Of the view's candidates, [n]."""
+    """Timeline of the view's candidates, [n]."""
     bands_hz: Floats
     """Free bands of the stations, [M]."""
     count: int | None

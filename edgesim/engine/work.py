@@ -135,7 +135,7 @@ class Work:
         """Begin a task, or resume one under way from its record, on bands without its upload."""
         self._clock, self._task, self._signals = clock, task, signals
         if task.phase == PLANNED:
-            task.phase, task.since_s = "broadcast", clock.now
+            task.phase, task.since_s = BROADCAST, clock.now
             if task.broadcast_s == 0:
                 self._begin_receiving()
                 return

@@ -116,7 +116,7 @@ class Checkpoint:
 def write(
     folder: Path, about: About, record: Packed, rows: Mapping[str, bytes] | None = None, beside: Sequence[Path] = ()
 ) -> Path:
-    """Write a checkpoint, whole and on the disk or not at all, and remove all older ones but the last.
+    """Write a checkpoint, whole and on the disk or not at all, and remove all older ones but the newest of them.
 
     ``rows`` as in `Checkpoint`. The files ``beside`` it, on which it depends, are on the disk before it counts. Raises
     OSError.

@@ -93,7 +93,7 @@ class Accounts:
         return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_devices, **of_data}
 
     def restore(self, remembered: Mapping[str, Any]) -> None:
-        """Restore a snapshot of `snapshot`."""
+        """Restore the result of `snapshot`."""
         self.ledger, self.models, self._is_open = (remembered[name] for name in ("ledger", "models", "is_open"))
         self.has_model = remembered["has_model"]
         self.when, self._first_when = When(*remembered["when"]), When(*remembered["first"])

@@ -91,7 +91,7 @@ class Learner(Protocol):
         """Snapshot between two rounds, by name; `edgesim.base.saved` can pack it."""
 
     def restore(self, remembered: dict[str, Any]) -> None:
-        """Restore a snapshot of `snapshot`, in place of `prepare`."""
+        """Restore the result of `snapshot`, in place of `prepare`."""
 
     @property
     def most_remembered_bytes(self) -> int:

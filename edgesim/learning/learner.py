@@ -193,7 +193,7 @@ class TorchLearner:
         return saved_attributes(self) | {"accounts": self.accounts.snapshot()}
 
     def restore(self, remembered: dict[str, Any]) -> None:
-        """Restore a snapshot of `snapshot`."""
+        """Restore the result of `snapshot`."""
         self.accounts.restore(remembered.pop("accounts"))
         restore_attributes(self, remembered)
 

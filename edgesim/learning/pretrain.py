@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
     """Hash of everything on which the bytes of a start model depend."""
     assert federation.dataset is not None, "without a dataset nothing trains"
     learning = config.learning
-    training = [sys.modules[f"edgesim.learning.{name}"] for name in _TRAINING]
+    training = [import_module(f"edgesim.learning.{name}") for name in _TRAINING]
     content = {
         "format": _FORMAT,
         "dataset": federation.dataset.digest,

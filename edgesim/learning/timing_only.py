@@ -80,7 +80,7 @@ class TimingOnlyLearner:
         return self.accounts.snapshot()
 
     def restore(self, remembered: dict[str, Any]) -> None:
-        """Restore a snapshot of `snapshot`."""
+        """Restore the result of `snapshot`."""
         self.accounts.restore(remembered)
 
     most_remembered_bytes = 0

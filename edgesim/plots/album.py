@@ -35,15 +35,15 @@ class Album:
     def __init__(self, out: Path) -> None:
         self.files: list[Path] = []
         self._out = out
-        self._made = Products(out)
+        self._products = Products(out)
 
     def add(self, stem: str, draw: Callable[[], Figure], runs: Sequence[RunFolder], *facts: object) -> None:
         """Add the figure ``stem`` as PNG and SVG; it depends on the runs and on further ``facts``."""
         digest = digest_of(runs, *facts)
         files = [self._out / f"{stem}.{kind}" for kind in ("png", "svg")]
-        if self._made.current(stem, digest) is None:
+        if self._products.current(stem, digest) is None:
             files = save(draw(), self._out / stem)
-            self._made.note(stem, digest, files)
+            self._products.note(stem, digest, files)
         self.files += files
 
     def add_all(self, pictures: Pictures) -> None:

@@ -86,7 +86,7 @@ def _of_study(study: StudyFolder, refresh_s: int | None, now: str) -> str:
 
 
 def _data(series: Sequence[Series], shown: Sequence[RunFolder], target: float | None, name: str) -> dict[str, Any]:
-    """Sentence on what the page draws; of a study the pictures of single runs show the first run of each series."""
+    """Data that the page draws; of a study the pictures of single runs show the first run of each series."""
     runs = sum(len(line.runs) for line in series)
     note = "" if runs == 1 else f"This page holds {len(shown)} of {runs} runs: the first seed of each line above"
     if note:

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -91,6 +90,10 @@ class NotebookLine:
             self._shown.update({"text/plain": text}, raw=True)
 
 
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 def bar(console: Console, transient: bool = False, lines: bool | None = None) -> Bars:
     """A progress bar with the columns that all of edgesim's have; a transient one is erased at its end.
 
@@ -117,7 +120,7 @@ def bar(console: Console, transient: bool = False, lines: bool | None = None) ->
     if in_notebook:
         bars.say, bars.every_s, bars.due_s = NotebookLine(), _SECONDS_BETWEEN_CHANGES, 0.0
     elif lines:
-        bars.say, bars.every_s = partial(print, file=sys.stderr, flush=True), _SECONDS_BETWEEN_LINES
+        bars.say, bars.every_s = _to_stderr, _SECONDS_BETWEEN_LINES
         bars.due_s = time.monotonic() + _SECONDS_BEFORE_LINES
     return bars
 

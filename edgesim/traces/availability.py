@@ -41,7 +41,7 @@ class KnownSlots:
 class Availability(ABC):
     """An availability model; device ids are [n], instants seconds on the run's clock, a scalar or [n].
 
-    The methods after the first five are questions that most models answer alike.
+    A model implements the five abstract methods; it overrides others where their defaults do not hold.
     """
 
     device_count: int

@@ -87,6 +87,12 @@ def test_every_rule_of_the_config_is_about_keys_that_there_are(number):
         assert name in fields, key
 
 
+@pytest.mark.parametrize("name", ["protocols", "late_updates", "skips_rounds", "public_images", "check"])
+def test_an_algorithm_that_says_its_needs_as_before_is_refused_by_name(name):
+    with pytest.raises(TypeError, match=rf"Old\.{name} is no longer asked; .* `needs` and `rules`"):
+        type("Old", (Algorithm,), {name: None})
+
+
 def test_a_need_that_nobody_knows_is_refused_with_the_nearest_name():
     with pytest.raises(EdgesimError, match=r"policy\.needs: unknown needs 'loses', did you mean 'losses'"):
         refuse(None, needs._of("selection.policy", ["loses"], ()))

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers, Numbers, repeated
 from edgesim.base.errors import EdgesimError
-from edgesim.base.needs import Rule
+from edgesim.base.needs import Rule, refuse_old
 from edgesim.config import RunConfig, Section
 from edgesim.learning.torch_types import Key, Tensor
 from edgesim.streams import Streams
@@ -384,6 +385,10 @@ class Algorithm:
     """Models, [P], that are stored for each device which was ever merged, on the server and on the device together."""
     trainable_tables: int = 0
     """Vectors of trainable parameters, [trainable], that are stored beside `tables`."""
+
+    @override
+    def __init_subclass__(cls) -> None:
+        refuse_old(cls, "protocols", "late_updates", "late_reason", "skips_rounds", "public_images", "check")
 
     def __init__(self, options: Any, sizes: Sizes, streams: Streams, sends_models: bool = True) -> None:
         self.options = options

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
 from edgesim.base.validation import options_of
 from edgesim.config import AvailabilityConfig
@@ -52,6 +53,9 @@ def make_availability(
     searches for the next available device; without it, they go as far as the config says.
     """
     availability = _checked(config.model, config.options).make(device_count, streams)
+    if not isinstance(availability, Availability):
+        returned = f"make returned {type(availability).__name__}, expected a subclass of {Availability.__module__}"
+        raise EdgesimError(f"availability.model {config.model!r}: {returned}.Availability", "availability.model")
     if isinstance(availability, Slots):
         availability = replace(availability, search=search or Search(config.searched_s))
     return availability.for_run_until(stop_at_s)
