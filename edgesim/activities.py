@@ -15,10 +15,21 @@ Name = Literal["download", "compute", "upload"]
 class Powers(Protocol):
     """Powers of devices in W, and efficiencies of their amplifiers, [n] each."""
 
-    download_power_w: Floats
-    compute_power_w: Floats
-    tx_power_w: Floats
-    pa_efficiency: Floats
+    @property
+    def download_power_w(self) -> Floats:
+        """Power of the receiver."""
+
+    @property
+    def compute_power_w(self) -> Floats:
+        """Power of the processor."""
+
+    @property
+    def tx_power_w(self) -> Floats:
+        """Power on the air."""
+
+    @property
+    def pa_efficiency(self) -> Floats:
+        """Share of an amplifier's power that is on the air."""
 
 
 @dataclass(frozen=True)
