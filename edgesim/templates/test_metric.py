@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import edgesim
-from edgesim.learning.measures import Tested
+from edgesim.learning import measures
 from edgesim.templates.metric import TopLosses
 
 CONFIG = {
@@ -20,7 +20,7 @@ CONFIG = {
 def test_the_highest_losses_count() -> None:
     """Of ten losses 0 to 9 the highest fifth has the mean 8.5."""
     labels = np.zeros(10, dtype=np.int64)
-    tested = Tested(labels, labels, np.arange(10.0))
+    tested = measures.Tested(labels, labels, np.arange(10.0))
     assert TopLosses(share=0.2).measure(tested) == 8.5
 
 
