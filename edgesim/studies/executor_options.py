@@ -35,8 +35,9 @@ def _options(
     chosen = {name: value for name, value in options.items() if value is not None}
     if executor == "ray":
         return Ray(**chosen)  # type: ignore[arg-type]
-    for name in chosen:
-        raise EdgesimError(f"{name}: is for the executor ray; choose that one, or leave {name} out")
+    if chosen:
+        option = next(iter(chosen)).removesuffix("_gib").replace("_", "-")
+        raise EdgesimError(f"--{option}: is for --executor ray; add it, or leave --{option} out")
     return None
 
 

@@ -127,7 +127,7 @@ def test_ray_that_is_missing_is_named_with_how_to_install_it_and_nothing_is_writ
 def test_options_of_ray_without_ray_are_refused_by_name(tmp_path):
     grow(STUDY, tmp_path)
     assert typed("study", "run", tmp_path, "--address", "a:1") == (
-        2, "error: address: is for the executor ray; choose that one, or leave address out"
+        2, "error: --address: is for --executor ray; add it, or leave --address out"
     )  # fmt: skip
     assert "--memory-per-run: is for --executor ray" in typed("study", "run", tmp_path, "--memory-per-run", 1)[1]
 
