@@ -55,6 +55,6 @@ ACTIVITIES: dict[str, Activity] = {
         lambda of, n, s: of.tx_power_w.item(n) * s / of.pa_efficiency.item(n), True, "#0072B2", "#3d9bd6", "////"
     ),
 }
-"""By name, in the order of a task."""
+"""Activities by name, in the order of a task."""
 
 ON_AIR = [name for name, activity in ACTIVITIES.items() if activity.on_air]

@@ -1,4 +1,4 @@
-"""How much of a station's band is in use, over time."""
+"""Use of a station's band over time."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -16,7 +16,7 @@ class Checked:
 
     folder: Path
     faults: dict[Path, list[str]] = field(default_factory=dict)
-    """By run folder, a line for each fault; empty lists for runs that are whole."""
+    """Lines on the faults of each run folder; empty lists for runs that are whole."""
     unverifiable: list[Path] = field(default_factory=list)
     """Finished runs without digests: their tables can be read, but may have been changed since."""
     not_begun: int = 0
@@ -28,7 +28,7 @@ class Checked:
         return [fault for faults in self.faults.values() for fault in faults]
 
     def summary(self) -> str:
-        """How many runs are whole, damaged, not to be verified and not begun, as one line."""
+        """Line with the numbers of runs that are whole, damaged, not to be verified and not begun."""
         damaged = sum(map(bool, self.faults.values()))
         unverifiable = [run for run in self.unverifiable if not self.faults[run]]
         counts = {

@@ -219,7 +219,7 @@ def _reference(runs: Sequence[RunFolder], by: str, text: str) -> Knob:
 
 
 def _differing_by(runs: Sequence[RunFolder], by: str, within: Sequence[str]) -> str:
-    """Which of the other knobs differ between the values of the compared one."""
+    """Other knobs that differ between the values of the compared one."""
     differing = [
         name
         for name in _varying(runs)

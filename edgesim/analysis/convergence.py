@@ -1,4 +1,4 @@
-"""How fast and how smoothly a run learned by its own measure, and how its time grows with the number of devices."""
+"""Speed and smoothness of a run's learning by its own peak, and growth of its time with the number of devices."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -105,7 +105,7 @@ CLOCKS: dict[str, Callable[[RunFolder], float]] = {"simulated": _simulated_s, "w
 
 
 def growth_table(runs: Sequence[RunFolder]) -> pd.DataFrame:
-    """How the time of a round grows with the number of devices: a row per combination of all other knobs.
+    """Growth of a round's time with the number of devices: a row per combination of all other knobs.
 
     Columns: those knobs; ``runs``; ``fewest`` and ``most`` devices; the exponents ``simulated``, of the mean simulated
     seconds of a round, and ``wall``, of its median wall seconds, with ``_low`` and ``_high`` (`growth`; NaN where a

@@ -1,4 +1,4 @@
-"""Where a run's joules went: by activity and by device."""
+"""Energy of a run by activity and by device."""
 
 import numpy as np
 import pandas as pd
@@ -42,5 +42,5 @@ def energy_by_device_j(activities: pd.DataFrame, metrics: pd.DataFrame, devices:
 
 
 def _is_idle(metrics: pd.DataFrame) -> Booleans:
-    """Which rows hold joules of idling of all devices together, [rows]."""
+    """Whether a row holds the joules of idling of all devices together, [rows]."""
     return np.asarray((metrics["name"] == "idle_j") & (metrics["key"] == ""), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""How evenly the work of a run was spread over its devices."""
+"""Fairness: the spread of a run's work over its devices."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Which of several paired comparisons are significant, all of them judged together."""
+"""Significance of several paired comparisons, all judged together."""
 
 import math
 from collections.abc import Sequence

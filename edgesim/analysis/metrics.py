@@ -167,7 +167,7 @@ def noise_to_update(metrics: pd.DataFrame) -> float:
 
 
 def new_class_devices(devices: pd.DataFrame) -> pd.DataFrame:
-    """Which devices hold, in a frame, a class that they did not hold in the frame before.
+    """Devices that hold, in a frame, a class that they did not hold in the frame before.
 
     One row per device and frame from frame 1 on: ``device``, ``frame``, ``has_new_class``. Empty if the run has no
     classes (``class_counts`` null or empty).
@@ -185,7 +185,7 @@ def new_class_devices(devices: pd.DataFrame) -> pd.DataFrame:
 
 
 def scheduled_devices(rounds: pd.DataFrame, activities: pd.DataFrame) -> pd.DataFrame:
-    """Which devices were scheduled: one row per ``round`` and ``device``, with ``share``, how certain that is.
+    """Devices that were scheduled: one row per ``round`` and ``device``, with ``share``, how certain that is.
 
     A device that uploaded, was late or has computing ``done``, ``skipped`` or ``kept`` was certainly scheduled: share 1
     (computing of a device that was not ends as ``unscheduled``). A device that dropped out before its upload may or may

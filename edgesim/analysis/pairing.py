@@ -23,7 +23,7 @@ class Pairing:
     choice: Knobs
     """The compared knob of the first, and the knobs that it alone has (such as the quantile of one way to plan)."""
     other: Knobs
-    """The same of the second, the reference if there is one."""
+    """Results of the second choice, the reference if there is one."""
     runs: tuple[tuple[RunFolder, RunFolder], ...]
     """The runs of each seed that both have."""
     lone: tuple[tuple[RunFolder, ...], tuple[RunFolder, ...]]

@@ -1,4 +1,4 @@
-"""How accuracy goes over rounds while devices come and go: WE, IDP, ID and forgetting.
+"""Accuracy over rounds while devices come and go: WE, IDP, ID and forgetting.
 
 Accuracies are in %, one for each round from 1 to the last, T; the test before training is in none of the measures.
 Definitions: the three metrics of the DPFL benchmark (NYCU-PAIR-Labs) for dynamic participation; window

@@ -153,7 +153,7 @@ class RunFolder:
 
     @property
     def sharing(self) -> str:
-        """How uploads share the band, ``radio.sharing`` of the run's config."""
+        """Sharing of the band, ``radio.sharing`` of the run's config."""
         return str(setting(self.folder, self.config, "radio.sharing", str))
 
     @property
@@ -174,7 +174,7 @@ class RunFolder:
 
     @property
     def test_images(self) -> int:
-        """How many images the last test was on; 0 where the run does not say so."""
+        """Images of the last test; 0 where the run does not record them."""
         images = read_run(self.folder).get("test_images", 0)
         return images if isinstance(images, int) else 0
 

@@ -1,4 +1,4 @@
-"""How unlike the devices' data sets are: sizes, classes and label mixes, from the table ``devices`` alone."""
+"""Skew of the devices' data sets: sizes, classes and label mixes, from the table ``devices`` alone."""
 
 from dataclasses import dataclass
 

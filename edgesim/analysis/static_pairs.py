@@ -96,7 +96,7 @@ def _differing(mine: Mapping[str, Knob], theirs: Mapping[str, Knob]) -> list[str
 
 
 def _count(mine: Mapping[str, Knob], theirs: Mapping[str, Knob]) -> tuple[bool, int]:
-    """How unlike two runs are: whether their seeds differ, then in how many settings."""
+    """Distance of two runs: whether their seeds differ, then the number of settings that differ."""
     differing = _differing(mine, theirs)
     return "seed" in differing, len(differing)
 

@@ -164,7 +164,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
 
 
 def _notes_of_metrics(study: StudyFolder) -> list[str]:
-    """Which runs lack a metric that their configs add, and why."""
+    """Notes on runs that lack a metric of their configs, with the reason."""
     notes = []
     for name in sorted({name for run in study.finished for name in run.own_metrics}):
         without = [run for run in study.finished if run.why_without_metric(name)]

@@ -60,7 +60,7 @@ class Standing:
     holder: Holder | None
     """None where the holder has not written its name yet, or never will, on a file system without links."""
     beat_s: float
-    """When the holder last touched the lease, by the file system's clock."""
+    """Instant at which the holder last touched the lease, by the file system's clock."""
 
     @property
     def silent_s(self) -> float:

@@ -24,7 +24,7 @@ from edgesim.tables.table_text import print_whole
 _BETWEEN_LOOKS_S = 1.0
 _BETWEEN_LINES_S = 30.0
 _SHARE_OF_LOOKS = 0.1
-"""Of a processor core: looks at many runs are further apart."""
+"""Share of a processor core: looks at many runs are further apart."""
 _REFRESH_S = 10
 """Between two loads of the page by a browser."""
 _PORT = 8765

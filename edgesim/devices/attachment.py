@@ -1,4 +1,4 @@
-"""Which station serves which device."""
+"""Attachment of devices to stations."""
 
 from typing import Literal
 

@@ -14,7 +14,7 @@ class Deadlines:
     tmax_s: float
     """Seconds from the start of the next round to its deadline."""
     start_s: float = 0.0
-    """When the first of these rounds began."""
+    """Start of the first of these rounds, in s."""
     rounds: int = 0
 
     def next_due_s(self, now_s: float) -> float:

@@ -41,9 +41,9 @@ class Timeline:
     download_s: Callable[[Integers], Floats]
     """Seconds that the downloads of the candidates at some positions take, [n]."""
     ready_s: Column
-    """When each upload can begin, [n]."""
+    """Earliest start of each upload, in s, [n]."""
     due_s: Floats
-    """When a station's uploads must have ended to be in time, [M]: early enough for the largest of all of them."""
+    """Latest end of a station's uploads, in s, [M]: early enough for the largest of all of them."""
     rx_power_w: Column
     """Received power that each upload is planned on, [n]."""
     need_hz: Column

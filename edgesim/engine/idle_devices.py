@@ -24,9 +24,9 @@ class IdleDevices:
     looked_at: Booleans
     """Devices without work that may be there, [devices]."""
     away: list[tuple[float, int]] = field(default_factory=list)
-    """When each of the other devices without work will be there, and its id: a heap. It lacks those that never will."""
+    """Return in s and id of each other device without work: a heap, without those that never return."""
     search_s: float = math.inf
-    """How long at most devices that are away are waited for."""
+    """Longest wait for devices that are away, in s."""
 
     def begin(self, device: int) -> None:
         """Count a device as at work; it was `there`, and `next_back_s` has not passed it over since."""
@@ -72,6 +72,6 @@ class IdleDevices:
 
 
 def are_there(availability: Availability, batteries: Batteries | None, ids: Integers, t_s: float) -> Booleans:
-    """Which of some devices are available and charged now, [n]."""
+    """Whether each device is available and charged now, [n]."""
     there = availability.available(ids, t_s)
     return there if batteries is None else there & batteries.ready(ids, t_s)

@@ -112,7 +112,7 @@ class Report:
     batteries: Batteries | None
     """None for devices on mains."""
     interruptions: Interruptions
-    """When devices were there."""
+    """Presence of the devices during their work."""
     holds_rows: bool
     """Whether the row of a model that is not tested yet waits until the model is replaced: it may be tested by then."""
     totals: Totals = field(default_factory=Totals)

@@ -31,7 +31,7 @@ class RunState:
     report: dict[str, Any]
     evaluations: dict[str, Any]
     slots_s: list[float] | None
-    """When each slot of availability by rounds began; None for other availability."""
+    """Start of each slot of availability by rounds, in s; None for other availability."""
     given_up: str
     """`Search.given_up`."""
 

@@ -39,7 +39,7 @@ class SharedBand:
     _rates: Floats = field(default_factory=lambda: np.empty(0))
     """Rates of these bandwidths as from `SharedLink.rates`, [n]."""
     _since_s: float = 0.0
-    """When the uploads were brought up to date."""
+    """Instant at which the uploads were brought up to date, in s."""
     _slack_s: float = 0.0
     """Twice the greatest tolerance of an upload."""
     _plan: int = 0

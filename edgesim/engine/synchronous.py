@@ -42,7 +42,7 @@ class Synchronous:
     """Rounds in which each device was taken, [devices]."""
     deadlines: Deadlines
     schedule: Stagnation | None = None
-    """Which rounds make a model; all do when absent."""
+    """Schedule of the rounds that make a model; all do when absent."""
     latecomers: dict[tuple[int, int], Working] = field(default_factory=dict)
     """Latecomers, whose work is kept past the close, by device and number of their task: while an update of a device
     travels by wire, the device may begin another task and be late with that as well."""

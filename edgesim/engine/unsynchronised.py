@@ -47,7 +47,7 @@ class Chosen:
     compute_s: float
     rx_power_w: float
     stays_until_s: float
-    """When the stay ends in which it was chosen."""
+    """End of the stay in which the device was chosen, in s."""
 
 
 @dataclass

@@ -25,7 +25,7 @@ class Upload:
     tolerance_s: float
     """Seconds from the deadline within which an end counts as the deadline itself."""
     since_s: float
-    """When `remaining_bits` was brought up to date; at first, when the upload begins."""
+    """Instant at which `remaining_bits` was brought up to date, in s; at first the upload's start."""
     bandwidth_hz: float = 0.0
     sent_bits: float = 0.0
     hertz_seconds: float = 0.0

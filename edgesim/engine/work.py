@@ -77,7 +77,7 @@ class Task:
     upload: Upload | None = None
     """The upload on the air, or that of a device that is away, with its remaining bits."""
     fate: Outcome | None = None
-    """How a taken task ended for the server: done, late, dropped or cancelled."""
+    """End of a taken task for the server: done, late, dropped or cancelled."""
     carried: bool = False
     """Whether its upload went on after the round's close."""
     spans: list[Span] = field(default_factory=list)

@@ -40,7 +40,7 @@ SCHEMA_VERSION = 2
 """2: ``activities`` have ``task`` and ``away_s``, ``updates`` have ``task``, ``rounds`` have ``model_held``."""
 
 _FLUSH_S = 0.5
-"""How long rows may wait in memory: writing them after every round would take longer than many rounds do."""
+"""Seconds that rows may wait in memory: writing them after every round would take longer than many rounds do."""
 
 MOST_REST_BYTES = 2**16
 """Bytes of rows that a checkpoint holds at most; more are written to the tables' own streams, which takes longer."""

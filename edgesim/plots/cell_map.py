@@ -1,4 +1,4 @@
-"""Where stations and devices are, and how often each device was scheduled."""
+"""Map of stations and devices, with the number of times that each device was scheduled."""
 
 import numpy as np
 from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Where forks leave the past that they have in common with other runs, in figures over rounds and seconds."""
+"""Ends of the past that forks have in common with other runs, in figures over rounds and seconds."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any

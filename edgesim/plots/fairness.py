@@ -1,4 +1,4 @@
-"""How evenly the updates used came from the devices."""
+"""Shares of the devices in the updates used."""
 
 from collections.abc import Sequence
 

@@ -129,7 +129,7 @@ _WHOLE_UNITS = {
 
 @dataclass(frozen=True)
 class DisplayedQuantity:
-    """How a knob or a measure is written: its name, its unit and the factor from SI to that unit."""
+    """Label of a knob or a measure: its name, its unit and the factor from SI to that unit."""
 
     name: str
     unit: str

@@ -38,7 +38,7 @@ KIND_COLORS = {
     "unscheduled": PALETTE["grey"],
     "unused": PALETTE["purple"],
 }
-"""Of what came of the devices' work (`edgesim.folder.work_kinds.KINDS`)."""
+"""Colours of the kinds of the devices' work (`edgesim.folder.work_kinds.KINDS`)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How the time of a round grows with the number of devices, on logarithmic scales with the fitted powers."""
+"""Time of a round over the number of devices, on logarithmic scales with the fitted powers."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How many clients a policy schedules, with and without a new class (FedTeddi, fig. 4)."""
+"""Clients that a policy schedules, with and without a new class (FedTeddi, fig. 4)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How far the runs of one setting lie apart: the final accuracy of each."""
+"""Spread of the runs of one setting: the final accuracy of each."""
 
 from collections.abc import Sequence
 

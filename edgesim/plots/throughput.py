@@ -1,4 +1,4 @@
-"""How much work a server gets for its time: updates merged in a simulated minute."""
+"""Throughput of a server: updates merged in a simulated minute."""
 
 from collections.abc import Sequence
 

@@ -19,7 +19,7 @@ class Predictor(Section, ABC):
 
     @abstractmethod
     def chances(self, log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
-        """How likely each of the devices ``ids`` checks in in at least one of the next rounds, [n], from 0 to 1.
+        """Probability that each device of ``ids`` checks in in at least one of the next rounds, [n].
 
         Raises `EdgesimError` for ``future_rounds`` below 1.
         """

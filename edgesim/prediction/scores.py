@@ -1,4 +1,4 @@
-"""How often a yes-or-no forecast is right."""
+"""Scores of yes-or-no forecasts."""
 
 from dataclasses import astuple, dataclass
 from operator import add

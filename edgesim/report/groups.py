@@ -19,7 +19,7 @@ HUNDREDTHS = 100
 
 
 def group_size(devices: int) -> int:
-    """How many devices, counted by their numbers, make a group."""
+    """Number of neighbouring devices in a group."""
     return -(-devices // GROUPS)
 
 

@@ -73,7 +73,7 @@ def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:
 
 
 def _absences(run: RunFolder, devices: int, end_s: float) -> pd.DataFrame | None:
-    """When devices were absent until ``end_s``; raises `EdgesimError` for devices that the run does not have."""
+    """Absences of the devices until ``end_s``; raises `EdgesimError` for devices that the run does not have."""
     absences = read_absences(run.folder)
     if absences is None:
         return None

@@ -12,7 +12,7 @@ from edgesim.base.errors import EdgesimError
 
 LOOPBACK = "127.0.0.1"
 _SILENT_S = 30
-"""How long a browser may hold a connection without a word."""
+"""Longest silence of a browser on a connection, in s."""
 
 
 @contextmanager

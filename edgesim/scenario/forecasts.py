@@ -1,4 +1,4 @@
-"""How good predictors of availability are, and what selectors make a device do beyond its training."""
+"""Accuracy of predictors of availability, and work of devices for selectors beyond their training."""
 
 import time
 from collections.abc import Callable

@@ -88,7 +88,7 @@ def differences(
 
 
 def devices_used(run: RunFolder) -> float:
-    """How many devices, used alike, would be as uneven as the run's: `effective_devices` of its updates."""
+    """Number of equally used devices that would be as uneven as the run's: `effective_devices` of its updates."""
     return effective_devices(participations(run.updates, run.devices))
 
 

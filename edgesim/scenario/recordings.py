@@ -65,7 +65,7 @@ def anatomy_of_generated(devices: int, seed: int, set_: Sequence[str] | None = N
 def check_ins(
     section: Mapping[str, Any], devices: int, round_s: float, rounds: int, seed: int, set_: Sequence[str] | None = None
 ) -> Booleans:
-    """Which devices are there at the start of each round, [rounds, devices]; raises `EdgesimError`.
+    """Whether each device is there at the start of each round, [rounds, devices]; raises `EdgesimError`.
 
     ``section`` is the ``[availability]`` of a config, of which ``set_`` gives keys other values; of a file that holds
     fewer devices, all are taken.

@@ -43,7 +43,7 @@ class Bars(Progress):
     every_s: float = math.inf
     """Wall time between two lines."""
     due_s: float = math.inf
-    """When the next line is shown, by the monotonic clock."""
+    """Instant of the next line, by the monotonic clock."""
 
     @override
     def add_task(self, description: str, *arguments: Any, **facts: Any) -> TaskID:

@@ -1,4 +1,4 @@
-"""Who takes part in a round: the scheduling policies and their registry."""
+"""Scheduling policies, which choose the devices of a round, and their registry."""
 
 from collections.abc import Mapping
 from typing import Any

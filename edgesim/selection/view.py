@@ -52,16 +52,16 @@ class Estimates(Protocol):
         """Seconds that each download takes, [n]."""
 
     def ready_s(self, rows: Integers) -> Floats:
-        """When each upload can begin, as far as the scheduler knows, [n]."""
+        """Earliest start of each upload in s, as far as the scheduler knows, [n]."""
 
     def due_s(self, rows: Integers) -> Floats:
-        """When each upload must have ended to be in time, [n]."""
+        """Latest end of each upload in s, [n]."""
 
     def upload_s(self, rows: Integers, at_once: int) -> Floats:
         """Seconds that each upload takes on average gain when so many share the stations' bands equally, [n]."""
 
     def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
-        """When each device's present stay ends, [n]; inf at the horizon or later. An oracle: no server can know."""
+        """End of each device's present stay in s, [n]; inf at the horizon or later. An oracle: no server can know."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class RoundView:
     work_samples: Integers
     """Samples that each processes in a round, repeats counted, [n]."""
     times_selected: Integers
-    """How often each was scheduled before this round, [n]."""
+    """Number of earlier rounds in which each was scheduled, [n]."""
     streams: Streams
     knowledge: Knowledge
     estimates: Estimates

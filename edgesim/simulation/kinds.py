@@ -29,7 +29,7 @@ class ComponentKind:
     entries: Mapping[str, Any]
     """edgesim's own entries by name."""
     section: str = ""
-    """Where a config has the options of an entry; empty if its options stand elsewhere."""
+    """Section of a config with the options of an entry; empty if its options stand elsewhere."""
     options: Callable[[Any], type[BaseModel]] = lambda entry: entry
     """The model of an entry's options."""
 

@@ -191,7 +191,7 @@ class Saver:
     """Least wall time between two checkpoints; 0 for one at the end of each round."""
     asked: StopRequest
     started_s: float
-    """When the run began, by the performance counter."""
+    """Start of the run, by the performance counter."""
     on_note: Callable[[str, str], None]
     """Called for large checkpoints, and for a run that cannot be saved."""
     keep_at: Collection[int]

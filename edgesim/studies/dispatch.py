@@ -19,7 +19,7 @@ from edgesim.studies.ledger import fingerprint
 from edgesim.studies.plan import PlannedRun, Study
 
 _PATIENCE_S = 8.0
-"""How long the runs of a stopped study may take to close their tables before their processes are killed."""
+"""Seconds in which the runs of a stopped study may close their tables before their processes are killed."""
 _LOOK_S = 1.0
 """Longest wait between two looks at the workers, and between two at runs that other processes work on."""
 

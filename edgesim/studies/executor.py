@@ -37,7 +37,7 @@ class RunOrder:
 
 @dataclass(frozen=True)
 class Ending:
-    """How one run of a study ended."""
+    """End of one run of a study."""
 
     status: str
     """``finished``, ``failed``, ``interrupted`` or ``paused``; ``elsewhere`` where another process works on it."""
@@ -78,10 +78,10 @@ class Workers(Protocol):
 
 
 class Executor(Protocol):
-    """Where the runs of studies are carried out."""
+    """Executor of the runs of studies."""
 
     tries: ClassVar[int]
-    """How often a run is begun at most if its process is lost each time."""
+    """Most starts of a run whose process is lost each time."""
 
     def connected(self) -> AbstractContextManager[None]:
         """Context in which `open` may be called; raises `EdgesimError` within seconds if it cannot be provided."""

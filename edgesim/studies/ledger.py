@@ -1,4 +1,4 @@
-"""How far the runs of a study are, with their rounds, read from their folders."""
+"""Progress of a study's runs in rounds, read from their folders."""
 
 import os
 from collections.abc import Mapping

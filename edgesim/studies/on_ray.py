@@ -28,7 +28,7 @@ from edgesim.studies.fetched import Left, clear, fetch
 from edgesim.studies.on_node import Apart, Mailbox, carry_out, plan_hash, what_is_here
 
 _EMPTY_S = 60.0
-"""How long a cluster may have no room for any run, all its nodes lost, before the study ends."""
+"""Seconds without room for any run, all nodes lost, after which the study ends."""
 
 
 @dataclass(frozen=True)

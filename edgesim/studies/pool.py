@@ -14,7 +14,7 @@ from edgesim.screen.progress import Message
 from edgesim.studies.executor import Ending, Lost, News, RunOrder, run_one
 
 _PATIENCE_S = 8.0
-"""How long a process whose connection has closed may take to end."""
+"""Seconds in which a process whose connection has closed may end."""
 
 
 @dataclass(frozen=True)

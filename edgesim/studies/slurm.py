@@ -16,7 +16,7 @@ from edgesim.studies.ledger import read_ledger
 _WARNING_S = 120
 """Seconds before its time limit at which SLURM asks a task to save its run."""
 _SUBMIT_S = 60.0
-"""How long `sbatch` may take: it waits where its server is down."""
+"""Seconds that `sbatch` may take: it waits where its server is down."""
 _OURS = {
     "--array": "tasks says it",
     "-a": "tasks says it",

@@ -91,7 +91,7 @@ def _options_text(options: Mapping[str, Any]) -> str:
 
 
 def _status(folder: Path, run: Mapping[str, Any]) -> str:
-    """How a run ended or, where it has not, whether a process still works on it."""
+    """End of a run or, before its end, whether a process still works on it."""
     if run["status"] == "running" and state_of(folder).status == "lost":
         return f"lost (its process is gone; edgesim resume {folder} resumes it)"
     return f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else "")
@@ -155,7 +155,7 @@ def _of_the_run(run: Mapping[str, Any], rounds: pd.DataFrame, rows: pd.DataFrame
 
 
 def _skipped(metrics: pd.DataFrame, updates: pd.DataFrame) -> str:
-    """How many rounds made a model and how many did not, where a schedule says which do."""
+    """Numbers of rounds with and without a new model, where a schedule decides."""
     due = metrics.loc[metrics["name"] == "due", "value"]
     if due.empty:
         return ""

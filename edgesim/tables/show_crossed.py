@@ -46,7 +46,7 @@ def print_crossed(crossed: Crossed, console: Console) -> None:
 
 
 def answer(crossed: Crossed) -> str:
-    """Which of the two knobs matters more, as a sentence."""
+    """Sentence on which of the two knobs matters more."""
     spreads = []
     for knob in crossed.knobs:
         spread = mean_interval(crossed.spreads[knob])

@@ -139,7 +139,7 @@ def _marked(row: Mapping[Any, Any], form: str) -> str:
 
 
 def _compared_cells(name: str, row: Mapping[Any, Any]) -> tuple[str, str, str, str]:
-    """How many pairs a row compares in a measure, the difference, its p value and how to read it."""
+    """Cells of a row in a measure: pairs, difference, p value and reading."""
     return str(row["pairs"]), difference_text(row, _DIFFERENCES[name][1]), p_value(row["p_holm"]), row["reading"]
 
 
@@ -163,7 +163,7 @@ def ends_text(row: Mapping[Any, Any], kind: str = "") -> str:
 
 
 def restricted_note(table: pd.DataFrame) -> list[str]:
-    """How a ratio of restricted times is to be read; empty where all runs reached the target."""
+    """Note on how to read a ratio of restricted times; empty where all runs reached the target."""
     if not table["never"].any():
         return []
     return [
@@ -175,7 +175,7 @@ def restricted_note(table: pd.DataFrame) -> list[str]:
 
 
 def spreads_note(table: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Which comparisons, named by columns, have spreads so unlike that p may be too small; empty where none has."""
+    """Note on comparisons, named by columns, with spreads so unlike that p may be too small; empty for none."""
     rows = table[table["unlike_spreads"] > UNLIKE_SPREADS].sort_values("unlike_spreads", ascending=False)
     if rows.empty:
         return []

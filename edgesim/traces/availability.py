@@ -48,9 +48,9 @@ class Availability(ABC):
     name: str = "availability"
     """Name in messages."""
     remedy: str
-    """Of models with slots: advice for an error message when too few devices are ever available."""
+    """Advice for an error message when too few devices are ever available; of models with slots alone."""
     in_slot: Callable[[Integers, Integers], Booleans]
-    """Of models with slots: whether devices, [n], are available in slots, [n]; a pure function."""
+    """Whether devices, [n], are available in slots, [n], as a pure function; of models with slots alone."""
     keys: DeviceKeys | None = None
     """Keys of a recording's devices; None for models and recordings without keys."""
     known_until_s: float = np.inf

@@ -118,7 +118,7 @@ def write_intervals(path: Path, intervals: Intervals) -> None:
 
 
 def id_column_of(path: Path) -> str:
-    """Which of the two columns identifies the devices of a file; raises `EdgesimError` for an unreadable file."""
+    """Column, of two, that identifies the devices of a file; raises `EdgesimError` for an unreadable file."""
     names = column_names(path) if path.suffix in (".csv", ".parquet") else []
     return DEVICE_ID if DEVICE_ID in names and DEVICE not in names else DEVICE
 

@@ -62,7 +62,7 @@ class IntervalTable(Availability):
         return self._stays.until_s(ids, phase_s, looked_s=0.0) > phase_s
 
     def _present_at(self, t_s: float) -> Booleans:
-        """Which of all devices are available, [devices], where recordings are of a few lengths."""
+        """Whether each of all devices is available, [devices], where recordings are of a few lengths."""
         present = np.empty(self.device_count, dtype=bool)
         for ids, length_s, stays in self._fleets:
             present[ids] = stays.present_at(t_s % length_s)

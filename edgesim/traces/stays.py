@@ -64,7 +64,7 @@ class Window:
         return row
 
     def present_at(self, t_s: float) -> Booleans:
-        """Which of all devices are available, [devices]."""
+        """Whether each of all devices is available, [devices]."""
         present = np.zeros(self._device_count, dtype=bool)
         present[self._device[np.flatnonzero(self._holds(t_s))]] = True
         return present
@@ -139,7 +139,7 @@ class Stays:
         return answer_s
 
     def present_at(self, t_s: float) -> Booleans:
-        """Which of all devices are available, [devices]."""
+        """Whether each of all devices is available, [devices]."""
         if t_s >= self._edges_s[-1]:
             return np.zeros(self.device_count, dtype=bool)
         return self._window(self._number(t_s)).present_at(t_s)

@@ -63,7 +63,7 @@ class Seen:
     """Means over seeds, in which a run that has not reached the target counts with what it had taken by its last
     test."""
     short: float
-    """How far the best accuracy of the worst seed is below the target; 0 or below where all reached it."""
+    """Distance of the worst seed's best accuracy below the target; 0 or negative where all seeds reached it."""
 
 
 def find_objectives(names: Sequence[str], target: float | None) -> list[TuningObjective]:

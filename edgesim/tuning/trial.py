@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended, what its runs measured, and why."""
+    """End of a trial: its value, the measures of its runs, and the reason."""
 
     status: Literal["complete", "pruned", "failed"]
     seen: Seen | None = None
