@@ -60,6 +60,8 @@ class World:
 
         1 where only the capacity of the band is known.
         """
+        if not self.environment.has_path_loss:
+            return np.ones(len(ids))
         if not isinstance(round, int):
             return self._drawn_gain(ids, round)
         if round not in self._gains:
