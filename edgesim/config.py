@@ -179,12 +179,12 @@ class AvailabilityConfig(OpenSection):
 class RoundConfig(Section):
     """The protocol: rounds with a deadline, or updates that are merged as they arrive."""
 
-    protocol: Literal["synchronous", "buffered", "asynchronous"] = "synchronous"
-    """``synchronous``: rounds. Otherwise ``count`` devices are always at work, and their updates are merged several at
-    a time (``buffered``, FedBuff) or one by one (``asynchronous``, FedAsync). Without rounds ``tmax_s`` is no deadline;
-    the scheduler's least bandwidths still refer to it."""
+    protocol: str = "synchronous"
+    """When models are made (``edgesim list`` prints the names), or ``package.module.Class``. Where a protocol has no
+    rounds, ``count`` devices are always at work and ``tmax_s`` is no deadline; the scheduler's least bandwidths still
+    refer to it."""
     protocol_options: dict[str, Any] = {}
-    """The protocol's own options, checked by it (`edgesim.learning.algorithms.MERGE_RULES`)."""
+    """The protocol's own options, checked by it (`edgesim.engine.protocols`)."""
     over_commitment: Factor = Field(1.0, ge=1)
     """Take this many times ``count`` devices and close the round at the ``count``-th arrival (FedScale: 1.3)."""
     moving_deadline: float | None = Field(None, ge=0, lt=1)
@@ -243,11 +243,15 @@ _STALENESS_DEFAULTS = {"polynomial": {"a": 0.5}, "hinge": {"a": 10.0, "b": 4}, "
 """Options of the weights of stale updates, with the papers' defaults."""
 
 
+StaleWeight = Literal["constant", "polynomial", "hinge", "refl"]
+"""Names of the weights of stale updates."""
+
+
 class StalenessConfig(Section):
     """Weights of stale updates, which started from an older model (`edgesim.learning.algorithms.staleness`)."""
 
-    weight: Literal["constant", "polynomial", "hinge", "refl"] | None = None
-    """When absent ``constant`` for synchronous rounds and ``polynomial`` for the other protocols."""
+    weight: StaleWeight | None = None
+    """When absent the protocol's own: ``constant`` in rounds, ``polynomial`` without."""
     a: Factor | None = Field(None, gt=0)
     """Exponent (``polynomial``, default 0.5) or slope (``hinge``, default 10) of FedAsync."""
     b: Count | None = Field(None, ge=0)
@@ -257,9 +261,9 @@ class StalenessConfig(Section):
     limit: Count | None = Field(None, ge=0)
     """Updates with a higher staleness are dropped; no update is when absent."""
 
-    def resolved(self, protocol: str) -> "StalenessConfig":
-        """The section with the papers' defaults filled in."""
-        weight = self.weight or ("constant" if protocol == "synchronous" else "polynomial")
+    def resolved(self, of_protocol: StaleWeight) -> "StalenessConfig":
+        """The section with the protocol's weight and the papers' defaults filled in."""
+        weight = self.weight or of_protocol
         return filled(self, {"weight": weight} | _STALENESS_DEFAULTS.get(weight, {}))
 
 
@@ -494,7 +498,6 @@ def _defaults(section: type[BaseModel], name: str, keys: Sequence[str]) -> dict[
     return {f"{name}.{key}": section.model_fields[key].default for key in keys}
 
 
-_ROUNDS = {"round.protocol": "synchronous"}
 _FLAT = {"topology.aggregation": "flat"}
 _EDGES = {"topology.aggregation": "hierarchical"}
 _OWN_LINKS = {"radio.sharing": "own"}
@@ -507,10 +510,6 @@ _NOISY = {"privacy.mechanism": ("local", "central")}
 _CENTRAL = {"privacy.mechanism": "central"}
 _COUNT = {"round.admission": "count"}
 _LATE = {"round.late": "keep"}
-_OF_ROUNDS = (
-    "allocator", "close", "computes", "delay_knowledge", "late", "leftover", "min_candidates", "moving_deadline",
-    "outage", "over_commitment",
-)  # fmt: skip
 _OF_DECAY = ("lr_decay", "lr_decay_every", "lr_offset", "lr_min")
 
 _GOES_WITH = (
@@ -518,7 +517,7 @@ _GOES_WITH = (
     *_only_for({"devices.battery_j": GIVEN}, *(f"devices.{key}" for key in _BATTERY_DEFAULTS)),
     Rule({"topology.attach": Except(["strongest"])}, {"topology.file": GIVEN}),
     *_only_for(_EDGES, "topology.cloud_every"),
-    Rule(_EDGES, {"topology.file": GIVEN, "topology.cloud_every": GIVEN, **_ROUNDS}),
+    Rule(_EDGES, {"topology.file": GIVEN, "topology.cloud_every": GIVEN}),
     Rule(_COUNT, {"round.count": GIVEN}, "how many devices are taken, such as round.count=10"),
     Rule({"round.count": GIVEN}, _COUNT, "else as many are taken as fit into the band"),
     Rule({"round.leftover": Except(["idle"])}, {"round.allocator": "least"}, "another leaves nothing over"),
@@ -528,16 +527,9 @@ _GOES_WITH = (
     *_only_for({"round.delay_knowledge": "planned"}, "round.plan_quantile"),
     Rule({"round.moving_deadline": GIVEN}, {"round.close": "arrivals", **_LATE}, "in the end all updates are late"),
     Rule({"round.over_commitment": Except([1])}, {"round.close": "arrivals", **_COUNT}),
-    Rule(
-        {"round.protocol": ("buffered", "asynchronous")},
-        {**_COUNT, **_defaults(RoundConfig, "round", _OF_ROUNDS)},
-        "it has no rounds, but a count of devices that are always at work",
-    ),
     *_only_for({"staleness.weight": ("polynomial", "hinge")}, "staleness.a"),
     *_only_for({"staleness.weight": "hinge"}, "staleness.b"),
     *_only_for({"staleness.weight": "refl"}, "staleness.beta"),
-    Rule({"staleness.weight": Except([None, "constant"]), **_ROUNDS}, _LATE, "it is for updates that come late"),
-    Rule({"staleness.limit": GIVEN, **_ROUNDS}, _LATE, "it is for updates that come late"),
     Rule({"staleness.weight": "refl"}, _TRAINING, "it depends on the updates"),
     *_only_for({"data.scale": GIVEN}, "data.offset"),
     Rule({"data.dataset": "none"}, {"learning.training": "none"}),
@@ -551,7 +543,7 @@ _GOES_WITH = (
     Rule(_ADAM, {"learning.persist_momentum": False}, "Adam's moments begin at zero in every job"),
     Rule({"learning.persist_momentum": True}, {"learning.momentum": Except([0])}),
     *_only_for(_SKIPS, "merging.signal", "merging.skip"),
-    Rule(_SKIPS, {**_ROUNDS, **_FLAT}, "one server skips rounds"),
+    Rule(_SKIPS, _FLAT, "one server skips rounds"),
     Rule(_SKIPS, {"round.late": "drop"}, "late updates would arrive in skipped rounds"),
     Rule(_SKIPS, _TRAINING, "it depends on accuracy"),
     Rule(_SKIPS, {"algorithm.kpfl": None}, "KPFL's pool ages with every round"),
@@ -565,7 +557,6 @@ _GOES_WITH = (
     *_only_for({"privacy.mechanism": ("clip", "local", "central")}, "privacy.clip"),
     Rule(_NOISY, {"privacy.noise": GIVEN}),
     Rule(_CENTRAL, {"algorithm.kpfl": None, **_FLAT}, "noise is added to one weighted mean; use 'local'"),
-    Rule(_CENTRAL, {"round.protocol": ("synchronous", "buffered")}, "no mean is formed of one update; use 'local'"),
     *_only_for({"evaluation.every_s": None}, "evaluation.every"),
     Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
     Rule(
@@ -631,13 +622,12 @@ class RunConfig(Section):
     selection: SelectionConfig = SelectionConfig()
 
     def resolved(self) -> "RunConfig":
-        """The same run with every default that depends on another value filled in."""
+        """The same run with every default that depends on another value filled in, but those of what it names."""
         knowledge = {"reported": {"report_by_s": self.round.tmax_s / 2}, "planned": {"plan_quantile": 0.95}}
         merging = None if self.merging is None or self.merging.rule == "every" else self.merging
         sections: dict[str, Section | None] = {
             "devices": filled(self.devices, {} if self.devices.battery_j is None else _BATTERY_DEFAULTS),
             "round": filled(self.round, knowledge.get(self.round.delay_knowledge, {})),
-            "staleness": self.staleness.resolved(self.round.protocol),
             "learning": filled(self.learning, {"steps": 5} if self.learning.epochs is None else {}),
             "merging": merging and filled(merging, {"signal": "validation", "skip": "discard"}),
             "evaluation": filled(self.evaluation, {"every": 1} if self.evaluation.every_s is None else {}),

@@ -181,8 +181,8 @@ def test_a_fork_to_other_knobs_has_the_bytes_of_a_run_whose_knobs_were_turned_in
             for section in ("round", "evaluation"):
                 # Frozen for all others.
                 getattr(server.parts.world.config, section).__dict__.update(getattr(wanted, section).__dict__)
-            server.protocol.deadlines.tmax_s = wanted.round.tmax_s
-            server.protocol.deadlines.rounds = 0
+            server.process.deadlines.tmax_s = wanted.round.tmax_s
+            server.process.deadlines.rounds = 0
             server.parts.report.holds_rows = wanted.evaluation.every_s is not None
             if not server.parts.report.holds_rows:
                 server.parts.report.write_row()

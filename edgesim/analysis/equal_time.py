@@ -1,7 +1,7 @@
 """Notes on runs that are compared by seconds without equal time, or whose times cannot differ."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from typing_extensions import override
@@ -56,7 +56,7 @@ def _made_all_rounds(run: RunFolder) -> bool:
 
 def stretched_payloads(runs: Sequence[RunFolder]) -> list[str]:
     """A note if runs with different payloads stretch every upload to the deadline; else empty."""
-    payloads = {_payload(run) for run in runs if _is_stretched(run.config)}
+    payloads = {_payload(run) for run in runs if _is_stretched(run)}
     if len(payloads) < 2:
         return []
     return [
@@ -72,8 +72,8 @@ def _payload(run: RunFolder) -> object:
     return read_run(run.folder).get("parameters") if bits == "model" else bits
 
 
-def _is_stretched(config: Mapping[str, Any]) -> bool:
+def _is_stretched(run: RunFolder) -> bool:
     """Whether each upload in time ends at the deadline, since it has the least bandwidth to its end."""
-    knobs, radio = config.get("round", {}), config.get("radio", {})
-    sharing = knobs.get("protocol"), knobs.get("allocator"), knobs.get("leftover"), radio.get("sharing")
-    return sharing == ("synchronous", "least", "idle", "reserved")
+    knobs, radio = run.config.get("round", {}), run.config.get("radio", {})
+    sharing = knobs.get("allocator"), knobs.get("leftover"), radio.get("sharing")
+    return sharing == ("least", "idle", "reserved") and read_run(run.folder).get("has_rounds") is True

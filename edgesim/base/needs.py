@@ -30,6 +30,8 @@ class Rule:
     needs: Mapping[str, Condition]
     """Condition of each key that a config must then meet."""
     why: str = ""
+    features: tuple[str, ...] = ()
+    """Names of features that a config must then offer, too (`edgesim.simulation.needs`)."""
 
 
 def refuse(config: object, rules: Iterable[Rule], error: Callable[..., EdgesimError] = EdgesimError) -> None:

@@ -3,7 +3,7 @@
 from edgesim.base.arrays import Floats, Integers
 from edgesim.engine.decision import Timeline, admit
 from edgesim.engine.estimates import PlannedEstimates
-from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.process import RoundNumber
 from edgesim.engine.run_parts import RunParts
 from edgesim.selection.column import Column
 from edgesim.selection.view import Knowledge, RoundView

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from edgesim.config import RunConfig
 from edgesim.engine.clock import drift_s
-from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.process import RoundNumber
 from edgesim.engine.report import Report
 from edgesim.learning.interface import Evaluation, Learner
 

@@ -8,7 +8,7 @@ import simpy
 
 from edgesim.base.arrays import Integers
 from edgesim.engine.at_work import Working
-from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.process import RoundNumber
 from edgesim.engine.work import Outcome
 from edgesim.joining.joiners import Answers
 from edgesim.learning.interface import TrainingRound

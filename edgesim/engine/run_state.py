@@ -44,7 +44,7 @@ def snapshot(server: Server, round: int) -> RunState:
         parts.clock.now,
         round,
         server.accuracy,
-        server.protocol.snapshot(),
+        server.process.snapshot(),
         parts.selector.state,
         None if parts.joiners is None else parts.joiners.memory,
         parts.learner.snapshot(),
@@ -81,4 +81,4 @@ def restore(server: Server, state: RunState) -> None:
         availability.starts_s.extend(state.slots_s or [])
     parts.world.search.given_up = state.given_up
     # Last, since work is restored with the state of all other parts.
-    server.protocol.restore(state.protocol)
+    server.process.restore(state.protocol)

@@ -1,19 +1,14 @@
-"""The server of one run: its outer loop over the models that a protocol makes."""
+"""The server of one run: its outer loop over the models that a protocol's process makes."""
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import simpy
 
 from edgesim.base.errors import EdgesimError
-from edgesim.engine.deadlines import Deadlines
-from edgesim.engine.protocol import RoundNumber, RunProtocol
+from edgesim.engine.process import Process, RoundNumber
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.stagnation import Stagnation
-from edgesim.engine.synchronous import Synchronous
-from edgesim.engine.unsynchronised import Unsynchronised
 
 ALL_DONE = "all rounds done"
 LAST_S = 1e10
@@ -35,22 +30,13 @@ class Server:
     """Runs the rounds of one run on a clock."""
 
     parts: RunParts
+    process: Process
+    """Process that makes the models."""
     on_round: Callable[[RunProgress], None]
     accuracy: float | None = None
     """Test accuracy of the last model tested."""
     at_end: Callable[[RoundNumber], None] = lambda _: None
     """Called at the end of each round, where the run can be saved."""
-    protocol: RunProtocol = field(init=False)
-    """Protocol that makes the models."""
-
-    def __post_init__(self) -> None:
-        config = self.parts.world.config
-        if config.round.protocol == "synchronous":
-            never = np.zeros(config.devices.count, dtype=np.int64)
-            schedule = None if config.merging is None else Stagnation()
-            self.protocol = Synchronous(self.parts, never, Deadlines(config.round.tmax_s), schedule)
-        else:
-            self.protocol = Unsynchronised(self.parts, next_task=np.ones(config.devices.count, dtype=np.int64))
 
     def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
         """Run the rounds as a process of the clock; returns the reason of the run's end."""
@@ -59,7 +45,7 @@ class Server:
             # Several tests may have come in one step, and the last of them need not be the best.
             if goal is not None and (best := self.parts.evaluations.best) >= goal:
                 return f"stop_at_accuracy = {goal:g}, a test has {best:.4g}"
-            reason, evaluation = yield from self.protocol.step(number)
+            reason, evaluation = yield from self.process.step(number)
             if reason is not None:
                 return reason
             if evaluation is not None:
@@ -80,4 +66,4 @@ class Server:
         """End the run: break off the work in flight and write the rows that are missing."""
         now_s = self.parts.clock.now
         self.parts.evaluations.end(now_s)
-        self.parts.report.end(now_s, self.protocol.break_off())
+        self.parts.report.end(now_s, self.process.break_off())

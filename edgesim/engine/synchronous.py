@@ -20,7 +20,7 @@ from edgesim.engine.decision import exceed, make_timeline, share
 from edgesim.engine.estimates import feedback
 from edgesim.engine.offers import Offers
 from edgesim.engine.open_round import OpenRound
-from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
+from edgesim.engine.process import RoundNumber, Step, Wanted, stopped, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.stagnation import Stagnation
@@ -32,16 +32,17 @@ from edgesim.selection.view import Drafter, RoundReport
 
 
 @dataclass
-class Synchronous:
-    """The synchronous protocol, and its state from round to round."""
+class Rounds:
+    """Process of protocols with rounds, and its state from round to round."""
 
     SAVED: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed", "schedule", "models")
 
     parts: RunParts
-    times_selected: Integers
+    wanted: Wanted
+    times_selected: Integers = field(init=False)
     """Rounds in which each device was taken, [devices]."""
-    deadlines: Deadlines
-    schedule: Stagnation | None = None
+    deadlines: Deadlines = field(init=False)
+    schedule: Stagnation | None = field(init=False)
     """Schedule of the rounds that make a model; all do when absent."""
     latecomers: dict[tuple[int, int], Working] = field(default_factory=dict)
     """Latecomers, whose work is kept past the close, by device and number of their task: while an update of a device
@@ -58,6 +59,10 @@ class Synchronous:
     """Number of models that each server has sent or is to send after the first, [E]: at most one in a round."""
 
     def __post_init__(self) -> None:
+        config = self.parts.world.config
+        self.times_selected = np.zeros(config.devices.count, dtype=np.int64)
+        self.deadlines = Deadlines(config.round.tmax_s)
+        self.schedule = None if config.merging is None else Stagnation()
         self.models = np.zeros(len(self.parts.backhaul.servers), dtype=np.int64)
         # Whether a policy drafts is asked once: to look whether it has all methods takes as long as many events.
         self._drafter = self.parts.selector if isinstance(self.parts.selector, Drafter) else None
@@ -244,8 +249,7 @@ class Synchronous:
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
         """Set in every task whether its device uploads, and on which reservation."""
         this.selected, knobs = ids, self.parts.world.config.round
-        if knobs.close == "arrivals":
-            this.closes_with = len(ids) if knobs.over_commitment == 1 else min(len(ids), knobs.count or 0)
+        this.closes_with = self.wanted(len(ids), knobs)
         rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round)
         for working in this.working.values():
             working.task.taken = False

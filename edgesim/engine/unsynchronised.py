@@ -1,8 +1,8 @@
-"""Updates merged as they come, without rounds: FedBuff's buffer and FedAsync (`round.protocol`).
+"""Updates merged as they come, without rounds, such as FedBuff's buffer and FedAsync (`round.protocol`).
 
 A number of places is always taken by devices at work, as long as there are enough devices. A device that finishes frees
 its place, which the next device of the selector's order takes at once; the order is as long as there are places and is
-asked for anew when it is used up. Every so many updates as the protocol's merge rule says make the next model: a row of
+asked for anew when it is used up. Every so many updates as the protocol says make the next model: a row of
 ``rounds``.
 """
 
@@ -25,7 +25,7 @@ from edgesim.engine.clock import EventKind, succeed_once
 from edgesim.engine.decision import make_timeline
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
-from edgesim.engine.protocol import RoundNumber, Step, too_few_left
+from edgesim.engine.process import RoundNumber, Step, Wanted, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import BACKHAUL, Task, Work
@@ -52,12 +52,13 @@ class Chosen:
 
 @dataclass
 class Unsynchronised:
-    """Both protocols without rounds; the draws of a device's tasks are numbered by the device's own tasks."""
+    """Process of protocols without rounds; the draws of a device's tasks are numbered by the device's own tasks."""
 
     SAVED: ClassVar = ("next_task", "line", "version", "jobs_told", "_alarm_s")
 
     parts: RunParts
-    next_task: Integers
+    wanted: Wanted
+    next_task: Integers = field(init=False)
     """Number of each device's next task, from 1, [devices]."""
     line: deque[Chosen] = field(default_factory=deque)
     at_work: dict[int, Working] = field(default_factory=dict)
@@ -80,6 +81,7 @@ class Unsynchronised:
     def __post_init__(self) -> None:
         parts, knobs = self.parts, self.parts.world.config.round
         assert knobs.count is not None
+        self.next_task = np.ones(parts.world.config.devices.count, dtype=np.int64)
         self._places = knobs.count
         self._wake = parts.clock.event()
         idle = np.ones(len(self.next_task), dtype=bool)
@@ -91,7 +93,8 @@ class Unsynchronised:
         """Let devices work until the next model is made."""
         parts, clock = self.parts, self.parts.clock
         started, t_start_s = time.perf_counter(), clock.now
-        wanted = parts.learner.accounts.rule.updates_per_model
+        wanted = self.wanted(self._places, parts.world.config.round)
+        assert wanted is not None
         while len(self.arrived) < wanted:
             if (lost := len(self.over) - len(self.arrived)) > LOST_LIMIT * (1 + wanted / 10):
                 raise EdgesimError(

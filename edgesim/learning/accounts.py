@@ -10,8 +10,9 @@ from edgesim import joining
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.learning.algorithms import make_algorithm, make_merge_rule
+from edgesim.learning.algorithms import make_algorithm
 from edgesim.learning.algorithms.algorithm import Arrivals, Devices, Sizes
+from edgesim.learning.algorithms.merge_rules import IN_ROUNDS, MergeRule
 from edgesim.learning.algorithms.privacy import account, why_unknown
 from edgesim.learning.algorithms.staleness import weights
 from edgesim.learning.batches import make_local_work
@@ -28,7 +29,14 @@ from edgesim.streams import Streams
 class Accounts:
     """The algorithm and the protocol's merge rule of one run, with the records that need no torch."""
 
-    def __init__(self, config: RunConfig, federation: Federation, streams: Streams, network: Network) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        federation: Federation,
+        streams: Streams,
+        network: Network,
+        rule: MergeRule = IN_ROUNDS,
+    ) -> None:
         """A model costs 32 bits per parameter, unless ``round.payload_bits`` is a number."""
         payload_bits = config.round.payload_bits
         self.model_bits = float(BITS_PER_PARAMETER * network.parameters if payload_bits == "model" else payload_bits)
@@ -42,7 +50,7 @@ class Accounts:
         )
         self.algorithm = make_algorithm(config.algorithm, sizes, streams)
         self.algorithm.check_sizes()
-        self.rule = make_merge_rule(config.round)
+        self.rule = rule
         self.work = make_local_work(config.learning, streams, config.devices.count)
         """Steps or epochs, and batch size, of each device's jobs."""
         self.measured = joining.measured(config.joining)

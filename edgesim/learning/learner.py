@@ -23,6 +23,7 @@ from edgesim.learning import measures
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import hierarchical
 from edgesim.learning.algorithms.algorithm import Arrivals, State, has_own, rebased
+from edgesim.learning.algorithms.merge_rules import IN_ROUNDS, MergeRule
 from edgesim.learning.algorithms.privacy import Guard, Guarded
 from edgesim.learning.algorithms.staleness import relative_change
 from edgesim.learning.back_ends import make_back_end
@@ -70,6 +71,7 @@ class TorchLearner:
         streams: Streams,
         cores: int = 1,
         own_files: Callable[[], Mapping[str, Path]] = dict,
+        rule: MergeRule = IN_ROUNDS,
     ) -> None:
         dataset = federation.dataset
         assert dataset is not None, "the config refuses real training without a dataset"
@@ -99,7 +101,7 @@ class TorchLearner:
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
             refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device, self.model.dtype)
-            self.accounts = Accounts(config, federation, streams, self.model.network)
+            self.accounts = Accounts(config, federation, streams, self.model.network, rule)
             algorithm = self.accounts.algorithm
             refuse_lone_samples(module, federation, learning, self.accounts.work, algorithm)
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)

@@ -88,8 +88,7 @@ def _most_merged(config: RunConfig, rule: MergeRule, frames: int) -> float:
     rounds, knobs = config.rounds, config.round
     if rounds is None or knobs.count is None:
         return math.inf
-    in_rounds = knobs.protocol == "synchronous"
-    taken = math.ceil(knobs.over_commitment * knobs.count) if in_rounds else rule.updates_per_model
+    taken = rule.updates_per_model or math.ceil(knobs.over_commitment * knobs.count)
     return taken * (rounds * frames if isinstance(rounds, int) else sum(rounds))
 
 

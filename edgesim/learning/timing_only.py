@@ -8,6 +8,7 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.algorithms.merge_rules import IN_ROUNDS, MergeRule
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged, Signal
@@ -53,10 +54,12 @@ class TimingOnlyLearner:
 
     jobs_trained = 0
 
-    def __init__(self, config: RunConfig, federation: Federation, streams: Streams) -> None:
+    def __init__(
+        self, config: RunConfig, federation: Federation, streams: Streams, rule: MergeRule = IN_ROUNDS
+    ) -> None:
         """Raises `EdgesimError` where size or features of the model are needed and cannot be known without torch."""
         network = known_network(config.learning, federation, config.round.payload_bits == "model")
-        self.accounts = Accounts(config, federation, streams, network)
+        self.accounts = Accounts(config, federation, streams, network, rule)
         if self.accounts.algorithm.features and not is_known(config.learning):
             raise EdgesimError(
                 f"algorithm.name: {config.algorithm.name!r} needs features, the input of a model's last nn.Linear, "

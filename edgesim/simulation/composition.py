@@ -25,10 +25,12 @@ from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.cluster.connection import check_reachable
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
+from edgesim.engine import protocols
 from edgesim.engine.clock import EventKind, drift_s, rounding_s
 from edgesim.engine.decision import Planner
 from edgesim.engine.make_world import make_world
-from edgesim.engine.protocol import RoundNumber, stopped
+from edgesim.engine.process import RoundNumber, stopped
+from edgesim.engine.protocols.protocol import Protocol
 from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.run_state import restore
@@ -39,6 +41,7 @@ from edgesim.folder.absence_file import remove_absences, write_absences
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.joining.joiners import Joiners
 from edgesim.learning import algorithms, drift, measures
+from edgesim.learning.algorithms.merge_rules import MergeRule
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.selection import make_selector, resolve_options
@@ -84,18 +87,19 @@ def complete(config: RunConfig) -> RunConfig:
     """
     config = config.resolved()
     selection, availability, knobs = config.selection, config.availability, config.round
-    has_rounds = knobs.protocol == "synchronous"
+    protocol = protocols.make_protocol(knobs)
     update = {
         "selection": selection.with_options(resolve_options(selection.policy, selection.options)),
         "availability": availability.with_options(
-            models.resolve_options(availability.model, availability.options, knobs.tmax_s, has_rounds)
+            models.resolve_options(availability.model, availability.options, knobs.tmax_s, protocol.has_rounds)
         ),
         "data": drift.resolve_data(config),
         "drift": drift.resolve(config.drift),
         "evaluation": measures.resolve(config.evaluation),
         "joining": joining.resolve(config),
         "algorithm": algorithms.resolve(config),
-        "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
+        "round": knobs.model_copy(update={"protocol_options": protocol.options.model_dump()}),
+        "staleness": config.staleness.resolved(protocol.stale_weight),
     }
     completed = config.model_copy(update=update)
     needs.check(completed)
@@ -118,6 +122,7 @@ class Prepared:
     joiners: Joiners | None
     selector: Selector
     learner: Learner
+    protocol: Protocol
     charged: Floats
     """Samples whose time each device takes in a round, [devices]."""
     notes: Notes
@@ -145,7 +150,8 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
     needs.check_policy(config, selector)
-    with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
+    protocol = protocols.make_protocol(config.round)
+    with closing(_make_learner(config, federation, streams, cores or processes.cores(), protocol.rule)) as learner:
         accounts = learner.accounts
         accounts.looked_at = selector.looks_at
         backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
@@ -154,7 +160,7 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
         planner = Planner(world, accounts, backhaul)
         feasibility.check_reach(planner, charged)
         notes = start_notes(planner, charged)
-        yield Prepared(federation, frames, planner, joiners, selector, learner, charged, notes)
+        yield Prepared(federation, frames, planner, joiners, selector, learner, protocol, charged, notes)
 
 
 @plug_ins_named()
@@ -268,6 +274,7 @@ def _simulated(
         for subject, note in notes.items():
             on_note(subject, note)
         facts = _facts(learner) | world.availability.facts() | {"inputs": inputs, "notes": notes}
+        facts["has_rounds"] = ready.protocol.has_rounds
         facts["ends"] = records.ends(as_toml(config))
         about = resumption.about(as_toml(config), facts)
         resumed = None
@@ -289,7 +296,7 @@ def _simulated(
         writer = records.RunWriter(folder, as_toml(config), facts, checkpoint, lease)
         parts = RunParts(world, ready.selector, learner, writer, ready.planner.backhaul, ready.joiners)
         remove_absences(folder)
-        server, report = Server(parts, on_round), parts.report
+        server, report = Server(parts, ready.protocol.begin(parts), on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
         started = time.perf_counter() - (0.0 if resumed is None else resumed.checkpoint.about.wall_s)
@@ -320,7 +327,7 @@ def _simulated(
                 server.stop()
                 reason, cut = ended, False
                 if not report.totals.rounds:
-                    raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
+                    raise EdgesimError(f"no {ready.protocol.none_made}: {reason}")
                 learner.save(folder)
                 _write_absences(folder, world, parts.clock.now)
                 status = "finished"
@@ -416,25 +423,17 @@ def _place(frames: list[tuple[int, int | None]], round: int) -> list[Any]:
     return next((number.place for number in islice(_round_numbers(frames), round - 1, round)), [])
 
 
-_MODEL = {
-    "synchronous": "round was finished",
-    "buffered": "model was made, since too few updates arrived",
-    "asynchronous": "model was made, since no update arrived",
-}
-"""End of the message for a run without a single row of ``rounds``, by protocol."""
-
-
-def _make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int) -> Learner:
+def _make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int, rule: MergeRule) -> Learner:
     # Timing-only runs import no torch.
     if config.learning.training == "none":
         from edgesim.learning.timing_only import TimingOnlyLearner
 
-        return TimingOnlyLearner(config, federation, streams)
+        return TimingOnlyLearner(config, federation, streams, rule)
     # Torch, interrupted while it loads, would stay in pieces for the rest of this process.
     with processes.uninterrupted():
         from edgesim.learning.learner import TorchLearner
 
-    return TorchLearner(config, federation, streams, cores, partial(named_code.own_files, config))
+    return TorchLearner(config, federation, streams, cores, partial(named_code.own_files, config), rule)
 
 
 def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:

@@ -8,8 +8,9 @@ from pydantic import BaseModel
 
 from edgesim.base.registry import Registry
 from edgesim.config import RunConfig
+from edgesim.engine.protocols import PROTOCOLS
 from edgesim.joining import LAWS as JOINING
-from edgesim.learning.algorithms import ALGORITHMS, MERGE_RULES
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.drift import LAWS as DRIFT
 from edgesim.learning.measures import METRICS
 from edgesim.learning.partitions import PARTITIONS
@@ -49,7 +50,7 @@ KINDS: dict[str, ComponentKind] = {
     "path_loss_laws": ComponentKind("law", PATH_LOSS),
     "predictors": ComponentKind("predictor", PREDICTORS, "selection.predictor_options"),
     "metrics": ComponentKind("metric", METRICS, "evaluation.metrics"),
-    "protocols": ComponentKind("protocol", MERGE_RULES, "round.protocol_options", lambda entry: entry.Options),
+    "protocols": ComponentKind("protocol", PROTOCOLS, "round.protocol_options", lambda entry: entry.Options),
 }
 """All kinds by the names of their lists, from which lists and explanations are made."""
 
@@ -57,8 +58,8 @@ KINDS: dict[str, ComponentKind] = {
 def named(config: RunConfig) -> Iterator[tuple[str, Registry[Any], str]]:
     """Key, registry and name of each entry of a registry that a complete config names.
 
-    Without the entries of edgesim whose code no key but its version identifies: presence models, predictors, metrics
-    and path-loss laws.
+    Without the entries of edgesim whose code no key but its version identifies: presence models, predictors, metrics,
+    protocols and path-loss laws.
     """
     server, data, law = config.algorithm.server, config.data, config.drift.law
     yield "selection.policy", SELECTORS, config.selection.policy
@@ -73,6 +74,7 @@ def named(config: RunConfig) -> Iterator[tuple[str, Registry[Any], str]]:
         yield "joining.law", JOINING, config.joining.law
     others: list[tuple[str, Registry[Any], str | None]] = [
         ("availability.model", PRESENCE, config.availability.model),
+        ("round.protocol", PROTOCOLS, config.round.protocol),
         ("radio.channel.path_loss", PATH_LOSS, path_loss_name(config.radio.channel)),
         ("selection.predictor", PREDICTORS, config.selection.options.get("predictor")),
         *((f"evaluation.metrics.{name}", METRICS, name) for name in config.evaluation.metrics or ()),

@@ -8,6 +8,7 @@ from edgesim.activities import COMPUTE, UPLOAD
 from edgesim.base.arrays import Floats
 from edgesim.config import RunConfig
 from edgesim.engine.decision import Planner, exceed
+from edgesim.engine.protocols import has_rounds
 from edgesim.engine.report import Totals
 from edgesim.engine.world import World
 from edgesim.learning.partitions import make_partition
@@ -105,7 +106,7 @@ def _beyond_the_law(world: World) -> str:
 def _takes_by_count_on_least(config: RunConfig) -> bool:
     """Whether devices are taken by count although their reservations may exceed the band, which makes all late."""
     knobs = config.round
-    by_count = knobs.protocol == "synchronous" and knobs.admission == "count"
+    by_count = has_rounds(knobs) and knobs.admission == "count"
     return by_count and knobs.allocator == "least" and knobs.late == "drop" and config.radio.sharing != "own"
 
 
@@ -150,7 +151,7 @@ def _stretched(config: RunConfig, totals: Totals) -> str:
         return ""
     note = f"uploads drew {upload_j:,.0f} J, more than ten times the {compute_j:,.0f} J of computing"
     knobs = config.round
-    stretched = knobs.protocol == "synchronous" and knobs.allocator == "least" and knobs.leftover == "idle"
+    stretched = has_rounds(knobs) and knobs.allocator == "least" and knobs.leftover == "idle"
     if stretched and config.radio.sharing == "reserved":
         note += (
             ": least bandwidths stretch every upload to the deadline (round.allocator = 'least', round.leftover = "
@@ -183,7 +184,7 @@ def _no_arrivals(totals: Totals) -> str:
 
 def _no_choice(config: RunConfig, totals: Totals) -> str:
     # In protocols without rounds ``candidates`` counts devices at work, among which no policy chooses.
-    if config.round.protocol != "synchronous" or totals.selected == 0 or totals.selected < totals.candidates:
+    if not has_rounds(config.round) or totals.selected == 0 or totals.selected < totals.candidates:
         return ""
     # By count all devices are taken where the config says so.
     if config.round.count == config.devices.count:

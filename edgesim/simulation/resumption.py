@@ -12,7 +12,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import AGAIN, Stopped, StopRequest
 from edgesim.base.registry import blamed, first_line
 from edgesim.base.saved import pack, unpack
-from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.process import RoundNumber
 from edgesim.engine.run_state import RunState, snapshot
 from edgesim.engine.server import Server
 from edgesim.folder import checkpoints

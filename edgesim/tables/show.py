@@ -30,6 +30,7 @@ from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import current_summary, notes
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.base.errors import EdgesimError
+from edgesim.config import RoundConfig
 from edgesim.folder import records
 from edgesim.folder.state import state_of
 from edgesim.tables.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison
@@ -83,7 +84,7 @@ def _how_it_learnt(config: Mapping[str, Any], run: Mapping[str, Any]) -> str:
         from edgesim.learning.algorithms import kpfl_settings
 
         halves.append(f"kpfl ({_options_text(kpfl_settings.effective(algorithm['kpfl']))})")
-    return ", ".join([*halves, str(round_.get("protocol", "synchronous"))])
+    return ", ".join([*halves, str(round_.get("protocol", RoundConfig().protocol))])
 
 
 def _options_text(options: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from edgesim.config_file import parse
+from edgesim.engine.protocols import make_protocol
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import make_federation
@@ -193,7 +194,7 @@ PLAY = [
 
 def new_learner(config, federate=make_federation):
     streams = Streams(config.seed)
-    return TorchLearner(config, federate(config, streams), streams)
+    return TorchLearner(config, federate(config, streams), streams, rule=make_protocol(config.round).rule)
 
 
 def undisturbed(learner, number, promises):

@@ -11,6 +11,7 @@ from worked_numbers import CONSENSUS, FEDMD, FEDMD_SUMS
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
+from edgesim.engine.protocols import make_protocol
 from edgesim.learning import augmentation
 from edgesim.learning.algorithms.algorithm import Devices, Sizes
 from edgesim.learning.algorithms.fedavg import FedAvg
@@ -142,7 +143,7 @@ def test_a_buffer_of_one_update_is_digested_where_the_server_takes_part_of_it(ma
     options = {"buffer": 1, "server_lr": server_lr}
     config = config.model_copy(update={"round": config.round.model_copy(update={"protocol_options": options})})
     streams = Streams(config.seed)
-    learner = make(config, make_federation(config, streams), streams)
+    learner = make(config, make_federation(config, streams), streams, rule=make_protocol(config.round).rule)
     (promise,) = learner.open_round(1, 1).start(np.array([2]))
     promise.due = True
     learner.merge([Arrived(promise)], np.array([2]))

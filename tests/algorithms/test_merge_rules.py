@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.learning.algorithms import MERGE_RULES
+from edgesim.engine.protocols import PROTOCOLS
 from edgesim.learning.algorithms.algorithm import Sizes, State
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.streams import Streams
@@ -13,7 +13,7 @@ FEDAVG = FedAvg(FedAvg.Options(), Sizes(32.0, 1, 3), Streams(0))
 
 
 def rule(protocol, **options):
-    return MERGE_RULES[protocol](MERGE_RULES[protocol].Options(**options))
+    return PROTOCOLS[protocol](PROTOCOLS[protocol].Options(**options)).rule
 
 
 def merged(rule, model, arrived):
@@ -71,5 +71,5 @@ def test_in_rounds_the_algorithm_says_all(arrive):
 
 def test_sums_go_by_device_in_rounds_and_by_arrival_without():
     """A learner asks for the order; every single update makes a model under `asynchronous` alone."""
-    kinds = {name: (kind.in_order_of_arrival, kind.one_by_one) for name, kind in MERGE_RULES.items()}
-    assert kinds == {"synchronous": (False, False), "buffered": (True, False), "asynchronous": (True, True)}
+    rules = {name: kind.merge_rule for name, kind in PROTOCOLS.items()}
+    assert {name: (rule.in_order_of_arrival, rule.one_by_one) for name, rule in rules.items()} == {"synchronous": (False, False), "buffered": (True, False), "asynchronous": (True, True)}

@@ -13,7 +13,8 @@ import pytest
 
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
-from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.process import RoundNumber
+from edgesim.engine.protocols import make_protocol
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
@@ -131,7 +132,7 @@ def play_rounds(
         writer,
         make_backhaul(world.topology, 1e6, hierarchical=False),
     )
-    server = Server(parts, lambda _: None)
+    server = Server(parts, make_protocol(config.round).begin(parts), lambda _: None)
     numbers = [RoundNumber(k, 1, k, rounds, k == rounds) for k in range(1, rounds + 1)]
     parts.clock.run(parts.clock.process(server.run(iter(numbers))))
     writer.close("finished")

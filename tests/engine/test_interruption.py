@@ -208,8 +208,8 @@ def test_a_moving_deadline_is_for_late_updates_that_are_kept(knobs):
 @pytest.mark.parametrize("staleness", [{"limit": 3}, {"weight": "polynomial"}])
 def test_staleness_is_for_late_updates_that_are_kept(staleness):
     with pytest.raises(EdgesimError, match=r"staleness\.\w+ = .* needs round\.late = 'keep'"):
-        parse({"staleness": staleness}, "test")
-    parse({"staleness": staleness, "round": {"late": "keep"}}, "test")
+        simulation.complete(parse({"staleness": staleness}, "test"))
+    simulation.complete(parse({"staleness": staleness, "round": {"late": "keep"}}, "test"))
 
 
 @settings(max_examples=8)

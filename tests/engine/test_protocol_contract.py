@@ -1,23 +1,20 @@
 """What every protocol of the registry must do: a new one is held to it by its line there."""
 
-from typing import get_args
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from edgesim.base.errors import EdgesimError
-from edgesim.config import RoundConfig
 from edgesim.config_file import parse
+from edgesim.engine.protocols import PROTOCOLS
 from edgesim.folder.records import read_run, read_table
-from edgesim.learning.algorithms import MERGE_RULES
 from edgesim.simulation import composition as simulation
 
 BITS, SEEDS = 2e6, (0, 1)
 ROUND = {"admission": "count", "count": 4, "payload_bits": BITS, "tmax_s": 3.0}
 TABLES = ("rounds", "updates", "activities", "devices")
 
-pytestmark = pytest.mark.parametrize("protocol", get_args(RoundConfig.model_fields["protocol"].annotation))
+pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
 @pytest.fixture
@@ -116,8 +113,3 @@ def test_an_option_of_no_protocol_is_one_line(protocol, play):
     with pytest.raises(EdgesimError, match=r"round\.protocol_options.*bufer") as refusal:
         play(protocol, round={**ROUND, "protocol": protocol, "protocol_options": {"bufer": 3}})
     assert "\n" not in str(refusal.value)
-
-
-def test_every_protocol_has_a_merge_rule(protocol):
-    assert protocol in MERGE_RULES
-    assert len(MERGE_RULES) == len(get_args(RoundConfig.model_fields["protocol"].annotation))

@@ -10,7 +10,8 @@ from edgesim.analysis.waste import kinds
 from edgesim.base.errors import Diverged
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
-from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.process import RoundNumber
+from edgesim.engine.protocols import make_protocol
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
@@ -85,7 +86,8 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
     world = OneBitPerSecond(
         config, streams, real.population, real.environment, real.availability, delays_s=tuple(delays_s)
     )
-    learner = TorchLearner(config, federation, streams, 1, dict)
+    protocol = make_protocol(config.round)
+    learner = TorchLearner(config, federation, streams, 1, dict, protocol.rule)
     learner.back_end = back_end or PlusOne()
     learner.global_weights = torch.zeros_like(learner.global_weights)
     learner.serve(np.zeros(len(delays_s), dtype=np.int64))
@@ -98,7 +100,9 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
         writer,
         make_backhaul(world.topology, 1.0, hierarchical=False),
     )
-    server = Server(parts, lambda _: values.append((parts.clock.now, float(learner.global_weights[0]))))
+    server = Server(
+        parts, protocol.begin(parts), lambda _: values.append((parts.clock.now, float(learner.global_weights[0])))
+    )
     numbers = [RoundNumber(k, 1, k, models, k == models) for k in range(1, models + 1)]
     parts.clock.run(parts.clock.process(server.run(iter(numbers))))
     writer.close("finished")

@@ -28,7 +28,7 @@ from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.report import Report
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.shared_band import SharedBand
-from edgesim.engine.synchronous import Synchronous
+from edgesim.engine.synchronous import Rounds
 from edgesim.engine.unsynchronised import Unsynchronised
 from edgesim.folder import checkpoints
 from edgesim.folder.records import read_run, read_table
@@ -525,9 +525,9 @@ MADE_ANEW: dict[type, set[str]] = {
     IdleDevices: {"availability", "batteries", "search_s"},
     Batteries: {"capacity_j", "reserve_j", "recharge_w", "idle_w"},
     # Latecomers come back from records of their own; no round is open at the end of one.
-    Synchronous: {"parts", "latecomers", "open"},
+    Rounds: {"parts", "wanted", "latecomers", "open"},
     # At work: as latecomers; alarms are set again. The buffer is empty when a model has been made, and all is told.
-    Unsynchronised: {"parts", "at_work", "_alarms_s", "arrived", "over", "begun", "training", "in_training"},
+    Unsynchronised: {"parts", "wanted", "at_work", "_alarms_s", "arrived", "over", "begun", "training", "in_training"},
     # Uploads put themselves on the air again.
     SharedBand: {
         "clock", "bandwidth_hz", "link", "active", "_over", "_table", "_rows", "_hz", "_rates", "_since_s", "_plan",

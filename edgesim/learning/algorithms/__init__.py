@@ -1,4 +1,4 @@
-"""Learning algorithms, one per file, the protocols' merge rules, and the registries of both."""
+"""Learning algorithms, one per file, and their registry."""
 
 import copy
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import GIVEN, Rule, refuse, value_at
 from edgesim.base.registry import Registry, look_up
 from edgesim.base.validation import options_of, validate
-from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
+from edgesim.config import AlgorithmConfig, RunConfig
 from edgesim.learning.algorithms import kpfl, kpfl_settings
 from edgesim.learning.algorithms.afl import Afl
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Options, Sizes
@@ -30,7 +30,6 @@ from edgesim.learning.algorithms.fedstg import FedStg
 from edgesim.learning.algorithms.fedyogi import FedYogi
 from edgesim.learning.algorithms.flwf import Flwf
 from edgesim.learning.algorithms.fpl import Fpl
-from edgesim.learning.algorithms.merge_rules import FedAsync, FedBuff, MergeRule
 from edgesim.learning.algorithms.mifa import Mifa
 from edgesim.learning.algorithms.moon import Moon
 from edgesim.learning.algorithms.safa import Safa
@@ -60,13 +59,6 @@ _OWN: dict[str, type[Algorithm]] = {
     "scaffold": Scaffold,
 }
 ALGORITHMS = Registry("algorithm.name", "algorithms", Algorithm, _OWN)
-
-MERGE_RULES: dict[str, type[MergeRule]] = {
-    "synchronous": MergeRule,
-    "buffered": FedBuff,
-    "asynchronous": FedAsync,
-}
-"""Merge rules by ``round.protocol``."""
 
 LOCAL_METHODS = ("phases", "pull", "passes_over", "sent", "loss", "first_kept", "compute_factor")
 """Methods of an algorithm's local half; all others are its server half's, but for attributes that `loss` looks at."""
@@ -102,16 +94,6 @@ def resolve(config: RunConfig) -> AlgorithmConfig:
     """The algorithm of a run with all options, defaults included; raises `EdgesimError`."""
     own = config.algorithm
     return own.model_copy(update={"kpfl": kpfl_settings.resolve_options(config)}).with_options(resolve_options(own))
-
-
-def make_merge_rule(config: RoundConfig) -> MergeRule:
-    """The merge rule of a config's protocol; raises `EdgesimError`."""
-    return MERGE_RULES[config.protocol](_protocol_options(config))
-
-
-def resolve_protocol_options(config: RoundConfig) -> dict[str, Any]:
-    """All options of the protocol, defaults included; raises `EdgesimError`."""
-    return _protocol_options(config).model_dump()
 
 
 def looks_at_start(local: type[Algorithm]) -> bool:
@@ -185,8 +167,3 @@ def _both_options(local: type[Options], server: type[Options]) -> type[Options]:
         if half is server or key not in AveragingOptions.model_fields
     }
     return create_model("BothOptions", __base__=Options, **fields)
-
-
-def _protocol_options(config: RoundConfig) -> Options:
-    kinds = {name: rule.Options for name, rule in MERGE_RULES.items()}
-    return options_of(kinds, config.protocol, config.protocol_options, "round.protocol", "round.protocol_options")

@@ -86,8 +86,9 @@ class FedMd(Algorithm):
         Rule({"algorithm.average_weights": True}, {"algorithm.own_epochs": (None, 0)}, "the average takes their place"),
         Rule(
             {"algorithm.public_subset": "round"},
-            {"round.protocol": "synchronous", "round.late": "drop"},
+            {"round.late": "drop"},
             "else logits arrive that are of another round's public images; use 'fixed'",
+            ("rounds",),
         ),
     )
     keeps_state: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """Local training that stays near its start: Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020.
 
-Under ``round.protocol = "asynchronous"`` this is FedAsync's regularised objective, whose rho is ``mu`` (0.005 there).
+Under FedAsync this is its regularised objective, whose rho is ``mu`` (0.005 there).
 """
 
 from collections.abc import Mapping

@@ -91,7 +91,7 @@ class Kpfl(Algorithm):
             },
             _BY_DATA_AND_AGE,
         ),
-        *without_age({}, _BY_DATA_AND_AGE),
+        without_age({}, _BY_DATA_AND_AGE),
         Rule(
             {"algorithm.kpfl.keep": "first"},
             {"algorithm.kpfl.validation_accept": False, "algorithm.kpfl.server_s_per_step": 0},
@@ -100,8 +100,9 @@ class Kpfl(Algorithm):
         Rule({"algorithm.kpfl.validation_accept": True}, {"data.validation_per_class": GIVEN}),
         Rule(
             {"algorithm.kpfl.server_s_per_step": Except([0])},
-            {"round.protocol": "synchronous"},
+            {},
             "without rounds devices work on while the server computes",
+            ("rounds",),
         ),
     )
     keeps_state: ClassVar[bool] = True

@@ -1,7 +1,7 @@
-"""Merge rules of the protocols: weights of the updates that arrived, and their order in the sum.
+"""Merge rules of protocols: weights of the updates that arrived, and their order in the sum.
 
-``buffered`` is Nguyen et al., "Federated Learning with Buffered Asynchronous Aggregation", 2022 (FedBuff);
-``asynchronous`` is Xie, Koyejo, Gupta, "Asynchronous Federated Optimization", 2019 (FedAsync).
+FedBuff: Nguyen et al., "Federated Learning with Buffered Asynchronous Aggregation", 2022. FedAsync: Xie, Koyejo, Gupta,
+"Asynchronous Federated Optimization", 2019.
 """
 
 from dataclasses import replace
@@ -30,9 +30,9 @@ class MergeRule:
         self.options = options
 
     @property
-    def updates_per_model(self) -> int:
-        """Updates that make the next model, for protocols without rounds."""
-        return 1
+    def updates_per_model(self) -> int | None:
+        """Updates that make the next model; None where a round decides."""
+        return None
 
     def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
         """Weight of each update, [S]."""
@@ -43,8 +43,11 @@ class MergeRule:
         return algorithm.merge(state, arrived, alpha, ledger)
 
 
+IN_ROUNDS = MergeRule(algorithm.Options())
+
+
 class FedBuffOptions(algorithm.Options):
-    """Options of ``round.protocol = "buffered"``."""
+    """Options of FedBuff."""
 
     buffer: Count = Field(10, ge=1)
     """K: updates that make the next model."""
@@ -71,7 +74,7 @@ class FedBuff(MergeRule):
 
 
 class FedAsyncOptions(algorithm.Options):
-    """Options of ``round.protocol = "asynchronous"``."""
+    """Options of FedAsync."""
 
     mixing: float = Field(0.6, gt=0, le=1)
     """alpha: how much of the model an update replaces that is not stale."""
@@ -83,6 +86,12 @@ class FedAsync(MergeRule):
     Options = FedAsyncOptions
     in_order_of_arrival: ClassVar[bool] = True
     one_by_one: ClassVar[bool] = True
+
+    @property
+    @override
+    def updates_per_model(self) -> int:
+        """One."""
+        return 1
 
     @override
     def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:

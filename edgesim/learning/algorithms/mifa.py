@@ -41,7 +41,7 @@ class Mifa(Algorithm):
     needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule({}, {"round.protocol_options.server_lr": (None, 1)}, "it steps by the devices' learning rate"),
-        *without_age({}, "it takes each device's last update in full, whatever its age"),
+        without_age({}, "it takes each device's last update in full, whatever its age"),
     )
     keeps_state: ClassVar[bool] = True
     equal_weights: bool = True

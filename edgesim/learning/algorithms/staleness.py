@@ -10,13 +10,9 @@ from edgesim.config import StalenessConfig
 from edgesim.learning.torch_types import Tensor
 
 
-def without_age(when: Mapping[str, Condition], why: str) -> tuple[Rule, Rule]:
-    """Rules against weights by staleness that are neither the protocol's default nor constant."""
-    a = StalenessConfig().resolved("asynchronous").a
-    return (
-        Rule({**when, "round.protocol": "synchronous"}, {"staleness.weight": "constant"}, why),
-        Rule(when, {"staleness.weight": ("constant", "polynomial"), "staleness.a": (None, a)}, why),
-    )
+def without_age(when: Mapping[str, Condition], why: str) -> Rule:
+    """Rule against weights by staleness that are neither the protocol's default nor constant."""
+    return Rule(when, {}, why, ("default staleness",))
 
 
 def weights(config: StalenessConfig, staleness: Integers, change: Floats | None = None) -> Floats:

@@ -34,7 +34,7 @@ class Bernoulli(Slotted):
     )
     rules: ClassVar[tuple[Rule, ...]] = (
         *Slotted.rules,
-        Rule({"availability.file": GIVEN}, {"round.protocol": "synchronous"}, "it has a column for each round"),
+        Rule({"availability.file": GIVEN}, {}, "it has a column for each round", ("rounds",)),
     )
 
     probability: _Rate | Annotated[list[_Rate], Field(min_length=1)] = 1.0

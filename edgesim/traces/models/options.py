@@ -25,7 +25,6 @@ WEEK_S = 7 * DAY_S
 
 IfEmpty = Literal["force", "wait"]
 
-_ROUNDS = {"round.protocol": "synchronous"}
 _IN_ROUNDS = (
     "turn_rounds", "day_rounds", "join_after_rounds", "join_every_rounds", "leave_after_rounds", "leave_every_rounds",
 )  # fmt: skip
@@ -35,8 +34,8 @@ class Model(Section):
     """A model's own keys of ``[availability]``; to add a model, write a subclass in a file and register it."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
-        Rule({"availability.slots": "rounds"}, _ROUNDS),
-        *(Rule({f"availability.{key}": GIVEN}, _ROUNDS) for key in _IN_ROUNDS),
+        Rule({"availability.slots": "rounds"}, {}, features=("rounds",)),
+        *(Rule({f"availability.{key}": GIVEN}, {}, features=("rounds",)) for key in _IN_ROUNDS),
     )
     """Rules that the model's options and other keys of the config must meet together."""
 

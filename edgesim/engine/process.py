@@ -1,12 +1,12 @@
-"""Interface between the server and a protocol, with rounds or without."""
+"""Interface between the server and the process that makes the models of a run, with rounds or without."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import simpy
 
-from edgesim.config import RunConfig
+from edgesim.config import RoundConfig, RunConfig
 from edgesim.engine.work import Task
 from edgesim.learning.interface import Evaluation
 from edgesim.traces.search import Search
@@ -35,7 +35,11 @@ Step = Generator[simpy.Event, Any, tuple[str | None, Evaluation | None]]
 on the way, if there was one."""
 
 
-class RunProtocol(Protocol):
+Wanted = Callable[[int, RoundConfig], int | None]
+"""Function of a protocol: `edgesim.engine.protocols.protocol.Protocol.wanted`."""
+
+
+class Process(Protocol):
     """Makes one model after another, and holds the state from one to the next."""
 
     def step(self, number: RoundNumber) -> Step:
