@@ -72,4 +72,8 @@ def test_in_rounds_the_algorithm_says_all(arrive):
 def test_sums_go_by_device_in_rounds_and_by_arrival_without():
     """A learner asks for the order; every single update makes a model under `asynchronous` alone."""
     rules = {name: kind.merge_rule for name, kind in PROTOCOLS.items()}
-    assert {name: (rule.in_order_of_arrival, rule.one_by_one) for name, rule in rules.items()} == {"synchronous": (False, False), "buffered": (True, False), "asynchronous": (True, True)}
+    assert {name: (rule.in_order_of_arrival, rule.one_by_one) for name, rule in rules.items()} == {
+        "synchronous": (False, False),
+        "buffered": (True, False),
+        "asynchronous": (True, True),
+    }
