@@ -38,7 +38,7 @@ def philox4x32(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) ->
 
     Returns four arrays of 32-bit words, held in uint64.
     """
-    shape = np.broadcast_shapes(*(word.shape for word in counter))
+    shape = np.broadcast_shapes(*[word.shape for word in counter])
     # Words 0 and 2, then 1 and 3: a round treats both words of a pair alike, in one call.
     words = np.empty((2, 2, *shape), dtype=np.uint64)
     for place, word in enumerate(counter):

@@ -4,17 +4,22 @@ The rules: a package is a folder of ``edgesim/``, or a module beside the folders
 which one imports the other, anywhere in its code. An import runs up if the contract "imports point one way" of
 ``pyproject.toml`` has the importer on a lower floor. A circle is a set of packages, or of modules, that import each
 other, directly or not; imports for type checkers alone count among packages, not among modules. A line of code is one
-that holds anything beside blanks, comments and docstrings.
+that holds anything beside blanks, comments and docstrings. A test of a world's class is an ``isinstance`` on a class of
+``radio``, ``devices``, ``traces`` or of the engine's bands in another package; the records of which recordings consist
+are data, not a world. Calls of a round are those of edgesim's Python functions, generators each time they resume, in
+the mean of rounds 2 to 8 of FedTeddi on digits with 30 devices, tested in each.
 """
 
 import ast
 import io
 import re
 import sys
+import tempfile
 import tokenize
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import networkx as nx
 
@@ -88,6 +93,61 @@ def code_lines(text: str) -> int:
     return len(lines - texts)
 
 
+BANDS = ("edgesim.engine.uplink", "edgesim.engine.shared_band")
+RECORDINGS = {"Capacity", "Intervals", "LinkRows", "Profile", "RecordedAvailability"}
+
+
+def world_tests(files: dict[str, Path]) -> list[str]:
+    """Places outside their packages where the class of a part of the world is tested."""
+    trees = {name: ast.parse(path.read_text()) for name, path in files.items()}
+    homes = {
+        node.name: "engine" if name in BANDS else package(name)
+        for name, tree in trees.items()
+        if name in BANDS or package(name) in ("radio", "devices", "traces")
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name not in RECORDINGS
+    }
+    return [
+        f"{name}:{node.lineno} {kind.id}"
+        for name, tree in trees.items()
+        if not name.rpartition(".")[2].startswith("test_")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+        for kind in ast.walk(node.args[1])
+        if isinstance(kind, ast.Name) and homes.get(kind.id, package(name)) != package(name)
+    ]
+
+
+ROUND = {
+    "rounds": 8,
+    "selection": {"policy": "fedteddi"},
+    "data": {"dataset": "digits", "partition": "fedteddi"},
+    "learning": {"pretrain": True},
+    "round": {"payload_bits": 17_881_664},
+}
+
+
+def calls_of_a_round(root: Path) -> int:
+    """Python functions of edgesim that a round of FedTeddi calls."""
+    sys.path.insert(0, str(root))
+    from edgesim.config_file import parse
+    from edgesim.simulation import composition
+
+    here, calls, at = str(root / "edgesim"), 0, list[int]()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.startswith(here)
+
+    with tempfile.TemporaryDirectory() as folder:
+        sys.setprofile(count)
+        try:
+            composition.run(parse(ROUND, "round"), Path(folder) / "run", on_round=lambda _: at.append(calls))
+        finally:
+            sys.setprofile(None)
+    return round((at[-1] - at[0]) / (len(at) - 1))
+
+
 def numbers(root: Path) -> dict[str, object]:
     """What the page of the architecture says of the project, by the words in which it says it."""
     files = modules(root)
@@ -111,12 +171,13 @@ def numbers(root: Path) -> dict[str, object]:
         "circles of packages": circles(arrows),
         "circles of modules": circles({(importer, imported) for importer, imported, typed in found if not typed}),
         "imports that run up": up,
+        "tests of a world's class": world_tests(files),
     }
 
 
 def main(root: Path) -> None:
     """Print each number; of what should not be there each case, too."""
-    for words, value in numbers(root).items():
+    for words, value in (numbers(root) | {"Python calls of a round": calls_of_a_round(root)}).items():
         print(f"{words:28} {len(value) if isinstance(value, list) else value:>7,}")
         for case in value if isinstance(value, list) else ():
             print(f"    {case}")

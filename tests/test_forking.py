@@ -27,6 +27,7 @@ from edgesim.plots.waste import draw_waste_over_rounds
 from edgesim.selection import SELECTORS
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import forking
+from edgesim.simulation import simulation as run_object
 from edgesim.simulation.composition import as_toml, complete
 
 ROUND = 5
@@ -169,7 +170,7 @@ def test_a_fork_to_other_knobs_has_the_bytes_of_a_run_whose_knobs_were_turned_in
         simulation.run(own.model_copy(update={"checkpoint_at": [ROUND]}), run)
     forked(run, tmp_path / "fork", *OTHER_KNOBS[knobs])
     wanted = complete(parse(read_config(tmp_path / "fork"), "fork"))
-    servers, make = [], simulation.Server
+    servers, make = [], run_object.Server
 
     def kept(*given):
         servers.append(make(*given))
@@ -189,7 +190,7 @@ def test_a_fork_to_other_knobs_has_the_bytes_of_a_run_whose_knobs_were_turned_in
             if wanted.evaluation.every_s:
                 server.parts.evaluations._passed = sum(0.4 * k <= now for k in range(1, 1000))
 
-    monkeypatch.setattr(simulation, "Server", kept)
+    monkeypatch.setattr(run_object, "Server", kept)
     simulation.run(own, tmp_path / "turned", turn)
     assert_same(tmp_path / "fork", tmp_path / "turned")
 

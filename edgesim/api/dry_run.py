@@ -18,8 +18,9 @@ from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.idle_devices import are_there
 from edgesim.screen.console import PlainConsole
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.composition import Prepared
+from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.feasibility import timeline_of_round
+from edgesim.simulation.simulation import Simulation
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Outlook:
 
     def toml(self) -> str:
         """The complete config as a config file."""
-        text: str = tomli_w.dumps(simulation.as_toml(self.config))
+        text: str = tomli_w.dumps(as_toml(self.config))
         return text
 
 
@@ -52,18 +53,18 @@ def dry_run(
     settings = configured(config, set)
     is_file = isinstance(config, str | Path)
     tell_user_code(settings, str(config) if is_file else "config", not user_code, PlainConsole() if is_file else None)
-    complete = simulation.complete(settings)
-    folder = folder_for(out, config, "run", [complete])
+    settings = complete(settings)
+    folder = folder_for(out, config, "run", [settings])
     facts: dict[str, str] = {}
-    refused = _refusals(lambda: facts.update(_folder(folder, complete)))
+    refused = _refusals(lambda: facts.update(_folder(folder, settings)))
 
     def look() -> None:
-        with plug_ins_named(), simulation.prepared(complete, lambda _: None, None) as ready:
+        with plug_ins_named(), Simulation(settings) as ready:
             facts.update(_payload(ready) | _first_round(ready) | _memory(ready))
             facts.update({f"note on {about}": note for about, note in ready.notes.items()})
 
     refused += _refusals(look)
-    return Outlook(complete, folder, {} if refused else facts, refused)
+    return Outlook(settings, folder, {} if refused else facts, refused)
 
 
 def _refusals(act: Callable[[], None]) -> list[str]:
@@ -80,17 +81,17 @@ def _folder(folder: Path, config: RunConfig) -> dict[str, str]:
     return {"folder": f"{folder} ({there})"}
 
 
-def _payload(ready: Prepared) -> dict[str, str]:
+def _payload(ready: Simulation) -> dict[str, str]:
     """Bits of one device in the first round, each way."""
-    download_bits, upload_bits = ready.learner.accounts.bits(np.arange(ready.planner.world.config.devices.count), 1)
+    download_bits, upload_bits = ready.learner.accounts.bits(np.arange(ready.world.config.devices.count), 1)
     return {
         "payload": f"{_span(np.asarray(upload_bits))} bits up and {_span(np.asarray(download_bits))} down, per device"
     }
 
 
-def _first_round(ready: Prepared) -> dict[str, str]:
+def _first_round(ready: Simulation) -> dict[str, str]:
     """Devices present when the first round begins, those that could be in time, and how many fit the band at once."""
-    world, config = ready.planner.world, ready.planner.world.config
+    world, config = ready.world, ready.world.config
     everyone = np.arange(config.devices.count, dtype=np.int64)
     batteries, at_s = make_batteries(config.devices, world.streams), 0.0
     if world.availability.by_rounds:
@@ -115,9 +116,9 @@ def _first_round(ready: Prepared) -> dict[str, str]:
     return {"first round": text + (f"; {config.round.count} are taken at most" if config.round.count else "")}
 
 
-def _memory(ready: Prepared) -> dict[str, str]:
+def _memory(ready: Simulation) -> dict[str, str]:
     """Memory of one round's updates, and of the state kept for each device, in MB."""
-    config, facts = ready.planner.world.config, ready.learner.facts()
+    config, facts = ready.world.config, ready.learner.facts()
     if config.learning.training == "none":
         return {"memory": "no training: tables of events only"}
     devices = config.round.count or config.devices.count

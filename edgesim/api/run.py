@@ -23,6 +23,7 @@ from edgesim.screen.console import PlainConsole
 from edgesim.screen.progress import bar
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import forking, named_code
+from edgesim.simulation.complete import complete
 from edgesim.simulation.run_progress import describe, expected_rounds, rounds_done
 from edgesim.tables.show import print_run
 
@@ -167,7 +168,7 @@ def run(
     where = str(config) if isinstance(config, str | Path) else "config"
     tell = PlainConsole(quiet=quiet)
     tell_user_code(settings, where, not user_code, tell if isinstance(config, str | Path) else None)
-    folder = folder_for(out, config, "run", map(simulation.complete, [settings]))
+    folder = folder_for(out, config, "run", map(complete, [settings]))
     if (folder / "run.json").is_file() and "fork" in read_run(folder):
         raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another folder or remove it")
     return result_of(play(settings, folder, tell, log, fresh=fresh, checkpoint_s=checkpoint_s), tell)
@@ -193,7 +194,7 @@ def resume(
     values, path = read_config(folder), folder / "config.toml"
     settings = parse(values, str(path))
     tell_user_code(settings, str(path), not user_code, tell)
-    reason = simulation.why_run(folder, simulation.complete(settings))
+    reason = simulation.why_run(folder, complete(settings))
     if reason != simulation.UNFINISHED:
         again = f"but {reason}; `edgesim run` runs it again" if reason else "so nothing is left to resume"
         raise EdgesimError(f"{folder}: is finished, {again}")

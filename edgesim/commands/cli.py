@@ -31,6 +31,7 @@ from edgesim.config import RunConfig
 from edgesim.screen.command_line import Command, Group
 from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
 from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import complete
 
 _ABOUT = "A discrete-event simulator of a wireless edge network whose devices really train."
 
@@ -188,7 +189,7 @@ def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> No
     if len(configs) > 1:
         raise EdgesimError(f"--drift: expected one config (got {len(configs)})")
     (path,) = configs
-    config = simulation.complete(edgesim.load(path))
+    config = complete(edgesim.load(path))
     mix = mix_over_time(config, device)
     whose = f"all {config.devices.count} devices" if device is None else f"device {device}"
     figure = draw_drift(mix.x, mix.shares, mix.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")

@@ -17,7 +17,7 @@ from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.work import Span, Task
 from edgesim.engine.world import World
 from edgesim.folder import work_kinds
-from edgesim.folder.records import RunWriter
+from edgesim.folder.records import TableWriter
 from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
 
@@ -107,7 +107,7 @@ class Report:
 
     SAVED: ClassVar = ("totals", "_kept", "_waiting", "_told", "_told_until_s", "_idle_told_j", "_idle_of_devices_j")
 
-    writer: RunWriter
+    writer: TableWriter
     population: Population
     batteries: Batteries | None
     """None for devices on mains."""
@@ -380,7 +380,7 @@ def _wasted_by_kind(work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple
     return {place: amount for place, amount in sorted(amounts.items()) if amount > 0}
 
 
-def write_stations(writer: RunWriter, world: World, backhaul: Backhaul) -> None:
+def write_stations(writer: TableWriter, world: World, backhaul: Backhaul) -> None:
     """Write the ``stations`` table: one row per station, with the server that merges its updates."""
     stations = world.topology.stations
     writer.write(
@@ -396,7 +396,7 @@ def write_stations(writer: RunWriter, world: World, backhaul: Backhaul) -> None:
     )
 
 
-def write_devices(writer: RunWriter, world: World, federation: Federation) -> None:
+def write_devices(writer: TableWriter, world: World, federation: Federation) -> None:
     """Write the ``devices`` table: one row per device and frame."""
     count, population = world.config.devices.count, world.population
     for number, frame in enumerate(federation.frames):

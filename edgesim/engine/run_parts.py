@@ -18,7 +18,7 @@ from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Band, ReservedBand
 from edgesim.engine.work import Hear, RoundSignals, Task
 from edgesim.engine.world import World
-from edgesim.folder.records import RunWriter
+from edgesim.folder.records import TableWriter
 from edgesim.joining.joiners import Joiners
 from edgesim.learning.interface import Learner
 from edgesim.selection.view import Selector
@@ -31,7 +31,7 @@ class RunParts:
     world: World
     selector: Selector
     learner: Learner
-    writer: RunWriter
+    writer: TableWriter
     backhaul: Backhaul
     joiners: Joiners | None = None
     """None where all devices that have checked in join, without being asked."""

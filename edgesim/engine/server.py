@@ -1,13 +1,15 @@
-"""The server of one run: its outer loop over the models that a protocol's process makes."""
+"""The server of one run: its outer loop over the models of a protocol's process, advanced from round to round."""
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import simpy
 
 from edgesim.base.errors import EdgesimError
-from edgesim.engine.process import Process, RoundNumber
+from edgesim.engine.clock import EventKind, drift_s, rounding_s
+from edgesim.engine.process import Process, RoundNumber, stopped
 from edgesim.engine.run_parts import RunParts
 
 ALL_DONE = "all rounds done"
@@ -17,7 +19,7 @@ LAST_S = 1e10
 
 @dataclass(frozen=True)
 class RunProgress:
-    """Progress of a run after a round, for displays."""
+    """State of a run at the end of a round, for displays."""
 
     round: int
     t_s: float
@@ -25,21 +27,77 @@ class RunProgress:
     """Test accuracy of the last model tested."""
 
 
+@dataclass(frozen=True)
+class RunEnd:
+    """End of a run's last round, or of the time that it simulates."""
+
+    reason: str
+
+
 @dataclass
 class Server:
-    """Runs the rounds of one run on a clock."""
+    """Runs the rounds of one run, one after another as `advance` asks for them.
+
+    The rounds are one generator that yields the events it waits for. `advance` steps the clock until these have
+    happened, so that between two rounds nothing is under way but what lies on the clock.
+    """
 
     parts: RunParts
     process: Process
     """Process that makes the models."""
-    on_round: Callable[[RunProgress], None]
     accuracy: float | None = None
     """Test accuracy of the last model tested."""
-    at_end: Callable[[RoundNumber], None] = lambda _: None
-    """Called at the end of each round, where the run can be saved."""
+    number: RoundNumber | None = None
+    """The last round that ended."""
+    _rounds: Generator[simpy.Event | RunProgress, Any, str] = field(init=False)
+    _stop: simpy.Event | None = None
+    """End of simulated time; None where the rounds alone end the run."""
 
-    def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
-        """Run the rounds as a process of the clock; returns the reason of the run's end."""
+    def begin(self, numbers: Iterator[RoundNumber]) -> None:
+        """Put the run's end on the clock, and begin with the first of the rounds, which `advance` runs."""
+        clock, config, availability = self.parts.clock, self.parts.world.config, self.parts.world.availability
+        self._rounds = self._run(numbers)
+        if np.isfinite(known_s := availability.known_until_s):
+            # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
+            until_s = known_s + rounding_s(config.round.tmax_s, known_s)
+            clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_time_beyond())
+        if config.stop_at_s is not None:
+            # A round that closes at stop_at_s counts.
+            self._stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
+
+    def advance(self) -> RunProgress | RunEnd:
+        """Simulate to the end of the next round, or of the run; raises `EdgesimError`."""
+        clock, value = self.parts.clock, None
+        while True:
+            try:
+                awaited = self._rounds.send(value)
+            except StopIteration as end:
+                return self._ended(end.value)
+            if isinstance(awaited, RunProgress):
+                return awaited
+            while not awaited.processed:
+                try:
+                    clock.step()
+                except simpy.core.EmptySchedule:
+                    raise EdgesimError(
+                        f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the "
+                        'run earlier (stop_at_s) or repeat the recorded capacity (after_end = "wrap")'
+                    ) from None
+                if self._stop is not None and self._stop.processed:
+                    return RunEnd(stopped(self.parts.world.config))
+            value = awaited.value
+
+    def _ended(self, reason: str) -> RunEnd:
+        """End a run whose rounds are over; what happens at this instant with no delay still happens."""
+        clock, availability = self.parts.clock, self.parts.world.availability
+        while not clock.is_between_events:
+            clock.step()
+        if self._stop is None and reason != ALL_DONE and np.isfinite(availability.known_until_s):
+            availability.refuse_time_beyond()
+        return RunEnd(reason)
+
+    def _run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event | RunProgress, Any, str]:
+        """Run the rounds, each of which ends with its progress; returns the reason of the run's end."""
         goal = self.parts.world.config.stop_at_accuracy
         for number in numbers:
             # Several tests may have come in one step, and the last of them need not be the best.
@@ -57,9 +115,8 @@ class Server:
                 )
             if number.last_of_frame:
                 self.parts.learner.end_frame()
-            self.on_round(RunProgress(number.round, self.parts.clock.now, self.accuracy))
-            if self.parts.clock.is_between_events:
-                self.at_end(number)
+            self.number = number
+            yield RunProgress(number.round, self.parts.clock.now, self.accuracy)
         return ALL_DONE
 
     def stop(self) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -65,6 +65,13 @@ _RUN_FACTS: dict[str, tuple[type, ...]] = {
 """Keys of ``run.json`` that edgesim reads again, with the types that each value may have."""
 
 _KIND_NAMES = {str: "a text", int: "a number", float: "a number", dict: "an object of texts"}
+
+
+class TableWriter(Protocol):
+    """Takes the rows of a run's tables."""
+
+    def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
+        """Append rows to a table of `SCHEMAS`, passed as one sequence or array per column (missing ones are null)."""
 
 
 class RunWriter:

@@ -36,6 +36,10 @@ class LocalWork:
         # A view of a single number has no strides, and needs no mean.
         return float(self.batch[0] if self.batch.strides == (0,) else self.batch[ids].mean())
 
+    def first_step(self, ids: Integers, sizes: Integers) -> Integers:
+        """Samples of the first step of jobs of devices with data sets of these ``sizes`` [n], [n]."""
+        return self.batch[ids] if self.steps is not None else np.minimum(self.batch[ids], sizes)
+
     def step_edges(self, device: int, size: int) -> Integers:
         """Edges of a job's steps among its samples, [steps + 1]; the last step of an epoch takes the rest."""
         batch = int(self.batch[device])

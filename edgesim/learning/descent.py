@@ -67,7 +67,7 @@ class Descent:
         """Adam's second moments; None under SGD."""
         # Terms that no client has cost nothing.
         to_start = [pull.to_start for pull in pulls]
-        some = any(isinstance(value, Tensor) or value for value in to_start)
+        some = Tensor in map(type, to_start) or any(to_start)
         self._to_start = (starts.clone(), self._factor(to_start)) if some else None
         pulled = [pull.decay for pull in pulls]
         decay = [optimiser.weight_decay for optimiser in optimisers]
@@ -79,12 +79,12 @@ class Descent:
         self._decay = self._factor(decay) if any(decay) else None
         shifts = [pull.shift for pull in pulls]
         self._shift: Tensor | None = None
-        if any(shift is not None for shift in shifts):
+        if shifts.count(None) < len(shifts):
             none = torch.zeros_like(weights[0])
             self._shift = torch.stack([none if shift is None else shift for shift in shifts])
 
     def _factor(self, values: Sequence[float | Tensor]) -> _Factor:
-        if any(isinstance(value, Tensor) for value in values):
+        if Tensor in map(type, values):
             return torch.stack(
                 [torch.as_tensor(value).to(self._weights).expand_as(self._weights[0]) for value in values]
             )

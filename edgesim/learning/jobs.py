@@ -94,6 +94,8 @@ class Job:
     @property
     def changes(self) -> Numbers | None:
         """Augmentation of each sample's image, [n, k]; None where no image is augmented."""
+        if len(self.phases) == 1:
+            return self.phases[0].changes
         from edgesim.learning.augmentation import unchanged
 
         some = [phase.changes.shape[1] for phase in self.phases if phase.changes is not None]
@@ -103,14 +105,16 @@ class Job:
     @property
     def rows(self) -> Numbers | None:
         """`Phase.rows` of all phases, [n]; None where no phase has any."""
+        if len(self.phases) == 1:
+            return self.phases[0].rows
         return _joined([(len(phase.samples), phase.rows) for phase in self.phases], -1)
 
 
 def _joined(parts: Sequence[tuple[int, Numbers | None]], absent: int | tuple[float, ...]) -> Numbers | None:
     """Concatenation of (rows, array) parts, with ``absent`` in the rows of parts that are None; None if all are."""
     some = [part for _, part in parts if part is not None]
-    if len(parts) == 1 or not some:
-        return parts[0][1]
+    if not some:
+        return None
     filled = np.asarray(absent, dtype=some[0].dtype)
     return np.concatenate(
         [np.broadcast_to(filled, (length, *filled.shape)) if part is None else part for length, part in parts]
@@ -223,7 +227,7 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
     """Promises without a result, each once, with their jobs."""
     once = {id(promise): promise for promise in promises if promise.result is None}.values()
     build_jobs(once)
-    return [(promise, promise.job) for promise in once if promise.job is not None]
+    return [(promise, promise.built) for promise in once if promise.built is not None]
 
 
 def known(algorithm: Algorithm, job: Job, result: JobResult) -> dict[str, Tensor]:

@@ -18,6 +18,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.utils.rnn import pad_sequence
 
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.passes import once_per_model
 
 #: Patches of images that a convolution sees, or gradients of them, held at once: few stay in the cache of a CPU.
 _BYTES_IN_CACHE = 1 << 20
@@ -60,6 +61,7 @@ def watching(layers: Sequence[nn.Module]) -> Iterator[Uses]:
             hook.remove()
 
 
+@once_per_model
 def layers_with_rules(model: FlatModel, image: Tensor) -> list[nn.Module] | None:
     """The layers that own the model's parameters, if this module has rules for their gradients; else None.
 

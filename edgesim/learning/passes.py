@@ -4,7 +4,9 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from functools import update_wrapper
+from typing import Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -13,6 +15,8 @@ from edgesim.learning.flat import FlatModel
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
+_Rest = ParamSpec("_Rest")
+_Trial = Callable[Concatenate[FlatModel, Tensor, _Rest], _Result]
 
 #: Most rows of a batch that is not for training.
 ROWS = 1024
@@ -23,6 +27,20 @@ ROWS_IN_CACHE = 64
 def in_cache(model: FlatModel) -> bool:
     """Whether passes run fastest on as few rows as the cache holds."""
     return model.channels_last and model.device.type == "cpu"
+
+
+def once_per_model(trial: _Trial[_Rest, _Result]) -> _Trial[_Rest, _Result]:
+    """Make a trial pass of a row, [1, ...], once for each model and shape of the row, on which its result depends."""
+    results = WeakKeyDictionary[FlatModel, dict[object, _Result]]()
+
+    def result(model: FlatModel, image: Tensor, /, *rest: _Rest.args, **named: _Rest.kwargs) -> _Result:
+        of_model, key = results.setdefault(model, {}), (image.shape, *rest)
+        if key not in of_model:
+            of_model[key] = trial(model, image, *rest, **named)
+        return of_model[key]
+
+    update_wrapper(result, trial)
+    return result
 
 
 @contextmanager
@@ -46,6 +64,7 @@ def kept_bytes(model: FlatModel, *inputs: Tensor) -> int:
     return sum(size for place, size in stored.items() if place not in weights)
 
 
+@once_per_model
 def rows_at_once(model: FlatModel, image: Tensor, budget_mib: int) -> int:
     """Rows of a forward and backward pass within a budget, at least one; ``image`` is a row, [1, ...].
 

@@ -128,10 +128,10 @@ class TorchRound(CountKnowledge):
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch of the round, [n]."""
         drawn = batch_samples(self.held, self.streams, ids, self.tasks[ids], self.work)
-        own = zip(ids.tolist(), self.held.sizes[ids].tolist(), drawn, strict=True)
-        firsts = [samples[: self.work.step_edges(device, size)[1]] for device, size, samples in own]
+        lengths = self.work.first_step(ids, self.held.sizes[ids]).tolist()
+        firsts = [samples[:length] for samples, length in zip(drawn, lengths, strict=True)]
         # Twice the sample of a device that has but one: as in training by steps, it deviates by nothing.
-        firsts = [np.resize(batch, max(2, len(batch))) for batch in firsts]
+        firsts = [np.resize(batch, 2) if len(batch) < 2 else batch for batch in firsts]
         with self._loaded(self._start) as (model, data):
             return gradient_deviations(model, data, firsts, self.learning.memory_budget_mib, self._learner.cores)
 

@@ -57,9 +57,8 @@ def anatomy_of_generated(devices: int, seed: int, set_: Sequence[str] | None = N
     section = _phones({"model": "renewal"}, set_)
     if section.model != "renewal":
         raise EdgesimError(f"set availability.model: expected 'renewal' here (got {section.model!r})")
-    model = options_of(MODELS, section.model, section.options, "availability.model", "availability")
-    assert isinstance(model, Renewal)
-    return anatomy(model.intervals(devices, Streams(seed)))
+    options = options_of(MODELS, section.model, section.options, "availability.model", "availability")
+    return anatomy(Renewal.model_validate(options.model_dump()).intervals(devices, Streams(seed)))
 
 
 def check_ins(

@@ -1,56 +1,34 @@
-"""The composition root: builds world, learner and server from a config and runs them."""
+"""Runs in folders: simulations advanced to their ends, with tables and checkpoints, or reused, resumed, restarted."""
 
 import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cache, partial
-from itertools import count, islice
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import simpy
-
-from edgesim import joining
 from edgesim.base import processes
-from edgesim.base.arrays import Floats
 from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.base.lease import Lease, Taken, is_of_lease, leased
 from edgesim.base.paths import system_errors
 from edgesim.base.registry import blamed, plug_ins_named
-from edgesim.cluster.connection import check_reachable
 from edgesim.config import RunConfig
-from edgesim.devices.topology import make_backhaul
-from edgesim.engine import protocols
-from edgesim.engine.clock import EventKind, drift_s, rounding_s
-from edgesim.engine.decision import Planner
-from edgesim.engine.make_world import make_world
-from edgesim.engine.process import RoundNumber, stopped
-from edgesim.engine.protocols.protocol import Protocol
-from edgesim.engine.report import write_devices, write_stations
-from edgesim.engine.run_parts import RunParts
-from edgesim.engine.run_state import restore
-from edgesim.engine.server import ALL_DONE, RunProgress, Server
+from edgesim.engine.server import RunEnd, RunProgress
 from edgesim.engine.world import World
 from edgesim.folder import digests, records
 from edgesim.folder.absence_file import remove_absences, write_absences
 from edgesim.folder.run_schema import SCHEMAS
-from edgesim.joining.joiners import Joiners
-from edgesim.learning import algorithms, drift, measures
-from edgesim.learning.algorithms.merge_rules import MergeRule
-from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
-from edgesim.selection import make_selector, resolve_options
-from edgesim.selection.view import Selector
-from edgesim.simulation import feasibility, named_code, needs, resumption
+from edgesim.simulation import named_code, resumption
+from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.inputs import input_digests, version_of
-from edgesim.simulation.notes import Notes, end_notes, start_notes
+from edgesim.simulation.notes import end_notes
 from edgesim.simulation.past import extend, is_longer
-from edgesim.streams import Streams
+from edgesim.simulation.simulation import Simulation
 from edgesim.traces import models
 from edgesim.traces.absences import absences
 
@@ -78,89 +56,6 @@ class RunResult:
     """Reason why the folder's earlier run was restarted; empty if there was none or if it was resumed."""
     resumed_after: int = 0
     """Round after which the folder's earlier run was resumed; 0 if it was not."""
-
-
-def complete(config: RunConfig) -> RunConfig:
-    """The config with every default filled in, also those of policy, algorithm, availability and partition.
-
-    Raises `EdgesimError`.
-    """
-    config = config.resolved()
-    selection, availability, knobs = config.selection, config.availability, config.round
-    protocol = protocols.make_protocol(knobs)
-    update = {
-        "selection": selection.with_options(resolve_options(selection.policy, selection.options)),
-        "availability": availability.with_options(
-            models.resolve_options(availability.model, availability.options, knobs.tmax_s, protocol.has_rounds)
-        ),
-        "data": drift.resolve_data(config),
-        "drift": drift.resolve(config.drift),
-        "evaluation": measures.resolve(config.evaluation),
-        "joining": joining.resolve(config),
-        "algorithm": algorithms.resolve(config),
-        "round": knobs.model_copy(update={"protocol_options": protocol.options.model_dump()}),
-        "staleness": config.staleness.resolved(protocol.stale_weight),
-    }
-    completed = config.model_copy(update=update)
-    needs.check(completed)
-    return completed
-
-
-def as_toml(config: RunConfig) -> dict[str, Any]:
-    """The config as a mapping that TOML can hold (which has no null)."""
-    return config.model_dump(exclude_none=True, by_alias=True)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Parts of a run before its first round, all of them checked."""
-
-    federation: Federation
-    frames: list[tuple[int, int | None]]
-    """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
-    planner: Planner
-    joiners: Joiners | None
-    selector: Selector
-    learner: Learner
-    protocol: Protocol
-    charged: Floats
-    """Samples whose time each device takes in a round, [devices]."""
-    notes: Notes
-
-
-@contextmanager
-def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | None) -> Iterator[Prepared]:
-    """Read the data of a complete config, make its world and its learner; nothing is trained, and nothing written.
-
-    Raises `EdgesimError` for what a run of it would be refused for.
-    """
-    if config.learning.back_end == "ray" and config.learning.training != "none":
-        check_reachable(None, "learning.back_end = 'ray'")
-    streams = Streams(config.seed)
-    federation = make_federation(config, streams)
-    algorithms.check_frames(config, len(federation.frames) - 1)
-    frames = list(_frame_lengths(config, len(federation.frames) - 1))
-    world = make_world(config, streams, on_start)
-    feasibility.check_count(world)
-    feasibility.check_changes(world)
-    feasibility.check_rounds(world, sum(length or 0 for _, length in frames))
-    rounds = sum(horizon for horizon, _ in frames)
-    joiners = joining.make_joiners(config.joining, world.population, rounds, streams)
-    selector = make_selector(
-        config.selection.policy, config.selection.options, config.devices.count, federation.class_count
-    )
-    needs.check_policy(config, selector)
-    protocol = protocols.make_protocol(config.round)
-    with closing(_make_learner(config, federation, streams, cores or processes.cores(), protocol.rule)) as learner:
-        accounts = learner.accounts
-        accounts.looked_at = selector.looks_at
-        backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
-        learner.serve(backhaul.edge[world.population.station])
-        charged = accounts.charged_samples(np.arange(config.devices.count), 1)
-        planner = Planner(world, accounts, backhaul)
-        feasibility.check_reach(planner, charged)
-        notes = start_notes(planner, charged)
-        yield Prepared(federation, frames, planner, joiners, selector, learner, protocol, charged, notes)
 
 
 @plug_ins_named()
@@ -269,20 +164,17 @@ def _simulated(
     """Simulate a complete config that is not finished in the folder, whose lease is held; arguments as in `run`."""
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     inputs = input_digests(config, when_loaded=True)
-    with prepared(config, on_start, cores) as ready, ExitStack() as contexts:
-        world, learner, notes = ready.planner.world, ready.learner, ready.notes
+    with Simulation(config, on_start, cores) as simulation, ExitStack() as contexts:
+        world, learner, notes = simulation.world, simulation.learner, simulation.notes
         for subject, note in notes.items():
             on_note(subject, note)
         facts = _facts(learner) | world.availability.facts() | {"inputs": inputs, "notes": notes}
-        facts["has_rounds"] = ready.protocol.has_rounds
-        facts["ends"] = records.ends(as_toml(config))
+        facts |= {"ends": records.ends(as_toml(config)), "has_rounds": simulation.protocol.has_rounds}
         about = resumption.about(as_toml(config), facts)
         resumed = None
         if may_resume:
             modules = named_code.own_files(config)
-            resumed = resumption.find(
-                folder, about, modules, on_note, strict, other_machine, partial(_place, ready.frames)
-            )
+            resumed = resumption.find(folder, about, modules, on_note, strict, other_machine, simulation.place)
         if resumed is None:
             learner.prepare(on_start)
             facts |= _facts(learner)
@@ -294,11 +186,9 @@ def _simulated(
         signals = contexts.enter_context(processes.uninterrupted())
         checkpoint = None if resumed is None else resumed.checkpoint
         writer = records.RunWriter(folder, as_toml(config), facts, checkpoint, lease)
-        parts = RunParts(world, ready.selector, learner, writer, ready.planner.backhaul, ready.joiners)
         remove_absences(folder)
-        server, report = Server(parts, ready.protocol.begin(parts), on_round), parts.report
-        if config.privacy.mechanism != "none":
-            report.totals.uploads = {}
+        server = simulation.make_server(writer)
+        report, clock = server.parts.report, server.parts.clock
         started = time.perf_counter() - (0.0 if resumed is None else resumed.checkpoint.about.wall_s)
         status: Status = "failed"
         reason, cut = "an error in the program", True
@@ -306,30 +196,27 @@ def _simulated(
             with signals.let_in():
                 named_code.keep_code(config, folder)
                 if resumed is None:
-                    write_stations(writer, world, ready.planner.backhaul)
-                    write_devices(writer, world, ready.federation)
-                    start = parts.evaluations.evaluate(1)
-                    report.write_test(0, start)
+                    start = simulation.begin()
                     if start is not None and target is not None and start.accuracy >= target:
                         had = f"the start accuracy {start.accuracy:g}"
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
                 else:
                     try:
-                        restore(server, resumed.state)
+                        simulation.resume(resumed.state)
                     except EdgesimError as error:
                         raise EdgesimError(f"{resumed.checkpoint.path}: {error}") from None
-                keep_at = config.checkpoint_at or ()
-                server.at_end = resumption.Saver(
-                    server, folder, about, checkpoint_s, asked, started, on_note, keep_at, until
+                save = resumption.Saver(
+                    server, writer, about, checkpoint_s, asked, started, on_note, config.checkpoint_at or (), until
                 )
-                done = 0 if resumed is None else resumed.checkpoint.about.round
-                ended = _advance(server, islice(_round_numbers(ready.frames), done, None))
+                while not isinstance(done := simulation.advance(), RunEnd):
+                    on_round(done)
+                    save.if_due()
                 server.stop()
-                reason, cut = ended, False
+                reason, cut = done.reason, False
                 if not report.totals.rounds:
-                    raise EdgesimError(f"no {ready.protocol.none_made}: {reason}")
+                    raise EdgesimError(f"no {simulation.protocol.none_made}: {reason}")
                 learner.save(folder)
-                _write_absences(folder, world, parts.clock.now)
+                _write_absences(folder, world, clock.now)
                 status = "finished"
         except EdgesimError as error:
             reason = str(error)
@@ -347,7 +234,7 @@ def _simulated(
         finally:
             report.write_row()
             wall_s = round(time.perf_counter() - started, 3)
-            t_end_s = parts.clock.now
+            t_end_s = clock.now
             empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
             notes = end_notes(world, notes, report.totals, empty or 0)
             counted = (
@@ -365,75 +252,6 @@ def _other_rates(config: RunConfig) -> str:
     rates = ["algorithm.lr"] if "lr" in config.algorithm.options else []
     rates += ["round.protocol_options.server_lr"] if config.round.protocol_options.get("server_lr", 1) > 1 else []
     return "".join(f" or {rate}" for rate in rates)
-
-
-def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
-    """Simulate until the rounds are done or ``stop_at_s``; returns the reason of the run's end."""
-    clock, config = server.parts.clock, server.parts.world.config
-    process = clock.process(server.run(numbers))
-    availability = server.parts.world.availability
-    ends = np.isfinite(availability.known_until_s)
-    if ends:
-        # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
-        until_s = availability.known_until_s + rounding_s(config.round.tmax_s, availability.known_until_s)
-        clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_time_beyond())
-    if config.stop_at_s is None:
-        try:
-            reason = str(clock.run(process))
-        except RuntimeError as error:
-            if not str(error).startswith("No scheduled events left"):
-                raise
-            raise EdgesimError(
-                f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the run "
-                'earlier (stop_at_s) or repeat the recorded capacity (after_end = "wrap")'
-            ) from None
-        if ends and reason != ALL_DONE:
-            availability.refuse_time_beyond()
-        return reason
-    # A round that closes at stop_at_s counts.
-    stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
-    clock.run(simpy.AnyOf(clock, [process, stop]))
-    if process.triggered:
-        return str(process.value)
-    return stopped(config)
-
-
-def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None]]:
-    """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
-    if config.rounds is None:
-        assert config.stop_at_s is not None
-        if frames > 1:
-            raise EdgesimError(f"rounds: give one number per frame; the data have {frames} frames")
-        return [(max(1, int(config.stop_at_s / config.round.tmax_s + 1e-9)), None)]
-    counts = config.rounds if isinstance(config.rounds, list) else [config.rounds] * frames
-    if len(counts) != frames:
-        raise EdgesimError(f"rounds: {len(counts)} numbers were given, but the data have {frames} frame(s)")
-    return [(count, count) for count in counts]
-
-
-def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber]:
-    numbers = count(1)
-    for frame, (horizon, length) in enumerate(frames, start=1):
-        for k in count(1) if length is None else range(1, length + 1):
-            yield RoundNumber(next(numbers), frame, k, horizon, k == length)
-
-
-def _place(frames: list[tuple[int, int | None]], round: int) -> list[Any]:
-    """Position of a round, as in `edgesim.folder.checkpoints.About.place`; empty if there is no such round."""
-    return next((number.place for number in islice(_round_numbers(frames), round - 1, round)), [])
-
-
-def _make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int, rule: MergeRule) -> Learner:
-    # Timing-only runs import no torch.
-    if config.learning.training == "none":
-        from edgesim.learning.timing_only import TimingOnlyLearner
-
-        return TimingOnlyLearner(config, federation, streams, rule)
-    # Torch, interrupted while it loads, would stay in pieces for the rest of this process.
-    with processes.uninterrupted():
-        from edgesim.learning.learner import TorchLearner
-
-    return TorchLearner(config, federation, streams, cores, partial(named_code.own_files, config), rule)
 
 
 def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:

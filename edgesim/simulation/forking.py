@@ -23,8 +23,8 @@ from edgesim.engine.evaluations import tests_by_time
 from edgesim.folder import checkpoints
 from edgesim.folder.checkpoints import Checkpoint, Packed
 from edgesim.folder.records import ENDS, SCHEMA_VERSION, read_config, read_run, read_table, write_whole
-from edgesim.simulation import composition as simulation
 from edgesim.simulation import named_code
+from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.inputs import input_digests
 from edgesim.simulation.past import hand_over, refuse_other_end
 from edgesim.simulation.resumption import names_checkpoint, unpacked
@@ -77,13 +77,13 @@ def prepare(
         try:
             with names_checkpoint(past.path):
                 record = _record_of_fork(past, old, new)
-            about = {"config": json.loads(json.dumps(simulation.as_toml(new))), "inputs": input_digests(new)}
+            about = {"config": json.loads(json.dumps(as_toml(new))), "inputs": input_digests(new)}
             hand_over(replace(past, record=record), source, draft, **about)
             for path in checkpoints.files(draft):
                 checkpoints.keep(path, "kept")
             facts = {"schema_version": SCHEMA_VERSION, "status": "interrupted", "reason": "forked", "fork": fork}
             write_whole(draft / "run.json", json.dumps(facts, indent=2) + "\n")
-            write_whole(draft / "config.toml", tomli_w.dumps(simulation.as_toml(new)))
+            write_whole(draft / "config.toml", tomli_w.dumps(as_toml(new)))
             if out.exists():
                 out.rmdir()
             draft.rename(out)
@@ -95,8 +95,8 @@ def prepare(
 
 def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunConfig]:
     """The complete configs of a run and of its fork."""
-    old = simulation.complete(parse(read_config(run), str(run / "config.toml")))
-    nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
+    old = complete(parse(read_config(run), str(run / "config.toml")))
+    nested: dict[str, Any] = json.loads(json.dumps(as_toml(old)))
     keys = [(text.partition("=")[0] if pair is None else pair[0]).strip() for text, pair in changes.items()]
     for key in keys:
         for other in _TIED.get(key, ()):
@@ -108,17 +108,17 @@ def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunCo
     for text, pair in changes.items():
         change(nested, text, pair)
     # Before the config is checked: another algorithm, say, has other options than those that stand there.
-    then, now = flat_settings(simulation.as_toml(old)), flat_settings(nested)
+    then, now = flat_settings(as_toml(old)), flat_settings(nested)
     for key in keys:
         if then.get(key) != now.get(key):
             _check_may_change(key)
     where = f"set {' '.join(changes)}" if changes else str(run)
-    return old, simulation.complete(parse(nested, where))
+    return old, complete(parse(nested, where))
 
 
 def _changed(old: RunConfig, new: RunConfig) -> dict[str, Any]:
     """Keys in which a fork differs from its run, with its values; raises `EdgesimError` for one that must not."""
-    then, now = (flat_settings(simulation.as_toml(config)) for config in (old, new))
+    then, now = (flat_settings(as_toml(config)) for config in (old, new))
     changed = {key: now.get(key) for key in sorted({*then, *now}) if then.get(key) != now.get(key)}
     for key in changed:
         _check_may_change(key)

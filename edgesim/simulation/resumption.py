@@ -12,11 +12,10 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import AGAIN, Stopped, StopRequest
 from edgesim.base.registry import blamed, first_line
 from edgesim.base.saved import pack, unpack
-from edgesim.engine.process import RoundNumber
 from edgesim.engine.run_state import RunState, snapshot
 from edgesim.engine.server import Server
 from edgesim.folder import checkpoints
-from edgesim.folder.records import ENDS, MOST_REST_BYTES, read_run
+from edgesim.folder.records import ENDS, MOST_REST_BYTES, RunWriter, read_run
 
 _SHARE = 0.02
 """Share of a run's wall time that checkpoints take at most, where they are written now and then."""
@@ -185,7 +184,7 @@ class Saver:
     """Saves a run at the ends of rounds, where that is due, and ends it where it was asked to."""
 
     server: Server
-    folder: Path
+    writer: RunWriter
     about: Mapping[str, Any]
     every_s: float
     """Least wall time between two checkpoints; 0 for one at the end of each round."""
@@ -202,17 +201,20 @@ class Saver:
 
     def __post_init__(self) -> None:
         self._due_s = time.perf_counter() + self.every_s
-        record, parts = self._packed(0), self.server.parts
+        record, learner = self._packed(0), self.server.parts.learner
         beside = MOST_REST_BYTES + len(json.dumps(self.about))
-        size = parts.learner.most_remembered_bytes + beside + (0 if record is None else record.size)
-        parts.writer.note(checkpoint_bytes_at_most=size)
+        size = learner.most_remembered_bytes + beside + (0 if record is None else record.size)
+        self.writer.note(checkpoint_bytes_at_most=size)
         if size > _MUCH_BYTES:
             self.on_note(
                 "checkpoints", f"each of three checkpoint files takes up to {size / 2**20:,.0f} MiB beside the tables"
             )
 
-    def __call__(self, number: RoundNumber) -> None:
-        """Save the run after a round if that is due, and end the run if it was asked to."""
+    def if_due(self) -> None:
+        """Save the run at the end of its last round if that is due and can be, and end it if it was asked to."""
+        number = self.server.number
+        if number is None or not self.server.parts.clock.is_between_events:
+            return
         begun_s = time.perf_counter()
         ends = self.asked.signal is not None or number.round == self.until
         is_kept = number.round in self.keep_at
@@ -224,9 +226,9 @@ class Saver:
         if record is not None:
             about = {**self.about, "round": number.round, "place": number.place}
             about["wall_s"] = begun_s - self.started_s
-            self.server.parts.writer.save(about, record, is_kept)
+            self.writer.save(about, record, is_kept)
         if ends:
-            raise stopped(self.folder, self.asked.status)
+            raise stopped(self.writer.folder, self.asked.status)
         now_s = time.perf_counter()
         pause_s = max(self.every_s, (now_s - begun_s) / _SHARE) if self.every_s else 0.0
         self._due_s = now_s + pause_s

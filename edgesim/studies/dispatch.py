@@ -13,7 +13,7 @@ from edgesim.base.processes import uninterrupted
 from edgesim.folder.records import note_failure
 from edgesim.folder.state import state_of
 from edgesim.screen.progress import Display, Message
-from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import as_toml
 from edgesim.studies.executor import Ending, Executor, Lost, RunOrder, Workers
 from edgesim.studies.ledger import fingerprint
 from edgesim.studies.plan import PlannedRun, Study
@@ -70,7 +70,7 @@ class Dispatch:
             for run in free:
                 folder, reason = self.out / run.folder, lost[run.folder].reason
                 with suppress(EdgesimError), leased(folder):
-                    note_failure(folder, simulation.as_toml(run.config), reason)
+                    note_failure(folder, as_toml(run.config), reason)
                 self.end(run.folder, Ending("failed", reason))
             left = len(self.study.runs) - len(self.endings)
             if left and not has_said:

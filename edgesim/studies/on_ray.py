@@ -21,6 +21,7 @@ from edgesim.cluster.nodes import NodeShare, alive, ask_all, on_node
 from edgesim.folder.records import note_failure
 from edgesim.screen.progress import Message
 from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import as_toml
 from edgesim.simulation.inputs import input_digests
 from edgesim.simulation.named_code import own_files
 from edgesim.studies.executor import Ending, Lost, News, RunOrder, refuse_failed
@@ -196,7 +197,7 @@ class ClusterTasks:
         try:
             fetch(self.ray, left, folder)
             if ending.status == "failed":
-                note_failure(folder, simulation.as_toml(order.config), ending.reason)
+                note_failure(folder, as_toml(order.config), ending.reason)
         except self.ray.exceptions.RayError as error:
             # Before OSError, since some of Ray's errors are of that kind, too: a timeout, and what a node cannot read.
             return Lost(f"its node was lost before its files were here ({type(error).__name__})")

@@ -15,7 +15,7 @@ from edgesim.analysis.runs import KNOB_NAMES
 from edgesim.base.errors import EdgesimError, ForeignOption
 from edgesim.config import RunConfig
 from edgesim.config_file import parse_with, set_key, set_value
-from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import complete
 
 Knob = str | float | bool
 
@@ -80,7 +80,7 @@ def grid(
             folder = f"{name}s{seed}"
             config = parse_with(partial(_nested, base, cell), overrides, f"run {folder}")
             with named(folder):
-                runs.append(PlannedRun(folder, knobs, seed, simulation.complete(config), labels, overridden))
+                runs.append(PlannedRun(folder, knobs, seed, complete(config), labels, overridden))
     return runs
 
 

@@ -10,7 +10,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, is_of_lease, leased
 from edgesim.config_file import parse
 from edgesim.folder.records import write_whole
-from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.past import is_longer
 from edgesim.simulation.resumption import other_setting
 from edgesim.studies.plan import PlannedRun, Study
@@ -28,7 +28,7 @@ def grow(study: Study, out: Path) -> None:
         before = read_study(out).planned if is_study(out) else ()
         planned = {entry.run.folder.name: _kept(entry) for entry in before}
         for run in study.runs:
-            config = json.loads(json.dumps(simulation.as_toml(run.config)))
+            config = json.loads(json.dumps(as_toml(run.config)))
             known = planned.setdefault(run.folder, {})
             key = other_setting(known["config"], config) if known else None
             if key is not None and not is_longer(known["config"], config):
@@ -48,7 +48,7 @@ def read_plan(folder: Path) -> Study:
     runs = []
     for entry in known.planned:
         name = entry.run.folder.name
-        config = simulation.complete(parse(entry.config, f"{folder}: run {name}"))
+        config = complete(parse(entry.config, f"{folder}: run {name}"))
         runs.append(PlannedRun(name, entry.run.knobs, entry.run.seed, config))
     return Study(known.name, runs, known.target, known.reference)
 

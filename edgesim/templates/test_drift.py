@@ -5,7 +5,7 @@ import numpy as np
 from edgesim import parse
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import make_federation
-from edgesim.simulation.composition import complete
+from edgesim.simulation.complete import complete
 from edgesim.streams import Streams
 from edgesim.templates.drift import Seasons
 

@@ -12,7 +12,7 @@ from edgesim.analysis.runs import value_text
 from edgesim.base.errors import EdgesimError
 from edgesim.base.text_file import parse_toml
 from edgesim.config_file import parse, set_key
-from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import complete
 from edgesim.studies.plan import Knob as Value
 
 Spec = tuple[float, float] | Sequence[Value]
@@ -188,7 +188,7 @@ def _refusal(base: Mapping[str, Any], knob: Knob, value: Value, others: Sequence
         try:
             for key, setting in (cell | {knob.key: value}).items():
                 set_key(nested, key, setting)
-            simulation.complete(parse(nested, f"knob {knob.key}"))
+            complete(parse(nested, f"knob {knob.key}"))
         except EdgesimError as error:
             prefix = "" if str(error).startswith("knob") else f"knob {knob.key}: "
             refusal = refusal or EdgesimError(f"{prefix}{error}", *error.fields)

@@ -15,6 +15,7 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import named_code
+from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.inputs import input_digests
 from edgesim.simulation.resumption import other_setting
 from edgesim.studies.plan import Knob as Value
@@ -163,7 +164,7 @@ def _with_equal_time(
     measures = {objective.measure for objective in objectives}
     if not measures & {"seconds_to_target", "seconds_to_stay"}:
         return base, ""
-    settings = simulation.complete(parse(base, "the config"))
+    settings = complete(parse(base, "the config"))
     tuned = {knob.key: knob for knob in knobs}
     changed, changes = dict(base), []
     if varied := " and ".join(key for key in ("rounds", "stop_at_s") if key in tuned):
@@ -197,7 +198,7 @@ def cells_planned(task: TuningTask, out: Path) -> list[dict[str, Value]]:
             raise EdgesimError(f"{out}: holds another study, over {over}; choose another folder")
         values = {key: run.knobs[name] for key, name in names.items()}
         (mine,) = task.runs(values, [run.seed])
-        if key := other_setting(simulation.as_toml(mine.config), simulation.as_toml(run.config)):
+        if key := other_setting(as_toml(mine.config), as_toml(run.config)):
             what = f"holds a study of other runs ({key} differs in {run.folder})"
             raise EdgesimError(f"{out}: {what}; choose another folder")
         cells[json.dumps(values)] = values

@@ -32,6 +32,7 @@ from edgesim.learning.algorithms.algorithm import Sizes
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.training_round import TorchRound
 from edgesim.simulation import composition as simulation
+from edgesim.simulation import simulation as run_object
 from edgesim.streams import Streams
 
 PRESENCE = """\
@@ -366,7 +367,7 @@ def test_devices_that_no_round_can_merge_need_no_memory(learning, said, tmp_path
 @each_pair
 def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothing_else(pair, tmp_path, monkeypatch):
     """SAFA's server forgets what it remembers when a frame ends."""
-    monkeypatch.setattr(simulation, "make_federation", two_frames)
+    monkeypatch.setattr(run_object, "make_federation", two_frames)
 
     def run(folder, **learning):
         config = make_config(pair, **learning).model_copy(update={"rounds": 2})

@@ -20,6 +20,7 @@ def one_killed(command: Sequence[str], cwd: Path, running: Callable[[], int]) ->
         until_s = time.monotonic() + 120
         while running() < 2:
             assert time.monotonic() < until_s, "the two never worked at once"
+            assert all(process.poll() is None for process in pair), "one ended before the other worked"
             time.sleep(0.02)
         pair[0].send_signal(signal.SIGKILL)
         said, _ = pair[1].communicate(timeout=300)

@@ -13,6 +13,7 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries
 from edgesim.engine.check_in import next_time_with
+from edgesim.engine.make_world import make_world
 from edgesim.folder.records import SCHEMAS, read_run, read_table
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -139,7 +140,7 @@ def test_every_devices_charge_is_what_its_rows_and_the_charger_say(tmp_path, sec
     everyone = np.arange(30)
     start_j = SMALL["battery_j"] * Streams(5).uniform("battery", everyone)
     found = metrics[metrics["name"] == "battery_j"].pivot(index="round", columns="key", values="value")
-    availability = simulation.make_world(settings, Streams(5)).availability
+    availability = make_world(settings, Streams(5)).availability
     of_devices = by_device(acts)
     for row in rounds.itertuples():
         charge_j = charges_at(row.t_end_s, of_devices, start_j)

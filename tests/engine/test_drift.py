@@ -8,6 +8,7 @@ import pytest
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
+from edgesim.engine.make_world import make_world
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.drift.law import When
 from edgesim.learning.drift.moving import Drawn
@@ -104,7 +105,7 @@ def test_a_device_computes_for_as_long_as_its_data_of_that_instant_take(protocol
     folder = play("arrival", protocol, drift=quick, learning=TRAINING | {"training": "none"})
     config = simulation.complete(parse(simulation.records.read_config(folder), "test"))
     streams = Streams(config.seed)
-    drift, world = make_federation(config, streams).drift, simulation.make_world(config, streams)
+    drift, world = make_federation(config, streams).drift, make_world(config, streams)
     computed = read_table(folder, "activities").query("activity == 'compute' and outcome == 'done'")
     sizes = []
     for row in computed.itertuples():

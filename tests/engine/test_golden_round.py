@@ -13,10 +13,11 @@ import pytest
 
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
+from edgesim.engine.make_world import make_world
 from edgesim.engine.process import RoundNumber
 from edgesim.engine.protocols import make_protocol
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.server import Server
+from edgesim.engine.server import RunEnd, Server
 from edgesim.engine.world import World
 from edgesim.folder import records
 from edgesim.learning.federation import make_federation
@@ -119,7 +120,7 @@ def play_rounds(
     )
     streams = Streams(0)
     federation = make_federation(config, streams)
-    real = simulation.make_world(config, streams)
+    real = make_world(config, streams)
     environment = real.environment.model_copy(
         update={"noise_dbm_per_hz": 10 * np.log10(NOISE_W_PER_HZ) + 30, "noise_figure_db": 0.0}
     )
@@ -132,9 +133,11 @@ def play_rounds(
         writer,
         make_backhaul(world.topology, 1e6, hierarchical=False),
     )
-    server = Server(parts, make_protocol(config.round).begin(parts), lambda _: None)
+    server = Server(parts, make_protocol(config.round).begin(parts))
     numbers = [RoundNumber(k, 1, k, rounds, k == rounds) for k in range(1, rounds + 1)]
-    parts.clock.run(parts.clock.process(server.run(iter(numbers))))
+    server.begin(iter(numbers))
+    while not isinstance(server.advance(), RunEnd):
+        pass
     writer.close("finished")
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
+from edgesim.engine.make_world import make_world
 from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -303,7 +304,7 @@ def test_an_absence_thousands_of_slots_ahead_ends_the_work_of_that_device(tmp_pa
     }  # fmt: skip
     config = simulation.complete(parse(values, "test"))
     simulation.run(config, tmp_path / "run")
-    there = simulation.make_world(config, Streams(config.seed)).availability
+    there = make_world(config, Streams(config.seed)).availability
     computed = read_table(tmp_path / "run", "activities").query("activity == 'compute'")
     computed = computed.query("outcome != 'cancelled'")  # without rounds, by the end of the run
     for row in computed.itertuples():

@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
+from edgesim.engine.make_world import make_world
 from edgesim.folder.records import read_table
 from edgesim.radio.environment import load_environment
 from edgesim.simulation import composition as simulation
@@ -77,7 +78,7 @@ def test_a_cap_leaves_the_share_below_the_outage_since_strong_uploads_have_room(
 def test_least_bandwidths_are_those_of_a_solver_on_the_gain_of_the_quantile(tmp_path):
     """Rayleigh power falls below -ln(0.95) of its mean once in twenty; each reservation carries its bits at that."""
     simulation.run(config(round_={"outage": 0.05}), tmp_path / "run")
-    world = simulation.make_world(simulation.complete(config(round_={"outage": 0.05})), Streams(0))
+    world = make_world(simulation.complete(config(round_={"outage": 0.05})), Streams(0))
     uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload' and outcome == 'done'")
     first = uploads[uploads["round"] == 1]
     power_w = world.rx_power_w(first["device"].to_numpy(), 1) * -np.log(0.95)
@@ -104,9 +105,7 @@ def test_the_share_that_misses_is_at_most_the_outage_where_uploads_have_more_tha
 def test_the_files_own_fading_is_fading_enough(tmp_path):
     path = tmp_path / "fading.toml"
     path.write_text(find("channels", "uma", ".toml").read_text().replace('fading = "none"', 'fading = "rayleigh"'))
-    made = simulation.make_world(
-        simulation.complete(config(round_={"outage": 0.05}, channel=str(path), fading=None)), Streams(0)
-    )
+    made = make_world(simulation.complete(config(round_={"outage": 0.05}, channel=str(path), fading=None)), Streams(0))
     ids = np.arange(5)
     assert made.planned_rx_power_w(ids, 1) == pytest.approx(-np.log(0.95) * made.rx_power_w(ids, 1), rel=1e-12, abs=0)
     assert load_environment(str(path)).fading == "rayleigh"

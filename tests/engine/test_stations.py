@@ -8,6 +8,7 @@ from rich.console import Console
 from safetensors.numpy import load_file
 
 from edgesim.config_file import parse
+from edgesim.engine.make_world import make_world
 from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -163,13 +164,13 @@ def test_between_averages_the_edge_servers_models_go_their_own_ways(tmp_path, la
 def test_links_to_different_stations_are_drawn_apart(layout):
     values = {"devices": {"count": 3000}, "data": {"partition": "fedteddi"}, "learning": {"pretrain": True}}
     config = simulation.complete(parse(values | {"topology": {"file": layout(), "attach": "nearest"}}, "test"))
-    world = simulation.make_world(config, Streams(0))
+    world = make_world(config, Streams(0))
     assert (world.population.station == (world.population.x_m > 0)).all()
     ids = np.arange(3000)
     # The shadowing alone, in dB: what the law does not explain.
     law_db = world.environment.path_loss.loss_db(world.population.distance_m)
     shadow_db = -10 * np.log10(world.gain(ids, 1)) - law_db
-    single = simulation.make_world(simulation.complete(parse(values, "test")), Streams(0))
+    single = make_world(simulation.complete(parse(values, "test")), Streams(0))
     of_first_db = -10 * np.log10(single.gain(ids, 1)) - single.environment.path_loss.loss_db(
         single.population.distance_m
     )
@@ -189,7 +190,7 @@ def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_
     }
     config = simulation.complete(parse(values, "test"))
     streams, ids = Streams(3), np.arange(2000)
-    world = simulation.make_world(config, streams)
+    world = make_world(config, streams)
     law, people = world.environment.path_loss, world.population
     sees, gains = [], []
     for suffix, x_m in (("", -120.0), ("-1", 120.0)):
@@ -219,7 +220,7 @@ def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_
     assert uploads["t_end_s"].to_numpy() == pytest.approx(1.5 * uploads["round"].to_numpy())
     assert (uploads.groupby("round")["bandwidth_hz"].sum() <= 20e6 * (1 + 1e-9)).all()
     # By a plain sum over the table's seconds.
-    table = simulation.make_world(simulation.complete(config), Streams(0)).environment.capacity
+    table = make_world(simulation.complete(config), Streams(0)).environment.capacity
     for row in uploads.itertuples():
         edges = np.unique(np.clip(np.append(table.t_s, [row.t_start_s, row.t_end_s]), row.t_start_s, row.t_end_s))
         bps = table.bps[np.searchsorted(table.t_s, edges[:-1], "right") - 1]

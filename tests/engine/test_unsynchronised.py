@@ -10,10 +10,11 @@ from edgesim.analysis.waste import kinds
 from edgesim.base.errors import Diverged
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
+from edgesim.engine.make_world import make_world
 from edgesim.engine.process import RoundNumber
 from edgesim.engine.protocols import make_protocol
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.server import Server
+from edgesim.engine.server import RunEnd, Server
 from edgesim.engine.world import World
 from edgesim.folder import records
 from edgesim.learning.algorithms import ALGORITHMS
@@ -22,6 +23,7 @@ from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import JobResult
 from edgesim.learning.learner import TorchLearner
+from edgesim.selection import make_selector
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -82,7 +84,7 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
     )
     streams = Streams(0)
     federation = make_federation(config, streams)
-    real = simulation.make_world(config, streams)
+    real = make_world(config, streams)
     world = OneBitPerSecond(
         config, streams, real.population, real.environment, real.availability, delays_s=tuple(delays_s)
     )
@@ -95,16 +97,16 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
     values = []
     parts = RunParts(
         world,
-        simulation.make_selector("random", {}, len(delays_s), 10),
+        make_selector("random", {}, len(delays_s), 10),
         learner,
         writer,
         make_backhaul(world.topology, 1.0, hierarchical=False),
     )
-    server = Server(
-        parts, protocol.begin(parts), lambda _: values.append((parts.clock.now, float(learner.global_weights[0])))
-    )
+    server = Server(parts, protocol.begin(parts))
     numbers = [RoundNumber(k, 1, k, models, k == models) for k in range(1, models + 1)]
-    parts.clock.run(parts.clock.process(server.run(iter(numbers))))
+    server.begin(iter(numbers))
+    while not isinstance(server.advance(), RunEnd):
+        values.append((parts.clock.now, float(learner.global_weights[0])))
     writer.close("finished")
     return values, records.read_table(folder, "rounds"), records.read_table(folder, "updates")
 

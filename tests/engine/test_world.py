@@ -7,10 +7,10 @@ import pytest
 
 from edgesim.base.content import find
 from edgesim.config_file import parse
+from edgesim.engine.make_world import make_world
 from edgesim.engine.world import World
 from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.composition import make_world
 from edgesim.streams import Streams
 
 EVERYONE = np.arange(2000)

@@ -24,6 +24,7 @@ from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
+from edgesim.simulation import simulation as run_object
 from edgesim.streams import Streams
 
 SAMPLES = [((1, 0), 0), ((0, 1), 1), ((1, 1), 0), ((-0.5, -1), 0), ((-1, 1), 1), ((2, -1), 1), ((0.5, -1), 0)]
@@ -96,7 +97,7 @@ def several_numbers_of_rounds_are_those_of_frames_with_the_same_data(monkeypatch
         frames = len(config.rounds) if isinstance(config.rounds, list) else 1
         return replace(federation, drift=Framed([federation.frames[0]] * (1 + frames)))
 
-    monkeypatch.setattr(simulation, "make_federation", in_frames)
+    monkeypatch.setattr(run_object, "make_federation", in_frames)
 
 
 def weights(folder: Path, rounds: int, algorithm: dict[str, object], **learning: object) -> Tensor:

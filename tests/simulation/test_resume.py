@@ -34,6 +34,7 @@ from edgesim.folder import checkpoints
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
+from edgesim.selection import SELECTORS
 from edgesim.selection.random_choice import RandomChoice
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import resumption
@@ -340,7 +341,7 @@ def test_a_policy_that_cannot_be_saved_is_told_and_the_run_goes_on_without_check
             super().__init__(*given)
             self.state = object()
 
-    monkeypatch.setitem(simulation.make_selector.__globals__["SELECTORS"], "random", Odd)
+    monkeypatch.setitem(SELECTORS, "random", Odd)
     monkeypatch.setattr(simulation, "input_digests", lambda *_, **__: {})
     said = []
     simulation.run(TIMING, tmp_path, on_note=lambda about, note: said.append(note), checkpoint_s=0.0)

@@ -76,7 +76,8 @@ def layer_by_layer(model: FlatModel, features: bool = False) -> Forward | None:
         for form, frozen, own, is_head in forms:
             if is_head:
                 last_input = x
-            x = (form if train else frozen)({name: tensors[whole] for name, whole in own.items()}, x)
+            of_layer = dict(zip(own, map(tensors.__getitem__, own.values()), strict=True))
+            x = (form if train else frozen)(of_layer, x)
         last_input = None if last_input is None else last_input.reshape(len(images), clients, -1)
         return Outputs(x.reshape(len(images), clients, *x.shape[2:]) if is_shared else x, last_input)
 

@@ -3,6 +3,7 @@
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import ClassVar
 
 import numpy as np
@@ -80,27 +81,21 @@ class StackedBackEnd:
 
     def _stacks(self, jobs: _Stack) -> Iterator[_Stack]:
         """Jobs that run together, each list by falling number of steps."""
-
         own_loss = has_own(self._algorithm, "loss")
-
-        def kind(entry: tuple[Promise, Job]) -> tuple[bytes, list[tuple[str, tuple[int, ...]]], bool, bool]:
-            _, job = entry
+        places = []
+        for entry in jobs:
+            job, edges = entry[1], entry[1].edges
             given = sorted((name, tuple(tensor.shape)) for name, tensor in job.given.items()) if own_loss else []
-            augmented = any(phase.changes is not None for phase in job.phases)
-            with_rows = any(phase.rows is not None for phase in job.phases)
-            return b"" if self._fills_up else job.edges.tobytes(), given, augmented, with_rows
-
-        def place(entry: tuple[Promise, Job]) -> tuple[object, int, int, int]:
-            _, job = entry
-            return kind(entry), -len(job.edges), job.round, job.device
-
-        for _, alike in itertools.groupby(sorted(jobs, key=place), kind):
-            group = list(alike)
+            kind = b"" if self._fills_up else edges.tobytes(), given, job.changes is not None, job.rows is not None
+            places.append((kind, -len(edges), job.round, job.device, edges, entry))
+        places.sort(key=itemgetter(0, 1, 2, 3))
+        for _, alike in itertools.groupby(places, itemgetter(0)):
+            all_edges, group = zip(*[place[4:] for place in alike], strict=True)
             # From the last edge of a job to the first of the next one leads down: that is no batch.
-            batch = int(np.diff(np.concatenate([job.edges for _, job in group])).max())
+            batch = int(np.diff(np.concatenate(all_edges)).max())
             at_once = self._clients_at_once(batch, group[0][1].optimiser.kind)
             for first in range(0, len(group), at_once):
-                yield group[first : first + at_once]
+                yield list(group[first : first + at_once])
 
     def _clients_at_once(self, batch: int, kind: OptimiserKind) -> int:
         weights = (_VECTORS[kind] + len(self._algorithm.teachers)) * self._model.weights.nbytes
