@@ -81,7 +81,7 @@ def make_timeline(
     """
     world, accounts, backhaul = planner.world, planner.accounts, planner.backhaul
     count, station = len(ids), world.population.station[ids]
-    download_bits, upload_bits = accounts.bits(ids, round)
+    download_bits, upload_bits = accounts.plan(ids, round)
     most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
     due_s = tmax_s - backhaul.of_station_s(float(most_bits)) * accounts.sends
 

@@ -20,11 +20,12 @@ from edgesim.engine.decision import exceed, make_timeline, share
 from edgesim.engine.estimates import feedback
 from edgesim.engine.offers import Offers
 from edgesim.engine.open_round import OpenRound
+from edgesim.engine.phases import ENDED
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.stagnation import Stagnation
-from edgesim.engine.work import ENDED, RoundSignals, Task, Work
+from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, build_jobs
 from edgesim.selection.column import Column
@@ -222,7 +223,7 @@ class Synchronous:
             for late in self.latecomers.values():
                 # Links of their own take nothing of a band: latecomers on them hold no reservation.
                 if late.task.needs_device:
-                    bands_hz[late.task.station] -= late.task.bandwidth_hz
+                    bands_hz[late.task.station] -= late.task.grant.bandwidth_hz
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
             if np.count_nonzero(free) < len(free):
@@ -249,9 +250,8 @@ class Synchronous:
         rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round)
         for working in this.working.values():
             working.task.taken = False
-        for device, hz, power_w in zip(ids.tolist(), bandwidth_hz.tolist(), rx_power_w.tolist(), strict=True):
-            task = this.working[device].task
-            task.taken, task.bandwidth_hz, task.rx_power_w = True, hz, power_w
+        taken = [this.working[device] for device in ids.tolist()]
+        self.parts.grant(taken, ids, this.number.round, bandwidth_hz, rx_power_w)
 
     def _on_computed(self, task: Task) -> None:
         if task.carried:
@@ -435,7 +435,7 @@ class Synchronous:
             late=fates.count("late"),
             dropped=fates.count("dropped"),
             jobs_trained=parts.learner.jobs_trained - this.jobs_before,
-            bandwidth_hz=sum([task.bandwidth_hz for task in tasks]),
+            bandwidth_hz=sum([task.grant.bandwidth_hz for task in tasks]),
             # Where several servers have models of their own, no server has the mean that is tested.
             model_held=parts.world.config.topology.cloud_every is None or len(self.apart) <= 1,
         )

@@ -25,10 +25,11 @@ from edgesim.engine.clock import EventKind, succeed_once
 from edgesim.engine.decision import make_timeline
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
+from edgesim.engine.phases import BACKHAUL
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.work import BACKHAUL, Task, Work
+from edgesim.engine.work import Task, Work
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise, build_jobs
 from edgesim.selection.column import Column
@@ -191,10 +192,11 @@ class Unsynchronised:
             samples = accounts.charged_samples(ids, number.round)
             compute_s = float(parts.world.compute_s(ids, own_number, samples)[0])
         (task,) = parts.tasks(ids, number.round, True, [own_number], [compute_s], [leaves_s])
-        task.taken, task.bandwidth_hz, task.rx_power_w = True, self._share_of(task.station), chosen.rx_power_w
         self.next_task[device] += 1
         self._idle.begin(device)
-        self.at_work[device] = Working(task, promise, Work(parts.clock, task, self._signals), self.version)
+        self.at_work[device] = working = Working(task, promise, Work(parts.clock, task, self._signals), self.version)
+        share_hz, power_w = np.array([self._share_of(task.station)]), np.array([chosen.rx_power_w])
+        parts.grant([working], ids, number.round, share_hz, power_w)
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:

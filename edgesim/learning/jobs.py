@@ -10,6 +10,7 @@ from edgesim.base.arrays import Booleans, Integers, Numbers
 from edgesim.base.errors import Diverged
 from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Phase, Trained
 from edgesim.learning.torch_types import Tensor
+from edgesim.radio.grant import Grant
 
 OptimiserKind = Literal["sgd", "adam"]
 
@@ -158,6 +159,8 @@ class Promise:
     """Size of the device's data set as the job began."""
     class_counts: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Samples of each class in the device's data set, [C]."""
+    grant: Grant | None = None
+    """Upload of the result, once the band is shared; None for a device that was not taken."""
     sent: Tensor | None = None
     """The model that the device was sent, [P], where the job starts from weights that the device kept."""
     build: "Callable[[Sequence[Promise]], None] | None" = None
