@@ -23,7 +23,7 @@ def choose(
     ``times_selected`` counts the rounds in which each was taken, [n]; ``bands_hz`` are the free bands of the stations,
     [M]; ``count`` is the most candidates that the admission takes, None where it goes by band.
     """
-    world, ids, draws = parts.world, timeline.ids, timeline.draws
+    world, ids, draws, at_s = parts.world, timeline.ids, timeline.draws, timeline.at_s
     sizes, work = parts.learner.accounts.held.sizes[ids], parts.learner.accounts.work
     view = RoundView(
         round=number.round,
@@ -34,7 +34,9 @@ def choose(
         tmax_s=timeline.tmax_s,
         batch_size=work.mean_batch(ids),
         ids=ids,
-        gain=Column(len(ids), lambda rows: world.gain(ids[rows], draws if isinstance(draws, int) else draws[rows])),
+        gain=Column(
+            len(ids), lambda rows: world.gain(ids[rows], draws if isinstance(draws, int) else draws[rows], at_s)
+        ),
         delay_s=timeline.delay_s,
         need_hz=timeline.need_hz,
         samples=sizes,

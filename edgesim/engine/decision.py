@@ -50,6 +50,8 @@ class Timeline:
     """Least bandwidth that ends each upload by the deadline, [n]; inf where none does."""
     t_start_s: float
     """The round's start on the run's clock."""
+    at_s: float
+    """Instant of the decision."""
     tmax_s: float
     """The round's deadline."""
 
@@ -80,7 +82,8 @@ def make_timeline(
     not from the edge servers; a device that is sent nothing does not wait for it.
     """
     world, accounts, backhaul = planner.world, planner.accounts, planner.backhaul
-    count, station = len(ids), world.population.station[ids]
+    at_s = t_start_s if decided_s is None else t_start_s + decided_s
+    count, station = len(ids), world.places.stations(ids, at_s)
     download_bits, upload_bits = accounts.plan(ids, round)
     most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
     due_s = tmax_s - backhaul.of_station_s(float(most_bits)) * accounts.sends
@@ -94,12 +97,12 @@ def make_timeline(
         return np.full(len(rows), decided_s) if decided_s is not None else np.asarray(download(rows) + delay_s[rows])
 
     def rx_power(rows: Integers) -> Floats:
-        return world.planned_rx_power_w(ids[rows], round if draws is None else draws[rows])
+        return world.planned_rx_power_w(ids[rows], round if draws is None else draws[rows], at_s)
 
     def need(rows: Integers) -> Floats:
         some, bits, start_s, power_w = ids[rows], upload_bits[rows], ready_s[rows], rx_power_w[rows]
         need_hz = np.empty(len(some))
-        for number, there in world.by_station(some):
+        for number, there in world.by_station(station[rows]):
             link, end_s = world.links[number], float(due_s[number])
             need_hz[there] = link.least_hz(some[there], bits[there], start_s[there], end_s, power_w[there], t_start_s)
         return need_hz
@@ -107,7 +110,7 @@ def make_timeline(
     # The functions know columns, not the timeline, which would keep itself alive.
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
     planned = upload_bits, download, ready_s, due_s, rx_power_w, Column(count, need)
-    return Timeline(world, round if draws is None else draws, ids, station, delay_s, *planned, t_start_s, tmax_s)
+    return Timeline(world, round if draws is None else draws, ids, station, delay_s, *planned, t_start_s, at_s, tmax_s)
 
 
 def admit(
@@ -214,7 +217,7 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats) -> Floats:
     ids = timeline.ids[rows]
     columns = timeline.upload_bits, timeline.ready_s, timeline.rx_power_w, timeline.need_hz
     bits, ready_s, rx_power_w, needs_hz = (column[rows] for column in columns)
-    for station, there in world.by_station(ids) if len(ids) else ():
+    for station, there in world.by_station(timeline.station[rows]) if len(ids) else ():
         request = Request(
             ids=ids[there],
             payload_bits=bits[there],

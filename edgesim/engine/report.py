@@ -399,13 +399,15 @@ def write_stations(writer: RunWriter, world: World, backhaul: Backhaul) -> None:
 def write_devices(writer: RunWriter, world: World, federation: Federation) -> None:
     """Write the ``devices`` table: one row per device and frame."""
     count, population = world.config.devices.count, world.population
+    everyone = np.arange(count)
+    x_m, y_m = world.places.positions_m(everyone, 0.0)
     for number, frame in enumerate(federation.frames):
         columns = {
-            "device": np.arange(count, dtype=np.int32),
+            "device": everyone.astype(np.int32),
             "frame": np.full(count, number, dtype=np.int32),
-            "x_m": population.x_m,
-            "y_m": population.y_m,
-            "station": population.station,
+            "x_m": x_m,
+            "y_m": y_m,
+            "station": world.places.stations(everyone, 0.0),
             "a_s": population.a_s,
             # Recorded speeds have no random part.
             "mu_per_s": [float(rate) if np.isfinite(rate) else None for rate in population.mu_per_s],

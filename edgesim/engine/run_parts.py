@@ -71,12 +71,13 @@ class RunParts:
         The ``round`` decides how many bits each receives; ``from_cloud`` is whether the broadcast comes from
         the cloud, not from the edge servers.
         """
-        world, accounts, station = self.world, self.learner.accounts, self.world.population.station[ids]
+        world, accounts = self.world, self.learner.accounts
+        station = world.places.stations(ids, self.clock.now)
         bits = accounts.download_bits(ids, round)
         broadcast_s = self.backhaul.download_s(station, bits, from_cloud)
         down_s = world.download_s(ids, bits, accounts.model_bits)
         columns = ids, bits, down_s, station, self.backhaul.edge[station], broadcast_s
-        devices, down, receive_s, *places = (column.tolist() for column in columns)
+        devices, down, receive_s, *places = [column.tolist() for column in columns]
         rows = zip(devices, down, receive_s, compute_s, leaves_s, *places, numbers, strict=True)
         return [Task(*row) for row in rows]
 
@@ -89,9 +90,9 @@ class RunParts:
         # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
         station = np.array([at.task.station for at in working], dtype=np.int64)
         backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
-        columns = bandwidth_hz, rx_power_w, bits, backhaul_s
-        for at, *granted, wires_s in zip(working, *(column.tolist() for column in columns), strict=True):
-            at.promise.grant = at.task.grant = Grant(*granted)
+        granted = map(Grant, bandwidth_hz.tolist(), rx_power_w.tolist(), bits.tolist())
+        for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
+            at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s
 
     @property

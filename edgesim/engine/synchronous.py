@@ -199,9 +199,9 @@ class Synchronous:
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         numbers = [number] * len(ids)
         tasks = parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
-        versions = self.models[parts.backhaul.edge[parts.world.population.station[ids]]].tolist()
-        for task, promise, version in zip(tasks, promises, versions, strict=True):
-            this.working[task.device] = Working(task, promise, Work(clock, task, signals), version)
+        versions = self.models.tolist()
+        for task, promise in zip(tasks, promises, strict=True):
+            this.working[task.device] = Working(task, promise, Work(clock, task, signals), versions[task.server])
         return compute_s
 
     def _signals(self, decision: simpy.Event, deadline_s: float, tolerance_s: float) -> RoundSignals:
@@ -227,7 +227,7 @@ class Synchronous:
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
             if np.count_nonzero(free) < len(free):
-                rows = free[world.population.station[ids]]
+                rows = free[world.places.stations(ids, parts.clock.now)]
                 ids, delay_s = ids[rows], delay_s[rows]
             if len(ids) == 0:
                 return ids, np.empty(0)
@@ -247,7 +247,7 @@ class Synchronous:
         this.selected, knobs = ids, self.parts.world.config.round
         if knobs.close == "arrivals":
             this.closes_with = len(ids) if knobs.over_commitment == 1 else min(len(ids), knobs.count or 0)
-        rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round)
+        rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round, self.parts.clock.now)
         for working in this.working.values():
             working.task.taken = False
         taken = [this.working[device] for device in ids.tolist()]
@@ -312,7 +312,7 @@ class Synchronous:
             trained = [this.working[device] for device in arrived.tolist()]
             return arrived[: len(arrived) * accounts.sends], [(at.task, Arrived(at.promise)) for at in trained]
         limit = world.config.staleness.limit
-        late = [(at, int(self.models[self._server(at.task)]) - at.version) for at in this.over if at.arrived]
+        late = [(at, int(self.models[at.task.server]) - at.version) for at in this.over if at.arrived]
         picked, unpicked = arrived, arrived[:0]
         if self._drafter is not None:
             picked = self._drafter.draft(self._by_arrival(this, arrived), len(this.candidates))
@@ -326,10 +326,6 @@ class Synchronous:
         updates += [(at.task, Arrived(at.promise)) for at in in_time]
         updates += [(at.task, Arrived(at.promise, picked=False)) for at in undrafted]
         return arrived, updates
-
-    def _server(self, task: Task) -> int:
-        """Position in `Backhaul.servers` of the server that merges the update of a task."""
-        return int(self.parts.backhaul.edge[task.station])
 
     def _merge(self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]) -> tuple[Merged, Origin]:
         """Merge the picked updates, none in a skipped round, and report to the selector; returns also their origin."""
@@ -345,7 +341,7 @@ class Synchronous:
             this.wall_s["server"] = merged.server_wall_s
         # Updates that were not picked come last, and have rows where the algorithm merges them.
         tasks, merging = [task for task, _ in updates[: len(merged.ids)]], brought[: len(merged.ids)]
-        servers = {self._server(task) for task in tasks}
+        servers = {task.server for task in tasks}
         self.apart |= servers
         # Averaging in the cloud gives a new model to all, where any server has merged since the last time.
         self.models[slice(None) if self.apart and self._averages(number) else list(servers)] += 1

@@ -152,6 +152,8 @@ class Promise:
     """None in timing-only runs, and until `job` is first wanted."""
     task: int = 0
     """Number of the task among the device's own; each number has draws of its own."""
+    server: int = 0
+    """Server from whose model the job starts, and which merges the update."""
     due: bool = False
     """Whether the device's simulated work is finished."""
     result: JobResult | None = None

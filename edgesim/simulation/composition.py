@@ -149,7 +149,7 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
         accounts = learner.accounts
         accounts.looked_at = selector.looks_at
         backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
-        learner.serve(backhaul.edge[world.population.station])
+        learner.serve(len(backhaul.servers), lambda ids, t_s: backhaul.edge[world.places.stations(ids, t_s)])
         charged = accounts.charged_samples(np.arange(config.devices.count), 1)
         planner = Planner(world, accounts, backhaul)
         feasibility.check_reach(planner, charged)

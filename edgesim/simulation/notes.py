@@ -92,7 +92,8 @@ def _left_out(config: RunConfig) -> str:
 
 
 def _beyond_the_law(world: World) -> str:
-    environment, distance_m = world.environment, world.population.distance_m
+    environment = world.environment
+    distance_m = world.places.distances_m(np.arange(len(world.population)), 0.0)
     beyond = int(np.count_nonzero(environment.beyond_fit(distance_m)))
     if world.own_links is not None or not beyond:
         return ""
