@@ -28,8 +28,6 @@ class Timeline:
     """
 
     world: World
-    draws: int | Integers
-    """Numbers of the candidates' draws of the radio: the round's, or that of each device's next task, [n]."""
     ids: Integers
     """Candidates, ascending, [n]."""
     station: Integers
@@ -44,14 +42,15 @@ class Timeline:
     """Earliest start of each upload, in s, [n]."""
     due_s: Floats
     """Latest end of a station's uploads, in s, [M]: early enough for the largest of all of them."""
+    gain: Column
+    """Average gain of each to its station at the instant of the decision, [n]."""
     rx_power_w: Column
-    """Received power that each upload is planned on, [n]."""
+    """Received power that each upload is planned on, [n]: the average, or with ``round.outage`` what fading falls below
+    with that probability."""
     need_hz: Column
     """Least bandwidth that ends each upload by the deadline, [n]; inf where none does."""
     t_start_s: float
     """The round's start on the run's clock."""
-    at_s: float
-    """Instant of the decision."""
     tmax_s: float
     """The round's deadline."""
 
@@ -78,8 +77,9 @@ def make_timeline(
 ) -> Timeline:
     """Make the timeline of the candidates ``ids`` in a ``round``, decided at its start or ``decided_s`` after it.
 
-    ``draws`` as in `Timeline`, the round's when absent. ``from_cloud`` is whether the broadcast comes from the cloud,
-    not from the edge servers; a device that is sent nothing does not wait for it.
+    ``draws`` are the numbers of the candidates' draws of the radio, [n], the round's when absent. ``from_cloud`` is
+    whether the broadcast comes from the cloud, not from the edge servers; a device that is sent nothing does not wait
+    for it.
     """
     world, accounts, backhaul = planner.world, planner.accounts, planner.backhaul
     at_s = t_start_s if decided_s is None else t_start_s + decided_s
@@ -97,7 +97,7 @@ def make_timeline(
         return np.full(len(rows), decided_s) if decided_s is not None else np.asarray(download(rows) + delay_s[rows])
 
     def rx_power(rows: Integers) -> Floats:
-        return world.planned_rx_power_w(ids[rows], round if draws is None else draws[rows], at_s)
+        return world.rx_power_w(ids[rows], gain[rows]) * world.outage_factor
 
     def need(rows: Integers) -> Floats:
         some, bits, start_s, power_w = ids[rows], upload_bits[rows], ready_s[rows], rx_power_w[rows]
@@ -108,9 +108,10 @@ def make_timeline(
         return need_hz
 
     # The functions know columns, not the timeline, which would keep itself alive.
+    gain = Column(count, lambda rows: world.gain(ids[rows], round if draws is None else draws[rows], at_s))
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
-    planned = upload_bits, download, ready_s, due_s, rx_power_w, Column(count, need)
-    return Timeline(world, round if draws is None else draws, ids, station, delay_s, *planned, t_start_s, at_s, tmax_s)
+    planned = upload_bits, download, ready_s, due_s, gain, rx_power_w, Column(count, need)
+    return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s)
 
 
 def admit(

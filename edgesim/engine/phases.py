@@ -1,17 +1,12 @@
 """Course of a task: the phases that it passes through, in order, as a table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Any, Final, Literal
 
 from edgesim.activities import COMPUTE, DOWNLOAD, UPLOAD, Name
 from edgesim.engine.clock import EventKind
-
-if TYPE_CHECKING:
-    from edgesim.engine.work import Task
 
 PLANNED: Final = "planned"
 BROADCAST: Final = "broadcast"
@@ -23,33 +18,28 @@ PhaseName = Name | Literal["planned", "broadcast", "wait", "backhaul", "away", "
 """An activity, or a phase that draws no power of its own."""
 
 
-Ending = Literal["at an instant", "by the band", "at the decision", "on return"]
-
-
 @dataclass(frozen=True)
 class Phase:
     """A phase of tasks; one that is an activity has rows and draws power."""
 
     name: PhaseName
-    ends: Ending
-    amount: Callable[[Task], float]
-    """Seconds that the phase takes of a task, or bits that it sends; a task without any passes over the phase."""
+    ends: Literal["at an instant", "by the band", "at the decision", "on return"]
+    amount: Callable[[Any], float]
+    """Seconds that the phase takes of a `Task`, or bits that it sends; a task without any passes over the phase."""
     kind: EventKind = EventKind.COMPUTED
     """Kind of the event at the instant that ends the phase."""
     breaks: bool = False
     """Whether a device that leaves interrupts the phase."""
-    always: bool = False
-    """Whether tasks play the phase even where it takes no time."""
     is_reported: bool = False
-    """Whether the server hears of the phase's end."""
-    bits: Callable[[Task], float] | None = None
+    """Whether the server hears of the phase's end, even where it took no time."""
+    bits: Callable[[Any], float] | None = None
     """Bits that the device receives over the whole phase."""
 
 
 COURSE = (
     Phase(BROADCAST, "at an instant", attrgetter("broadcast_s")),
     Phase(DOWNLOAD, "at an instant", attrgetter("download_s"), breaks=True, bits=attrgetter("download_bits")),
-    Phase(COMPUTE, "at an instant", attrgetter("compute_s"), breaks=True, always=True, is_reported=True),
+    Phase(COMPUTE, "at an instant", attrgetter("compute_s"), breaks=True, is_reported=True),
     Phase(WAIT, "at the decision", lambda task: task.taken is None),
     Phase(UPLOAD, "by the band", attrgetter("grant.bits"), breaks=True),
     Phase(BACKHAUL, "at an instant", attrgetter("backhaul_s"), kind=EventKind.ARRIVED),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgesim.activities import ACTIVITIES, COMPUTE, DOWNLOAD, UPLOAD
+from edgesim.activities import ACTIVITIES, DOWNLOAD, UPLOAD
 from edgesim.base.arrays import Floats
 from edgesim.devices.battery import Batteries
 from edgesim.devices.population import Population
@@ -217,13 +217,8 @@ class Report:
             for task in tasks
             for span in task.spans
         ]
-        # Computing of a device that is not to upload is unscheduled, finished or not.
-        outcome = [
-            "unscheduled" if span.outcome == "done" and span.activity == COMPUTE and not task.taken else span.outcome
-            for task in tasks
-            for span in task.spans
-        ]
-        return WrittenRows(tasks, [span for task in tasks for span in task.spans], outcome, energy_j)
+        spans = [span for task in tasks for span in task.spans]
+        return WrittenRows(tasks, spans, [span.outcome for span in spans], energy_j)
 
     def _activities(self, number: int, ended: list[Task]) -> WrittenRows:
         """Write the rows of ``activities`` of ended tasks."""

@@ -7,7 +7,7 @@ import numpy as np
 import simpy
 
 from edgesim.activities import ACTIVITIES
-from edgesim.base.arrays import Floats, Integers
+from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.at_work import Working
@@ -71,26 +71,24 @@ class RunParts:
         The ``round`` decides how many bits each receives; ``from_cloud`` is whether the broadcast comes from
         the cloud, not from the edge servers.
         """
-        world, accounts = self.world, self.learner.accounts
-        station = world.places.stations(ids, self.clock.now)
+        world, accounts, station = self.world, self.learner.accounts, self.world.places.stations(ids, self.clock.now)
         bits = accounts.download_bits(ids, round)
         broadcast_s = self.backhaul.download_s(station, bits, from_cloud)
         down_s = world.download_s(ids, bits, accounts.model_bits)
         columns = ids, bits, down_s, station, self.backhaul.edge[station], broadcast_s
-        devices, down, receive_s, *places = [column.tolist() for column in columns]
-        rows = zip(devices, down, receive_s, compute_s, leaves_s, *places, numbers, strict=True)
+        rows = zip(*[column.tolist() for column in columns], compute_s, leaves_s, numbers, strict=True)
         return [Task(*row) for row in rows]
 
     def grant(
-        self, working: Sequence[Working], ids: Integers, round: int, bandwidth_hz: Floats, rx_power_w: Floats
+        self, working: Sequence[Working], ids: Integers, round: int, hz: Sequence[float], rx_power_w: Sequence[float]
     ) -> None:
-        """Grant the devices ``ids`` [n], which are ``working``, their uploads of a round, [n] each."""
+        """Grant the devices ``ids``, which are ``working``, uploads on bandwidths ``hz`` and received powers, [n] each."""
         accounts = self.learner.accounts
         bits = accounts.settle(ids, round)
         # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
         station = np.array([at.task.station for at in working], dtype=np.int64)
         backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
-        granted = map(Grant, bandwidth_hz.tolist(), rx_power_w.tolist(), bits.tolist())
+        granted = map(Grant, hz, rx_power_w, bits.tolist())
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
             at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s

@@ -251,7 +251,7 @@ class Synchronous:
         for working in this.working.values():
             working.task.taken = False
         taken = [this.working[device] for device in ids.tolist()]
-        self.parts.grant(taken, ids, this.number.round, bandwidth_hz, rx_power_w)
+        self.parts.grant(taken, ids, this.number.round, bandwidth_hz.tolist(), rx_power_w.tolist())
 
     def _on_computed(self, task: Task) -> None:
         if task.carried:

@@ -185,8 +185,7 @@ class Unsynchronised:
         assert self.training is not None
         self.in_training.add(device)
         ids = np.array([device])
-        (promise,) = promises = self.training.start(ids)
-        build_jobs(promises)
+        (promise,) = self.training.start(ids)
         leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
         if accounts.algorithm.settled_at_begin or accounts.data_move:
             samples = accounts.charged_samples(ids, number.round)
@@ -195,8 +194,7 @@ class Unsynchronised:
         self.next_task[device] += 1
         self._idle.begin(device)
         self.at_work[device] = working = Working(task, promise, Work(parts.clock, task, self._signals), self.version)
-        share_hz, power_w = np.array([self._share_of(task.station)]), np.array([chosen.rx_power_w])
-        parts.grant([working], ids, number.round, share_hz, power_w)
+        parts.grant([working], ids, number.round, [self._share_of(task.station)], [chosen.rx_power_w])
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:
@@ -241,6 +239,7 @@ class Unsynchronised:
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Merge the buffer, filled in ``length_s``, and report to the selector; returns also the updates' origin."""
         tasks = [working.task for working in self.arrived]
+        build_jobs(working.promise for working in (*self.arrived, *self.at_work.values()))
         ages = [self.version - working.version for working in self.arrived]
         updates = [Arrived(working.promise, age) for working, age in zip(self.arrived, ages, strict=True)]
         # The algorithm goes by the number of the model that is made, even if no device has begun since the last one.

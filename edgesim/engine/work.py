@@ -8,21 +8,9 @@ from typing import Final, Literal
 
 import simpy
 
-from edgesim.activities import ACTIVITIES, COMPUTE, DOWNLOAD, Name
+from edgesim.activities import ACTIVITIES, DOWNLOAD, Name
 from edgesim.engine.clock import Clock, EventKind
-from edgesim.engine.phases import (
-    AFTER,
-    AWAY,
-    BACKHAUL,
-    BROADCAST,
-    ENDED,
-    PHASES,
-    PLANNED,
-    WAIT,
-    Ending,
-    Phase,
-    PhaseName,
-)
+from edgesim.engine.phases import AFTER, AWAY, BACKHAUL, BROADCAST, ENDED, PHASES, PLANNED, Phase, PhaseName
 from edgesim.engine.uplink import Band, Upload
 from edgesim.radio.grant import Grant
 
@@ -52,14 +40,14 @@ class Task:
     device: int
     download_bits: float
     download_s: float
+    station: int
+    server: int
+    """Position in `Backhaul.servers` of the server that merges the update."""
+    broadcast_s: float
+    """Seconds that the download takes from the server to the station."""
     compute_s: float
     leaves_s: float
     """Instant at which the device's availability ends."""
-    station: int = 0
-    server: int = 0
-    """Position in `Backhaul.servers` of the server that merges the update."""
-    broadcast_s: float = 0.0
-    """Seconds that the download takes from the server to the station."""
     number: int = 0
     """Number of its draws, unique among the device's tasks: the round in which it began or, without rounds, how many
     tasks the device has begun."""
@@ -101,9 +89,7 @@ class Task:
     @property
     def has_received(self) -> bool:
         """Whether the device has received the model."""
-        return any(
-            span.activity == COMPUTE or (span.activity == DOWNLOAD and span.outcome == "done") for span in self.spans
-        )
+        return any(span.activity != DOWNLOAD or span.outcome == "done" for span in self.spans)
 
 
 Hear = Callable[[Task], None]
@@ -172,7 +158,7 @@ class Work:
         if here and task.phase == AWAY:
             self._clock.soon(partial(self._turn, self._come_back))
         elif not here and task.phase != ENDED and PHASES[task.phase].breaks:
-            self._clock.soon(partial(self._turn, self._leave_early))
+            self._clock.soon(partial(self._turn, self._leave))
 
     def _turn(self, begin_next: Callable[[], None], _: simpy.Event) -> None:
         self._stop()
@@ -192,22 +178,23 @@ class Work:
         """Begin the next phase that the task has; behind the last one, the update of a task taken is at its server."""
         task = self._task
         for phase in AFTER[task.phase]:
-            if (amount := phase.amount(task)) or phase.always:
+            if (amount := phase.amount(task)) or phase.is_reported:
                 self._begin(phase, amount)
                 return
         self._enter(ENDED)
         if task.taken:
             task.fate = "done"
             self._signals.arrived(task)
+        else:
+            task.spans[-1].outcome = "unscheduled"
 
     def _begin(self, phase: Phase, left: float) -> None:
         """Begin or resume a phase of which so many seconds, or bits, are left."""
         self._enter(phase.name)
         task, signals = self._task, self._signals
         if phase.ends == "by the band":
-            due_s, grant = signals.deadline_s - task.backhaul_s, task.grant
-            of_grant = grant.rx_power_w, grant.bandwidth_hz
-            task.upload = Upload(task.device, *of_grant, left, due_s, signals.tolerance_s, task.since_s)
+            due = signals.deadline_s - task.backhaul_s, signals.tolerance_s, task.since_s
+            task.upload = Upload(task.device, task.grant.rx_power_w, task.grant.bandwidth_hz, left, *due)
         elif phase.ends == "at an instant":
             task.left_s = left
         _PLAY[phase.ends](self)
@@ -229,7 +216,7 @@ class Work:
         end_s, phase = task.since_s + task.left_s, PHASES[task.phase]
         if phase.breaks and task.drops_s < end_s - signals.tolerance_s:
             self._awaited = clock.at(max(task.drops_s, clock.now), EventKind.LEFT, task.device)
-            self._awaited.callbacks.append(self._leave_early)
+            self._awaited.callbacks.append(self._leave)
             return
         # An upload that ended when it was due arrives at the deadline itself, up to rounding.
         if phase.kind == EventKind.ARRIVED and abs(end_s - signals.deadline_s) <= signals.tolerance_s:
@@ -237,10 +224,12 @@ class Work:
         self._awaited = clock.at(end_s, phase.kind, task.device)
         self._awaited.callbacks.append(self._end_in_time)
 
-    def _until_decision(self) -> None:
+    def _until_decision(self, _: simpy.Event | None = None) -> None:
+        """Wait for the same event as all others, also those that the server breaks off before it."""
+        if self._task.phase == ENDED:
+            return
         if self._task.taken is None:
-            # All devices wait for the same event, also those that the server breaks off before it.
-            self._signals.decision.callbacks.append(self._decided)
+            self._signals.decision.callbacks.append(self._until_decision)
         else:
             self._begin_next()
 
@@ -272,10 +261,6 @@ class Work:
             self._signals.computed(task)
         self._begin_next()
 
-    def _decided(self, _: simpy.Event) -> None:
-        if self._task.phase == WAIT:
-            self._begin_next()
-
     def _sent(self, through: bool) -> None:
         """End an upload, which is complete or was dropped."""
         if not through:
@@ -284,18 +269,13 @@ class Work:
         self._log("done")
         self._begin_next()
 
-    def _leave_early(self, _: simpy.Event | None = None) -> None:
-        """Interrupt the phase of a device that leaves."""
-        task = self._task
-        task.left_s = task.since_s + task.left_s - self._clock.now
-        self._leave()
-
-    def _leave(self) -> None:
+    def _leave(self, _: simpy.Event | None = None) -> None:
         """Pause the work of a device that leaves until it is back, or drop the work.
 
         A device whose battery is empty does not come back to the same task.
         """
         task, back_s = self._task, self._signals.back_s
+        task.left_s = task.since_s + task.left_s - self._clock.now
         empty = self._clock.now < task.leaves_s
         until_s = None if back_s is None or empty else back_s(task)
         if until_s is None:
@@ -337,7 +317,7 @@ class Work:
         task.spans.append(Span(activity, task.since_s, now_s, outcome, bits, bandwidth_hz))  # type: ignore[arg-type]
 
 
-_PLAY: dict[Ending, Callable[[Work], None]] = {
+_PLAY = {
     "at an instant": Work._until_instant,
     "at the decision": Work._until_decision,
     "by the band": Work._until_sent,

@@ -97,9 +97,9 @@ class World:
             sees[rows] = self.environment.line_of_sight(distance_m[rows], self.streams, everyone[rows], station)
         return sees
 
-    def rx_power_w(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
-        """Average received power of each device at an instant, [n], in W."""
-        return self.population.tx_power_w[ids] * self.gain(ids, draws, t_s)
+    def rx_power_w(self, ids: Integers, gain: Floats) -> Floats:
+        """Average received power of each device with a gain [n], [n], in W."""
+        return self.population.tx_power_w[ids] * gain
 
     @cached_property
     def fading(self) -> Fading:
@@ -112,16 +112,9 @@ class World:
         outage = self.config.round.outage
         return 1.0 if outage is None else outage_factor(self.fading, outage)
 
-    def planned_rx_power_w(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
-        """Received power that the scheduler plans each device's upload on at an instant, [n].
-
-        The average, or with ``round.outage`` what fading falls below with that probability.
-        """
-        return self.rx_power_w(ids, draws, t_s) * self.outage_factor
-
     def drawn_rx_power_w(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
         """Received power of each device's upload that is granted at an instant, [n], in W: the average times fading."""
-        return self.rx_power_w(ids, draws, t_s) * power_factor(self.fading, self.streams, ids, draws)
+        return self.rx_power_w(ids, self.gain(ids, draws, t_s)) * power_factor(self.fading, self.streams, ids, draws)
 
     def download_s(self, ids: Integers, bits: Floats, model_bits: float) -> Floats:
         """Seconds that each device takes to download ``bits``, [n]; ``round.download_s`` is the time of one model's."""

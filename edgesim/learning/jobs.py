@@ -154,19 +154,19 @@ class Promise:
     """Number of the task among the device's own; each number has draws of its own."""
     server: int = 0
     """Server from whose model the job starts, and which merges the update."""
-    due: bool = False
-    """Whether the device's simulated work is finished."""
-    result: JobResult | None = None
     samples: int = 0
     """Size of the device's data set as the job began."""
     class_counts: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Samples of each class in the device's data set, [C]."""
+    build: "Callable[[Sequence[Promise]], None] | None" = None
+    """Builds the jobs of promises that began in one round; None where the job is built, or there is none."""
+    due: bool = False
+    """Whether the device's simulated work is finished."""
+    result: JobResult | None = None
     grant: Grant | None = None
     """Upload of the result, once the band is shared; None for a device that was not taken."""
     sent: Tensor | None = None
     """The model that the device was sent, [P], where the job starts from weights that the device kept."""
-    build: "Callable[[Sequence[Promise]], None] | None" = None
-    """Builds the jobs of promises that began in one round; None where the job is built, or there is none."""
 
     @property
     def job(self) -> Job | None:
@@ -228,7 +228,7 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
     """Promises without a result, each once, with their jobs."""
     once = {id(promise): promise for promise in promises if promise.result is None}.values()
     build_jobs(once)
-    return [(promise, promise.job) for promise in once if promise.job is not None]
+    return [(promise, promise.built) for promise in once if promise.built is not None]
 
 
 def known(algorithm: Algorithm, job: Job, result: JobResult) -> dict[str, Tensor]:

@@ -50,9 +50,7 @@ class TorchRound(CountKnowledge):
         servers = learner.server_of(new, learner.accounts.when.t_s)
         columns = (column.tolist() for column in (new, self.tasks[new], self.held.sizes[new], servers))
         for device, task, size, server, counts in zip(*columns, self.held.class_counts[new], strict=True):
-            self._promises[device] = Promise(
-                device, self.round, task=task, server=server, samples=size, class_counts=counts, build=self._build
-            )
+            self._promises[device] = Promise(device, self.round, None, task, server, size, counts, self._build)
         return [self._promises[device] for device in ids.tolist()]
 
     def _build(self, promises: Sequence[Promise]) -> None:

@@ -159,7 +159,7 @@ def test_tasks_per_second_beside_a_bare_simpy_loop(benchmark):
                     None,
                 )
                 for device in range(devices):
-                    task = Task(device, 1e6, 0.0, 0.1 + 0.01 * device, np.inf)
+                    task = Task(device, 1e6, 0.0, 0, 0, 0.0, 0.1 + 0.01 * device, np.inf)
                     task.taken, task.grant = True, Grant(20e6 / devices, 1e-11, 1e6)
                     Work(clock, task, signals)
                 yield over

@@ -31,7 +31,7 @@ NOISE_W_PER_HZ = 1e-20
 class GoldenWorld(World):
     """The page's world: delays, delay law and received power are given, not drawn."""
 
-    def rx_power_w(self, ids, draws, t_s):
+    def rx_power_w(self, ids, gain):
         return np.full(len(ids), 1e8 * NOISE_W_PER_HZ)
 
     def gain(self, ids, draws, t_s):

@@ -31,11 +31,11 @@ class OneBitPerSecond(World):
 
     delays_s: tuple[float, ...] = ()
 
-    def rx_power_w(self, ids, draws, t_s):
+    def rx_power_w(self, ids, gain):
         return np.full(len(ids), self.environment.noise_w_per_hz)
 
     def drawn_rx_power_w(self, ids, draws, t_s):
-        return self.rx_power_w(ids, draws, t_s)
+        return self.rx_power_w(ids, None)
 
     def compute_s(self, ids, draws, samples):
         return np.array(self.delays_s)[ids]

@@ -49,7 +49,7 @@ class Cell:
         download_s, backhaul_s, broadcast_s = rng.uniform(0, 0.5, 3) * (rng.random(3) < 0.6)
         compute_s, snr_hz, bits = rng.uniform(0.2, 1.0), 10 ** rng.uniform(6, 8), rng.uniform(2e5, 1e6)
         leaves_s = max(0.0, self.leaves_s(device, 0.0))
-        task = Task(device, bits, download_s, compute_s, leaves_s, broadcast_s=broadcast_s)
+        task = Task(device, bits, download_s, 0, 0, broadcast_s, compute_s, leaves_s)
         if self.decided_before:
             task.taken = True
         task.grant, task.backhaul_s = Grant(BAND_HZ / DEVICES, snr_hz * NOISE_W_PER_HZ, bits), backhaul_s
@@ -140,7 +140,7 @@ def test_work_that_is_told_of_a_change_goes_on_as_before_until_the_instant_s_own
     signals = RoundSignals(
         [], clock.event(), math.inf, 1e-9, lambda task: heard.append(clock.now), None, None, lambda _: math.inf, None
     )
-    task = Task(0, 1e6, 0.0, 2.0, math.inf)
+    task = Task(0, 1e6, 0.0, 0, 0, 0.0, 2.0, math.inf)
     work = Work(clock, task, signals)
 
     def tell(here):
