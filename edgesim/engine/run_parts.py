@@ -68,8 +68,8 @@ class RunParts:
     ) -> list[Task]:
         """Make the tasks of devices that begin to work, [n], with the ``numbers`` of their draws, [n].
 
-        The ``round`` decides how many bits each receives; ``from_cloud`` is whether the broadcast comes from
-        the cloud, not from the edge servers.
+        The ``round`` decides how many bits each receives; ``from_cloud`` is whether the broadcast comes from the cloud,
+        not from the edge servers.
         """
         world, accounts, station = self.world, self.learner.accounts, self.world.places.stations(ids, self.clock.now)
         bits = accounts.download_bits(ids, round)
@@ -82,11 +82,10 @@ class RunParts:
     def grant(
         self, working: Sequence[Working], ids: Integers, round: int, hz: Sequence[float], rx_power_w: Sequence[float]
     ) -> None:
-        """Grant the devices ``ids``, which are ``working``, uploads on bandwidths ``hz`` and received powers, [n] each."""
-        accounts = self.learner.accounts
+        """Grant uploads to the devices ``ids``, which are ``working``, by bandwidths ``hz`` and received powers, [n]."""
+        accounts, station = self.learner.accounts, np.array([at.task.station for at in working], dtype=np.int64)
         bits = accounts.settle(ids, round)
         # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
-        station = np.array([at.task.station for at in working], dtype=np.int64)
         backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
         granted = map(Grant, hz, rx_power_w, bits.tolist())
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):

@@ -239,7 +239,8 @@ class Unsynchronised:
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Merge the buffer, filled in ``length_s``, and report to the selector; returns also the updates' origin."""
         tasks = [working.task for working in self.arrived]
-        build_jobs(working.promise for working in (*self.arrived, *self.at_work.values()))
+        begun = [self.at_work[device] for device in self.begun if device in self.at_work]
+        build_jobs(working.promise for working in self.arrived + begun)
         ages = [self.version - working.version for working in self.arrived]
         updates = [Arrived(working.promise, age) for working, age in zip(self.arrived, ages, strict=True)]
         # The algorithm goes by the number of the model that is made, even if no device has begun since the last one.
