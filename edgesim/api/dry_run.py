@@ -83,7 +83,7 @@ def _folder(folder: Path, config: RunConfig) -> dict[str, str]:
 
 def _payload(ready: Simulation) -> dict[str, str]:
     """Bits of one device in the first round, each way."""
-    download_bits, upload_bits = ready.learner.accounts.bits(np.arange(ready.world.config.devices.count), 1)
+    download_bits, upload_bits = ready.learner.accounts.plan(np.arange(ready.world.config.devices.count), 1)
     return {
         "payload": f"{_span(np.asarray(upload_bits))} bits up and {_span(np.asarray(download_bits))} down, per device"
     }

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers
+from edgesim.base.arrays import Floats
 from edgesim.base.content import find
 from edgesim.base.device_keys import DeviceKeys, need_devices
 from edgesim.base.errors import EdgesimError
 from edgesim.config import DevicesConfig
-from edgesim.devices.placement import place_in_disc
 from edgesim.devices.profile import Profile, read_profile
-from edgesim.streams import Streams
 
 _KAPPA = 1e-28
 
@@ -20,10 +18,6 @@ _KAPPA = 1e-28
 class Population:
     """One row per device, [n]; a value that all devices share is a read-only broadcast of one number."""
 
-    x_m: Floats
-    y_m: Floats
-    distance_m: Floats
-    """Horizontal distance to the device's station."""
     a_s: Floats
     """Least compute time per sample."""
     mu_per_s: Floats
@@ -34,24 +28,22 @@ class Population:
     download_power_w: Floats
     idle_power_w: Floats
     """Drawn all the time; the other powers are added to it."""
-    station: Integers
     link_bps: Floats | None
     """Rate of each device's own uplink, where a profile recorded one."""
     keys: DeviceKeys | None = None
     """Keys of the devices in the availability recording, or else in the profile; None if neither has keys."""
 
     def __len__(self) -> int:
-        return len(self.x_m)
+        return len(self.a_s)
 
 
-def make_population(config: DevicesConfig, streams: Streams, keys: DeviceKeys | None = None) -> Population:
-    """Place devices around one station and equip them as the config says; draws: stream ``placement``.
+def make_population(config: DevicesConfig, keys: DeviceKeys | None = None) -> Population:
+    """Equip devices as the config says.
 
     ``keys`` are those of an availability recording: a profile with keys is matched to the devices by them. Raises
     `EdgesimError` for a device profile that is bad, too short, or lacks a key.
     """
     keys = keys if config.match is None else None
-    x_m, y_m = place_in_disc(np.arange(config.count), config.radius_m, config.min_distance_m, streams)
 
     def shared(value: float) -> Floats:
         return np.broadcast_to(np.float64(value), config.count)
@@ -64,9 +56,6 @@ def make_population(config: DevicesConfig, streams: Streams, keys: DeviceKeys | 
         a_s, mu_per_s, link_bps = profile.s_per_sample, shared(np.inf), profile.link_bps
         compute_power_w = _power_w(config, profile, compute_power_w)
     return Population(
-        x_m=x_m,
-        y_m=y_m,
-        distance_m=np.hypot(x_m, y_m),
         a_s=a_s,
         mu_per_s=mu_per_s,
         tx_power_w=shared(10.0 ** ((config.tx_power_dbm - 30.0) / 10.0)),
@@ -74,7 +63,6 @@ def make_population(config: DevicesConfig, streams: Streams, keys: DeviceKeys | 
         compute_power_w=compute_power_w,
         download_power_w=shared(config.download_power_w),
         idle_power_w=shared(config.idle_power_w),
-        station=np.broadcast_to(np.int64(0), config.count),
         link_bps=link_bps,
         keys=keys,
     )

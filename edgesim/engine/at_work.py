@@ -40,9 +40,7 @@ class AtWork:
 
 def snapshot(bands: Sequence[Band], working: Iterable[Working]) -> list[AtWork]:
     """Record the devices at work between two events, in their order."""
-    places: dict[int, int] = {}
-    for band in bands:
-        places |= {id(upload): place for place, upload in enumerate(band.in_order())}
+    places = {id(upload): place for band in bands for place, upload in enumerate(band.in_order())}
     return [
         AtWork(at.task, at.promise, at.version, at.arrived, *at.work.due, places.get(id(at.task.upload), -1))
         for at in working

@@ -5,7 +5,6 @@ from edgesim.engine.decision import Timeline, admit
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.process import RoundNumber
 from edgesim.engine.run_parts import RunParts
-from edgesim.selection.column import Column
 from edgesim.selection.view import Knowledge, RoundView
 
 
@@ -23,7 +22,7 @@ def choose(
     ``times_selected`` counts the rounds in which each was taken, [n]; ``bands_hz`` are the free bands of the stations,
     [M]; ``count`` is the most candidates that the admission takes, None where it goes by band.
     """
-    world, ids, draws = parts.world, timeline.ids, timeline.draws
+    world, ids = parts.world, timeline.ids
     sizes, work = parts.learner.accounts.held.sizes[ids], parts.learner.accounts.work
     view = RoundView(
         round=number.round,
@@ -34,7 +33,7 @@ def choose(
         tmax_s=timeline.tmax_s,
         batch_size=work.mean_batch(ids),
         ids=ids,
-        gain=Column(len(ids), lambda rows: world.gain(ids[rows], draws if isinstance(draws, int) else draws[rows])),
+        gain=timeline.gain,
         delay_s=timeline.delay_s,
         need_hz=timeline.need_hz,
         samples=sizes,

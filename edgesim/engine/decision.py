@@ -28,8 +28,6 @@ class Timeline:
     """
 
     world: World
-    draws: int | Integers
-    """Numbers of the candidates' draws of the radio: the round's, or that of each device's next task, [n]."""
     ids: Integers
     """Candidates, ascending, [n]."""
     station: Integers
@@ -44,8 +42,11 @@ class Timeline:
     """Earliest start of each upload, in s, [n]."""
     due_s: Floats
     """Latest end of a station's uploads, in s, [M]: early enough for the largest of all of them."""
+    gain: Column
+    """Average gain of each to its station at the instant of the decision, [n]."""
     rx_power_w: Column
-    """Received power that each upload is planned on, [n]."""
+    """Received power that each upload is planned on, [n]: the average, or with ``round.outage`` what fading falls below
+    with that probability."""
     need_hz: Column
     """Least bandwidth that ends each upload by the deadline, [n]; inf where none does."""
     t_start_s: float
@@ -76,12 +77,14 @@ def make_timeline(
 ) -> Timeline:
     """Make the timeline of the candidates ``ids`` in a ``round``, decided at its start or ``decided_s`` after it.
 
-    ``draws`` as in `Timeline`, the round's when absent. ``from_cloud`` is whether the broadcast comes from the cloud,
-    not from the edge servers; a device that is sent nothing does not wait for it.
+    ``draws`` are the numbers of the candidates' draws of the radio, [n], the round's when absent. ``from_cloud`` is
+    whether the broadcast comes from the cloud, not from the edge servers; a device that is sent nothing does not wait
+    for it.
     """
     world, accounts, backhaul = planner.world, planner.accounts, planner.backhaul
-    count, station = len(ids), world.population.station[ids]
-    download_bits, upload_bits = accounts.bits(ids, round)
+    at_s = t_start_s if decided_s is None else t_start_s + decided_s
+    count, station = len(ids), world.places.stations(ids, at_s)
+    download_bits, upload_bits = accounts.plan(ids, round)
     most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
     due_s = tmax_s - backhaul.of_station_s(float(most_bits)) * accounts.sends
 
@@ -94,20 +97,21 @@ def make_timeline(
         return np.full(len(rows), decided_s) if decided_s is not None else np.asarray(download(rows) + delay_s[rows])
 
     def rx_power(rows: Integers) -> Floats:
-        return world.planned_rx_power_w(ids[rows], round if draws is None else draws[rows])
+        return world.rx_power_w(ids[rows], gain[rows]) * world.outage_factor
 
     def need(rows: Integers) -> Floats:
         some, bits, start_s, power_w = ids[rows], upload_bits[rows], ready_s[rows], rx_power_w[rows]
         need_hz = np.empty(len(some))
-        for number, there in world.by_station(some):
+        for number, there in world.by_station(station[rows]):
             link, end_s = world.links[number], float(due_s[number])
             need_hz[there] = link.least_hz(some[there], bits[there], start_s[there], end_s, power_w[there], t_start_s)
         return need_hz
 
     # The functions know columns, not the timeline, which would keep itself alive.
+    gain = Column(count, lambda rows: world.gain(ids[rows], round if draws is None else draws[rows], at_s))
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
-    planned = upload_bits, download, ready_s, due_s, rx_power_w, Column(count, need)
-    return Timeline(world, round if draws is None else draws, ids, station, delay_s, *planned, t_start_s, tmax_s)
+    planned = upload_bits, download, ready_s, due_s, gain, rx_power_w, Column(count, need)
+    return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s)
 
 
 def admit(
@@ -214,7 +218,7 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats) -> Floats:
     ids = timeline.ids[rows]
     columns = timeline.upload_bits, timeline.ready_s, timeline.rx_power_w, timeline.need_hz
     bits, ready_s, rx_power_w, needs_hz = (column[rows] for column in columns)
-    for station, there in world.by_station(ids) if len(ids) else ():
+    for station, there in world.by_station(timeline.station[rows]) if len(ids) else ():
         request = Request(
             ids=ids[there],
             payload_bits=bits[there],

@@ -52,7 +52,7 @@ class PlannedEstimates:
         share = min(1.0, len(self.bands_hz) / max(at_once, 1))
         rx_power_w = self.timeline.rx_power_w[rows]
         bps = np.empty(len(rows))
-        for station, there in world.by_station(ids):
+        for station, there in world.by_station(self.timeline.station[rows]):
             link, band_hz = world.links[station], share * float(world.bands_hz[station])
             bps[there] = link.mean_bps(ids[there], band_hz, rx_power_w[there], start_s, end_s)
         with np.errstate(divide="ignore"):

@@ -10,6 +10,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import GIVEN, Rule, refuse
 from edgesim.config import DevicesConfig, RunConfig
 from edgesim.devices.attachment import attach
+from edgesim.devices.places import FixedPlaces, places_around_one_station
 from edgesim.devices.population import Population, make_population
 from edgesim.devices.topology import ONE_STATION, Topology, load_topology
 from edgesim.engine.clock import drift_s
@@ -42,19 +43,19 @@ def make_world(config: RunConfig, streams: Streams, on_long: Callable[[str], Non
     end_s = np.inf if config.stop_at_s is None else config.stop_at_s + drift_s(config.round.tmax_s)
     search = Search(config.availability.searched_s, end_s, on_long)
     availability = models.make_availability(config.availability, count, streams, config.stop_at_s, search)
-    population = make_population(config.devices, streams, availability.keys)
+    population = make_population(config.devices, availability.keys)
     own_links = None
     if config.radio.sharing == "own":
         own_links = _own_links(config.devices, population, config.stop_at_s)
     else:
         environment = environment.for_run_until(config.stop_at_s)
-    topology = ONE_STATION
+    topology, places = ONE_STATION, places_around_one_station(config.devices, streams)
     if config.topology.file is not None:
         topology = load_topology(config.topology.file)
         if config.topology.aggregation == "hierarchical" and not topology.edge_servers:
             refuse(config, [Rule({"topology.file": GIVEN}, {"topology.aggregation": "flat"}, "it has no edge_servers")])
-        population = _attach(config, population, topology, environment, streams)
-    return World(config, streams, population, environment, availability, topology, own_links, search)
+        places = _attach(config, places, topology, environment, streams)
+    return World(config, streams, population, places, environment, availability, topology, own_links, search)
 
 
 def _own_links(config: DevicesConfig, population: Population, stop_at_s: float | None) -> Link:
@@ -72,16 +73,16 @@ def _own_links(config: DevicesConfig, population: Population, stop_at_s: float |
 
 def _attach(
     config: RunConfig,
-    population: Population,
+    places: FixedPlaces,
     topology: Topology,
     environment: Environment | RecordedEnvironment,
     streams: Streams,
-) -> Population:
-    """The population with the station of each device; raises `EdgesimError` for a station that no device joins."""
+) -> FixedPlaces:
+    """The places with the station of each device; raises `EdgesimError` for a station that no device joins."""
     ids = np.arange(config.devices.count)
     x_m, y_m = topology.xy_m.T[:, :, np.newaxis]
     # No path-loss law is meant for the foot of the mast.
-    distance_m = np.maximum(np.hypot(population.x_m - x_m, population.y_m - y_m), config.devices.min_distance_m)
+    distance_m = np.maximum(np.hypot(places.x_m - x_m, places.y_m - y_m), config.devices.min_distance_m)
     how = config.topology.attach
     if not environment.has_path_loss and how != "nearest" and len(topology.stations) > 1:
         refuse(config, [Rule({"radio.channel": GIVEN}, {"topology.attach": "nearest"}, "it has no path loss to go by")])
@@ -95,4 +96,4 @@ def _attach(
                 f"{config.devices.radius_m:g} m, seed {config.seed}); move or remove it, or raise devices.count",
                 "devices.count",
             )
-    return replace(population, station=own, distance_m=distance_m[own, ids])
+    return replace(places, station=own, distance_m=distance_m[own, ids])

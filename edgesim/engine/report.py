@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgesim.activities import ACTIVITIES, COMPUTE, DOWNLOAD, UPLOAD
+from edgesim.activities import ACTIVITIES, DOWNLOAD, UPLOAD
 from edgesim.base.arrays import Floats
 from edgesim.devices.battery import Batteries
 from edgesim.devices.population import Population
@@ -217,13 +217,8 @@ class Report:
             for task in tasks
             for span in task.spans
         ]
-        # Computing of a device that is not to upload is unscheduled, finished or not.
-        outcome = [
-            "unscheduled" if span.outcome == "done" and span.activity == COMPUTE and not task.taken else span.outcome
-            for task in tasks
-            for span in task.spans
-        ]
-        return WrittenRows(tasks, [span for task in tasks for span in task.spans], outcome, energy_j)
+        spans = [span for task in tasks for span in task.spans]
+        return WrittenRows(tasks, spans, [span.outcome for span in spans], energy_j)
 
     def _activities(self, number: int, ended: list[Task]) -> WrittenRows:
         """Write the rows of ``activities`` of ended tasks."""
@@ -337,7 +332,7 @@ def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float =
     Updates of merged ``tasks``, and the edge servers' own models of ``model_bits`` each where they went to the cloud.
     """
     bits: dict[tuple[str, str], float] = {}
-    crossed = [(backhaul.station_links[task.station], task.upload_bits) for task in tasks]
+    crossed = [(backhaul.station_links[task.station], task.grant.bits) for task in tasks]
     if model_bits:
         crossed += [(links, model_bits) for links in backhaul.server_links]
     for links, size in crossed:
@@ -399,13 +394,15 @@ def write_stations(writer: TableWriter, world: World, backhaul: Backhaul) -> Non
 def write_devices(writer: TableWriter, world: World, federation: Federation) -> None:
     """Write the ``devices`` table: one row per device and frame."""
     count, population = world.config.devices.count, world.population
+    everyone = np.arange(count)
+    x_m, y_m = world.places.positions_m(everyone, 0.0)
     for number, frame in enumerate(federation.frames):
         columns = {
-            "device": np.arange(count, dtype=np.int32),
+            "device": everyone.astype(np.int32),
             "frame": np.full(count, number, dtype=np.int32),
-            "x_m": population.x_m,
-            "y_m": population.y_m,
-            "station": population.station,
+            "x_m": x_m,
+            "y_m": y_m,
+            "station": world.places.stations(everyone, 0.0),
             "a_s": population.a_s,
             # Recorded speeds have no random part.
             "mu_per_s": [float(rate) if np.isfinite(rate) else None for rate in population.mu_per_s],

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import simpy
 
 from edgesim.activities import ACTIVITIES
 from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
+from edgesim.engine.at_work import Working
 from edgesim.engine.clock import Clock
 from edgesim.engine.decision import Planner
 from edgesim.engine.evaluations import Evaluations, tests_by_time
@@ -21,6 +23,7 @@ from edgesim.engine.world import World
 from edgesim.folder.records import TableWriter
 from edgesim.joining.joiners import Joiners
 from edgesim.learning.interface import Learner
+from edgesim.radio.grant import Grant
 from edgesim.selection.view import Selector
 
 
@@ -65,19 +68,29 @@ class RunParts:
     ) -> list[Task]:
         """Make the tasks of devices that begin to work, [n], with the ``numbers`` of their draws, [n].
 
-        The ``round`` decides how many bits each receives and sends; ``from_cloud`` is whether the broadcast comes from
-        the cloud, not from the edge servers.
+        The ``round`` decides how many bits each receives; ``from_cloud`` is whether the broadcast comes from the cloud,
+        not from the edge servers.
         """
-        world, accounts, station = self.world, self.learner.accounts, self.world.population.station[ids]
-        down_bits, up_bits = accounts.download_bits(ids, round), accounts.upload_bits(ids, round)
-        broadcast_s = self.backhaul.download_s(station, down_bits, from_cloud)
-        down_s = world.download_s(ids, down_bits, accounts.model_bits)
-        # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
-        backhaul_s = self.backhaul.upload_s(station, up_bits) * accounts.sends
-        columns = (column.tolist() for column in (ids, down_bits, up_bits, down_s, station, broadcast_s, backhaul_s))
-        devices, down, up, receive_s, at, *wires_s = columns
-        rows = zip(devices, down, up, receive_s, compute_s, leaves_s, at, *wires_s, numbers, strict=True)
+        world, accounts, station = self.world, self.learner.accounts, self.world.places.stations(ids, self.clock.now)
+        bits = accounts.download_bits(ids, round)
+        broadcast_s = self.backhaul.download_s(station, bits, from_cloud)
+        down_s = world.download_s(ids, bits, accounts.model_bits)
+        columns = ids, bits, down_s, station, self.backhaul.edge[station], broadcast_s
+        rows = zip(*[column.tolist() for column in columns], compute_s, leaves_s, numbers, strict=True)
         return [Task(*row) for row in rows]
+
+    def grant(
+        self, working: Sequence[Working], ids: Integers, round: int, hz: Sequence[float], rx_power_w: Sequence[float]
+    ) -> None:
+        """Grant uploads to devices ``ids`` that are ``working``, by bandwidths ``hz`` and received powers, [n]."""
+        accounts, station = self.learner.accounts, np.array([at.task.station for at in working], dtype=np.int64)
+        bits = accounts.settle(ids, round)
+        # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
+        backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
+        granted = map(Grant, hz, rx_power_w, bits.tolist())
+        for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
+            at.promise.grant = at.task.grant = grant
+            at.task.taken, at.task.backhaul_s = True, wires_s
 
     @property
     def planner(self) -> Planner:

@@ -20,11 +20,12 @@ from edgesim.engine.decision import exceed, make_timeline, share
 from edgesim.engine.estimates import feedback
 from edgesim.engine.offers import Offers
 from edgesim.engine.open_round import OpenRound
+from edgesim.engine.phases import ENDED
 from edgesim.engine.process import RoundNumber, Step, Wanted, stopped, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.stagnation import Stagnation
-from edgesim.engine.work import ENDED, RoundSignals, Task, Work
+from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, build_jobs
 from edgesim.selection.column import Column
@@ -203,9 +204,9 @@ class Rounds:
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         numbers = [number] * len(ids)
         tasks = parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
-        versions = self.models[parts.backhaul.edge[parts.world.population.station[ids]]].tolist()
-        for task, promise, version in zip(tasks, promises, versions, strict=True):
-            this.working[task.device] = Working(task, promise, Work(clock, task, signals), version)
+        versions = self.models.tolist()
+        for task, promise in zip(tasks, promises, strict=True):
+            this.working[task.device] = Working(task, promise, Work(clock, task, signals), versions[task.server])
         return compute_s
 
     def _signals(self, decision: simpy.Event, deadline_s: float, tolerance_s: float) -> RoundSignals:
@@ -227,11 +228,11 @@ class Rounds:
             for late in self.latecomers.values():
                 # Links of their own take nothing of a band: latecomers on them hold no reservation.
                 if late.task.needs_device:
-                    bands_hz[late.task.station] -= late.task.bandwidth_hz
+                    bands_hz[late.task.station] -= late.task.grant.bandwidth_hz
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
             if np.count_nonzero(free) < len(free):
-                rows = free[world.population.station[ids]]
+                rows = free[world.places.stations(ids, parts.clock.now)]
                 ids, delay_s = ids[rows], delay_s[rows]
             if len(ids) == 0:
                 return ids, np.empty(0)
@@ -250,12 +251,11 @@ class Rounds:
         """Set in every task whether its device uploads, and on which reservation."""
         this.selected, knobs = ids, self.parts.world.config.round
         this.closes_with = self.wanted(len(ids), knobs)
-        rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round)
+        rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round, self.parts.clock.now)
         for working in this.working.values():
             working.task.taken = False
-        for device, hz, power_w in zip(ids.tolist(), bandwidth_hz.tolist(), rx_power_w.tolist(), strict=True):
-            task = this.working[device].task
-            task.taken, task.bandwidth_hz, task.rx_power_w = True, hz, power_w
+        taken = [this.working[device] for device in ids.tolist()]
+        self.parts.grant(taken, ids, this.number.round, bandwidth_hz.tolist(), rx_power_w.tolist())
 
     def _on_computed(self, task: Task) -> None:
         if task.carried:
@@ -316,7 +316,7 @@ class Rounds:
             trained = [this.working[device] for device in arrived.tolist()]
             return arrived[: len(arrived) * accounts.sends], [(at.task, Arrived(at.promise)) for at in trained]
         limit = world.config.staleness.limit
-        late = [(at, int(self.models[self._server(at.task)]) - at.version) for at in this.over if at.arrived]
+        late = [(at, int(self.models[at.task.server]) - at.version) for at in this.over if at.arrived]
         picked, unpicked = arrived, arrived[:0]
         if self._drafter is not None:
             picked = self._drafter.draft(self._by_arrival(this, arrived), len(this.candidates))
@@ -330,10 +330,6 @@ class Rounds:
         updates += [(at.task, Arrived(at.promise)) for at in in_time]
         updates += [(at.task, Arrived(at.promise, picked=False)) for at in undrafted]
         return arrived, updates
-
-    def _server(self, task: Task) -> int:
-        """Position in `Backhaul.servers` of the server that merges the update of a task."""
-        return int(self.parts.backhaul.edge[task.station])
 
     def _merge(self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]) -> tuple[Merged, Origin]:
         """Merge the picked updates, none in a skipped round, and report to the selector; returns also their origin."""
@@ -349,7 +345,7 @@ class Rounds:
             this.wall_s["server"] = merged.server_wall_s
         # Updates that were not picked come last, and have rows where the algorithm merges them.
         tasks, merging = [task for task, _ in updates[: len(merged.ids)]], brought[: len(merged.ids)]
-        servers = {self._server(task) for task in tasks}
+        servers = {task.server for task in tasks}
         self.apart |= servers
         # Averaging in the cloud gives a new model to all, where any server has merged since the last time.
         self.models[slice(None) if self.apart and self._averages(number) else list(servers)] += 1
@@ -439,7 +435,7 @@ class Rounds:
             late=fates.count("late"),
             dropped=fates.count("dropped"),
             jobs_trained=parts.learner.jobs_trained - this.jobs_before,
-            bandwidth_hz=sum([task.bandwidth_hz for task in tasks]),
+            bandwidth_hz=sum([task.grant.bandwidth_hz for task in tasks]),
             # Where several servers have models of their own, no server has the mean that is tested.
             model_held=parts.world.config.topology.cloud_every is None or len(self.apart) <= 1,
         )

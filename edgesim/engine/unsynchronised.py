@@ -25,10 +25,11 @@ from edgesim.engine.clock import EventKind, succeed_once
 from edgesim.engine.decision import make_timeline
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
+from edgesim.engine.phases import BACKHAUL
 from edgesim.engine.process import RoundNumber, Step, Wanted, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.work import BACKHAUL, Task, Work
+from edgesim.engine.work import Task, Work
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise, build_jobs
 from edgesim.selection.column import Column
@@ -167,7 +168,7 @@ class Unsynchronised:
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
         timeline = make_timeline(parts.planner, number.round, ids, delay_s, now_s, tmax_s, draws=tasks)
         rows = choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
-        rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
+        rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows], now_s)
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
         self.line.extend(Chosen(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
@@ -187,17 +188,16 @@ class Unsynchronised:
         assert self.training is not None
         self.in_training.add(device)
         ids = np.array([device])
-        (promise,) = promises = self.training.start(ids)
-        build_jobs(promises)
+        (promise,) = self.training.start(ids)
         leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
         if accounts.algorithm.settled_at_begin or accounts.data_move:
             samples = accounts.charged_samples(ids, number.round)
             compute_s = float(parts.world.compute_s(ids, own_number, samples)[0])
         (task,) = parts.tasks(ids, number.round, True, [own_number], [compute_s], [leaves_s])
-        task.taken, task.bandwidth_hz, task.rx_power_w = True, self._share_of(task.station), chosen.rx_power_w
         self.next_task[device] += 1
         self._idle.begin(device)
-        self.at_work[device] = Working(task, promise, Work(parts.clock, task, self._signals), self.version)
+        self.at_work[device] = working = Working(task, promise, Work(parts.clock, task, self._signals), self.version)
+        parts.grant([working], ids, number.round, [self._share_of(task.station)], [chosen.rx_power_w])
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:
@@ -242,6 +242,8 @@ class Unsynchronised:
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Merge the buffer, filled in ``length_s``, and report to the selector; returns also the updates' origin."""
         tasks = [working.task for working in self.arrived]
+        begun = [self.at_work[device] for device in self.begun if device in self.at_work]
+        build_jobs(working.promise for working in self.arrived + begun)
         ages = [self.version - working.version for working in self.arrived]
         updates = [Arrived(working.promise, age) for working, age in zip(self.arrived, ages, strict=True)]
         # The algorithm goes by the number of the model that is made, even if no device has begun since the last one.

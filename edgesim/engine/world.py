@@ -9,6 +9,7 @@ import numpy as np
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
+from edgesim.devices.places import FixedPlaces
 from edgesim.devices.population import Population
 from edgesim.devices.topology import ONE_STATION, Topology
 from edgesim.radio.environment import Environment, RecordedEnvironment
@@ -22,14 +23,15 @@ from edgesim.traces.search import Search
 
 @dataclass(frozen=True)
 class World:
-    """Everything that does not depend on the policy; each method is a pure function of device and round.
+    """Everything that does not depend on the policy; each method is a pure function of device, draws and instant.
 
-    Where work is not done in rounds, ``round`` is the number of each device's task, [n].
+    ``draws`` are the numbers of random draws: the round or, without rounds, that of each device's task, [n].
     """
 
     config: RunConfig
     streams: Streams
     population: Population
+    places: FixedPlaces
     environment: Environment | RecordedEnvironment
     availability: Availability
     topology: Topology = ONE_STATION
@@ -37,8 +39,8 @@ class World:
     """The links that devices do not share; None where stations have bands."""
     search: Search = field(default_factory=Search)
     """Limits of the server's search for the next available devices."""
-    _gains: dict[int, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Average gains of all devices in the round looked at last, [N]; planning and sending ask for them in turn."""
+    _gains: dict[tuple[int, float], Column] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Average gains of all devices, [N], by the draws and places asked for last; planning and sending ask in turn."""
 
     @cached_property
     def bands_hz(self) -> Floats:
@@ -55,50 +57,49 @@ class World:
         """Link of the uploads to each station, [M]."""
         return self.band_links if self.own_links is None else [self.own_links] * len(self.bands_hz)
 
-    def gain(self, ids: Integers, round: int | Integers) -> Floats:
-        """Average power gain (path loss and shadowing) of each device to its station in a round, linear, [n].
+    def gain(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
+        """Average power gain (path loss and shadowing) of each device to its station at an instant, linear, [n].
 
         1 where only the capacity of the band is known.
         """
         if not self.environment.has_path_loss:
             return np.ones(len(ids))
-        if not isinstance(round, int):
-            return self._drawn_gain(ids, round)
-        if round not in self._gains:
+        if not isinstance(draws, int):
+            return self._drawn_gain(ids, draws, t_s)
+        of = draws, self.places.since_s(t_s)
+        if of not in self._gains:
             self._gains.clear()
-            self._gains[round] = Column(len(self.population), lambda rows: self._drawn_gain(rows, round))
-        return np.asarray(self._gains[round][ids])
+            self._gains[of] = Column(len(self.population), lambda rows: self._drawn_gain(rows, draws, t_s))
+        return np.asarray(self._gains[of][ids])
 
-    def _drawn_gain(self, ids: Integers, round: int | Integers) -> Floats:
-        gain = np.empty(len(ids))
-        for station, rows in self.by_station(ids):
-            there, drawn_in = ids[rows], round if isinstance(round, int) else round[rows]
-            distance_m, los = self.population.distance_m[there], self._sees_station[there]
-            gain[rows] = self.environment.mean_power_gain(distance_m, self.streams, there, drawn_in, station, los)
+    def _drawn_gain(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
+        gain, distance_m = np.empty(len(ids)), self.places.distances_m(ids, t_s)
+        for station, rows in self.by_station(self.places.stations(ids, t_s)):
+            there, drawn_in = ids[rows], draws if isinstance(draws, int) else draws[rows]
+            link = distance_m[rows], self.streams, there, drawn_in, station, self._sees_station[there]
+            gain[rows] = self.environment.mean_power_gain(*link)
         return gain
 
-    def by_station(self, ids: Integers) -> Iterator[tuple[int, Integers | slice]]:
-        """Yield each station that serves some of the devices [n], with the positions of these devices."""
+    def by_station(self, station: Integers) -> Iterator[tuple[int, Integers | slice]]:
+        """Yield each one of some stations [n] with its positions among them."""
         if len(self.bands_hz) == 1:
             yield 0, slice(None)
             return
-        station = self.population.station[ids]
         for number in np.unique(station).tolist():
             yield number, np.flatnonzero(station == number)
 
     @cached_property
     def _sees_station(self) -> Booleans:
         """Whether every device of the run has line of sight, [N]; cached: it takes many draws."""
-        distance_m = self.population.distance_m
-        everyone = np.arange(len(distance_m))
-        sees = np.empty(len(distance_m), dtype=bool)
-        for station, rows in self.by_station(everyone):
+        everyone = np.arange(len(self.population))
+        sees, distance_m = np.empty(len(everyone), dtype=bool), self.places.distances_m(everyone, 0.0)
+        for station, rows in self.by_station(self.places.stations(everyone, 0.0)):
             sees[rows] = self.environment.line_of_sight(distance_m[rows], self.streams, everyone[rows], station)
         return sees
 
-    def rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
-        """Average received power of each device in a round, [n], in W."""
-        return self.population.tx_power_w[ids] * self.gain(ids, round)
+    def rx_power_w(self, ids: Integers, gain: Floats) -> Floats:
+        """Average received power of each device with a gain [n], [n], in W."""
+        return self.population.tx_power_w[ids] * gain
 
     @cached_property
     def fading(self) -> Fading:
@@ -111,16 +112,9 @@ class World:
         outage = self.config.round.outage
         return 1.0 if outage is None else outage_factor(self.fading, outage)
 
-    def planned_rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
-        """Received power that the scheduler plans each device's upload of a round on, [n].
-
-        The average, or with ``round.outage`` what fading falls below with that probability.
-        """
-        return self.rx_power_w(ids, round) * self.outage_factor
-
-    def drawn_rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
-        """Received power of each device's upload in a round, [n], in W: the average times its fading."""
-        return self.rx_power_w(ids, round) * power_factor(self.fading, self.streams, ids, round)
+    def drawn_rx_power_w(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
+        """Received power of each device's upload that is granted at an instant, [n], in W: the average times fading."""
+        return self.rx_power_w(ids, self.gain(ids, draws, t_s)) * power_factor(self.fading, self.streams, ids, draws)
 
     def download_s(self, ids: Integers, bits: Floats, model_bits: float) -> Floats:
         """Seconds that each device takes to download ``bits``, [n]; ``round.download_s`` is the time of one model's."""
@@ -129,10 +123,10 @@ class World:
         assert self.population.link_bps is not None
         return np.asarray(bits / self.population.link_bps[ids])
 
-    def compute_s(self, ids: Integers, round: int | Integers, samples: Floats) -> Floats:
-        """Draw the compute delay of each device in a round for the samples that it is charged for, [n], in seconds."""
+    def compute_s(self, ids: Integers, draws: int | Integers, samples: Floats) -> Floats:
+        """Draw the compute delay of each device for the samples that it is charged for, [n], in seconds."""
         rows = self.population
-        return compute_delay_s(rows.a_s[ids], rows.mu_per_s[ids], samples, self.streams, ids, round)
+        return compute_delay_s(rows.a_s[ids], rows.mu_per_s[ids], samples, self.streams, ids, draws)
 
     def planned_compute_s(self, ids: Integers, samples: Floats, quantile: float) -> Floats:
         """Quantile of each device's compute delay for the samples that it is charged for, [n], in seconds."""

@@ -149,8 +149,8 @@ class Accounts:
         bits = self._bits_of("download_bits", ids, round)
         return bits if self._config.merging is None else np.where(self.has_model[ids], 0.0, bits)
 
-    def upload_bits(self, ids: Integers, round: int) -> Floats:
-        """Bits that each device sends, [n]."""
+    def settle(self, ids: Integers, round: int) -> Floats:
+        """Bits that each device sends once the band is shared, [n]."""
         return self._bits_of("upload_bits", ids, round) if self.sends else np.zeros(len(ids))
 
     def _bits_of(self, method: str, ids: Integers, round: int) -> Floats:
@@ -184,10 +184,10 @@ class Accounts:
             return np.asarray(samples + passes, dtype=np.float64)
         return np.asarray(samples * self.algorithm.compute_factor(devices, samples, round, self.ledger) + passes)
 
-    def bits(self, ids: Integers, round: int) -> tuple[Column, Column]:
-        """Bits that each device receives and sends, [n] each, computed for the devices that are read."""
+    def plan(self, ids: Integers, round: int) -> tuple[Column, Column]:
+        """Bits that each device is planned to receive and to send, [n] each, computed for the devices that are read."""
         down = Column(len(ids), lambda rows: self.download_bits(ids[rows], round))
-        return down, Column(len(ids), lambda rows: self.upload_bits(ids[rows], round))
+        return down, Column(len(ids), lambda rows: self.settle(ids[rows], round))
 
     def used(self, arrived: Sequence[Arrived]) -> list[Arrived]:
         """Updates whose jobs are to run."""

@@ -81,8 +81,12 @@ class Learner(Protocol):
     accounts: Accounts
     """Bits, weights and ledger of the run's algorithm, without torch."""
 
-    def serve(self, server: Integers) -> None:
-        """Set the server that merges each device's updates, [N], counted from 0; until then server 0 merges all."""
+    def serve(self, count: int, server_of: Callable[[Integers, float], Integers]) -> None:
+        """Set the number of servers and which of them, from 0, serves each of some devices [n] at an instant in s.
+
+        Jobs start from the model of the server at their start, which merges their updates. Until then server 0 serves
+        all.
+        """
 
     def prepare(self, notice: Callable[[str], None]) -> None:
         """Make the start model, before the first round; ``notice`` hears of work that takes long."""

@@ -10,6 +10,7 @@ from edgesim.base.arrays import Booleans, Integers, Numbers
 from edgesim.base.errors import Diverged
 from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Phase, Trained
 from edgesim.learning.torch_types import Tensor
+from edgesim.radio.grant import Grant
 
 OptimiserKind = Literal["sgd", "adam"]
 
@@ -155,17 +156,21 @@ class Promise:
     """None in timing-only runs, and until `job` is first wanted."""
     task: int = 0
     """Number of the task among the device's own; each number has draws of its own."""
-    due: bool = False
-    """Whether the device's simulated work is finished."""
-    result: JobResult | None = None
+    server: int = 0
+    """Server from whose model the job starts, and which merges the update."""
     samples: int = 0
     """Size of the device's data set as the job began."""
     class_counts: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Samples of each class in the device's data set, [C]."""
-    sent: Tensor | None = None
-    """The model that the device was sent, [P], where the job starts from weights that the device kept."""
     build: "Callable[[Sequence[Promise]], None] | None" = None
     """Builds the jobs of promises that began in one round; None where the job is built, or there is none."""
+    due: bool = False
+    """Whether the device's simulated work is finished."""
+    result: JobResult | None = None
+    grant: Grant | None = None
+    """Upload of the result, once the band is shared; None for a device that was not taken."""
+    sent: Tensor | None = None
+    """The model that the device was sent, [P], where the job starts from weights that the device kept."""
 
     @property
     def job(self) -> Job | None:

@@ -120,8 +120,8 @@ class TorchLearner:
         privacy = config.privacy
         self.guard = Guard(privacy, streams, self.model.trainable) if privacy.mechanism != "none" else None
         self.global_weights: Tensor = self.model.snapshot()
-        self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
-        """Number of the server that merges the updates of each device, [N]."""
+        self.server_of: Callable[[Integers, float], Integers] = lambda ids, t_s: np.zeros_like(ids)
+        """Number of the server of each of some devices at an instant in s, [n]."""
         self._counted = np.zeros(1)
         """Weight of the updates that each server merged since the last average, [E]."""
         self.states: list[State] = []
@@ -155,10 +155,9 @@ class TorchLearner:
         self._last_change: Tensor | None = None
         """Change of the model's trainable part by the last merge, [trainable]; for ``update_cosine`` alone."""
 
-    def serve(self, server: Integers) -> None:
-        """Set the server that merges each device's updates, [N], counted from 0; until then server 0 merges all."""
-        self.server = server
-        self._counted = np.zeros(int(server.max()) + 1)
+    def serve(self, count: int, server_of: Callable[[Integers, float], Integers]) -> None:
+        """Set the number of servers and which of them serves each device, as `Learner` says."""
+        self.server_of, self._counted = server_of, np.zeros(count)
 
     def average_in_cloud(self) -> None:
         """Average the servers' models, weighted by the updates that each has merged since the last average."""
@@ -262,7 +261,7 @@ class TorchLearner:
                 metrics |= self.guard.report(guarded, weight, rows.ids)
             before = self.global_weights
             order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
-            server = self.server[rows.ids]
+            server = np.array([promise.server for promise in promises], dtype=np.int64)
             numbers = [0] if accounts.algorithm.merges_empty_rounds else np.unique(server).tolist()
             for number in numbers:
                 self._merge_at(number, order[server[order] == number], rows, promises, results)

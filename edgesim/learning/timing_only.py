@@ -72,7 +72,7 @@ class TimingOnlyLearner:
         self._record: Any = None
         """`Algorithm.counted_untrained` of the last merge."""
 
-    def serve(self, server: Integers) -> None:
+    def serve(self, count: int, server_of: Callable[[Integers, float], Integers]) -> None:
         """Nothing to do: there are no models."""
 
     def prepare(self, notice: Callable[[str], None]) -> None:

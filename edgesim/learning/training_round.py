@@ -45,12 +45,12 @@ class TorchRound(CountKnowledge):
     def start(self, ids: Integers) -> list[Promise]:
         """Promises of devices that begin to compute, [n]; nothing runs yet. A device has one promise in a round."""
         new = np.array([device for device in ids.tolist() if device not in self._promises], dtype=np.int64)
-        self._learner.accounts.begin(new, self.round)
-        rows = zip(new.tolist(), self.tasks[new].tolist(), self.held.sizes[new].tolist(), strict=True)
-        for (device, task, size), counts in zip(rows, self.held.class_counts[new], strict=True):
-            self._promises[device] = Promise(
-                device, self.round, task=task, samples=size, class_counts=counts, build=self._build
-            )
+        learner = self._learner
+        learner.accounts.begin(new, self.round)
+        servers = learner.server_of(new, learner.accounts.when.t_s)
+        columns = (column.tolist() for column in (new, self.tasks[new], self.held.sizes[new], servers))
+        for device, task, size, server, counts in zip(*columns, self.held.class_counts[new], strict=True):
+            self._promises[device] = Promise(device, self.round, None, task, server, size, counts, self._build)
         return [self._promises[device] for device in ids.tolist()]
 
     def _build(self, promises: Sequence[Promise]) -> None:
@@ -64,7 +64,7 @@ class TorchRound(CountKnowledge):
             device = promise.device
             about = Device(device, promise.samples, self.round, sizes, int(self.work.batch[device]))
             kept = learner.kept.get(device, learner.first_kept)
-            given = algorithm.given(self._states[int(learner.server[device])], kept, about, ledger)
+            given = algorithm.given(self._states[promise.server], kept, about, ledger)
             if missing := [name for name in algorithm.teachers if name not in given]:
                 raise EdgesimError(
                     f"algorithm {learner.config.algorithm.name!r}: teachers names {missing[0]!r}, which given "

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from edgesim.activities import ACTIVITIES, COMPUTE, DOWNLOAD, UPLOAD
+from edgesim.activities import ACTIVITIES, COMPUTE, UPLOAD
 from edgesim.analysis.energy_use import IDLE, energy_by_activity_j
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette
@@ -15,7 +15,7 @@ from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
 
 _LABEL = "energy (J per round)"
 _PARTS = {
-    **{name: Part(name, ACTIVITIES[name].color, ACTIVITIES[name].hatch) for name in (COMPUTE, UPLOAD, DOWNLOAD)},
+    **{name: Part(name, ACTIVITIES[name].color, ACTIVITIES[name].hatch) for name in (COMPUTE, UPLOAD, *ACTIVITIES)},
     IDLE: Part("idle", palette.PALETTE["grey"], "xxxx"),
 }
 

@@ -156,7 +156,7 @@ def check_reach(planner: Planner, samples: Floats) -> None:
     least_hz = _least_need_hz(planner, samples, knobs)
     if least_hz <= band_hz:
         return
-    upload_bits = planner.accounts.upload_bits(np.arange(world.config.devices.count), 1)
+    upload_bits = np.asarray(planner.accounts.plan(np.arange(world.config.devices.count), 1)[1])
     bits = " to ".join(f"{bits:,.0f}" for bits in dict.fromkeys((upload_bits.min(), upload_bits.max()))) + " bits"
     fields = ["round.tmax_s"]
     remedy = _deadline_that_would_do(planner, samples)

@@ -93,13 +93,13 @@ def _left_out(config: RunConfig) -> str:
 
 
 def _beyond_the_law(world: World) -> str:
-    environment, distance_m = world.environment, world.population.distance_m
-    beyond = int(np.count_nonzero(environment.beyond_fit(distance_m)))
+    distance_m = world.places.distances_m(np.arange(len(world.population)), 0.0)
+    beyond = int(np.count_nonzero(world.environment.beyond_fit(distance_m)))
     if world.own_links is not None or not beyond:
         return ""
     return (
         f"{beyond} of {len(distance_m)} devices are at distances that the law of {world.config.radio.channel!r} was "
-        f"not fitted for ({environment.fitted_for}): set devices.radius_m and devices.min_distance_m within them"
+        f"not fitted for ({world.environment.fitted_for}): set devices.radius_m and devices.min_distance_m within them"
     )
 
 

@@ -75,7 +75,7 @@ class Simulation:
             accounts = self.learner.accounts
             accounts.looked_at = selector.looks_at
             backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
-            self.learner.serve(backhaul.edge[world.population.station])
+            self.learner.serve(len(backhaul.servers), lambda ids, t_s: backhaul.edge[world.places.stations(ids, t_s)])
             self.charged = accounts.charged_samples(np.arange(config.devices.count), 1)
             """Samples whose time each device takes in a round, [devices]."""
             self.planner = Planner(world, accounts, backhaul)

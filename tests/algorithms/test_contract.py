@@ -110,7 +110,7 @@ def test_what_is_saved_behind_edge_servers_lets_a_new_learner_go_on_as_if_undist
     found = []
     for how in ({}, {"between": saved_and_read}):
         learner = new_learner(make_config(pair))
-        learner.serve(np.arange(8) % 2)
+        learner.serve(2, lambda ids, t_s: ids % 2)
         found.append(play(learner, at_end=in_cloud, **how))
     assert not torch.equal(found[0]["edge 0 1"], found[0]["edge 1 1"])
     assert_same_bits(*found)

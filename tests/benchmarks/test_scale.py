@@ -19,6 +19,7 @@ from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.folder.records import read_table
 from edgesim.radio.bandwidth import min_bandwidth_hz
+from edgesim.radio.grant import Grant
 from edgesim.radio.link import ShannonLink
 from edgesim.simulation import composition as simulation
 
@@ -158,8 +159,8 @@ def test_tasks_per_second_beside_a_bare_simpy_loop(benchmark):
                     None,
                 )
                 for device in range(devices):
-                    task = Task(device, 1e6, 1e6, 0.0, 0.1 + 0.01 * device, np.inf)
-                    task.taken, task.bandwidth_hz, task.rx_power_w = True, 20e6 / devices, 1e-11
+                    task = Task(device, 1e6, 0.0, 0, 0, 0.0, 0.1 + 0.01 * device, np.inf)
+                    task.taken, task.grant = True, Grant(20e6 / devices, 1e-11, 1e6)
                     Work(clock, task, signals)
                 yield over
 

@@ -3,10 +3,9 @@ import pytest
 from edgesim.activities import ACTIVITIES, COMPUTE, DOWNLOAD, UPLOAD
 from edgesim.config import DevicesConfig
 from edgesim.devices.population import make_population
-from edgesim.streams import Streams
 
 DEVICES = make_population(
-    DevicesConfig(count=2, tx_power_dbm=23.0, pa_efficiency=0.35, compute_power_w=2.0, download_power_w=0.9), Streams(0)
+    DevicesConfig(count=2, tx_power_dbm=23.0, pa_efficiency=0.35, compute_power_w=2.0, download_power_w=0.9)
 )
 
 

@@ -12,7 +12,6 @@ from edgesim.devices.population import make_population
 from edgesim.devices.profile import Profile, read_profile, write_profile
 from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
-from edgesim.streams import Streams
 
 
 def csv(folder: Path, body: str) -> Path:
@@ -23,7 +22,7 @@ def csv(folder: Path, body: str) -> Path:
 
 def test_device_k_of_a_run_is_device_k_of_the_profile_whatever_the_order_of_rows(tmp_path: Path) -> None:
     path = csv(tmp_path, "2,0.3,1e6\n0,0.1,2e6\n1,0.2,3e6\n")
-    devices = make_population(DevicesConfig(count=2, profile=str(path)), Streams(0))
+    devices = make_population(DevicesConfig(count=2, profile=str(path)))
     assert devices.a_s.tolist() == [0.1, 0.2]
     assert devices.mu_per_s.tolist() == [np.inf, np.inf]
 
@@ -65,14 +64,14 @@ def test_devices_are_found_by_their_keys_and_in_a_profile_without_keys_by_their_
     path = tmp_path / "speed.csv"
     path.write_text("device,s_per_sample,key\n2,0.3,c\n0,0.1,a\n1,0.2,b\n")
     config, keys = DevicesConfig(count=2, profile=str(path)), DeviceKeys(texts(["c", "b"]), "phones.parquet")
-    assert make_population(config, Streams(0), keys).a_s.tolist() == [0.3, 0.2]
+    assert make_population(config, keys).a_s.tolist() == [0.3, 0.2]
     # Links are found by the profile's keys where the availability recording has none.
-    alone = make_population(config, Streams(0))
+    alone = make_population(config)
     assert (alone.a_s.tolist(), alone.keys.keys.tolist()) == ([0.1, 0.2], ["a", "b"])
-    by_place = make_population(config.model_copy(update={"match": "position"}), Streams(0), keys)
+    by_place = make_population(config.model_copy(update={"match": "position"}), keys)
     assert (by_place.a_s.tolist(), by_place.keys) == ([0.1, 0.2], None)
     path.write_text("device,s_per_sample\n0,0.1\n1,0.2\n")
-    without = make_population(config, Streams(0), keys)
+    without = make_population(config, keys)
     assert (without.a_s.tolist(), without.keys) == ([0.1, 0.2], keys)
 
 
@@ -93,16 +92,16 @@ def test_a_processor_of_a_known_clock_spends_kappa_f_squared_on_every_cycle(tmp_
     path = tmp_path / "speed.csv"
     path.write_text("device,s_per_sample,clock_hz\n0,0.1,2e9\n1,0.2,1e9\n")
     # 1e-28 x (2e9)^2 J a cycle, 2e9 cycles a second: 0.8 W.
-    devices = make_population(DevicesConfig(count=2, profile=str(path), compute_power_w=9.0), Streams(0))
+    devices = make_population(DevicesConfig(count=2, profile=str(path), compute_power_w=9.0))
     assert devices.compute_power_w.tolist() == pytest.approx([0.8, 0.1])
-    devices = make_population(DevicesConfig(count=1, profile=str(path), kappa=2e-28), Streams(0))
+    devices = make_population(DevicesConfig(count=1, profile=str(path), kappa=2e-28))
     assert devices.compute_power_w.tolist() == pytest.approx([1.6])
 
 
 def test_kappa_is_refused_where_no_clock_is_known(tmp_path: Path) -> None:
     path = csv(tmp_path, "0,0.1,1e6\n")
     with pytest.raises(EdgesimError, match=r"speed\.csv: has no column clock_hz, which devices\.kappa needs"):
-        make_population(DevicesConfig(count=1, profile=str(path), kappa=1e-28), Streams(0))
+        make_population(DevicesConfig(count=1, profile=str(path), kappa=1e-28))
     with pytest.raises(EdgesimError, match=r"devices\.kappa = 1e-28 needs devices\.profile: it is for processors"):
         parse({"devices": {"kappa": 1e-28}}, "test")
 
@@ -129,8 +128,8 @@ def test_a_bad_row_is_refused_with_line_and_column(body: str, said: str, tmp_pat
 def test_a_profile_of_fewer_devices_than_the_run_is_refused(tmp_path: Path) -> None:
     path = csv(tmp_path, "0,0.1,1\n")
     with pytest.raises(EdgesimError, match=r"speed\.csv: is a profile of 1 devices, but devices\.count is 2; lower"):
-        make_population(DevicesConfig(count=2, profile=str(path)), Streams(0))
+        make_population(DevicesConfig(count=2, profile=str(path)))
     with pytest.raises(
         EdgesimError, match=r"^devices\.profile: no file 'nowhere'; give a path or one of: sample-phones$"
     ):
-        make_population(DevicesConfig(count=2, profile="nowhere"), Streams(0))
+        make_population(DevicesConfig(count=2, profile="nowhere"))

@@ -33,13 +33,13 @@ NOISE_W_PER_HZ = 1e-20
 class GoldenWorld(World):
     """The page's world: delays, delay law and received power are given, not drawn."""
 
-    def rx_power_w(self, ids, round):
+    def rx_power_w(self, ids, gain):
         return np.full(len(ids), 1e8 * NOISE_W_PER_HZ)
 
-    def gain(self, ids, round):
+    def gain(self, ids, draws, t_s):
         return np.ones(len(ids))
 
-    def compute_s(self, ids, round, samples):
+    def compute_s(self, ids, draws, samples):
         return np.array([0.2, 0.5, 0.7])[ids]
 
     def planned_compute_s(self, ids, samples, quantile):
@@ -124,7 +124,7 @@ def play_rounds(
     environment = real.environment.model_copy(
         update={"noise_dbm_per_hz": 10 * np.log10(NOISE_W_PER_HZ) + 30, "noise_figure_db": 0.0}
     )
-    world = GoldenWorld(config, streams, real.population, environment, availability or Leaves())
+    world = GoldenWorld(config, streams, real.population, real.places, environment, availability or Leaves())
     writer = records.RunWriter(folder, simulation.as_toml(config), {})
     parts = RunParts(
         world,

@@ -1,6 +1,7 @@
 """Several stations: a band each, updates over the wires, and averages in the cloud."""
 
 import io
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from rich.console import Console
 from safetensors.numpy import load_file
 
 from edgesim.config_file import parse
+from edgesim.devices.places import FixedPlaces
 from edgesim.engine.make_world import make_world
 from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
@@ -92,6 +94,51 @@ def test_uploads_end_early_enough_for_the_wires_and_the_round_at_its_deadline(tm
     assert begin_s == pytest.approx(expected, abs=1e-9)
 
 
+@dataclass(frozen=True)
+class ChangeSides(FixedPlaces):
+    """Devices that the other station serves from 2.5 s on."""
+
+    def stations(self, ids, t_s):
+        return self.station[ids] if t_s < 2.5 else 1 - self.station[ids]
+
+    def since_s(self, t_s):
+        return 0.0 if t_s < 2.5 else 2.5
+
+
+def test_station_wires_band_and_gain_of_a_task_are_those_of_the_instant_at_which_it_begins(
+    tmp_path, layout, monkeypatch
+):
+    """As above; the rounds that begin from 3 s on find every device at the other station."""
+    made = []
+
+    def moving(*given):
+        world = make_world(*given)
+        made.append(replace(world, places=ChangeSides(**vars(world.places))))
+        return made[-1]
+
+    monkeypatch.setattr("edgesim.simulation.simulation.make_world", moving)
+    rounds, acts, devices = play(tmp_path / "run", layout(rate=1e9, latency=0.05))
+    wires_s, world = 0.05 + BITS / 1e9, made[0]
+    first = devices[devices["frame"] == 1].set_index("device")["station"][acts["device"]].to_numpy()
+    station = np.where(acts["round"] < 4, first, 1 - first)
+    start_s = acts["round"].map(rounds.set_index("round")["t_start_s"])
+    is_upload = (acts["activity"] == "upload").to_numpy()
+    begin_s, end_s = acts["t_start_s"] - start_s, acts["t_end_s"] - start_s
+    assert begin_s[~is_upload].to_numpy() == pytest.approx(np.where(station[~is_upload] == 0, 0, wires_s), abs=1e-9)
+    assert end_s[is_upload].to_numpy() == pytest.approx(np.where(station[is_upload] == 0, 1.0, 1.0 - wires_s))
+    used_hz = acts[is_upload].groupby(["round", station[is_upload]])["bandwidth_hz"].sum().unstack()
+    assert (used_hz <= np.array([20e6, 10e6]) * (1 + 1e-12)).all(axis=None)
+    metrics = read_table(tmp_path / "run", "metrics").query("name == 'backhaul_bits'").set_index("round")["value"]
+    merged = read_table(tmp_path / "run", "updates")
+    theirs = devices[devices["frame"] == 1].set_index("device")["station"][merged["device"]].to_numpy()
+    from_east = np.where(merged["round"] < 4, theirs, 1 - theirs) == 1
+    assert metrics.to_dict() == (merged[from_east].groupby("round").size() * BITS).to_dict()
+    ids = np.arange(40)
+    at_s = {t_s: world.gain(ids, 1, t_s).tolist() for t_s in (0.0, 3.0)}
+    assert not set(at_s[0.0]) & set(at_s[3.0])
+    assert world.gain(ids, 1, 1.0).tolist() == at_s[0.0]
+
+
 def test_an_update_that_is_still_on_the_wires_at_the_deadline_is_late(tmp_path, layout):
     """Fading spreads the ends of uploads: some end before the deadline, but too late for the wires."""
     rounds, acts, _ = play(tmp_path / "run", layout(latency=0.4), radio={"fading": "rayleigh"}, round={"tmax_s": 1.5})
@@ -165,16 +212,16 @@ def test_links_to_different_stations_are_drawn_apart(layout):
     values = {"devices": {"count": 3000}, "data": {"partition": "fedteddi"}, "learning": {"pretrain": True}}
     config = simulation.complete(parse(values | {"topology": {"file": layout(), "attach": "nearest"}}, "test"))
     world = make_world(config, Streams(0))
-    assert (world.population.station == (world.population.x_m > 0)).all()
+    assert (world.places.station == (world.places.x_m > 0)).all()
     ids = np.arange(3000)
     # The shadowing alone, in dB: what the law does not explain.
-    law_db = world.environment.path_loss.loss_db(world.population.distance_m)
-    shadow_db = -10 * np.log10(world.gain(ids, 1)) - law_db
+    law_db = world.environment.path_loss.loss_db(world.places.distance_m)
+    shadow_db = -10 * np.log10(world.gain(ids, 1, 0.0)) - law_db
     single = make_world(simulation.complete(parse(values, "test")), Streams(0))
-    of_first_db = -10 * np.log10(single.gain(ids, 1)) - single.environment.path_loss.loss_db(
-        single.population.distance_m
+    of_first_db = -10 * np.log10(single.gain(ids, 1, 0.0)) - single.environment.path_loss.loss_db(
+        single.places.distance_m
     )
-    west = world.population.station == 0
+    west = world.places.station == 0
     assert shadow_db[west] == pytest.approx(of_first_db[west])
     assert abs(np.corrcoef(shadow_db[~west], of_first_db[~west])[0, 1]) < 0.08
 
@@ -191,7 +238,7 @@ def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_
     config = simulation.complete(parse(values, "test"))
     streams, ids = Streams(3), np.arange(2000)
     world = make_world(config, streams)
-    law, people = world.environment.path_loss, world.population
+    law, people = world.environment.path_loss, world.places
     sees, gains = [], []
     for suffix, x_m in (("", -120.0), ("-1", 120.0)):
         distance_m = np.maximum(np.hypot(people.x_m - x_m, people.y_m), 10.0)
@@ -199,7 +246,7 @@ def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_
         shadow_db = np.where(sees[-1], 4.0, 7.82) * streams.normal(f"shadowing{suffix}", ids, 0)
         gains.append(10 ** (-(law.loss_db(distance_m, sees[-1]) + shadow_db) / 10))
     np.testing.assert_array_equal(people.station, np.argmax(gains, axis=0))
-    np.testing.assert_allclose(world.gain(ids, 5), np.max(gains, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(world.gain(ids, 5, 0.0), np.max(gains, axis=0), rtol=1e-12)
     assert 0.2 < np.mean(sees[0] != sees[1]) < 0.8
 
 

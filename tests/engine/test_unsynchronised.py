@@ -34,13 +34,13 @@ class OneBitPerSecond(World):
 
     delays_s: tuple[float, ...] = ()
 
-    def rx_power_w(self, ids, round):
+    def rx_power_w(self, ids, gain):
         return np.full(len(ids), self.environment.noise_w_per_hz)
 
-    def drawn_rx_power_w(self, ids, round):
-        return self.rx_power_w(ids, round)
+    def drawn_rx_power_w(self, ids, draws, t_s):
+        return self.rx_power_w(ids, None)
 
-    def compute_s(self, ids, round, samples):
+    def compute_s(self, ids, draws, samples):
         return np.array(self.delays_s)[ids]
 
 
@@ -86,13 +86,12 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
     federation = make_federation(config, streams)
     real = make_world(config, streams)
     world = OneBitPerSecond(
-        config, streams, real.population, real.environment, real.availability, delays_s=tuple(delays_s)
+        config, streams, real.population, real.places, real.environment, real.availability, delays_s=tuple(delays_s)
     )
     protocol = make_protocol(config.round)
     learner = TorchLearner(config, federation, streams, 1, dict, protocol.rule)
     learner.back_end = back_end or PlusOne()
     learner.global_weights = torch.zeros_like(learner.global_weights)
-    learner.serve(np.zeros(len(delays_s), dtype=np.int64))
     writer = records.RunWriter(folder, simulation.as_toml(config), {})
     values = []
     parts = RunParts(

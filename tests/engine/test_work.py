@@ -11,6 +11,7 @@ from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, Work
+from edgesim.radio.grant import Grant
 from edgesim.radio.link import ShannonLink
 
 DEVICES, BAND_HZ, NOISE_W_PER_HZ = 6, 1e6, 1e-20
@@ -48,10 +49,10 @@ class Cell:
         download_s, backhaul_s, broadcast_s = rng.uniform(0, 0.5, 3) * (rng.random(3) < 0.6)
         compute_s, snr_hz, bits = rng.uniform(0.2, 1.0), 10 ** rng.uniform(6, 8), rng.uniform(2e5, 1e6)
         leaves_s = max(0.0, self.leaves_s(device, 0.0))
-        task = Task(device, bits, bits, download_s, compute_s, leaves_s, 0, broadcast_s, backhaul_s)
+        task = Task(device, bits, download_s, 0, 0, broadcast_s, compute_s, leaves_s)
         if self.decided_before:
             task.taken = True
-        task.bandwidth_hz, task.rx_power_w = BAND_HZ / DEVICES, snr_hz * NOISE_W_PER_HZ
+        task.grant, task.backhaul_s = Grant(BAND_HZ / DEVICES, snr_hz * NOISE_W_PER_HZ, bits), backhaul_s
         return task
 
     def leaves_s(self, device, t_s):
@@ -139,7 +140,7 @@ def test_work_that_is_told_of_a_change_goes_on_as_before_until_the_instant_s_own
     signals = RoundSignals(
         [], clock.event(), math.inf, 1e-9, lambda task: heard.append(clock.now), None, None, lambda _: math.inf, None
     )
-    task = Task(0, 1e6, 1e6, 0.0, 2.0, math.inf, 0, 0.0, 0.0)
+    task = Task(0, 1e6, 0.0, 0, 0, 0.0, 2.0, math.inf)
     work = Work(clock, task, signals)
 
     def tell(here):

@@ -124,7 +124,7 @@ def test_published_payloads_of_ten_classes(model, algorithm, down, up, make_conf
     accounts = Accounts(config, federation, Streams(0), known_network(config.learning, federation, charged=True))
     ids = np.array([0])
     assert accounts.download_bits(ids, 1).tolist() == [down]
-    assert accounts.upload_bits(ids, 1).tolist() == [up]
+    assert accounts.settle(ids, 1).tolist() == [up]
 
 
 def test_a_model_with_options_needs_its_payload_as_a_number(make_config):

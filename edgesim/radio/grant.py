@@ -1,0 +1,15 @@
+"""Uploads that the server has granted, written down when the band is shared."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the upload of one device was granted."""
+
+    bandwidth_hz: float
+    """Reservation on the station's band; 0 for a device with a link of its own."""
+    rx_power_w: float
+    """Received power during the upload, in W."""
+    bits: float
+    """Bits that the device sends."""

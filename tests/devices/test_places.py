@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from edgesim.config import DevicesConfig
+from edgesim.devices.places import place_in_disc, places_around_one_station
+from edgesim.streams import Streams
+
+
+@pytest.mark.parametrize("min_distance_m", [0.0, 10.0, 200.0])
+def test_devices_spread_uniformly_over_the_ring(min_distance_m: float) -> None:
+    x_m, y_m = place_in_disc(np.arange(20_000), 250.0, min_distance_m, Streams(1))
+    distance_m = np.hypot(x_m, y_m)
+    assert distance_m.min() >= min_distance_m * (1 - 1e-12)
+    assert distance_m.max() <= 250.0 * (1 + 1e-12)
+    # Uniform over the area: the share of the ring's area inside each device is uniform, and so is its angle.
+    inside = (distance_m**2 - min_distance_m**2) / (250.0**2 - min_distance_m**2)
+    turns = np.arctan2(y_m, x_m) / (2 * np.pi) + 0.5
+    assert stats.kstest(inside, "uniform").pvalue > 1e-4
+    assert stats.kstest(turns, "uniform").pvalue > 1e-4
+    assert abs(np.corrcoef(inside, turns)[0, 1]) < 4.5 / np.sqrt(len(turns))
+
+
+def test_a_device_stands_where_it_stands_whoever_else_is_placed() -> None:
+    x_m, y_m = place_in_disc(np.arange(100), 250.0, 10.0, Streams(2))
+    some = np.array([70, 4, 99])
+    some_x_m, some_y_m = place_in_disc(some, 250.0, 10.0, Streams(2))
+    assert some_x_m.tolist() == x_m[some].tolist()
+    assert some_y_m.tolist() == y_m[some].tolist()
+
+
+def test_distances_are_those_of_the_positions_and_within_the_ring() -> None:
+    config, ids = DevicesConfig(count=1000, radius_m=100.0, min_distance_m=50.0), np.arange(1000)
+    places = places_around_one_station(config, Streams(0))
+    x_m, y_m = places.positions_m(ids, 0.0)
+    distance_m = places.distances_m(ids, 0.0)
+    np.testing.assert_allclose(distance_m**2, x_m**2 + y_m**2, rtol=1e-12)
+    assert distance_m.min() >= 50.0 * (1 - 1e-12)
+    assert distance_m.max() <= 100.0
+    assert not places.stations(ids, 0.0).any()
+
+
+def test_devices_that_stand_still_are_at_any_instant_where_they_were_at_the_start() -> None:
+    places, some = places_around_one_station(DevicesConfig(count=30), Streams(0)), np.array([7, 3])
+    for of in (places.positions_m, places.distances_m, places.stations):
+        assert np.array_equal(of(some, 1e6), of(some, 0.0))
+    assert places.since_s(1e6) == places.since_s(0.0)
+
+
+def test_more_devices_leave_the_first_ones_where_they_are() -> None:
+    few, many, other = (
+        places_around_one_station(DevicesConfig(count=count), Streams(seed))
+        for count, seed in ((10, 6), (99, 6), (10, 7))
+    )
+    assert few.x_m.tolist() == many.x_m[:10].tolist()
+    assert few.x_m.tolist() != other.x_m.tolist()
