@@ -1,9 +1,10 @@
-"""Choice of a policy among the candidates of one round, under every protocol."""
+"""Choice among the candidates of one round, under every protocol."""
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.engine.decision import Timeline, admit
+from edgesim.engine.decisions import Decision, answered
 from edgesim.engine.estimates import PlannedEstimates
-from edgesim.engine.process import RoundNumber
+from edgesim.engine.process import RoundNumber, Steps
 from edgesim.engine.run_parts import RunParts
 from edgesim.selection.view import Knowledge, RoundView
 
@@ -16,8 +17,8 @@ def choose(
     knowledge: Knowledge,
     bands_hz: Floats,
     count: int | None,
-) -> Integers:
-    """Let the run's policy choose among the candidates [n] of a ``timeline``; returns positions as from `admit`.
+) -> Steps[Integers]:
+    """Ask which of the candidates [n] of a ``timeline`` are taken; returns positions as from `admit`.
 
     ``times_selected`` counts the rounds in which each was taken, [n]; ``bands_hz`` are the free bands of the stations,
     [M]; ``count`` is the most candidates that the admission takes, None where it goes by band.
@@ -43,4 +44,6 @@ def choose(
         knowledge=knowledge,
         estimates=PlannedEstimates(timeline, bands_hz, count),
     )
-    return admit(world.config.selection.policy, parts.selector, view, timeline.station, bands_hz, count)
+    policy, station = world.config.selection.policy, timeline.station
+    decision = Decision(view, lambda choice: admit(policy, choice, view, station, bands_hz, count))
+    return (yield from answered(parts.answerer, decision))

@@ -1,6 +1,11 @@
-"""Deadlines of synchronous rounds."""
+"""Deadlines of rounds, fixed or moving."""
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from typing_extensions import override
+
+from edgesim.config import RoundConfig
 
 
 @dataclass
@@ -10,6 +15,8 @@ class Deadlines:
     The clock's sum over their lengths would drift from the multiples of the deadline, at which slots of availability
     have edges.
     """
+
+    SAVED: ClassVar[tuple[str, ...]] = ("tmax_s", "start_s", "rounds")
 
     tmax_s: float
     """Seconds from the start of the next round to its deadline."""
@@ -24,11 +31,26 @@ class Deadlines:
         self.rounds += 1
         return self.start_s + self.rounds * self.tmax_s
 
-    def move(self, a: float, length_s: float) -> None:
-        """Set the next round's length to (1 - a) D_round + a D_avg, which is also the next average.
+    def move(self, length_s: float) -> None:
+        """Set the length of the next round, after one that lasted ``length_s``."""
 
-        REFL, section 4.1.
-        """
-        tmax_s = (1.0 - a) * length_s + a * self.tmax_s
+
+@dataclass
+class MovingDeadlines(Deadlines):
+    """Lengths that follow those of the rounds before."""
+
+    a: float = 0.0
+
+    @override
+    def move(self, length_s: float) -> None:
+        """(1 - a) D_round + a D_avg, which is also the next average (REFL, section 4.1)."""
+        tmax_s = (1.0 - self.a) * length_s + self.a * self.tmax_s
         if tmax_s != self.tmax_s:
             self.tmax_s, self.rounds = tmax_s, 0
+
+
+def make_deadlines(knobs: RoundConfig) -> Deadlines:
+    """The deadlines of a run's rounds."""
+    if knobs.moving_deadline is None:
+        return Deadlines(knobs.tmax_s)
+    return MovingDeadlines(knobs.tmax_s, a=knobs.moving_deadline)

@@ -14,7 +14,7 @@ from edgesim.learning.accounts import Accounts
 from edgesim.radio.allocators import ALLOCATORS, Request
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish
 from edgesim.selection.column import Column
-from edgesim.selection.view import RoundView, Selector
+from edgesim.selection.view import Choice, RoundView
 
 _SCAN = 64
 """Offers looked at in one scan, to begin with."""
@@ -115,17 +115,16 @@ def make_timeline(
 
 
 def admit(
-    policy: str, selector: Selector, view: RoundView, station: Integers, bands_hz: Floats, count: int | None
+    policy: str, choice: Choice, view: RoundView, station: Integers, bands_hz: Floats, count: int | None
 ) -> Integers:
-    """Positions in the view of the candidates taken, in the order in which the selector of ``policy`` offers them.
+    """Positions in the view of the candidates taken, in the order in which the ``choice`` of a ``policy`` offers them.
 
     By band: those whose least bandwidth still fits into the band of their ``station`` [n], one of ``bands_hz`` [M]. By
-    count: the first ``count``. Raises `EdgesimError` when the selector offers anything but candidates, each once.
+    count: the first ``count``. Raises `EdgesimError` when it offers anything but candidates, each once.
     """
     taken: list[int] = []
     used = np.zeros(len(bands_hz))
     offers = Offers(policy, view.round, view.ids, "the candidates")
-    choice = selector.choose(view)
     if not isinstance(choice, Generator):
         got = type(choice).__name__
         raise EdgesimError(f"selection.policy {policy!r}: choose returned {got}; yield the offers", "selection.policy")

@@ -10,7 +10,6 @@ from edgesim.base.arrays import Integers
 from edgesim.engine.at_work import Working
 from edgesim.engine.process import RoundNumber
 from edgesim.engine.work import Outcome
-from edgesim.joining.joiners import Answers
 from edgesim.learning.interface import TrainingRound
 
 
@@ -51,8 +50,6 @@ class OpenRound:
     """Latecomers of earlier rounds whose work ended in this one; filled at its close."""
     fates: list[Outcome | None] = field(default_factory=list)
     """Outcomes at the close of the devices taken."""
-    answers: Answers | None = None
-    """Answers of the devices that were asked whether they join; None if none was asked."""
 
     def timed(self, part: str) -> "_Timed":
         """Add the wall time of a block to a part of this round."""

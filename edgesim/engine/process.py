@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import simpy
 
 from edgesim.config import RoundConfig, RunConfig
+from edgesim.engine.decisions import Decision
 from edgesim.engine.work import Task
 from edgesim.learning.interface import Evaluation
 from edgesim.traces.search import Search
@@ -30,7 +31,10 @@ class RoundNumber:
         return [self.frame, self.round_in_frame, self.last_of_frame]
 
 
-Step = Generator[simpy.Event, Any, tuple[str | None, Evaluation | None]]
+Answer = TypeVar("Answer")
+Steps = Generator[simpy.Event | Decision, Any, Answer]
+"""Part of a process, which yields the events that it waits for, and decisions while they are open."""
+Step = Steps[tuple[str | None, Evaluation | None]]
 """Process that makes one model; returns the reason why it cannot, which ends the run, or None, and the last evaluation
 on the way, if there was one."""
 

@@ -13,6 +13,7 @@ from edgesim.devices.topology import Backhaul
 from edgesim.engine.at_work import Working
 from edgesim.engine.clock import Clock
 from edgesim.engine.decision import Planner
+from edgesim.engine.decisions import Answerer, ByPolicy
 from edgesim.engine.evaluations import Evaluations, tests_by_time
 from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.report import Report
@@ -46,6 +47,8 @@ class RunParts:
     interruptions: Interruptions = field(init=False)
     report: Report = field(init=False)
     evaluations: Evaluations = field(init=False)
+    answerer: Answerer = field(init=False)
+    """Answers the run's decisions; the policy, unless it is set to somebody else before the run begins."""
 
     def __post_init__(self) -> None:
         world, config = self.world, self.world.config
@@ -56,6 +59,7 @@ class RunParts:
         holds_rows = tests_by_time(config)
         self.report = Report(self.writer, world.population, self.batteries, self.interruptions, holds_rows)
         self.evaluations = Evaluations(config, self.learner, self.report)
+        self.answerer = ByPolicy(self.selector)
 
     def tasks(
         self,

@@ -9,6 +9,7 @@ import simpy
 
 from edgesim.base.errors import EdgesimError
 from edgesim.engine.clock import EventKind, drift_s, rounding_s
+from edgesim.engine.decisions import Decision
 from edgesim.engine.process import Process, RoundNumber, stopped
 from edgesim.engine.run_parts import RunParts
 
@@ -49,7 +50,7 @@ class Server:
     """Test accuracy of the last model tested."""
     number: RoundNumber | None = None
     """The last round that ended."""
-    _rounds: Generator[simpy.Event | RunProgress, Any, str] = field(init=False)
+    _rounds: Generator[simpy.Event | Decision | RunProgress, Any, str] = field(init=False)
     _stop: simpy.Event | None = None
     """End of simulated time; None where the rounds alone end the run."""
 
@@ -65,15 +66,15 @@ class Server:
             # A round that closes at stop_at_s counts.
             self._stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
 
-    def advance(self) -> RunProgress | RunEnd:
-        """Simulate to the end of the next round, or of the run; raises `EdgesimError`."""
+    def advance(self) -> RunProgress | RunEnd | Decision:
+        """Simulate to the end of the next round, or of the run, or to an open decision; raises `EdgesimError`."""
         clock, value = self.parts.clock, None
         while True:
             try:
                 awaited = self._rounds.send(value)
             except StopIteration as end:
                 return self._ended(end.value)
-            if isinstance(awaited, RunProgress):
+            if isinstance(awaited, RunProgress | Decision):
                 return awaited
             while not awaited.processed:
                 try:
@@ -96,7 +97,7 @@ class Server:
             availability.refuse_time_beyond()
         return RunEnd(reason)
 
-    def _run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event | RunProgress, Any, str]:
+    def _run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event | Decision | RunProgress, Any, str]:
         """Run the rounds, each of which ends with its progress; returns the reason of the run's end."""
         goal = self.parts.world.config.stop_at_accuracy
         for number in numbers:

@@ -1,8 +1,7 @@
-"""Synchronous rounds: check in, decide, work, close, aggregate, report."""
+"""Rounds: check in, decide, work, close, merge, report."""
 
 import math
 import time
-from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,63 +10,56 @@ import simpy
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.saved import restore_attributes, saved_attributes
-from edgesim.engine.at_work import Working, restore, snapshot
+from edgesim.engine.at_work import Working
+from edgesim.engine.candidates import Everyone, make_candidates
 from edgesim.engine.check_in import check_in
 from edgesim.engine.choose import choose
 from edgesim.engine.clock import EventKind, drift_s, rounding_s, succeed_once
-from edgesim.engine.deadlines import Deadlines
+from edgesim.engine.deadlines import Deadlines, make_deadlines
 from edgesim.engine.decision import exceed, make_timeline, share
+from edgesim.engine.drafting import AllArrivals, make_drafting
+from edgesim.engine.due_rounds import EveryRound, make_due_rounds
 from edgesim.engine.estimates import feedback
-from edgesim.engine.offers import Offers
+from edgesim.engine.latecomers import Latecomers
 from edgesim.engine.open_round import OpenRound
-from edgesim.engine.phases import ENDED
-from edgesim.engine.process import RoundNumber, Step, Wanted, stopped, too_few_left
+from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, stopped, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.stagnation import Stagnation
+from edgesim.engine.servers import OneServer, make_servers
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
-from edgesim.learning.jobs import Arrived, Promise, build_jobs
+from edgesim.learning.jobs import Arrived, build_jobs
 from edgesim.selection.column import Column
-from edgesim.selection.view import Drafter, RoundReport
+from edgesim.selection.view import RoundReport
 
 
 @dataclass
 class Rounds:
     """Process of protocols with rounds, and its state from round to round."""
 
-    SAVED: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed", "schedule", "models")
+    SAVED: ClassVar = ("times_selected",)
+    PARTS: ClassVar = ("candidates", "deadlines", "due_rounds", "servers")
+    """Parts of a round, each with a state of its own; that of the latecomers is made of records."""
 
     parts: RunParts
     wanted: Wanted
     times_selected: Integers = field(init=False)
     """Rounds in which each device was taken, [devices]."""
+    candidates: Everyone = field(init=False)
     deadlines: Deadlines = field(init=False)
-    schedule: Stagnation | None = field(init=False)
-    """Schedule of the rounds that make a model; all do when absent."""
-    latecomers: dict[tuple[int, int], Working] = field(default_factory=dict)
-    """Latecomers, whose work is kept past the close, by device and number of their task: while an update of a device
-    travels by wire, the device may begin another task and be late with that as well."""
-    merged_in_cloud: bool = True
-    """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
-    apart: set[int] = field(default_factory=set)
-    """Servers that have merged updates since the last average in the cloud."""
+    due_rounds: EveryRound = field(init=False)
+    servers: OneServer = field(init=False)
+    latecomers: Latecomers = field(init=False)
+    drafting: AllArrivals = field(init=False)
     open: OpenRound | None = None
     """The round in flight, until it has its rows."""
-    computed: list[Promise] = field(default_factory=list)
-    """Jobs whose computing has ended since the last merge, if devices join by how they train."""
-    models: Integers = field(init=False)
-    """Number of models that each server has sent or is to send after the first, [E]: at most one in a round."""
 
     def __post_init__(self) -> None:
-        config = self.parts.world.config
+        parts, config = self.parts, self.parts.world.config
         self.times_selected = np.zeros(config.devices.count, dtype=np.int64)
-        self.deadlines = Deadlines(config.round.tmax_s)
-        self.schedule = None if config.merging is None else Stagnation()
-        self.models = np.zeros(len(self.parts.backhaul.servers), dtype=np.int64)
-        # Whether a policy drafts is asked once: to look whether it has all methods takes as long as many events.
-        self._drafter = self.parts.selector if isinstance(self.parts.selector, Drafter) else None
-        self._measures = self.parts.learner.accounts.measured is not None
+        self.candidates, self.deadlines = make_candidates(parts), make_deadlines(config.round)
+        self.due_rounds, self.servers = make_due_rounds(parts), make_servers(parts)
+        self.latecomers, self.drafting = Latecomers(parts), make_drafting(parts)
 
     def step(self, number: RoundNumber) -> Step:
         """One round, once enough devices have checked in."""
@@ -76,42 +68,27 @@ class Rounds:
         if config.stop_at_s is not None and parts.clock.now > config.stop_at_s - drift_s(config.round.tmax_s):
             return stopped(config), None
         started = time.perf_counter()
-        ids = yield from check_in(parts, self._meet_slot)
+        ids = yield from check_in(parts, self.latecomers.meet_slot)
         if ids is None:
             return too_few_left(config, parts.world.search), None
-        if self.schedule is not None:
-            if number.round == 1:
-                parts.report.write_metrics(0, self._hear_accuracy(0, is_new=True).items())
-            parts.learner.accounts.is_due = self.schedule.is_due(number.round)
-        evaluation = yield from self._round(number, ids, time.perf_counter() - started)
+        self.due_rounds.begin(number)
+        self.open = this = self._open(number, ids)
+        yield from self._decide(this)
+        yield this.closed
+        arrived, updates = self._close(this)
+        merged, origin, tested = yield from self._merge(this, arrived, updates)
+        evaluation = self._report(this, merged, origin) or tested
+        self.open = None
+        self.deadlines.move(parts.clock.now - this.t_start_s)
+        this.wall_s["round"] = time.perf_counter() - started
+        parts.report.timing(number.round, this.wall_s)
         return None, evaluation
 
-    def _meet_slot(self) -> None:
-        """Let latecomers leave their work or resume it, as a slot of availability by rounds begins."""
-        world, clock = self.parts.world, self.parts.clock
-        late = [working for working in self.latecomers.values() if working.task.phase != ENDED]
-        if world.config.availability.interruption == "ignore" or not late:
-            return
-        here = world.availability.available(np.array([working.task.device for working in late]), clock.now)
-        for working, is_here in zip(late, here.tolist(), strict=True):
-            working.work.meet(is_here)
-
-    def _round(
-        self, number: RoundNumber, checked_in: Integers, check_in_wall_s: float
-    ) -> Generator[simpy.Event, Any, Evaluation | None]:
-        """Run one round among the devices ``checked_in``; returns the last evaluation on the way.
-
-        ``check_in_wall_s`` is the wall time that their check-in took.
-        """
-        started = time.perf_counter() - check_in_wall_s
-        parts, clock, knobs = self.parts, self.parts.clock, self.parts.world.config.round
-        candidates = checked_in
-        if self.latecomers:
-            at_work = [late.task.device for late in self.latecomers.values() if late.task.needs_device]
-            candidates = checked_in[~np.isin(checked_in, at_work)]
-        answers = None if parts.joiners is None else parts.joiners.ask(candidates, number.round)
-        candidates = candidates if answers is None else answers.joiners
-        self.open = this = OpenRound(
+    def _open(self, number: RoundNumber, checked_in: Integers) -> OpenRound:
+        """Open a round among devices that have checked in, which closes at its deadline at the latest."""
+        parts, clock = self.parts, self.parts.clock
+        candidates = self.candidates.among(self.latecomers.without(checked_in), number.round)
+        this = OpenRound(
             number,
             clock.now,
             self.deadlines.tmax_s,
@@ -123,44 +100,23 @@ class Rounds:
             simpy.Event(clock),
             simpy.Event(clock),
             checked_in=checked_in,
-            answers=answers,
         )
         clock.call_at(this.deadline_s, EventKind.DEADLINE, lambda _: succeed_once(this.closed))
-        if knobs.delay_knowledge == "reported":
+        return this
+
+    def _decide(self, this: OpenRound) -> Steps[None]:
+        """Begin the work of devices and share the band, as soon as the delays are known that the decision goes by."""
+        if self.parts.world.config.round.delay_knowledge == "reported":
             yield from self._decide_on_reports(this)
         else:
-            self._decide_at_once(this)
-        yield this.closed
-        this.over = self._end_or_keep(this)
-        accounts = parts.learner.accounts
-        if self.schedule is not None:
-            self._settle_work(this)
-        arrived, updates = self._updates(this)
-        merging = accounts.used([update for _, update in updates]) if accounts.is_due else []
-        server_s = accounts.algorithm.server_s(len(merging))
-        with this.timed("evaluate"):
-            # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
-            tested = parts.evaluations.before_merge(clock.now + server_s + self._to_cloud_s(number))
-        # Noted before time passes again: an update that is late now may arrive while server or cloud compute.
-        this.fates = [working.task.fate for working in this.working.values() if working.task.taken]
-        merged, origin = self._merge(this, arrived, updates)
-        if server_s:
-            yield clock.timeout(server_s)
-        yield from self._average_in_cloud(number)
-        evaluation = self._conclude(this, merged, origin) or tested
-        self.open = None
-        if knobs.moving_deadline is not None:
-            self.deadlines.move(knobs.moving_deadline, clock.now - this.t_start_s)
-        this.wall_s["round"] = time.perf_counter() - started
-        parts.report.timing(number.round, this.wall_s)
-        return evaluation
+            yield from self._decide_at_once(this)
 
-    def _decide_at_once(self, this: OpenRound) -> None:
+    def _decide_at_once(self, this: OpenRound) -> Steps[None]:
         """Share the band at the round's start, with ``known`` or ``planned`` delays."""
         world, knobs, ids, number = self.parts.world, self.parts.world.config.round, this.candidates, this.number
         begun_s = self._start(this, ids) if knobs.computes == "candidates" else None
         if begun_s is not None and knobs.delay_knowledge == "known":
-            self._grant(this, *self._decide(this, ids, begun_s))
+            self._grant(this, *(yield from self._choose(this, ids, begun_s)))
             return
         samples = self.parts.learner.accounts.charged_samples(ids, number.round)
         compute_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], number.round, samples[rows]))
@@ -169,13 +125,13 @@ class Rounds:
             quantile = knobs.plan_quantile
             assert quantile is not None
             delay_s = Column(len(ids), lambda rows: world.planned_compute_s(ids[rows], samples[rows], quantile))
-        taken, bandwidth_hz = self._decide(this, ids, delay_s)
+        taken, bandwidth_hz = yield from self._choose(this, ids, delay_s)
         if knobs.computes == "selected":
             rows = np.searchsorted(ids, np.sort(taken))
             self._start(this, ids[rows], compute_s[rows])
         self._grant(this, taken, bandwidth_hz)
 
-    def _decide_on_reports(self, this: OpenRound) -> Generator[simpy.Event, Any, None]:
+    def _decide_on_reports(self, this: OpenRound) -> Steps[None]:
         """Share the band at the last report or at ``report_by_s``, among the devices that have reported."""
         clock, knobs, ids = self.parts.clock, self.parts.world.config.round, this.candidates
         compute_s = self._start(this, ids)
@@ -184,7 +140,7 @@ class Rounds:
         clock.call_at(report_by_s, EventKind.DECISION, lambda _: succeed_once(this.all_reported))
         yield this.all_reported
         reporters = np.isin(ids, list(this.reports))
-        decision = self._decide(this, ids[reporters], compute_s[reporters], clock.now - this.t_start_s)
+        decision = yield from self._choose(this, ids[reporters], compute_s[reporters], clock.now - this.t_start_s)
         self._grant(this, *decision)
         this.decision.succeed()
 
@@ -199,12 +155,11 @@ class Rounds:
             compute_s = parts.world.compute_s(ids, number, accounts.charged_samples(ids, number))
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
         signals = self._signals(this.decision, this.deadline_s, tolerance_s)
-        # Work that may continue after the deadline needs the instant at which its device leaves, however late that is.
-        horizon_s = this.deadline_s - tolerance_s if parts.world.config.round.late == "drop" else math.inf
+        horizon_s = self.latecomers.horizon_s(this.deadline_s - tolerance_s)
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         numbers = [number] * len(ids)
-        tasks = parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
-        versions = self.models.tolist()
+        tasks = parts.tasks(ids, number, self.servers.in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
+        versions = self.servers.models.tolist()
         for task, promise in zip(tasks, promises, strict=True):
             this.working[task.device] = Working(task, promise, Work(clock, task, signals), versions[task.server])
         return compute_s
@@ -213,10 +168,10 @@ class Rounds:
         callbacks = self._on_computed, self._on_arrived, lambda _: None
         return self.parts.signals(decision, deadline_s, tolerance_s, callbacks)
 
-    def _decide(
+    def _choose(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
-    ) -> tuple[Integers, Floats]:
-        """Choose among the devices ``ids``; returns those taken, in order, and their bandwidths in Hz.
+    ) -> Steps[tuple[Integers, Floats]]:
+        """Ask which of the devices ``ids`` are taken; returns them, in order, and their bandwidths in Hz.
 
         ``delay_s`` and ``decided_s`` as in `make_timeline`.
         """
@@ -224,11 +179,7 @@ class Rounds:
             parts, number, world, knobs = self.parts, this.number, self.parts.world, self.parts.world.config.round
             if knobs.admission == "band":
                 this.infeasible_share = 1.0
-            bands_hz = world.bands_hz.copy()
-            for late in self.latecomers.values():
-                # Links of their own take nothing of a band: latecomers on them hold no reservation.
-                if late.task.needs_device:
-                    bands_hz[late.task.station] -= late.task.grant.bandwidth_hz
+            bands_hz = self.latecomers.free_hz()
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
             if np.count_nonzero(free) < len(free):
@@ -237,13 +188,14 @@ class Rounds:
             if len(ids) == 0:
                 return ids, np.empty(0)
             instants_s = this.t_start_s, this.tmax_s, decided_s
-            timeline = make_timeline(parts.planner, number.round, ids, delay_s, *instants_s, self.merged_in_cloud)
+            timeline = make_timeline(parts.planner, number.round, ids, delay_s, *instants_s, self.servers.in_cloud)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
             station, need_hz = timeline.station, timeline.need_hz
             if knobs.admission == "band":
                 feasible = np.count_nonzero(np.asarray(need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
-            taken = choose(parts, number, timeline, self.times_selected[ids], this.training, bands_hz, invited)
+            before = self.times_selected[ids]
+            taken = yield from choose(parts, number, timeline, before, this.training, bands_hz, invited)
             parts.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
             return ids[taken], share(timeline, taken, bands_hz)
 
@@ -257,26 +209,29 @@ class Rounds:
         taken = [this.working[device] for device in ids.tolist()]
         self.parts.grant(taken, ids, this.number.round, bandwidth_hz.tolist(), rx_power_w.tolist())
 
-    def _on_computed(self, task: Task) -> None:
+    def _working(self, task: Task) -> Working:
+        """The device at work on a task of this round or, as a latecomer, of an earlier one."""
         if task.carried:
-            self._is_due(self.latecomers[task.key].promise)
+            return self.latecomers.at_work[task.key]
+        assert self.open is not None
+        return self.open.working[task.device]
+
+    def _on_computed(self, task: Task) -> None:
+        promise = self._working(task).promise
+        promise.due = True
+        self.candidates.computed(promise)
+        if task.carried:
             return
         this = self.open
         assert this is not None
-        self._is_due(this.working[task.device].promise)
         this.reports.add(task.device)
         # A silent drop-out never reports, so only the alarm at report_by_s ends the wait for it.
         if len(this.reports) == len(this.working):
             succeed_once(this.all_reported)
 
-    def _is_due(self, promise: Promise) -> None:
-        promise.due = True
-        if self._measures:
-            self.computed.append(promise)
-
     def _on_arrived(self, task: Task) -> None:
         if task.carried:
-            self.latecomers[task.key].arrived = True
+            self._working(task).arrived = True
             return
         this = self.open
         assert this is not None
@@ -284,141 +239,65 @@ class Rounds:
         if len(this.arrived) == this.closes_with:
             succeed_once(this.closed)
 
-    def _end_or_keep(self, this: OpenRound) -> list[Working]:
-        """Break off the work in flight but that of latecomers to be kept; returns the latecomers whose work is over."""
-        over = [late for late in self.latecomers.values() if late.task.phase == ENDED]
-        for late in over:
-            del self.latecomers[late.task.key]
-        keeps = self.parts.world.config.round.late == "keep" and not this.number.last_of_frame
-        for working in this.working.values():
-            task = working.task
-            if keeps and task.taken and task.phase != ENDED:
-                task.carried, task.fate = True, "late"
-                self.latecomers[task.key] = working
-            else:
-                working.work.break_off()
-        if this.number.last_of_frame:
-            over += self.latecomers.values()
-            for late in self.latecomers.values():
-                late.work.break_off()
-            self.latecomers.clear()
-        return over
-
-    def _updates(self, this: OpenRound) -> tuple[Integers, list[tuple[Task, Arrived]]]:
-        """Devices whose updates arrived in time, and all updates that have arrived, in order of their start.
+    def _close(self, this: OpenRound) -> tuple[Integers, list[tuple[Task, Arrived]]]:
+        """End the round's work; returns the devices whose updates arrived in time, and all updates in order of start.
 
         Updates that were not picked come last. In a skipped round these are the devices that have sent anything, and
         the work of all devices.
         """
-        world, number, accounts = self.parts.world, this.number, self.parts.learner.accounts
+        this.over, accounts = self.latecomers.close(this), self.parts.learner.accounts
+        self.due_rounds.settle(this.working.values())
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         if not accounts.is_due:
             trained = [this.working[device] for device in arrived.tolist()]
             return arrived[: len(arrived) * accounts.sends], [(at.task, Arrived(at.promise)) for at in trained]
-        limit = world.config.staleness.limit
-        late = [(at, int(self.models[at.task.server]) - at.version) for at in this.over if at.arrived]
-        picked, unpicked = arrived, arrived[:0]
-        if self._drafter is not None:
-            picked = self._drafter.draft(self._by_arrival(this, arrived), len(this.candidates))
-            policy = world.config.selection.policy
-            Offers(policy, number.round, np.sort(arrived), "those whose updates arrived").rows(picked)
-            unpicked = np.setdiff1d(arrived, picked)
-        in_time, undrafted = ([this.working[device] for device in ids.tolist()] for ids in (picked, unpicked))
+        limit = self.parts.world.config.staleness.limit
+        late = [(at, int(self.servers.models[at.task.server]) - at.version) for at in this.over if at.arrived]
+        in_time, unpicked = ([this.working[id] for id in ids.tolist()] for ids in self.drafting.split(this, arrived))
         updates = [(at.task, Arrived(at.promise, age)) for at, age in late if limit is None or age <= limit]
         # A device is remembered by its last row: of two updates by the one that began later.
         updates.sort(key=lambda update: update[0].number)
         updates += [(at.task, Arrived(at.promise)) for at in in_time]
-        updates += [(at.task, Arrived(at.promise, picked=False)) for at in undrafted]
+        updates += [(at.task, Arrived(at.promise, picked=False)) for at in unpicked]
         return arrived, updates
 
-    def _merge(self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]) -> tuple[Merged, Origin]:
-        """Merge the picked updates, none in a skipped round, and report to the selector; returns also their origin."""
-        parts, number = self.parts, this.number
+    def _merge(
+        self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]
+    ) -> Steps[tuple[Merged, Origin, Evaluation | None]]:
+        """Merge the picked updates, none in a skipped round, and wait until servers and cloud have computed.
+
+        Returns also the origin of the merged updates, and the test of the model that was replaced, if it was due.
+        """
+        parts, clock, accounts = self.parts, self.parts.clock, self.parts.learner.accounts
+        brought = [update for _, update in updates]
+        server_s = accounts.algorithm.server_s(len(accounts.used(brought) if accounts.is_due else []))
+        with this.timed("evaluate"):
+            # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
+            tested = parts.evaluations.before_merge(clock.now + server_s + self.servers.to_cloud_s(this.number))
+        # Noted before time passes again: an update that is late now may arrive while server or cloud compute.
+        this.fates = [working.task.fate for working in this.working.values() if working.task.taken]
         with this.timed("train"):
-            build_jobs([working.promise for working in self.latecomers.values()] + self.computed)
-            began, brought = np.array(list(this.working), dtype=np.int64), [update for _, update in updates]
-            is_due = parts.learner.accounts.is_due
-            merged = parts.learner.merge(brought, began) if is_due else parts.learner.skip(brought)
-            self._learn()
+            build_jobs([working.promise for working in self.latecomers.at_work.values()] + self.candidates.unheard)
+            began = np.array(list(this.working), dtype=np.int64)
+            merged = parts.learner.merge(brought, began) if accounts.is_due else parts.learner.skip(brought)
+            self.candidates.learn(parts.learner)
         if merged.server_wall_s:
             this.wall_s["train"] -= merged.server_wall_s
             this.wall_s["server"] = merged.server_wall_s
         # Updates that were not picked come last, and have rows where the algorithm merges them.
         tasks, merging = [task for task, _ in updates[: len(merged.ids)]], brought[: len(merged.ids)]
-        servers = {task.server for task in tasks}
-        self.apart |= servers
-        # Averaging in the cloud gives a new model to all, where any server has merged since the last time.
-        self.models[slice(None) if self.apart and self._averages(number) else list(servers)] += 1
+        self.servers.count(this.number, {task.server for task in tasks})
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            answer, length_s = feedback(merged, tasks), parts.clock.now - this.t_start_s
-            parts.selector.hear(
-                RoundReport(
-                    number.round, lambda: this.checked_in, this.selected, arrived, answer, this.training, length_s
-                )
-            )
-        return merged, Origin(tasks, [update.staleness for update in merging])
+            answer, length_s = feedback(merged, tasks), clock.now - this.t_start_s
+            checked_in, round = (lambda: this.checked_in), this.number.round
+            parts.answerer.hear(RoundReport(round, checked_in, this.selected, arrived, answer, this.training, length_s))
+        if server_s:
+            yield clock.timeout(server_s)
+        yield from self.servers.average(this.number)
+        return merged, Origin(tasks, [update.staleness for update in merging]), tested
 
-    def _settle_work(self, this: OpenRound) -> None:
-        """Note which devices have received the model, and the outcome of work that a skipped round does not use."""
-        accounts, merging = self.parts.learner.accounts, self.parts.world.config.merging
-        accounts.received([device for device, working in this.working.items() if working.task.has_received])
-        if accounts.sends or merging is None:
-            return
-        for working in this.working.values():
-            if working.task.fate == "done":
-                working.task.spans[-1].outcome = "kept" if merging.skip == "carry" else "skipped"
-
-    def _hear_accuracy(self, round: int, is_new: bool) -> dict[tuple[str, str], float]:
-        """Pass the accuracy of the model after a round to the schedule; ``is_new`` is whether the round made the model.
-
-        Returns rows of ``metrics`` by (name, key).
-        """
-        learner, merging = self.parts.learner, self.parts.world.config.merging
-        assert self.schedule is not None
-        assert merging is not None
-        assert merging.signal is not None
-        self.schedule.hear(round, learner.signal(merging.signal) if is_new else None)
-        due = {("due", ""): float(learner.accounts.is_due)} if round else {}
-        return due | {("schedule_accuracy", ""): self.schedule.accuracy}
-
-    def _learn(self) -> None:
-        """Let devices learn from their training accuracies, also those whose updates do not arrive."""
-        joiners, promises = self.parts.joiners, self.computed
-        if joiners is None or not promises:
-            return
-        for promise, accuracies in zip(promises, self.parts.learner.epoch_accuracies(promises), strict=True):
-            joiners.learn(promise.device, accuracies)
-        self.computed = []
-
-    def _by_arrival(self, this: OpenRound, ids: Integers) -> Integers:
-        """Devices whose updates arrived, in order of arrival, the lowest id first at one instant."""
-        tasks = [this.working[device].task for device in ids.tolist()]
-        arrived_s = np.array([task.spans[-1].t_end_s + task.backhaul_s for task in tasks])
-        return ids[np.lexsort((ids, arrived_s))]
-
-    def _averages(self, number: RoundNumber) -> bool:
-        """Whether the edge servers' models are averaged in the cloud after a round."""
-        every = self.parts.world.config.topology.cloud_every
-        return every is not None and (number.round_in_frame % every == 0 or number.last_of_frame)
-
-    def _to_cloud_s(self, number: RoundNumber) -> float:
-        """Seconds that the models take to the cloud after a round; 0 if they are not averaged there then."""
-        if not self._averages(number):
-            return 0.0
-        return float(self.parts.backhaul.to_cloud_s(self.parts.learner.accounts.model_bits).max())
-
-    def _average_in_cloud(self, number: RoundNumber) -> Generator[simpy.Event, Any, None]:
-        """Average the edge servers' models in the cloud, every so many rounds and at a frame's end."""
-        if self.parts.world.config.topology.cloud_every is None:
-            return
-        self.merged_in_cloud = self._averages(number)
-        if self.merged_in_cloud:
-            yield self.parts.clock.timeout(self._to_cloud_s(number))
-            self.parts.learner.average_in_cloud()
-            self.apart.clear()
-
-    def _conclude(self, this: OpenRound, merged: Merged, origin: Origin) -> Evaluation | None:
+    def _report(self, this: OpenRound, merged: Merged, origin: Origin) -> Evaluation | None:
         """Evaluate the model and write the round's rows."""
         parts, number, now_s = self.parts, this.number, self.parts.clock.now
         with this.timed("evaluate"):
@@ -436,20 +315,17 @@ class Rounds:
             dropped=fates.count("dropped"),
             jobs_trained=parts.learner.jobs_trained - this.jobs_before,
             bandwidth_hz=sum([task.grant.bandwidth_hz for task in tasks]),
-            # Where several servers have models of their own, no server has the mean that is tested.
-            model_held=parts.world.config.topology.cloud_every is None or len(self.apart) <= 1,
+            model_held=self.servers.model_held,
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
-        values |= {} if this.answers is None else this.answers.values()
-        model_bits = accounts.model_bits if self.merged_in_cloud else 0.0
+        values |= self.candidates.values()
         crossed = origin.tasks
         if not accounts.is_due and accounts.sends:
             crossed = [task for task in tasks if task.fate == "done"]
-        values |= bits_on_wires(parts.backhaul, crossed, model_bits)
+        values |= bits_on_wires(parts.backhaul, crossed, accounts.model_bits if self.servers.in_cloud else 0.0)
         values |= merged.metrics
-        if self.schedule is not None:
-            with this.timed("evaluate"):
-                values |= self._hear_accuracy(number.round, is_new=len(merged.ids) > 0)
+        with this.timed("evaluate"):
+            values |= self.due_rounds.values(number, is_new=len(merged.ids) > 0)
         parts.report.round(row, self._ended(this), merged, origin, evaluation, values)
         return evaluation
 
@@ -459,18 +335,21 @@ class Rounds:
 
     def snapshot(self) -> dict[str, Any]:
         """Snapshot of the state between two models."""
-        return saved_attributes(self) | {"carried": snapshot(self.parts.bands, self.latecomers.values())}
+        of_parts = {name: saved_attributes(getattr(self, name)) for name in self.PARTS}
+        return saved_attributes(self) | of_parts | {"latecomers": self.latecomers.snapshot()}
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Restore a snapshot, in a run whose clock stands at its instant."""
-        clock, records = self.parts.clock, remembered.pop("carried")
+        records = remembered.pop("latecomers")
+        for name in self.PARTS:
+            restore_attributes(getattr(self, name), remembered.pop(name))
         restore_attributes(self, remembered)
-        works = restore(clock, records, lambda at: self._signals(clock.event(), at.deadline_s, at.tolerance_s))
-        self.latecomers = {late.task.key: late for late in works}
+        decided = self.parts.clock.event()
+        self.latecomers.restore(records, lambda at: self._signals(decided, at.deadline_s, at.tolerance_s))
 
     def break_off(self) -> list[Task]:
         """End all work, since the run is over; returns the tasks without rows."""
-        this, late = self.open, list(self.latecomers.values())
+        this, late = self.open, list(self.latecomers.at_work.values())
         tasks = ([] if this is None else self._ended(this)) + [working.task for working in late]
         at_work = late + ([] if this is None else [at for at in this.working.values() if not at.task.carried])
         for working in at_work:

@@ -26,7 +26,7 @@ from edgesim.engine.decision import make_timeline
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.phases import BACKHAUL
-from edgesim.engine.process import RoundNumber, Step, Wanted, too_few_left
+from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import Task, Work
@@ -103,7 +103,7 @@ class Unsynchronised:
                     "left or had no charge left before they had sent one; let them stay longer (availability) or be "
                     "charged faster, or lower learning.steps, learning.epochs or round.payload_bits"
                 )
-            self._fill(number)
+            yield from self._fill(number)
             if len(self.at_work) < self._places:
                 back_s = self._idle.next_back_s(clock.now)
                 if math.isinf(back_s) and not self.at_work:
@@ -125,11 +125,11 @@ class Unsynchronised:
         parts.report.timing(number.round, wall_s)
         return None, evaluation
 
-    def _fill(self, number: RoundNumber) -> None:
+    def _fill(self, number: RoundNumber) -> Steps[None]:
         """Fill free places with the devices that are next in line."""
         while len(self.at_work) < self._places:
             if not self.line:
-                self._ask(number)
+                yield from self._ask(number)
             if not self.line:
                 return
             chosen = self.line.popleft()
@@ -156,8 +156,8 @@ class Unsynchronised:
                 "selection.policy",
             )
 
-    def _ask(self, number: RoundNumber) -> None:
-        """Ask the selector for as many devices as there are places, among those that are available and idle."""
+    def _ask(self, number: RoundNumber) -> Steps[None]:
+        """Ask for as many devices as there are places, among those that are available and idle."""
         parts, world, now_s = self.parts, self.parts.world, self.parts.clock.now
         ids = self._idle.there(now_s)
         if len(ids) == 0:
@@ -167,7 +167,7 @@ class Unsynchronised:
         samples = accounts.charged_samples(ids, number.round)
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
         timeline = make_timeline(parts.planner, number.round, ids, delay_s, now_s, tmax_s, draws=tasks)
-        rows = choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
+        rows = yield from choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows], now_s)
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
@@ -252,7 +252,7 @@ class Unsynchronised:
         answer = feedback(merged, tasks)
         self.arrived.clear()
         self.version += 1
-        self.parts.selector.hear(
+        self.parts.answerer.hear(
             RoundReport(
                 round=number.round,
                 who_checked_in=self._checked_in,

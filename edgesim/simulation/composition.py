@@ -209,6 +209,7 @@ def _simulated(
                     server, writer, about, checkpoint_s, asked, started, on_note, config.checkpoint_at or (), until
                 )
                 while not isinstance(done := simulation.advance(), RunEnd):
+                    assert isinstance(done, RunProgress), "the policy answers all decisions at once"
                     on_round(done)
                     save.if_due()
                 server.stop()

@@ -14,7 +14,7 @@ from edgesim.analysis.runs import flat_settings
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import system_errors
 from edgesim.base.processes import Stopped
-from edgesim.base.saved import pack
+from edgesim.base.saved import pack, saved_attributes
 from edgesim.config import RunConfig
 from edgesim.config_file import Change, change, parse
 from edgesim.engine.clock import drift_s
@@ -202,7 +202,8 @@ def _record_of_fork(saved: Checkpoint, old: RunConfig, new: RunConfig) -> Packed
         # The other policy begins to remember now.
         state = replace(state, selector=None)
     if old.round.tmax_s != new.round.tmax_s and "deadlines" in state.protocol:
-        state = replace(state, protocol={**state.protocol, "deadlines": Deadlines(new.round.tmax_s, state.t_s)})
+        deadlines = saved_attributes(Deadlines(new.round.tmax_s, state.t_s))
+        state = replace(state, protocol={**state.protocol, "deadlines": deadlines})
     every_s = new.evaluation.every_s
     if every_s is not None and every_s != old.evaluation.every_s:
         if old.evaluation.every_s is None and tests_by_time(new) and state.evaluations["_untested"]:

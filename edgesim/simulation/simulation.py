@@ -15,6 +15,7 @@ from edgesim.cluster.connection import check_reachable
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.decision import Planner
+from edgesim.engine.decisions import Decision
 from edgesim.engine.make_world import make_world
 from edgesim.engine.process import RoundNumber
 from edgesim.engine.protocols import make_protocol
@@ -122,8 +123,8 @@ class Simulation:
         restore(self.server, state)
         self.server.begin(islice(_round_numbers(self._frames), state.round, None))
 
-    def advance(self) -> RunProgress | RunEnd:
-        """Simulate to the end of the next round, or of the run; raises `EdgesimError`."""
+    def advance(self) -> RunProgress | RunEnd | Decision:
+        """Simulate to the end of the next round, or of the run, or to an open decision; raises `EdgesimError`."""
         return self.server.advance()
 
     def place(self, round: int) -> list[Any]:

@@ -44,7 +44,7 @@ def test_admission_one_by_one_takes_whoever_still_fits_the_band_of_its_station_a
     rows = dice.sample(range(count), count)
     selector = OneByOne([int(ids[row]) for row in rows])
     view = SimpleNamespace(round=1, ids=ids, need_hz=np.array(needs_hz))
-    taken = admit("mine", selector, view, station, np.array(bands), None)
+    taken = admit("mine", selector.choose(view), view, station, np.array(bands), None)
     left = list(bands)
     expected = []
     for row in rows:
@@ -65,5 +65,5 @@ def test_a_band_is_filled_to_its_last_hertz_and_not_one_further(over, at_once):
     """Three needs that exceed the band by little, or fit by little, offered one by one or in one array."""
     view = SimpleNamespace(round=1, ids=np.arange(3), need_hz=np.array([5e6, 5e6, 10e6 * over]))
     selector = OneByOne([np.arange(3)] if at_once else [0, 1, 2])
-    taken = admit("mine", selector, view, np.zeros(3, dtype=np.int64), np.array([20e6]), None)
+    taken = admit("mine", selector.choose(view), view, np.zeros(3, dtype=np.int64), np.array([20e6]), None)
     assert taken.tolist() == ([0, 1, 2] if over < 1 else [0, 1])

@@ -23,10 +23,14 @@ from edgesim.base.processes import Stopped
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries
+from edgesim.engine.candidates import Asked, Everyone
+from edgesim.engine.deadlines import Deadlines, MovingDeadlines
+from edgesim.engine.due_rounds import EveryRound, SomeRounds
 from edgesim.engine.evaluations import Evaluations
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.report import Report
 from edgesim.engine.run_parts import RunParts
+from edgesim.engine.servers import EdgeServers, OneServer
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.synchronous import Rounds
 from edgesim.engine.unsynchronised import Unsynchronised
@@ -526,7 +530,15 @@ MADE_ANEW: dict[type, set[str]] = {
     IdleDevices: {"availability", "batteries", "search_s"},
     Batteries: {"capacity_j", "reserve_j", "recharge_w", "idle_w"},
     # Latecomers come back from records of their own; no round is open at the end of one.
-    Rounds: {"parts", "wanted", "latecomers", "open"},
+    Rounds: {"parts", "wanted", "latecomers", "drafting", "open", *Rounds.PARTS},
+    Everyone: {"unheard"},
+    Asked: {"joiners", "measures", "answers"},
+    Deadlines: set(),
+    MovingDeadlines: {"a"},
+    EveryRound: {"parts"},
+    SomeRounds: {"parts"},
+    OneServer: {"parts", "in_cloud"},
+    EdgeServers: {"parts"},
     # At work: as latecomers; alarms are set again. The buffer is empty when a model has been made, and all is told.
     Unsynchronised: {"parts", "wanted", "at_work", "_alarms_s", "arrived", "over", "begun", "training", "in_training"},
     # Uploads put themselves on the air again.
@@ -547,7 +559,7 @@ def test_what_an_object_remembers_is_all_that_changes_of_it(kind):
 def test_every_part_of_a_run_is_saved_or_has_no_state():
     """A part that a run gains has to be in `RunState`, or here."""
     saved = {"selector", "joiners", "learner", "bands", "batteries", "report", "evaluations", "clock"}
-    without_state = {"world", "writer", "backhaul", "interruptions"}
+    without_state = {"world", "writer", "backhaul", "interruptions", "answerer"}
     assert saved | without_state == {field.name for field in fields(RunParts)}
 
 

@@ -1,0 +1,64 @@
+"""Decisions of a run: what its protocol asks, and who answers, the policy at once or somebody outside of the run later.
+
+A process that has asked yields the `Decision` while it is open, so that `Server.advance` returns it, at the instant at
+which it was asked and with no event put on the clock. Whoever has it calls `Decision.answer`, and advances the run.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from edgesim.base.arrays import Integers
+from edgesim.selection.view import Choice, RoundReport, RoundView, Selector
+
+
+@dataclass
+class Decision:
+    """A choice among the candidates of a round or, without rounds, for the next places."""
+
+    view: RoundView
+    """Facts on the candidates, as policies see them."""
+    admit: Callable[[Choice], Integers]
+    """Function of the run's admission: positions in the view of the candidates that it takes of a choice."""
+    taken: Integers | None = None
+    """Positions of the candidates taken, in their order; None while the decision is open."""
+
+    def answer(self, choice: Choice) -> None:
+        """Answer with a choice as `Selector.choose` makes it, such as ``(device for device in ids)``.
+
+        Raises `EdgesimError` for offers that are not allowed; the decision then stays open.
+        """
+        self.taken = self.admit(choice)
+
+
+class Answerer(Protocol):
+    """Answers the decisions of a run."""
+
+    def ask(self, decision: Decision) -> None:
+        """Answer a decision, or leave it open."""
+
+    def hear(self, report: RoundReport) -> None:
+        """Hear what became of the decisions since the last model, once the next one is made."""
+
+
+@dataclass(frozen=True)
+class ByPolicy:
+    """The run's policy answers at once."""
+
+    policy: Selector
+
+    def ask(self, decision: Decision) -> None:
+        """Let the policy choose."""
+        decision.answer(self.policy.choose(decision.view))
+
+    def hear(self, report: RoundReport) -> None:
+        """Let the policy learn from a report."""
+        self.policy.hear(report)
+
+
+def answered(answerer: Answerer, decision: Decision) -> Generator[Decision, Any, Integers]:
+    """Ask for a decision and wait while it is open; returns the positions of the candidates taken."""
+    answerer.ask(decision)
+    while (taken := decision.taken) is None:
+        yield decision
+    return taken
