@@ -159,7 +159,7 @@ def test_an_installed_package_offers_names(own, monkeypatch):
 PATHS = {
     "policies": "policy.LongestWait", "algorithms": "algorithm.Mine", "partitions": "partition.Halves",
     "drift_laws": "drift.Seasons", "joining_laws": "joining.SlowOnesRest", "presence_models": "presence.Shifts",
-    "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses",
+    "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses", "protocols": "protocol.EnoughArrived",
 }  # fmt: skip
 
 
@@ -449,10 +449,12 @@ def test_the_page_shows_the_templates_as_they_are():
     page = (Path(__file__).parents[1] / "docs/plug-ins.md").read_text()
     shown = set(re.findall(r"```(?:python|toml)\n(.*?)```", page, re.DOTALL))
     folder = Path(new_command.__file__).parents[1] / "templates"
-    kinds = [f"{kind}.py" for kind in CLASSES if kind not in ("algorithm", "scenario")]
+    kinds = [f"{kind}.py" for kind in CLASSES if kind not in ("algorithm", "protocol", "scenario")]
     assert {(folder / name).read_text() for name in (*kinds, "channel.toml")} <= shown
     skeleton = (Path(__file__).parents[1] / "docs/algorithms.md").read_text()
     assert f"```python\n{(folder / 'algorithm.py').read_text()}```" in skeleton
+    protocols = (Path(__file__).parents[1] / "docs/writing-a-protocol.md").read_text()
+    assert f"```python\n{(folder / 'protocol.py').read_text()}```" in protocols
     assert max(map(len, page.splitlines())) <= 120
 
 

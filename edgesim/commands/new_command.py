@@ -22,6 +22,7 @@ CLASSES = {
     "presence": "Shifts",
     "predictor": "SameHour",
     "metric": "TopLosses",
+    "protocol": "EnoughArrived",
     "scenario": "",
 }
 """Class of each template; empty for one without a class."""
@@ -35,6 +36,7 @@ USE = {
     "presence": 'availability.model = "{path}"',
     "predictor": 'selection.predictor = "{path}"',
     "metric": 'evaluation.metrics = {{ "{path}" = {{}} }}',
+    "protocol": 'round.protocol = "{path}"',
     "scenario": "python {stem}.py --quick",
 }
 """Line of a config that names the class by its dotted path, or a file; of a scenario its command."""

@@ -1,8 +1,9 @@
 """The server of one run: its outer loop over the models of a protocol's process, advanced from round to round."""
 
+import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import simpy
@@ -12,6 +13,7 @@ from edgesim.engine.clock import EventKind, drift_s, rounding_s
 from edgesim.engine.decisions import Decision
 from edgesim.engine.process import Process, RoundNumber, stopped
 from edgesim.engine.run_parts import RunParts
+from edgesim.engine.watched import refuse, watched_step
 
 ALL_DONE = "all rounds done"
 LAST_S = 1e10
@@ -80,13 +82,28 @@ class Server:
                 try:
                     clock.step()
                 except simpy.core.EmptySchedule:
-                    raise EdgesimError(
-                        f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the "
-                        'run earlier (stop_at_s) or repeat the recorded capacity (after_end = "wrap")'
-                    ) from None
+                    self._refuse_to_wait()
                 if self._stop is not None and self._stop.processed:
+                    if clock.peek() == math.inf and not self._is_recorded:
+                        self._refuse_to_wait()
                     return RunEnd(stopped(self.parts.world.config))
             value = awaited.value
+
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether the capacity of uploads is recorded, and may be 0 for ever."""
+        world = self.parts.world
+        return world.config.devices.links is not None or not world.environment.has_path_loss
+
+    def _refuse_to_wait(self) -> NoReturn:
+        """Raise `EdgesimError` for a process that waits for an event that never comes."""
+        now_s = self.parts.clock.now
+        if not self._is_recorded:
+            refuse(self.parts.world.config.round, f"waits for an event that never comes, at {now_s:g} s")
+        raise EdgesimError(
+            f"from {now_s:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the run earlier "
+            '(stop_at_s) or repeat the recorded capacity (after_end = "wrap")'
+        ) from None
 
     def _ended(self, reason: str) -> RunEnd:
         """End a run whose rounds are over; what happens at this instant with no delay still happens."""
@@ -104,7 +121,7 @@ class Server:
             # Several tests may have come in one step, and the last of them need not be the best.
             if goal is not None and (best := self.parts.evaluations.best) >= goal:
                 return f"stop_at_accuracy = {goal:g}, a test has {best:.4g}"
-            reason, evaluation = yield from self.process.step(number)
+            reason, evaluation = yield from watched_step(self.process, self.parts, number)
             if reason is not None:
                 return reason
             if evaluation is not None:

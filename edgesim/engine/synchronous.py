@@ -26,6 +26,7 @@ from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, stopped, to
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.servers import OneServer, make_servers
+from edgesim.engine.watched import wanted_arrivals
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, build_jobs
@@ -202,7 +203,7 @@ class Rounds:
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
         """Set in every task whether its device uploads, and on which reservation."""
         this.selected, knobs = ids, self.parts.world.config.round
-        this.closes_with = self.wanted(len(ids), knobs)
+        this.closes_with = wanted_arrivals(self.wanted, len(ids), knobs) if len(ids) else None
         rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round, self.parts.clock.now)
         for working in this.working.values():
             working.task.taken = False

@@ -29,6 +29,7 @@ from edgesim.engine.phases import BACKHAUL
 from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
+from edgesim.engine.watched import refuse, wanted_arrivals
 from edgesim.engine.work import Task, Work
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise, build_jobs
@@ -94,8 +95,8 @@ class Unsynchronised:
         """Let devices work until the next model is made."""
         parts, clock = self.parts, self.parts.clock
         started, t_start_s = time.perf_counter(), clock.now
-        wanted = self.wanted(self._places, parts.world.config.round)
-        assert wanted is not None
+        if (wanted := wanted_arrivals(self.wanted, self._places, parts.world.config.round)) is None:
+            refuse(parts.world.config.round, "wants no number of arrivals, and has no rounds whose deadline would do")
         while len(self.arrived) < wanted:
             if (lost := len(self.over) - len(self.arrived)) > LOST_LIMIT * (1 + wanted / 10):
                 raise EdgesimError(

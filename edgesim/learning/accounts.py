@@ -194,7 +194,18 @@ class Accounts:
         return [update for update in arrived if update.picked or self.algorithm.merges_unpicked]
 
     def arrivals(self, used: Sequence[Arrived], began: Integers, change: Floats | None = None) -> Arrivals:
-        """Rows of a merge, without tensors; ``change`` [S] is `relative_change`, if staleness needs it."""
+        """Rows of a merge, without tensors; ``change`` [S] is `relative_change`, if staleness needs it.
+
+        Raises `EdgesimError` for a task whose update was merged before.
+        """
+        for promise in (update.promise for update in used):
+            if promise.merged:
+                raise EdgesimError(
+                    f"round.protocol {self._config.round.protocol!r}: merges the update of device {promise.device} "
+                    f"that began in round {promise.round} twice",
+                    "round.protocol",
+                )
+            promise.merged = True
         ids = np.array([update.promise.device for update in used], dtype=np.int64)
         ages = np.array([update.staleness for update in used], dtype=np.int64)
         classes = self.held.class_counts.shape[1]

@@ -169,6 +169,8 @@ class Promise:
     result: JobResult | None = None
     grant: Grant | None = None
     """Upload of the result, once the band is shared; None for a device that was not taken."""
+    merged: bool = False
+    """Whether a model was made of its result."""
     sent: Tensor | None = None
     """The model that the device was sent, [P], where the job starts from weights that the device kept."""
 

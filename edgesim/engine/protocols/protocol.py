@@ -3,19 +3,18 @@
 from typing import Any, ClassVar
 
 from edgesim.base.needs import Rule
-from edgesim.config import RoundConfig, StaleWeight
+from edgesim.config import RoundConfig, Section, StaleWeight
 from edgesim.engine.process import Process
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.synchronous import Rounds
 from edgesim.engine.unsynchronised import Unsynchronised
-from edgesim.learning.algorithms import algorithm
 from edgesim.learning.algorithms.merge_rules import MergeRule
 
 
 class Protocol:
     """When models are made, and of how many updates; to add a protocol, write a subclass in a file."""
 
-    Options = algorithm.Options
+    Options: ClassVar[type[Section]] = Section
     """Options of the protocol, keys of ``round.protocol_options``."""
     merge_rule: ClassVar[type[MergeRule]] = MergeRule
     """Weights of the updates of a model, made with the options."""
