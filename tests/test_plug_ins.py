@@ -159,7 +159,8 @@ def test_an_installed_package_offers_names(own, monkeypatch):
 PATHS = {
     "policies": "policy.LongestWait", "algorithms": "algorithm.Mine", "partitions": "partition.Halves",
     "drift_laws": "drift.Seasons", "joining_laws": "joining.SlowOnesRest", "presence_models": "presence.Shifts",
-    "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses", "protocols": "protocol.EnoughArrived",
+    "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses",
+    "protocols": "protocol.EnoughArrived",
 }  # fmt: skip
 
 

@@ -1,0 +1,212 @@
+"""Protocols of a user's own: one from the handbook, beside the built-in ones, and bad ones, each refused in a line."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import edgesim
+from edgesim.base.errors import EdgesimError
+from edgesim.base.processes import Stopped
+from edgesim.config_file import parse
+from edgesim.engine.protocols import PROTOCOLS
+from edgesim.folder.records import read_table
+from edgesim.folder.run_schema import SCHEMAS
+from edgesim.simulation import composition
+
+PAGE = Path(__file__).parents[2] / "docs/writing-a-protocol.md"
+TIMING = {
+    "rounds": 6,
+    "devices": {"count": 12},
+    "round": {"payload_bits": 1e6, "tmax_s": 2.0, "admission": "count", "count": 5, "allocator": "equal_share"},
+    "data": {"dataset": "none", "partition": "iid"},
+    "learning": {"training": "none", "pretrain": False},
+}
+OWN = "own_protocol.EnoughArrived"
+
+BAD = """
+import simpy
+
+from edgesim.engine.protocols.protocol import Protocol
+from edgesim.engine.report import Origin, RoundRow
+from edgesim.engine.synchronous import Rounds
+from edgesim.engine.unsynchronised import Unsynchronised
+
+
+class Nobody(Protocol):
+    def wanted(self, taken, knobs):
+        return 0
+
+
+class Half(Protocol):
+    def wanted(self, taken, knobs):
+        return taken / 2
+
+
+class Nameless(Protocol):
+    has_rounds = False
+
+
+class Idle(Protocol):
+    def begin(self, parts):
+        rounds = super().begin(parts)
+        rounds.step = lambda number: self.step(parts, number)
+        return rounds
+
+    def step(self, parts, number):
+        yield from ()
+        return None, None
+
+
+class Spins(Idle):
+    def step(self, parts, number):
+        while True:
+            yield parts.clock.timeout(0)
+
+
+class Waits(Idle):
+    def step(self, parts, number):
+        yield parts.clock.event()
+
+
+class Odd(Idle):
+    def step(self, parts, number):
+        yield 3
+
+
+class Ends(Idle):
+    def step(self, parts, number):
+        yield parts.clock.timeout(1)
+
+
+class OfNothing(Idle):
+    def step(self, parts, number):
+        yield from ()
+        merged, now_s = parts.learner.merge([], parts.world.bands_hz[:0].astype(int)), parts.clock.now
+        row = RoundRow(number.round, number.frame, now_s, now_s, 0, 0, 0, 0, 0, 0, 0.0)
+        parts.report.round(row, [], merged, Origin([], []), None, {})
+        return None, None
+
+
+class Doubling(Rounds):
+    again = ()
+
+    def _close(self, this):
+        arrived, updates = super()._close(this)
+        return arrived, updates + updates[:1]
+
+
+class Keeping(Rounds):
+    again = []
+
+    def _close(self, this):
+        arrived, updates = super()._close(this)
+        brought, self.again = self.again + updates, updates[:1]
+        return arrived, brought
+
+
+class InOneModel(Protocol):
+    def begin(self, parts):
+        return Doubling(parts, lambda taken, knobs: taken)
+
+
+class InTwoModels(Protocol):
+    def begin(self, parts):
+        return Keeping(parts, lambda taken, knobs: taken)
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder with the protocol that the handbook shows, and bad ones."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_protocol.py").write_text(PAGE.read_text().partition("```python\n")[2].partition("```")[0])
+    (tmp_path / "bad_protocol.py").write_text(BAD)
+    yield tmp_path
+    for module in ("own_protocol", "bad_protocol"):
+        sys.modules.pop(module, None)
+
+
+def config(protocol, **sections):
+    given = {"round": TIMING["round"] | {"protocol": protocol} | sections.pop("round", {})}
+    return parse(TIMING | given | sections, "test")
+
+
+def test_it_stands_in_a_study_beside_the_built_in_ones(own):
+    axes = {"round.protocol": ["synchronous", OWN]}
+    study = edgesim.study(TIMING, axes, seeds=2, out="study", jobs=1, quiet=True)
+    length_s = {OWN: [], "synchronous": []}
+    for run in study.runs.values():
+        rounds, protocol = run.rounds, tomllib.loads((run.folder / "config.toml").read_text())["round"]["protocol"]
+        length_s[protocol].append((rounds["t_end_s"] - rounds["t_start_s"]).mean())
+        taken = rounds["selected"].to_numpy()
+        assert rounds["arrived"].tolist() == (np.ceil(taken / 2) if protocol == OWN else taken).tolist()
+    assert [len(lengths) for lengths in length_s.values()] == [2, 2]
+    assert (np.array(length_s[OWN]) < np.array(length_s["synchronous"])).all()
+
+
+def test_at_the_deadline_whatever_has_arrived_is_merged(own):
+    """From 0.01 s on 9 of 12 devices are away, so that only 3 of the 6 arrive that would close the round."""
+    pd.DataFrame({"device": range(12), "start_s": 0.0, "end_s": [90.0] * 3 + [0.01] * 9}).to_csv(
+        "there.csv", index=False
+    )
+    there = {"model": "table", "file": "there.csv", "after_end": "absent"}
+    devices = {"count": 12, "a_s_per_sample": 0.001, "mu_samples_per_s": 1e9}
+    round = {"count": 12, "close": "arrivals"}
+    composition.run(config(OWN, round=round, availability=there, devices=devices, rounds=1), own / "run")
+    first = read_table(own / "run", "rounds").iloc[0]
+    assert (first["selected"], first["arrived"]) == (12, 3)
+    assert first["t_end_s"] == 2.0
+
+
+def test_killed_after_any_round_it_resumes_to_the_same_bytes(own):
+    settings = config(OWN, round={"late": "keep"})
+    composition.run(settings, own / "whole")
+    for until in (2, 3, 5):
+        with pytest.raises(Stopped):
+            composition.run(settings, own / "cut", until=until, checkpoint_s=0)
+    assert composition.run(settings, own / "cut").resumed_after == 5
+    for name in set(SCHEMAS) - {"timing"}:
+        assert (own / f"cut/{name}.parquet").read_bytes() == (own / f"whole/{name}.parquet").read_bytes()
+    assert (own / "cut/code/own_protocol.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"),
+    [
+        ("Nobody", "waits for 0 arrivals of 5 devices, expected a whole number from 1 on"),
+        ("Half", r"waits for 2\.5 arrivals of 5 devices, expected a whole number"),
+        ("Nameless", "wants no number of arrivals, and has no rounds"),
+        ("Idle", "round 1 ended with 0 models, expected one"),
+        ("Spins", r"round 1: waited for 100121 events at 0 s and made no model"),
+        ("Waits", r"waits for an event that never comes, at (0|50) s"),
+        ("Odd", "round 1: waits for 3, expected an event of the clock or a decision"),
+        ("Ends", "round 1: step returned None, expected a reason or None, and a test or None"),
+        ("OfNothing", "round 1: made a model of nothing in no time, at 0 s"),
+        ("InOneModel", r"merges the update of device \d+ that began in round 1 twice"),
+        ("InTwoModels", r"merges the update of device \d+ that began in round 1 twice"),
+    ],
+)
+@pytest.mark.parametrize("end", [{}, {"rounds": None, "stop_at_s": 50.0}], ids=["rounds", "seconds"])
+def test_a_bad_one_ends_the_run_in_a_line_that_names_it(own, protocol, said, end):
+    name, round = f"bad_protocol.{protocol}", {"allocator": "least"} if protocol == "Nameless" else {}
+    with pytest.raises(EdgesimError, match=rf"^round\.protocol '{name}': {said}") as refusal:
+        composition.run(config(name, round=round, **end), own / "run")
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+def test_what_is_no_protocol_is_refused(own):
+    for name, said in (
+        (
+            "bad_protocol.Rounds",
+            "is the class Rounds, expected a subclass of edgesim.engine.protocols.protocol.Protocol",
+        ),
+        ("synchronuos", "unknown protocol 'synchronuos', did you mean 'synchronous'?"),
+    ):
+        with pytest.raises(EdgesimError, match=rf"^round\.protocol: .*{said}"):
+            composition.run(config(name), own / "run")
+    assert list(PROTOCOLS) == ["synchronous", "buffered", "asynchronous"]
