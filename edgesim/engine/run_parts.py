@@ -82,7 +82,7 @@ class RunParts:
     def grant(
         self, working: Sequence[Working], ids: Integers, round: int, hz: Sequence[float], rx_power_w: Sequence[float]
     ) -> None:
-        """Grant uploads to the devices ``ids``, which are ``working``, by bandwidths ``hz`` and received powers, [n]."""
+        """Grant uploads to the devices ``ids``, which are ``working``, by bandwidths ``hz`` and received powers."""
         accounts, station = self.learner.accounts, np.array([at.task.station for at in working], dtype=np.int64)
         bits = accounts.settle(ids, round)
         # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
