@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, Literal, Protocol
+
+import numpy as np
 
 from edgesim.base.arrays import Floats
 
@@ -36,24 +39,25 @@ class Powers(Protocol):
 class Activity:
     """An activity of a device."""
 
-    energy_j: Callable[[Powers, int, float], float]
-    """Energy in J of a device that does it for some seconds: a function of powers, device and seconds."""
+    power_w: Callable[[Powers], Floats]
+    """Power of each device that does it, in W, [N], without an amplifier's losses."""
     on_air: bool
-    """Whether the activity occupies the uplink band."""
+    """Whether the activity occupies the uplink band, by an amplifier whose efficiency divides its power."""
     color: str
     dark: str
     """Colour on a dark page."""
     hatch: str = ""
 
+    def drawn(self, of: Powers) -> tuple[Floats, Floats]:
+        """Power of each device in W, [N], and what it is divided by, [N]: P_tx / efficiency on the air, else by 1."""
+        power_w = self.power_w(of)
+        return power_w, of.pa_efficiency if self.on_air else np.broadcast_to(1.0, len(power_w))
 
-# On single numbers: energies are worked out for every row of a run, where conversions to arrays would dominate.
+
 ACTIVITIES: dict[str, Activity] = {
-    DOWNLOAD: Activity(lambda of, n, s: of.download_power_w.item(n) * s, False, "#56B4E9", "#56b4e9", "...."),
-    COMPUTE: Activity(lambda of, n, s: of.compute_power_w.item(n) * s, False, "#E69F00", "#e69f00"),
-    # P_tx / efficiency, the power of the amplifier.
-    UPLOAD: Activity(
-        lambda of, n, s: of.tx_power_w.item(n) * s / of.pa_efficiency.item(n), True, "#0072B2", "#3d9bd6", "////"
-    ),
+    DOWNLOAD: Activity(attrgetter("download_power_w"), False, "#56B4E9", "#56b4e9", "...."),
+    COMPUTE: Activity(attrgetter("compute_power_w"), False, "#E69F00", "#e69f00"),
+    UPLOAD: Activity(attrgetter("tx_power_w"), True, "#0072B2", "#3d9bd6", "////"),
 }
 """Activities by name, in the order of a task."""
 

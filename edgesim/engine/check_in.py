@@ -8,7 +8,7 @@ import simpy
 
 from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries
-from edgesim.engine.clock import EventKind, rounding_s
+from edgesim.engine.clock import EventKind, Instant, rounding_s
 from edgesim.engine.idle_devices import are_there
 from edgesim.engine.interruptions import need_progress
 from edgesim.engine.run_parts import RunParts
@@ -42,7 +42,7 @@ def check_in(parts: RunParts, meet_slot: Callable[[], None]) -> Generator[simpy.
     if world.availability.by_rounds:
         return (yield from _draw(parts, meet_slot))
     if (change_s := change_at(world.availability, clock.now, world.config.round.tmax_s)) > clock.now:
-        yield clock.at(change_s, EventKind.WAKE)
+        yield Instant(clock, change_s, EventKind.WAKE)
     at_least, search = world.config.round.min_candidates, world.search
     while True:
         ids = _ready(parts, batteries)
@@ -57,7 +57,7 @@ def check_in(parts: RunParts, meet_slot: Callable[[], None]) -> Generator[simpy.
         if (slots := world.availability.slots) is not None:
             end_s = when_s if world.config.stop_at_s is None else min(when_s, world.config.stop_at_s)
             parts.report.totals.add_empty_slots(slots.empty_slots(clock.now, end_s))
-        yield clock.at(when_s, EventKind.WAKE)
+        yield Instant(clock, when_s, EventKind.WAKE)
 
 
 def change_at(availability: Availability, now_s: float, tmax_s: float) -> float:
@@ -92,7 +92,7 @@ def _draw(parts: RunParts, meet_slot: Callable[[], None]) -> Generator[simpy.Eve
             charged_s, until_s = batteries.ready_s()
             if np.count_nonzero(np.isfinite(charged_s) & (until_s >= clock.now)) < knobs.min_candidates:
                 return None
-        yield clock.at(clock.now + knobs.tmax_s, EventKind.WAKE)
+        yield Instant(clock, clock.now + knobs.tmax_s, EventKind.WAKE)
     search.give_up(clock.now, availability.remedy)
     return None
 

@@ -38,16 +38,21 @@ _FIRST = tuple(2 + (kind << 32) for kind in EventKind)
 
 
 class Instant(simpy.Event):
-    """An event that has been triggered to happen at an instant, as `simpy.events.Timeout`."""
+    """An event that happens at an instant, which must not lie in the past, as `simpy.events.Timeout`.
+
+    SimPy takes delays; ``now + (t_s - now)`` can miss ``t_s`` by a rounding step, and two events of one instant would
+    then lie at two. So this puts the event on the queue itself.
+    """
 
     callbacks: list[Callback]
     # The same for all, so that they need not be set for each of a run's events.
     _value = None
     _ok = True
 
-    def __init__(self, clock: "Clock") -> None:
+    def __init__(self, clock: "Clock", t_s: float, kind: EventKind, device: int = 0) -> None:
         # Instead of the base's __init__, which would be called and then overruled.
         self.env, self.callbacks = clock, []
+        heappush(clock._queue, (t_s, _FIRST[kind] + device, next(clock._eid), self))  # type: ignore[misc]
 
 
 class Clock(simpy.Environment):
@@ -56,19 +61,9 @@ class Clock(simpy.Environment):
     now: float = property(attrgetter("_now"))  # type: ignore[assignment]
     """The instant; read so often that a function of SimPy's for it takes long."""
 
-    def at(self, t_s: float, kind: EventKind, device: int = 0) -> Instant:
-        """An event that happens at ``t_s``, which must not lie in the past.
-
-        SimPy takes delays; ``now + (t_s - now)`` can miss ``t_s`` by a rounding step, and two events of one instant
-        would then lie at two. So this puts the event on the queue itself, as `simpy.events.Timeout` does.
-        """
-        event = Instant(self)
-        heappush(self._queue, (t_s, _FIRST[kind] + device, next(self._eid), event))  # type: ignore[misc]
-        return event
-
     def call_at(self, t_s: float, kind: EventKind, callback: Callback, device: int = 0) -> None:
         """Have ``callback`` called, with the event, at ``t_s``, which must not lie in the past."""
-        self.at(t_s, kind, device).callbacks.append(callback)
+        Instant(self, t_s, kind, device).callbacks.append(callback)
 
     def set_forward(self, t_s: float) -> None:
         """Set the time of a new clock without events, in seconds."""
@@ -76,12 +71,13 @@ class Clock(simpy.Environment):
 
     @property
     def is_between_events(self) -> bool:
-        """Whether all events left at this instant were made by `at`, so that a resumed run can make them again."""
+        """Whether all events left at this instant are each an `Instant`, so that a resumed run can make them again."""
         return not self._queue or self._queue[0][:2] >= (self.now, 2)
 
     def soon(self, callback: Callback) -> None:
         """Have ``callback`` called, with the event, at this instant: before all other events, but not at once."""
-        event = Instant(self)
+        event = simpy.Event(self)
+        event._ok, event._value = True, None
         event.callbacks.append(callback)
         self.schedule(event, simpy.events.URGENT)
 

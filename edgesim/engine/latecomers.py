@@ -64,7 +64,7 @@ class Latecomers:
             if keeps and task.taken and task.phase != ENDED:
                 task.carried, task.fate = True, "late"
                 self.at_work[task.key] = working
-            else:
+            elif task.phase != ENDED:
                 working.work.break_off()
         if this.number.last_of_frame:
             over += self.at_work.values()

@@ -130,6 +130,11 @@ class Report:
     """Idle energy of each device, in J, [N]; None for devices on mains."""
 
     @cached_property
+    def _drawn(self) -> dict[str, tuple[Floats, Floats]]:
+        """`Activity.drawn` of each activity."""
+        return {name: activity.drawn(self.population) for name, activity in ACTIVITIES.items()}
+
+    @cached_property
     def _idle_w(self) -> float:
         """Idle power of all devices together, in W."""
         return float(self.population.idle_power_w.sum())
@@ -212,11 +217,13 @@ class Report:
     def _work(self, ended: list[Task]) -> WrittenRows:
         """Collect the rows of ended tasks, by device."""
         tasks = sorted([task for task in ended if task.spans], key=attrgetter("device"))
-        energy_j = [
-            ACTIVITIES[span.activity].energy_j(self.population, task.device, span.t_end_s - span.t_start_s)
-            for task in tasks
-            for span in task.spans
-        ]
+        energy_j = []
+        # On single numbers: energies are worked out for every row of a run, where conversions to arrays would dominate.
+        for task in tasks:
+            for span in task.spans:
+                power_w, efficiency = self._drawn[span.activity]
+                lasted_s, device = span.t_end_s - span.t_start_s, task.device
+                energy_j.append(power_w.item(device) * lasted_s / efficiency.item(device))
         spans = [span for task in tasks for span in task.spans]
         return WrittenRows(tasks, spans, [span.outcome for span in spans], energy_j)
 

@@ -110,8 +110,10 @@ class RunParts:
 
     def _begin_draw(self, task: Task) -> float:
         assert self.batteries is not None
-        activity, devices = ACTIVITIES.get(task.phase), self.world.population
-        draw_w = 0.0 if activity is None else activity.energy_j(devices, task.device, 1.0)
+        draw_w = 0.0
+        if task.phase in ACTIVITIES:
+            power_w, efficiency = ACTIVITIES[task.phase].drawn(self.world.population)
+            draw_w = power_w.item(task.device) / efficiency.item(task.device)
         return self.batteries.draw(task.device, draw_w, self.clock.now)
 
 

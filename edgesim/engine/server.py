@@ -9,7 +9,7 @@ import numpy as np
 import simpy
 
 from edgesim.base.errors import EdgesimError
-from edgesim.engine.clock import EventKind, drift_s, rounding_s
+from edgesim.engine.clock import EventKind, Instant, drift_s, rounding_s
 from edgesim.engine.decisions import Decision
 from edgesim.engine.process import Process, RoundNumber, stopped
 from edgesim.engine.run_parts import RunParts
@@ -66,7 +66,7 @@ class Server:
             clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_time_beyond())
         if config.stop_at_s is not None:
             # A round that closes at stop_at_s counts.
-            self._stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
+            self._stop = Instant(clock, config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
 
     def advance(self) -> RunProgress | RunEnd | Decision:
         """Simulate to the end of the next round, or of the run, or to an open decision; raises `EdgesimError`."""

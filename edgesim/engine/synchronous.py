@@ -210,29 +210,23 @@ class Rounds:
         taken = [this.working[device] for device in ids.tolist()]
         self.parts.grant(taken, ids, this.number.round, bandwidth_hz.tolist(), rx_power_w.tolist())
 
-    def _working(self, task: Task) -> Working:
-        """The device at work on a task of this round or, as a latecomer, of an earlier one."""
-        if task.carried:
-            return self.latecomers.at_work[task.key]
-        assert self.open is not None
-        return self.open.working[task.device]
-
     def _on_computed(self, task: Task) -> None:
-        promise = self._working(task).promise
+        if task.carried:
+            promise = self.latecomers.at_work[task.key].promise
+        else:
+            this = self.open
+            assert this is not None
+            promise = this.working[task.device].promise
+            this.reports.add(task.device)
+            # A silent drop-out never reports, so only the alarm at report_by_s ends the wait for it.
+            if len(this.reports) == len(this.working):
+                succeed_once(this.all_reported)
         promise.due = True
         self.candidates.computed(promise)
-        if task.carried:
-            return
-        this = self.open
-        assert this is not None
-        this.reports.add(task.device)
-        # A silent drop-out never reports, so only the alarm at report_by_s ends the wait for it.
-        if len(this.reports) == len(this.working):
-            succeed_once(this.all_reported)
 
     def _on_arrived(self, task: Task) -> None:
         if task.carried:
-            self._working(task).arrived = True
+            self.latecomers.at_work[task.key].arrived = True
             return
         this = self.open
         assert this is not None

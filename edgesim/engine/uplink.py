@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 
 import simpy
 
-from edgesim.engine.clock import Callback, Clock, EventKind
+from edgesim.engine.clock import Callback, Clock, EventKind, Instant
 from edgesim.radio.link import Link
 
 
@@ -87,7 +87,7 @@ class ReservedBand:
             end_of_record(self.clock, known_until_s, lambda _: self._need_known(upload))
             return
         end_s = upload.planned_end_s(end_s, upload.since_s)
-        self.clock.at(end_s, EventKind.ARRIVED, upload.device).callbacks.append(partial(self._through, upload))
+        Instant(self.clock, end_s, EventKind.ARRIVED, upload.device).callbacks.append(partial(self._through, upload))
 
     def in_order(self) -> Sequence[Upload]:
         """No uploads: the order of reservations changes nothing."""

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import simpy
 
 from edgesim.activities import ACTIVITIES, DOWNLOAD, Name
-from edgesim.engine.clock import Clock, EventKind
+from edgesim.engine.clock import Clock, EventKind, Instant
 from edgesim.engine.phases import AFTER, AWAY, BACKHAUL, BROADCAST, ENDED, PHASES, PLANNED, Phase, PhaseName
 from edgesim.engine.uplink import Band, Upload
 from edgesim.radio.grant import Grant
@@ -215,13 +215,13 @@ class Work:
         task, clock, signals = self._task, self._clock, self._signals
         end_s, phase = task.since_s + task.left_s, PHASES[task.phase]
         if phase.breaks and task.drops_s < end_s - signals.tolerance_s:
-            self._awaited = clock.at(max(task.drops_s, clock.now), EventKind.LEFT, task.device)
+            self._awaited = Instant(clock, max(task.drops_s, clock.now), EventKind.LEFT, task.device)
             self._awaited.callbacks.append(self._leave)
             return
         # An upload that ended when it was due arrives at the deadline itself, up to rounding.
         if abs(end_s - signals.deadline_s) <= signals.tolerance_s and phase.kind == EventKind.ARRIVED:
             end_s = max(signals.deadline_s, task.since_s)
-        self._awaited = clock.at(end_s, phase.kind, task.device)
+        self._awaited = Instant(clock, end_s, phase.kind, task.device)
         self._awaited.callbacks.append(self._end_in_time)
 
     def _until_decision(self, _: simpy.Event | None = None) -> None:
@@ -245,7 +245,7 @@ class Work:
 
     def _until_return(self) -> None:
         task, clock = self._task, self._clock
-        back = clock.event() if math.isinf(task.back_s) else clock.at(task.back_s, EventKind.WAKE, task.device)
+        back = clock.event() if math.isinf(task.back_s) else Instant(clock, task.back_s, EventKind.WAKE, task.device)
         back.callbacks.append(self._come_back)
         self._awaited = back
 

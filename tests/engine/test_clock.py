@@ -1,4 +1,4 @@
-from edgesim.engine.clock import Clock, EventKind
+from edgesim.engine.clock import Clock, EventKind, Instant
 
 
 def test_ties_are_ordered_by_kind_and_then_device_whatever_the_insertion():
@@ -15,8 +15,8 @@ def test_ties_are_ordered_by_kind_and_then_device_whatever_the_insertion():
         (EventKind.ARRIVED, 2),
         (EventKind.COMPUTED, 5),
     ]:
-        clock.at(1.0, kind, device).callbacks.append(note(kind, device))
-    clock.at(0.5, EventKind.STOP).callbacks.append(note("earlier"))
+        Instant(clock, 1.0, kind, device).callbacks.append(note(kind, device))
+    Instant(clock, 0.5, EventKind.STOP).callbacks.append(note("earlier"))
     clock.run()
     assert heard == [
         ("earlier",),
@@ -49,8 +49,8 @@ def test_an_event_happens_at_its_instant_to_the_last_bit():
     seen = []
 
     def sleeper():
-        yield clock.at(0.2, EventKind.WAKE)
-        yield clock.at(0.9, EventKind.WAKE)
+        yield Instant(clock, 0.2, EventKind.WAKE)
+        yield Instant(clock, 0.9, EventKind.WAKE)
         seen.append(clock.now)
 
     clock.process(sleeper())

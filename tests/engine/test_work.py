@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgesim.engine.clock import Clock, EventKind
+from edgesim.engine.clock import Clock, EventKind, Instant
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, Work
@@ -70,11 +70,11 @@ class Cell:
 
     def server(self):
         if self.clock.now < DECIDED_S:
-            yield self.clock.at(DECIDED_S, EventKind.DECISION)
+            yield Instant(self.clock, DECIDED_S, EventKind.DECISION)
             for task in self.tasks:
                 task.taken = bool(task.taken) or task.device % 3 > 0
             self.decision.succeed()
-        yield self.clock.at(DEADLINE_S, EventKind.DEADLINE)
+        yield Instant(self.clock, DEADLINE_S, EventKind.DEADLINE)
         for work in self.works:
             work.break_off()
 

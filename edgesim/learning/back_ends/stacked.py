@@ -127,10 +127,10 @@ class StackedBackEnd:
         keys = self._keys(jobs, len(schedule.clients))
         edges = schedule.edges
         losses, hits = [], []
-        tests = [EpochTests(model, self._data, job) for job in jobs]
+        tests = {row: EpochTests(model, self._data, job) for row, job in enumerate(jobs) if job.epochs}
         tested: list[list[float]] = [[] for _ in jobs]
         pauses = defaultdict[int, list[int]](list)
-        for row, test in enumerate(tests):
+        for row, test in tests.items():
             for last in test.after:
                 pauses[last].append(row)
         for chunk in loader.chunks(edges):
@@ -173,7 +173,9 @@ class StackedBackEnd:
         for row, (promise, job) in enumerate(stack):
             if row not in bad_rows:
                 rms = moving_rms(square_by_step[row, measured[row]])
-                own = tuple(tested[row]) or tests[row].training_accuracies(schedule.sizes[row], hits_of_step[row])
+                own = tuple(tested[row])
+                if row in tests and not own:
+                    own = tests[row].training_accuracies(schedule.sizes[row], hits_of_step[row])
                 figures = loss_mean[row], accuracy[row], norms[row], rms
                 trained = JobResult(updates[row], *figures, epoch_accuracies=own)
                 promise.result = finished(algorithm, OwnPasses(model, self._data, job), trained, velocity[row])
