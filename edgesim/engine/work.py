@@ -219,7 +219,7 @@ class Work:
             self._awaited.callbacks.append(self._leave)
             return
         # An upload that ended when it was due arrives at the deadline itself, up to rounding.
-        if phase.kind == EventKind.ARRIVED and abs(end_s - signals.deadline_s) <= signals.tolerance_s:
+        if abs(end_s - signals.deadline_s) <= signals.tolerance_s and phase.kind == EventKind.ARRIVED:
             end_s = max(signals.deadline_s, task.since_s)
         self._awaited = clock.at(end_s, phase.kind, task.device)
         self._awaited.callbacks.append(self._end_in_time)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, which takes four times as long to make.
+@dataclass(slots=True, eq=False)
 class Grant:
-    """What the upload of one device was granted."""
+    """What the upload of one device was granted; never changed."""
 
     bandwidth_hz: float
     """Reservation on the station's band; 0 for a device with a link of its own."""

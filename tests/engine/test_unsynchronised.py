@@ -65,7 +65,7 @@ class PlusOne:
         pass
 
 
-def play(folder, delays_s, models, round_, staleness=None, back_end=None):
+def play(folder, delays_s, models, round_, staleness=None, back_end=None, algorithm="fedavg"):
     """Values of the global model after each merge, and the run folder's ``rounds`` and ``updates``."""
     config = simulation.complete(
         parse(
@@ -75,6 +75,7 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
                 "radio": {"bandwidth_hz": float(round_["count"])},
                 "round": {"admission": "count", "payload_bits": 1.0, **round_},
                 "staleness": staleness or {},
+                "algorithm": {"name": algorithm},
                 "data": {"partition": "iid", "samples_per_device": 10},
                 "learning": {"pretrain": False},
                 "evaluation": {"samples": 10},
@@ -108,6 +109,46 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
         values.append((parts.clock.now, float(learner.global_weights[0])))
     writer.close("finished")
     return values, records.read_table(folder, "rounds"), records.read_table(folder, "updates")
+
+
+@dataclass
+class Merges:
+    count: int = 0
+
+
+class Counting(FedAvg):
+    """Each job is told how many merges the ledger counts."""
+
+    def ledger(self, round):
+        return Merges()
+
+    def note(self, ledger, arrived):
+        ledger.count += 1
+
+    def given(self, state, kept, device, ledger):
+        return super().given(state, kept, device, ledger) | {"merges": torch.tensor(float(ledger.count))}
+
+
+class Watching(PlusOne):
+    """Notes the round of each job and the merges that it was told of."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def run(self, promises):
+        self.told += [(one.round, float(one.job.given["merges"])) for one in promises if one.result is None]
+        return super().run(promises)
+
+
+def test_a_job_starts_from_the_ledger_of_its_begin_however_many_merges_come_before_it_runs(tmp_path, monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "counting", Counting)
+    back_end = Watching()
+    round_ = {"protocol": "buffered", "count": 3, "protocol_options": {"buffer": 2}}
+    _, _, updates = play(tmp_path, [1.0, 1.5, 5.0], 6, round_, back_end=back_end, algorithm="counting")
+    assert updates["staleness"].max() > 1
+    assert len(back_end.told) == len(updates)
+    assert all(merges == round - 1 for round, merges in back_end.told)
 
 
 def test_fedasync_runs_the_worked_sequence_ties_included(tmp_path):
