@@ -1,6 +1,6 @@
 """Every knob of a run: units in names, bounds checked, defaults from FedTeddi unless said otherwise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -493,11 +493,6 @@ def _only_for(needs: Mapping[str, Condition], *keys: str) -> list[Rule]:
     return [Rule({key: GIVEN}, needs) for key in keys]
 
 
-def _defaults(section: type[BaseModel], name: str, keys: Sequence[str]) -> dict[str, Condition]:
-    """The need of some keys of a section to have their defaults."""
-    return {f"{name}.{key}": section.model_fields[key].default for key in keys}
-
-
 _FLAT = {"topology.aggregation": "flat"}
 _EDGES = {"topology.aggregation": "hierarchical"}
 _OWN_LINKS = {"radio.sharing": "own"}
@@ -535,7 +530,7 @@ _GOES_WITH = (
     Rule({"data.dataset": "none"}, {"learning.training": "none"}),
     *_only_for({"learning.epochs": None}, "learning.steps"),
     Rule({"learning.lr_offset": GIVEN}, {"learning.lr_decay": (_LR_DECAY, 1), "learning.lr_decay_every": 1}),
-    Rule(_FEDSTG_RATE, _defaults(LearningConfig, "learning", _OF_DECAY)),
+    Rule(_FEDSTG_RATE, {f"learning.{key}": LearningConfig.model_fields[key].default for key in _OF_DECAY}),
     *_only_for(_FEDSTG_RATE, "learning.lr_rounds"),
     *_only_for({"learning.back_end": ("workers", "ray", "auto")}, "learning.workers"),
     *_only_for({"learning.back_end": "ray"}, "learning.cpus_per_actor", "learning.gpus_per_actor"),

@@ -6,8 +6,10 @@ which one imports the other, anywhere in its code. An import runs up if the cont
 other, directly or not; imports for type checkers alone count among packages, not among modules. A line of code is one
 that holds anything beside blanks, comments and docstrings. A test of a world's class is an ``isinstance`` on a class of
 ``radio``, ``devices``, ``traces`` or of the engine's bands in another package; the records of which recordings consist
-are data, not a world. Calls of a round are those of edgesim's Python functions, generators each time they resume, in
-the mean of rounds 2 to 8 of FedTeddi on digits with 30 devices, tested in each.
+are data, not a world. A comparison of the protocol with a name is one that holds the name of a protocol outside the
+registry, or a mapping that does, such as the conditions of a rule. Calls of a round are those of edgesim's Python
+functions, generators each time they resume, in the mean of rounds 2 to 8 of FedTeddi on digits with 30 devices, tested
+in each.
 """
 
 import ast
@@ -118,6 +120,22 @@ def world_tests(files: dict[str, Path]) -> list[str]:
     ]
 
 
+def protocol_names(files: dict[str, Path]) -> list[str]:
+    """Places outside the registry of protocols that compare with the name of one, or map it to something."""
+    home = "edgesim.engine.protocols"
+    keys = [node.keys for node in ast.walk(ast.parse(files[home].read_text())) if isinstance(node, ast.Dict)]
+    names = {key.value for each in keys for key in each if isinstance(key, ast.Constant)}
+    return [
+        f"{name}:{node.lineno} {leaf.value}"
+        for name, path in files.items()
+        if name != home
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare | ast.Dict)
+        for leaf in ast.walk(node)
+        if isinstance(leaf, ast.Constant) and leaf.value in names
+    ]
+
+
 ROUND = {
     "rounds": 8,
     "selection": {"policy": "fedteddi"},
@@ -172,6 +190,7 @@ def numbers(root: Path) -> dict[str, object]:
         "circles of modules": circles({(importer, imported) for importer, imported, typed in found if not typed}),
         "imports that run up": up,
         "tests of a world's class": world_tests(files),
+        "protocol and a name compared": protocol_names(files),
     }
 
 

@@ -253,17 +253,9 @@ class Unsynchronised:
         answer = feedback(merged, tasks)
         self.arrived.clear()
         self.version += 1
-        self.parts.answerer.hear(
-            RoundReport(
-                round=number.round,
-                who_checked_in=self._checked_in,
-                selected=np.array(self.begun, dtype=np.int64),
-                arrived=merged.ids,
-                feedback=answer,
-                gradients=self._open_training(number),
-                length_s=length_s,
-            )
-        )
+        selected, gradients = np.array(self.begun, dtype=np.int64), self._open_training(number)
+        report = RoundReport(number.round, self._checked_in, selected, merged.ids, answer, gradients, length_s)
+        self.parts.answerer.hear(report)
         self.training = None
         return merged, Origin(tasks, ages)
 

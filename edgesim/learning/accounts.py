@@ -198,7 +198,8 @@ class Accounts:
 
         Raises `EdgesimError` for a task whose update was merged before.
         """
-        for promise in (update.promise for update in used):
+        for update in used:
+            promise = update.promise
             if promise.merged:
                 raise EdgesimError(
                     f"round.protocol {self._config.round.protocol!r}: merges the update of device {promise.device} "

@@ -240,7 +240,7 @@ def rewrite(stopped, **changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 99}, "has format 99 (edgesim reads 6)"),
+        ({"format": 99}, "has format 99 (edgesim reads 7)"),
         ({"config": OTHER}, "is of another config (round.tmax_s differs)"),
         ({"inputs": {"edgesim": "0"}}, "is of other files, code or version of edgesim (algorithm.name differs)"),
     ],
@@ -570,7 +570,7 @@ def test_what_a_learner_remembers_is_all_that_changes_of_it():
     learner.close()
     made_anew = {
         "config", "federation", "streams", "dataset", "cores", "torch_device", "model", "data", "accounts", "back_end",
-        "_metrics", "_notice", "guard", "server", "memory",
+        "_metrics", "_notice", "guard", "server_of", "memory",
     }  # fmt: skip
     within_a_merge = {"_server_wall_s"}
     assert set(vars(learner)) == set(TorchLearner.SAVED) | made_anew | within_a_merge
