@@ -33,7 +33,7 @@ from edgesim.learning.back_ends import workers
 from edgesim.learning.jobs import Arrived, build_jobs
 
 OF_LEARNER = (
-    "global_weights", "states", "kept", "first_kept", "velocities", "carried", "server", "jobs_trained",
+    "global_weights", "states", "kept", "first_kept", "velocities", "carried", "jobs_trained",
     "_counted", "_best", "_merged", "_last_merged", "_made_in",
 )  # fmt: skip
 """What a learner remembers from round to round, its ledger and open promises apart."""
@@ -48,6 +48,7 @@ def saved_and_read(learner, number, promises, frame=1, federate=None):
     found = unpack(dict, json.loads(json.dumps(packed, allow_nan=False)), load(save(arrays)))
     learner.close()
     new = new_learner(learner.config, *([federate] if federate else []))
+    new.server_of = learner.server_of
     for name in OF_LEARNER:
         setattr(new, name, found[name])
     new.accounts.ledger = found["ledger"]

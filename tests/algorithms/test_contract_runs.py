@@ -98,7 +98,7 @@ def watch(patch, seen, setting):
         learner, promises = self._learner, start(self, ids)
         for promise in promises:
             device, given = promise.device, promise.job.given
-            state = self._states[int(learner.server[device])]
+            state = self._states[promise.server]
             held = [state.weights, *state.shared.values()]
             own = {name: of for name, of in given.items() if not any(of is one for one in held) and of.numel() > 1}
             if device in left:
