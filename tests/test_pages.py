@@ -26,7 +26,7 @@ from edgesim.commands import cli
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.algorithms.algorithm import Devices, Sizes
+from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.drift import LAWS
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import make_federation

@@ -131,7 +131,7 @@ class Synchronous:
             self._settle_work(this)
         arrived, updates = self._updates(this)
         merging = accounts.used([update for _, update in updates]) if accounts.is_due else []
-        server_s = accounts.algorithm.server_s(len(merging))
+        server_s = accounts.server_s(len(merging))
         with this.timed("evaluate"):
             # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
             tested = parts.evaluations.before_merge(clock.now + server_s + self._to_cloud_s(number))
@@ -189,7 +189,7 @@ class Synchronous:
         """
         parts, clock, number = self.parts, self.parts.clock, this.number.round
         promises, accounts = this.training.start(ids), parts.learner.accounts
-        if compute_s is None or accounts.algorithm.settled_at_begin:
+        if compute_s is None or accounts.settled_at_begin:
             compute_s = parts.world.compute_s(ids, number, accounts.charged_samples(ids, number))
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
         signals = self._signals(this.decision, this.deadline_s, tolerance_s)

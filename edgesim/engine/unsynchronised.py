@@ -187,7 +187,7 @@ class Unsynchronised:
         (promise,) = promises = self.training.start(ids)
         build_jobs(promises)
         leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
-        if accounts.algorithm.settled_at_begin or accounts.data_move:
+        if accounts.settled_at_begin or accounts.data_move:
             samples = accounts.charged_samples(ids, number.round)
             compute_s = float(parts.world.compute_s(ids, own_number, samples)[0])
         (task,) = parts.tasks(ids, number.round, True, [own_number], [compute_s], [leaves_s])

@@ -133,7 +133,7 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
         check_reachable(None, "learning.back_end = 'ray'")
     streams = Streams(config.seed)
     federation = make_federation(config, streams)
-    algorithms.check_frames(config, len(federation.frames) - 1)
+    needs.check_frames(config, len(federation.frames) - 1)
     frames = list(_frame_lengths(config, len(federation.frames) - 1))
     world = make_world(config, streams, on_start)
     feasibility.check_count(world)

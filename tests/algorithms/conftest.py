@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.learning.algorithms.algorithm import Arrivals
+from edgesim.learning.algorithms.records import Arrivals
 
 
 @pytest.fixture

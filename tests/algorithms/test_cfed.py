@@ -14,8 +14,8 @@ from quadratics import Play
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.algorithm import Devices, Sizes
 from edgesim.learning.algorithms.cfed import Cfed
+from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.jobs import Arrived
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams

@@ -116,7 +116,7 @@ def test_what_is_saved_behind_edge_servers_lets_a_new_learner_go_on_as_if_undist
     assert_same_bits(*found)
 
 
-@each([pair for pair in PAIRS if not ALGORITHMS[server_of(pair)].keeps_state])
+@each([pair for pair in PAIRS if "frames from the last model" not in ALGORITHMS[server_of(pair)].needs])
 def test_what_is_saved_within_a_frame_lets_a_new_learner_go_back_to_its_best_model(pair):
     """The frame ends with round 3, whose model is not its best, as only those of the two before are looked at."""
     frames = (1, 1, 1, 2)

@@ -5,27 +5,26 @@ import pickle
 
 import numpy as np
 import pytest
-from contract import COUNT, PAIRS, REFUSED, each_pair, make_config, new_learner
+from contract import COUNT, PAIRS, REFUSED, each_pair, make_config, new_learner, server_of
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.learning.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
-from edgesim.learning.algorithms.algorithm import Sizes
+from edgesim.learning.algorithms import ALGORITHMS, make_halves
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
+
+SIZES = Sizes(96.0, 3, 8, classes=2, private=96, public=20)
 
 
 @each_pair
 def test_it_can_be_sent_to_another_process(pair):
     config = make_config(pair).algorithm
-    algorithm = make_algorithm(config, Sizes(96.0, 3, 8), Streams(0))
-    again = pickle.loads(pickle.dumps(algorithm))
-    assert type(again) is type(algorithm)
-    assert (again.options, again.sizes) == (algorithm.options, algorithm.sizes)
-    local = ALGORITHMS[pair[0]]
-    for name in LOCAL_METHODS:
-        assert getattr(again, name).__func__ is getattr(local, name)
-        assert getattr(again, name).__self__.options == getattr(algorithm, name).__self__.options
+    local, server = make_halves(config, SIZES, Streams(0))
+    again = pickle.loads(pickle.dumps(local))
+    assert type(again) is type(local) is ALGORITHMS[pair[0]].Local
+    assert type(server) is ALGORITHMS[server_of(pair)].Server
+    assert (again.options, again.sizes) == (local.options, local.sizes)
 
 
 @each_pair
@@ -35,8 +34,8 @@ def test_every_option_of_both_halves_is_in_the_complete_config_and_reaches_its_h
     # What an update counts is up to the server half alone.
     without = {"weights"} - halves[-1]
     assert config.options.keys() == set().union(*halves) - without
-    algorithm = make_algorithm(config, Sizes(96.0, 3, 8), Streams(0))
-    for half, answers in ((pair[0], algorithm.pull.__self__), (pair[-1], algorithm)):
+    made = make_halves(config, SIZES, Streams(0))
+    for half, answers in zip(pair, made, strict=True):
         own = ALGORITHMS[pair[0] if half == "own" else half].Options.model_fields.keys() - without
         assert {name: getattr(answers.options, name) for name in own} == {name: config.options[name] for name in own}
 

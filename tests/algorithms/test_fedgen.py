@@ -14,8 +14,9 @@ from scipy.special import ndtri
 from torch import nn
 from torch.nn import functional
 
-from edgesim.learning.algorithms.algorithm import Devices, Outputs, Sizes, Step
-from edgesim.learning.algorithms.fedgen import FedGen, likeness, taught_by
+from edgesim.learning.algorithms.fedgen import FedGen, taught_by
+from edgesim.learning.algorithms.likeness import likeness
+from edgesim.learning.algorithms.records import Devices, Outputs, Sizes, Step
 from edgesim.learning.jobs import Arrived
 from edgesim.streams import Streams
 
@@ -47,7 +48,7 @@ def test_the_terms_of_a_device_are_those_worked_out_elsewhere():
         share, labels = torch.full((4,), 0.25), torch.tensor(device.labels)
         given = job.given | {"strengths": torch.tensor(counts, dtype=torch.float64)}
         step = Step(device.outputs(weights), {}, labels, share, given, lambda made: made @ weights.view(2, 2, 2)[1].T)
-        return float(play.algorithm.loss(step).mean())
+        return float(play.local.loss(step).mean())
 
     assert job.given["strengths"].tolist() == pytest.approx([0.98, 0.49], abs=1e-15)
     plain = mean_loss([0.0, 0.0])
@@ -81,7 +82,9 @@ def test_the_objective_of_the_server_is_that_worked_out_elsewhere():
     ids=["ResNet-10", "mlp on digits"],
 )
 def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, features, noise, generator, down, arrive):
-    algorithm = FedGen(FedGen.Options(noise=noise), Sizes(32.0 * parameters, parameters, 3, 10, features), Streams(0))
+    algorithm = FedGen.Server(
+        FedGen.Options(noise=noise), Sizes(32.0 * parameters, parameters, 3, 10, features), Streams(0)
+    )
     devices = Devices(np.array([2, 0]), np.ones((3, 10), dtype=np.int64), np.full(3, 10))
     ledger = algorithm.ledger(1)
     assert algorithm.latent_sizes.parameters == generator
@@ -128,7 +131,7 @@ def test_what_the_terms_count_falls_by_two_percent_a_round_to_a_ten_thousandth(r
 
 
 def test_only_classes_that_a_merged_device_holds_are_drawn_and_all_of_them_alike():
-    algorithm = FedGen(FedGen.Options(device_batch=30_000, noise=1), Sizes(0.0, 0, 1, 6, 2), Streams(0))
+    algorithm = FedGen.Local(FedGen.Options(device_batch=30_000, noise=1), Sizes(0.0, 0, 1, 6, 2), Streams(0))
     state = algorithm.start(torch.zeros(1))
     seen = torch.tensor([0.0, 1.0, 0.0, 1.0, 1.0, 0.0])
     given = {"generator": state.generator.weights, "moments": state.generator.moments, "seen": seen}

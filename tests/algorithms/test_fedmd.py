@@ -12,9 +12,9 @@ from worked_numbers import CONSENSUS, FEDMD, FEDMD_SUMS
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.learning import augmentation
-from edgesim.learning.algorithms.algorithm import Devices, Sizes
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.algorithms.fedmd import FedMd
+from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.learning.algorithms.algorithm import Device, Devices, Outputs, Sizes, State, Step
 from edgesim.learning.algorithms.flwf import Flwf
+from edgesim.learning.algorithms.records import Device, Devices, Outputs, Sizes, State, Step
 from edgesim.streams import Streams
 
 
 @pytest.mark.parametrize(("round", "counts"), [(1, 0.0), (2, 1.0), (9, 1.0)])
 def test_the_start_teaches_from_the_second_round_on(round, counts):
     """Logits (2 log 3, 0) and T 2: the teacher gives 3/4 and 1/4. Own logits (0, 0) give 1/2 and 1/2: log 2 each."""
-    algorithm = Flwf(Flwf.Options(alpha=3.0), Sizes(0.0, 0, 1), Streams(0))
+    algorithm = Flwf.Local(Flwf.Options(alpha=3.0), Sizes(0.0, 0, 1), Streams(0))
     given = algorithm.given(
         State(torch.zeros(1, dtype=torch.float64)), {}, Device(0, 1, round, np.ones(1, dtype=np.int64), 1), None
     )

@@ -8,8 +8,8 @@ import torch
 from eight_weights import START, THREE
 from quadratics import Play
 
-from edgesim.learning.algorithms.algorithm import Devices, Outputs, Sizes, Step, UpdatePool
 from edgesim.learning.algorithms.fpl import Fpl
+from edgesim.learning.algorithms.records import Devices, Outputs, Sizes, Step, UpdatePool
 from edgesim.streams import Streams
 
 NONE = [math.nan, math.nan]
@@ -60,13 +60,13 @@ def test_prototypes_of_the_net_of_eight_weights_and_what_they_cost():
     play = Play(Fpl, THREE, {"tau": 0.5}, START, lr=0.5)
     devices = Devices(np.arange(3), np.array([device.class_counts for device in THREE]), np.array([4, 2, 1]))
     model_bits = 32 * 8.0
-    assert play.algorithm.download_bits(devices, 1, play.ledger).tolist() == [model_bits] * 3
-    assert play.algorithm.upload_bits(devices, 1, play.ledger).tolist() == [
+    assert play.server.download_bits(devices, 1, play.ledger).tolist() == [model_bits] * 3
+    assert play.local.upload_bits(devices, 1, play.ledger).tolist() == [
         model_bits + 32 * 2 * classes for classes in (2, 1, 1)
     ]
     play.round(0, 1)
     # Two prototypes of class 1, the nearest to each other: one cluster.
-    assert play.algorithm.download_bits(devices, 2, play.ledger).tolist() == [model_bits + 32 * 2 * 2] * 3
+    assert play.server.download_bits(devices, 2, play.ledger).tolist() == [model_bits + 32 * 2 * 2] * 3
     play.round(1, 2)
     expected = [[[0.5841749653, -0.1643740223]], [[0.0101017282, 0.1066159327]]]
     assert play.state.shared["prototypes"].numpy() == pytest.approx(np.array(expected), abs=1e-10)

@@ -10,8 +10,8 @@ from quadratics import Play, Quadratic
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.learning.algorithms import ALGORITHMS, LOCAL_METHODS
-from edgesim.learning.algorithms.algorithm import Device, Outputs, Phase, Pull, Sent, Step, Trained
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.records import Device, Outputs, Phase, Pull, Sent, Step, Trained
 from edgesim.simulation import composition as simulation
 
 ROOT = Path(__file__).parents[2]
@@ -63,11 +63,6 @@ def test_the_page_lists_every_field_of_what_an_algorithm_is_handed(record):
     assert all(
         hasattr(record, name) or name in {field.name for field in fields(record)} | {"Outputs"} for name in named
     )
-
-
-def test_the_page_names_every_method_of_a_local_half():
-    (told,) = re.findall(r"`LOCAL_METHODS`.*?\((.*?)\)", PAGE, re.DOTALL)
-    assert re.findall(r"`(\w+)`", told) == list(LOCAL_METHODS)
 
 
 def test_no_line_of_the_page_but_rows_of_tables_is_too_wide_to_read():

@@ -11,9 +11,9 @@ from kpfl_plays import config_of, merged_rounds, validated
 from torch import nn
 
 from edgesim.base.saved import pack, unpack
-from edgesim.learning.algorithms.algorithm import State
 from edgesim.learning.algorithms.fedcl import FedCl
 from edgesim.learning.algorithms.kpfl import _hits
+from edgesim.learning.algorithms.records import State
 from edgesim.learning.federation import make_federation
 from edgesim.learning.generator import NOISE, ImageGenerator, Layers
 from edgesim.learning.tensors import DeviceData

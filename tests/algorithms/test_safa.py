@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quadratics import Play, Quadratic
 
-from edgesim.learning.algorithms.algorithm import Arrivals, Device, Sizes
+from edgesim.learning.algorithms.records import Arrivals, Device, Sizes
 from edgesim.learning.algorithms.safa import Cache, Safa, Versions
 from edgesim.streams import Streams
 
 
 def make(devices, lag):
-    return Safa(Safa.Options(lag_tolerance=lag), Sizes(32.0, 1, devices), Streams(0))
+    return Safa.Server(Safa.Options(lag_tolerance=lag), Sizes(32.0, 1, devices), Streams(0))
 
 
 def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, failed=()):
@@ -140,7 +140,7 @@ def test_with_everybody_picked_it_is_federated_averaging():
 
 
 def test_equals_have_equal_shares_of_the_cache():
-    algorithm = Safa(Safa.Options(weights="equal"), Sizes(32.0, 1, 4), Streams(0))
+    algorithm = Safa.Server(Safa.Options(weights="equal"), Sizes(32.0, 1, 4), Streams(0))
     ledger, state = algorithm.ledger(1), algorithm.start(torch.zeros(1))
     arrived = uploads(algorithm, state, ledger, 1, [3, 1, 2, 4], models(d0=4.0, d3=8.0))
     assert algorithm.weigh(arrived).tolist() == [0.25, 0.25]

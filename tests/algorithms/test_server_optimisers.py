@@ -10,8 +10,8 @@ from quadratics import TWO, Play, with_and_without_buffers
 from edgesim.base.errors import EdgesimError
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
-from edgesim.learning.algorithms import ALGORITHMS, make_algorithm
-from edgesim.learning.algorithms.algorithm import Sizes
+from edgesim.learning.algorithms import ALGORITHMS, make_halves
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
@@ -22,7 +22,7 @@ each = pytest.mark.parametrize("name", NAMES)
 
 
 def make(name, **options):
-    return make_algorithm(AlgorithmConfig(name=name, **options), Sizes(64.0, 2, 4), Streams(0))
+    return make_halves(AlgorithmConfig(name=name, **options), Sizes(64.0, 2, 4), Streams(0)).server
 
 
 @pytest.mark.parametrize(

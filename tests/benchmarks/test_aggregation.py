@@ -14,7 +14,7 @@ from sizes import size
 
 from edgesim.config import AlgorithmConfig
 from edgesim.learning.algorithms import make_algorithm
-from edgesim.learning.algorithms.algorithm import Arrivals, Sizes
+from edgesim.learning.algorithms.records import Arrivals, Sizes
 from edgesim.learning.norms import norm
 from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams

@@ -16,7 +16,8 @@ from sizes import size
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS, make_algorithm
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Outputs, Sizes, Trained
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.records import Arrivals, Outputs, Sizes, Trained
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame

@@ -20,7 +20,8 @@ from edgesim.base.processes import cores
 from edgesim.config import LearningConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel

@@ -8,7 +8,8 @@ import torch
 
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Sizes
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame

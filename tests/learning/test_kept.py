@@ -7,8 +7,8 @@ import torch
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.algorithms.algorithm import Sent
 from edgesim.learning.algorithms.fedavg import FedAvg
+from edgesim.learning.algorithms.records import Sent
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner

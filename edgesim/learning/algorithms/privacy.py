@@ -16,7 +16,7 @@ from scipy.special import log_ndtr, ndtr
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.config import PrivacyConfig, RunConfig
-from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.server_half import BY_CLASSES, BY_NORMS
 from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
 
@@ -117,8 +117,8 @@ class Guard:
         return rows | ({("privacy", "noise_to_update"): noise / length} if length and noise else {})
 
 
-def why_unknown(config: RunConfig, algorithm: Algorithm, has_buffers: bool, frames: int) -> str | None:
-    """Reason for which a run has no epsilon; None if it has one."""
+def why_unknown(config: RunConfig, weighs_by: str, has_buffers: bool, frames: int) -> str | None:
+    """Reason for which a run has no epsilon; None if it has one. ``weighs_by`` is that of the server half."""
     if config.privacy.mechanism == "clip":
         return "clipping without noise protects nothing"
     if has_buffers:
@@ -127,10 +127,8 @@ def why_unknown(config: RunConfig, algorithm: Algorithm, has_buffers: bool, fram
         return "the model with which a frame goes on is chosen by training images (learning.keep_best)"
     if config.privacy.mechanism == "local":
         return None
-    if algorithm.weighs_norms:
-        return "weights that look at the updates have no bounded sensitivity under central noise"
-    if algorithm.weighs_classes:
-        return "weights that look at the classes of all devices have no bounded sensitivity under central noise"
+    if weighs_by in (BY_NORMS, BY_CLASSES):
+        return f"weights that look at {weighs_by} have no bounded sensitivity under central noise"
     if config.staleness.weight == "refl":
         return "weights of stale updates that look at the updates (staleness.weight) have no bounded sensitivity"
     return None

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from edgesim.config import LearningConfig
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel

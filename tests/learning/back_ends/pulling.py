@@ -2,7 +2,8 @@
 
 import torch
 
-from edgesim.learning.algorithms.algorithm import Algorithm, Pull, Sent
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.records import Pull, Sent
 
 
 class Pulling(Algorithm):

@@ -10,8 +10,8 @@ from torch import nn
 
 from edgesim.base.errors import Diverged
 from edgesim.learning import image_loader
-from edgesim.learning.algorithms.algorithm import Phase, Sizes
 from edgesim.learning.algorithms.fedprox import FedProx
+from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends.job_process import message
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.stacked import StackedBackEnd

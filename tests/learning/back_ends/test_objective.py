@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from edgesim.learning import dropout
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes, has_own
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.local_half import has_own
+from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe

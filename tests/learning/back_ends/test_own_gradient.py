@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sent, Sizes
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Phase, Sent, Sizes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.jobs import Job, Optimiser, Promise

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from edgesim.base.errors import Diverged, EdgesimError
-from edgesim.learning.algorithms.algorithm import Phase
+from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.workers import NoSharedMemory, WorkersBackEnd
 from edgesim.learning.flat import FlatModel
@@ -231,7 +231,8 @@ def test_closing_ends_the_processes_and_may_be_done_twice(make):
 
 _ORPHANS = """
 import functools, os, sys, numpy as np, torch
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Sizes
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.back_ends.workers import WorkersBackEnd
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
