@@ -4,7 +4,8 @@ The rules: a package is a folder of ``edgesim/``, or a module beside the folders
 which one imports the other, anywhere in its code. An import runs up if the contract "imports point one way" of
 ``pyproject.toml`` has the importer on a lower floor. A circle is a set of packages, or of modules, that import each
 other, directly or not; imports for type checkers alone count among packages, not among modules. A line of code is one
-that holds anything beside blanks, comments and docstrings.
+that holds anything beside blanks, comments and docstrings. An answer of a half is a public method or attribute that its
+base class states in its body.
 """
 
 import ast
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import networkx as nx
 
+HALVES = "edgesim.learning.algorithms"
 LAYOUT_TOKENS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -88,6 +90,15 @@ def code_lines(text: str) -> int:
     return len(lines - texts)
 
 
+def answers(text: str, name: str) -> int:
+    """Answers of a class of a module: methods and attributes in its body whose names begin with a letter."""
+    (base,) = (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == name)
+    named = [node.name for node in base.body if isinstance(node, ast.FunctionDef)]
+    named += [ast.unparse(node.target) for node in base.body if isinstance(node, ast.AnnAssign)]
+    named += [ast.unparse(target) for node in base.body if isinstance(node, ast.Assign) for target in node.targets]
+    return sum(not name.startswith("_") for name in named)
+
+
 def numbers(root: Path) -> dict[str, object]:
     """What the page of the architecture says of the project, by the words in which it says it."""
     files = modules(root)
@@ -111,6 +122,8 @@ def numbers(root: Path) -> dict[str, object]:
         "circles of packages": circles(arrows),
         "circles of modules": circles({(importer, imported) for importer, imported, typed in found if not typed}),
         "imports that run up": up,
+        "answers of a local half": answers(files[f"{HALVES}.local_half"].read_text(), "LocalHalf"),
+        "answers of a server half": answers(files[f"{HALVES}.server_half"].read_text(), "ServerHalf"),
     }
 
 

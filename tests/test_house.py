@@ -49,6 +49,7 @@ def test_no_import_runs_up_and_no_packages_or_modules_go_in_circles():
     assert [numbers[words] for words in ("imports that run up", "circles of packages", "circles of modules")] == [
         []
     ] * 3
+    assert max(numbers[f"answers of a {half} half"] for half in ("local", "server")) <= 15
     assert 500 < numbers["modules of edgesim"] < numbers["lines of code of edgesim"] / 10
 
 

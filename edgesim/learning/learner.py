@@ -23,7 +23,6 @@ from edgesim.learning import measures
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import Halves, epochs_over, hierarchical
 from edgesim.learning.algorithms.local_half import has_own
-from edgesim.learning.algorithms.privacy import Guard, Guarded
 from edgesim.learning.algorithms.records import Arrivals, State
 from edgesim.learning.algorithms.server_half import BY_NORMS, ServerHalf, counts
 from edgesim.learning.algorithms.staleness import relative_change
@@ -48,6 +47,9 @@ from edgesim.learning.server_memory import server_memory
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
+from edgesim.learning.transforms import make_transforms
+from edgesim.learning.transforms.noise import MeanNoise
+from edgesim.learning.transforms.transform import Metrics
 from edgesim.learning.workbench import Workbench
 from edgesim.streams import Streams
 
@@ -116,12 +118,16 @@ class TorchLearner:
                     "data.augment",
                     "data.dataset",
                 )
+            self.transforms = make_transforms(config, streams, self.model.trainable)
             frames = len(federation.frames) - 1
             halves = Halves(local, server)
-            self.memory = server_memory(config, halves, self.accounts.rule, frames, self.model, self.data)
+            self.memory = server_memory(
+                config, halves, self.transforms, self.accounts.rule, frames, self.model, self.data
+            )
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, local, own_files)
-        privacy = config.privacy
-        self.guard = Guard(privacy, streams, self.model.trainable) if privacy.mechanism != "none" else None
+        self.mean_noise: MeanNoise | None = None
+        if config.privacy.mechanism == "central":
+            self.mean_noise = MeanNoise(config.privacy, streams, self.model.trainable)
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
         """Number of the server that merges the updates of each device, [N]."""
@@ -199,11 +205,14 @@ class TorchLearner:
 
     def snapshot(self) -> dict[str, Any]:
         """Snapshot between two rounds, by name."""
-        return saved_attributes(self) | {"accounts": self.accounts.snapshot()}
+        states = [transform.state for transform in self.transforms]
+        return saved_attributes(self) | {"accounts": self.accounts.snapshot(), "transforms": states}
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Restore the result of `snapshot`."""
         self.accounts.restore(remembered.pop("accounts"))
+        for transform, state in zip(self.transforms, remembered.pop("transforms"), strict=True):
+            transform.state = state
         restore_attributes(self, remembered)
 
     @property
@@ -257,17 +266,17 @@ class TorchLearner:
         results, self._server_wall_s = self.results(promises), 0.0
         with reproducible(self.torch_device):
             drops = self._loss_drops(promises, results) if "loss_drops" in accounts.looked_at else None
-            guarded = self._guarded(promises, results)
-            if self.guard is not None:
-                results = [replace(result, update=sent.received) for result, sent in zip(results, guarded, strict=True)]
+            results, reports = self._transformed(promises, results)
             rows = accounts.arrivals(used, began, self._change(used, results))
             if accounts.server.weighs_by == BY_NORMS:
                 rows = replace(
                     rows, norms=np.array([norm(result.update[: self.model.trainable]) for result in results])
                 )
             weight, metrics = accounts.weigh(rows), accounts.report(rows)
-            if self.guard is not None:
-                metrics |= self.guard.report(guarded, weight, rows.ids)
+            for report in reports:
+                metrics |= report(weight)
+            if self.mean_noise is not None:
+                metrics |= self.mean_noise.report(weight, rows.ids, [result.update for result in results])
             before = self.global_weights
             order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
             server = self.server[rows.ids]
@@ -318,8 +327,8 @@ class TorchLearner:
             trained=trained,
         )
         alpha = accounts.weigh(rows)
-        if self.guard is not None:
-            noise = self.guard.on_mean(alpha, rows.ids, self._round, self.global_weights)
+        if self.mean_noise is not None:
+            noise = self.mean_noise.drawn(alpha, rows.ids, self._round, self.global_weights)
             rows = replace(rows, mean_noise=noise)
         started = time.perf_counter()
         # Replaced at once: the state before the merge takes no memory while the server trains.
@@ -354,16 +363,17 @@ class TorchLearner:
         lengths = 0.0 if last is None else float(last.norm() * change.norm())
         return {("update_cosine", ""): float(last @ change) / lengths} if last is not None and lengths else {}
 
-    def _guarded(self, promises: list[Promise], results: list[JobResult]) -> list[Guarded]:
-        """Updates on their way to the server, [S]; empty without ``privacy``."""
-        guard, size = self.guard, self.model.trainable
-        if guard is None:
-            return []
-        pairs = zip(promises, results, strict=True)
-        return [
-            guard.guarded(result.update, norm(result.update[:size]), promise.device, promise.task)
-            for promise, result in pairs
-        ]
+    def _transformed(
+        self, promises: list[Promise], results: list[JobResult]
+    ) -> tuple[list[JobResult], list[Callable[[Floats], Metrics]]]:
+        """Results with the updates as the server receives them, in order of arrival, and what transforms report."""
+        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        reports = []
+        for transform in self.transforms:
+            passed = transform.apply(ids, tasks, [result.update for result in results])
+            results = [replace(result, update=to) for result, to in zip(results, passed.received, strict=True)]
+            reports.append(passed.report)
+        return results, reports
 
     def _loss_drops(self, promises: list[Promise], results: list[JobResult]) -> Floats:
         """Decrease of each device's loss by its training, on its whole present data set, [S]."""

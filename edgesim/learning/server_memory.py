@@ -11,6 +11,7 @@ from edgesim.learning.algorithms.merge_rules import MergeRule
 from edgesim.learning.algorithms.server_half import TrainingBytes
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.tensors import DeviceData
+from edgesim.learning.transforms.transform import Transform
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,13 @@ class ServerMemory:
 
 
 def server_memory(
-    config: RunConfig, halves: Halves, rule: MergeRule, frames: int, model: FlatModel, data: DeviceData
+    config: RunConfig,
+    halves: Halves,
+    transforms: Sequence[Transform],
+    rule: MergeRule,
+    frames: int,
+    model: FlatModel,
+    data: DeviceData,
 ) -> ServerMemory:
     """Memory of the server of a run over ``frames`` frames.
 
@@ -56,7 +63,8 @@ def server_memory(
     """
     learning, (local, server) = config.learning, halves
     kept = [tensor.numel() for tensor in local.first_kept(model.weights).values()]
-    sizes = [*server.stored.values(), *("model" if count == len(model.weights) else count for count in kept)]
+    sizes: list[str | int] = ["trainable"] * sum(transform.stored for transform in transforms)
+    sizes += [*server.stored.values(), *("model" if count == len(model.weights) else count for count in kept)]
     device = sum(_bytes(size, model) for size in sizes) + learning.persist_momentum * model.gradient.nbytes
     devices = int(min(_most_merged(config, rule, frames), config.devices.count))
     training = TrainingBytes()

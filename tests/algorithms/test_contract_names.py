@@ -137,9 +137,11 @@ def test_options_of_another_protocol_are_refused_with_their_owner(round_, said):
     assert "\n" not in str(refusal.value)
 
 
-def mine(monkeypatch, **answers):
-    """A config of FedAvg with other answers, under the name of an author's own algorithm."""
-    monkeypatch.setitem(ALGORITHMS, "mine", type("Mine", (ALGORITHMS["fedavg"],), answers))
+def mine(monkeypatch, half, **answers):
+    """A config of FedAvg whose half, Local or Server, has other answers, under the name of an author's own."""
+    fedavg = ALGORITHMS["fedavg"]
+    own = type(f"Mine{half}", (getattr(fedavg, half),), answers)
+    monkeypatch.setitem(ALGORITHMS, "mine", type("Mine", (fedavg,), {half: own}))
     return ("mine", "own")
 
 
@@ -155,15 +157,16 @@ def mine(monkeypatch, **answers):
 def test_bits_that_are_no_number_of_bits_name_the_algorithm_and_the_method(
     method, answer, said, training, tmp_path, monkeypatch
 ):
-    bits = getattr(ALGORITHMS["fedavg"], method)
-    pair = mine(monkeypatch, **{method: lambda *asked: answer(bits(*asked))})
+    half = "Local" if method == "upload_bits" else "Server"
+    bits = getattr(getattr(ALGORITHMS["fedavg"], half), method)
+    pair = mine(monkeypatch, half, **{method: lambda *asked: answer(bits(*asked))})
     said = rf"^algorithm 'mine': {method} {said}; expected 0 or more bits for each device$"
     with pytest.raises(EdgesimError, match=said):
         simulation.run(make_config(pair, training=training), tmp_path / "run")
 
 
 def test_a_teacher_that_given_does_not_answer_with_is_one_line_that_names_both(tmp_path, monkeypatch):
-    pair = mine(monkeypatch, teachers=("start", "old"))
+    pair = mine(monkeypatch, "Local", teachers=("start", "old"))
     said = r"^algorithm 'mine': teachers names 'old', which given did not return for device \d+ \(got start\)$"
     with pytest.raises(EdgesimError, match=said):
         simulation.run(make_config(pair), tmp_path / "run")
@@ -171,7 +174,7 @@ def test_a_teacher_that_given_does_not_answer_with_is_one_line_that_names_both(t
 
 @pytest.mark.parametrize("back_end", ["loop", "stacked"])
 def test_a_loss_that_looks_at_features_unasked_is_the_same_line_in_every_back_end(back_end, monkeypatch):
-    pair = mine(monkeypatch, loss=lambda self, step: step.own.features.sum(1))
+    pair = mine(monkeypatch, "Local", loss=lambda self, step: step.own.features.sum(1))
     learner = new_learner(make_config(pair, back_end=back_end))
     with pytest.raises(EdgesimError, match=r"^algorithm.name: its loss uses features; set features = True in"):
         learner.results(learner.open_round(1, 1).start(np.arange(2)))

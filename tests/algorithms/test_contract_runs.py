@@ -12,6 +12,7 @@ import torch
 from contract import (
     ALLOWED,
     CASES,
+    OWN_MODELS,
     PAIRS,
     each_pair,
     halves,
@@ -176,7 +177,7 @@ each_run = pytest.mark.parametrize(("pair", "setting", "options"), CASES_OF_RUNS
 
 @each_run
 def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, options, trained, config, tmp_path):
-    bits_unknown = any(half.bits_from_training for half in halves(pair))
+    bits_unknown = any("known downloads" in half.needs for half in halves(pair))
     if bits_unknown:
         with pytest.raises(
             EdgesimError, match=r"^algorithm.\w+ = .* needs known downloads, its bits depend on training"
@@ -186,7 +187,7 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, op
     folders = [trained(pair, setting, options, download_s=download_s).folder, tmp_path / "none"]
     result = simulation.run(config(pair, setting, options, download_s=download_s, training="none"), folders[1])
     assert result.status == "finished", result.reason
-    by_norms = any(half.weighs_norms for half in halves(pair))
+    by_norms = "afl" in pair
     of_training = {
         "activities": (),
         "devices": (),
@@ -297,7 +298,9 @@ def test_a_device_that_was_away_finds_its_state_as_it_was(pair, options, trained
     names = {frozenset(one.given) - {"start"} for one in seen}
     assert len(names) == 1
     assert bool(*names) == any(
-        tables((half, "own")) and "server" not in ALGORITHMS[half].halves for half in pair if half != "own"
+        tables((half, "own")) and "server" not in ALGORITHMS[half].halves
+        for half in pair
+        if half not in ("own", *OWN_MODELS)
     )
     # What is remembered of a device is its own, and new after each of its jobs.
     assert not torch.equal(*(next(iter(away[rounds].left.values())) for rounds in (0, 3)))

@@ -24,12 +24,16 @@ OUTPUTS = torch.tensor([[0.4, -0.2], [-0.3, 0.5]], dtype=torch.float64)
 """What the generator makes of class 0 and of class 1, whatever the noise."""
 
 
-class Told(FedGen):
+class ToldLocal(FedGen.Local):
     """Its generator's outputs and the classes that are drawn are given."""
 
     def latents(self, step):
         drawn = torch.tensor([0, 1])
         return OUTPUTS[torch.cat([drawn, step.labels])], drawn
+
+
+class Told(FedGen):
+    Local = ToldLocal
 
 
 def told():
@@ -86,9 +90,9 @@ def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, feat
         FedGen.Options(noise=noise), Sizes(32.0 * parameters, parameters, 3, 10, features), Streams(0)
     )
     devices = Devices(np.array([2, 0]), np.ones((3, 10), dtype=np.int64), np.full(3, 10))
-    ledger = algorithm.ledger(1)
+    ledger = algorithm.ledger(1, None)
     assert algorithm.latent_sizes.parameters == generator
-    assert algorithm.start(torch.zeros(5)).generator.weights.shape == (generator,)
+    assert algorithm.start(torch.zeros(5), None).generator.weights.shape == (generator,)
     plain = 32.0 * parameters
     assert algorithm.download_bits(devices, 1, ledger).tolist() == [plain] * 2
     algorithm.note(ledger, arrive(torch.empty(0, 5)))
@@ -131,8 +135,8 @@ def test_what_the_terms_count_falls_by_two_percent_a_round_to_a_ten_thousandth(r
 
 
 def test_only_classes_that_a_merged_device_holds_are_drawn_and_all_of_them_alike():
-    algorithm = FedGen.Local(FedGen.Options(device_batch=30_000, noise=1), Sizes(0.0, 0, 1, 6, 2), Streams(0))
-    state = algorithm.start(torch.zeros(1))
+    made = FedGen.Options(device_batch=30_000, noise=1), Sizes(0.0, 0, 1, 6, 2), Streams(0)
+    algorithm, state = FedGen.Local(*made), FedGen.Server(*made).start(torch.zeros(1), None)
     seen = torch.tensor([0.0, 1.0, 0.0, 1.0, 1.0, 0.0])
     given = {"generator": state.generator.weights, "moments": state.generator.moments, "seen": seen}
     step = Step(Outputs(torch.zeros(1, 6)), {}, torch.tensor([2]), torch.ones(1), given, None, (123, -456))

@@ -17,7 +17,7 @@ from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.fedproto import FedProto
-from edgesim.learning.algorithms.records import Outputs, Sizes, State
+from edgesim.learning.algorithms.records import Outputs, Sizes
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
@@ -88,7 +88,7 @@ def test_the_nearest_prototype_decides_among_those_that_are_there():
     outputs = Outputs(torch.tensor([[0.0, 0.0, 9.0]] * 2), torch.tensor([[1.0, 0.0], [0.0, 3.0]]))
 
     def predicted(table):
-        return algorithm.scores(outputs, State(torch.zeros(1), {"prototypes": torch.tensor(table)})).argmax(1).tolist()
+        return algorithm.scores(outputs, {"prototypes": torch.tensor(table)}).argmax(1).tolist()
 
     assert predicted([[0.0, 2.0], [2.0, 0.0], NONE]) == [1, 0]
     assert predicted([[0.0, 2.0], NONE, NONE]) == [0, 0]

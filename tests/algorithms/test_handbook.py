@@ -11,7 +11,10 @@ from quadratics import Play, Quadratic
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Device, Outputs, Phase, Pull, Sent, Step, Trained
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.simulation import composition as simulation
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +23,7 @@ PAGE = (ROOT / "docs/algorithms.md").read_text()
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    (skeleton,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    skeleton, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "handbook_skeleton.py").write_text(skeleton)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(ALGORITHMS, "mine", importlib.import_module("handbook_skeleton").Mine)
@@ -63,6 +66,12 @@ def test_the_page_lists_every_field_of_what_an_algorithm_is_handed(record):
     assert all(
         hasattr(record, name) or name in {field.name for field in fields(record)} | {"Outputs"} for name in named
     )
+
+
+@pytest.mark.parametrize("base", [LocalHalf, ServerHalf, Algorithm])
+def test_the_page_names_every_answer_of_a_half_and_of_an_algorithm(base):
+    answers = {name for name in {**vars(base), **base.__annotations__} if not name.startswith("_")}
+    assert answers <= set(re.findall(r"`(\w+)", PAGE))
 
 
 def test_no_line_of_the_page_but_rows_of_tables_is_too_wide_to_read():

@@ -44,7 +44,7 @@ def make(name, **options):
 def test_steps_by_hand(name, options, models, arrive):
     """Mean updates of 2, then of 4: those of samples 3 and 1 with updates 1 and 5, and twice as much."""
     algorithm = make(name, **options)
-    state = algorithm.start(torch.zeros(2, dtype=torch.float64))
+    state = algorithm.start(torch.zeros(2, dtype=torch.float64), None)
     for scale, expected in zip((1.0, 2.0), models, strict=True):
         updates = scale * torch.tensor([[1.0, 0.0], [5.0, 0.0]], dtype=torch.float64)
         arrived = arrive(updates, samples=[3, 1])
@@ -56,10 +56,10 @@ def test_adams_second_moment_shrinks_at_once_and_yogis_by_small_steps(arrive):
     """From v = 1 with no change at all: Adam keeps b2 of it, Yogi takes (1 - b2) times a square of zero away."""
     for name, expected in (("fedadam", 0.25), ("fedyogi", 1.0)):
         algorithm = make(name, b2=0.25, tau=1.0)
-        state = algorithm.merge(algorithm.start(torch.zeros(2)), arrive(torch.zeros(1, 2)), np.ones(1), None)
+        state = algorithm.merge(algorithm.start(torch.zeros(2), None), arrive(torch.zeros(1, 2)), np.ones(1), None)
         assert state.second.tolist() == [expected, expected]
     yogi = make("fedyogi", b2=0.25, tau=2.0)
-    state = yogi.merge(yogi.start(torch.zeros(2)), arrive(torch.ones(1, 2)), np.ones(1), None)
+    state = yogi.merge(yogi.start(torch.zeros(2), None), arrive(torch.ones(1, 2)), np.ones(1), None)
     assert state.second.tolist() == [4 - 0.75, 4 - 0.75]
 
 

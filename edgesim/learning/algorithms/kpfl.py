@@ -154,9 +154,10 @@ class Kpfl(ServerHalf):
             return self.inner.note(ledger.inner, arrived)
         ledger.pool = renewed(ledger.pool, arrived, member)
         counts = class_counts(ledger.pool)
-        known = self._shares(ledger.pool) if counts.shape[1] else np.full(len(counts), np.nan)
-        pool = UpdatePool(_ids(ledger.pool), counts, known)
-        alpha = of_arrivals(arrived, dict(zip(ledger.pool, known.tolist(), strict=True)))
+        pool = UpdatePool(_ids(ledger.pool), counts, self._shares(ledger.pool))
+        alpha = self.weigh(arrived)
+        if counts.shape[1]:
+            alpha = of_arrivals(arrived, dict(zip(ledger.pool, pool.shares.tolist(), strict=True)))
         return self.inner.note(ledger.inner, replace(arrived, alpha=alpha, pool=pool))
 
     @override
@@ -246,8 +247,9 @@ class Kpfl(ServerHalf):
         return age_weights(active, idle, self.options.age_active, self.options.age_idle)
 
     def _shares(self, pool: Mapping[int, Member]) -> Floats:
-        """W of the pool's devices, [S]."""
-        return shares(self._aged(pool), class_counts(pool))
+        """W of the pool's devices, [S]; NaN without a data set."""
+        counts = class_counts(pool)
+        return shares(self._aged(pool), counts) if counts.shape[1] else np.full(len(counts), np.nan)
 
 
 class AroundKpfl(Wrapper):
