@@ -24,9 +24,8 @@ from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import Halves, epochs_over, hierarchical
 from edgesim.learning.algorithms.local_half import has_own
 from edgesim.learning.algorithms.records import Arrivals, State
-from edgesim.learning.algorithms.server_half import BY_NORMS, ServerHalf, counts
+from edgesim.learning.algorithms.server_half import BY_NORMS, ServerHalf, counts, rebased
 from edgesim.learning.algorithms.staleness import relative_change
-from edgesim.learning.algorithms.updates import rebased
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.drift.law import When
@@ -48,7 +47,7 @@ from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
 from edgesim.learning.transforms import make_transforms
-from edgesim.learning.transforms.noise import MeanNoise
+from edgesim.learning.transforms.noise import noise_on_mean, noise_to_update
 from edgesim.learning.transforms.transform import Metrics
 from edgesim.learning.workbench import Workbench
 from edgesim.streams import Streams
@@ -125,9 +124,6 @@ class TorchLearner:
                 config, halves, self.transforms, self.accounts.rule, frames, self.model, self.data
             )
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, local, own_files)
-        self.mean_noise: MeanNoise | None = None
-        if config.privacy.mechanism == "central":
-            self.mean_noise = MeanNoise(config.privacy, streams, self.model.trainable)
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
         """Number of the server that merges the updates of each device, [N]."""
@@ -257,7 +253,7 @@ class TorchLearner:
 
         Raises `Diverged`, and ValueError for a device whose job is not due.
         """
-        accounts = self.accounts
+        accounts, privacy = self.accounts, self.config.privacy
         used = accounts.used(arrived)
         promises = [update.promise for update in used]
         self._refuse_early(promises)
@@ -275,8 +271,9 @@ class TorchLearner:
             weight, metrics = accounts.weigh(rows), accounts.report(rows)
             for report in reports:
                 metrics |= report(weight)
-            if self.mean_noise is not None:
-                metrics |= self.mean_noise.report(weight, rows.ids, [result.update for result in results])
+            if privacy.mechanism == "central":
+                updates = [result.update for result in results]
+                metrics |= noise_to_update(privacy, self.model.trainable, updates, rows.ids, weight)
             before = self.global_weights
             order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
             server = self.server[rows.ids]
@@ -327,9 +324,9 @@ class TorchLearner:
             trained=trained,
         )
         alpha = accounts.weigh(rows)
-        if self.mean_noise is not None:
-            noise = self.mean_noise.drawn(alpha, rows.ids, self._round, self.global_weights)
-            rows = replace(rows, mean_noise=noise)
+        if (privacy := self.config.privacy).mechanism == "central":
+            asked = self.streams, self.model.trainable, alpha, rows.ids, self._round, self.global_weights
+            rows = replace(rows, mean_noise=noise_on_mean(privacy, *asked))
         started = time.perf_counter()
         # Replaced at once: the state before the merge takes no memory while the server trains.
         self.states[server] = accounts.rule.merge(accounts.server, self.states[server], rows, alpha, accounts.ledger)

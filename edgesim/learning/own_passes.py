@@ -11,7 +11,7 @@ from torch import Tensor
 
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Outputs
-from edgesim.learning.algorithms.updates import whole
+from edgesim.learning.algorithms.server_half import whole
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, JobResult, trained_by
 from edgesim.learning.tensors import DeviceData

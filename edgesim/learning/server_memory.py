@@ -64,7 +64,7 @@ def server_memory(
     learning, (local, server) = config.learning, halves
     kept = [tensor.numel() for tensor in local.first_kept(model.weights).values()]
     sizes: list[str | int] = ["trainable"] * sum(transform.stored for transform in transforms)
-    sizes += [*server.stored.values(), *("model" if count == len(model.weights) else count for count in kept)]
+    sizes += [*server.stored, *("model" if count == len(model.weights) else count for count in kept)]
     device = sum(_bytes(size, model) for size in sizes) + learning.persist_momentum * model.gradient.nbytes
     devices = int(min(_most_merged(config, rule, frames), config.devices.count))
     training = TrainingBytes()

@@ -10,8 +10,7 @@ from edgesim.arrays import Floats
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Arrivals, Pull, State, Workbench
-from edgesim.learning.algorithms.server_half import ServerHalf
-from edgesim.learning.algorithms.updates import mean_change, with_mean_buffers
+from edgesim.learning.algorithms.server_half import ServerHalf, mean_change, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 from edgesim.quantities import Factor
 

@@ -259,7 +259,7 @@ def remembered(learner):
 def said_to_be_stored(halves):
     """Vectors with buffers and without that both halves say they store for each device."""
     kept = halves.local.first_kept(torch.zeros(halves.local.sizes.parameters))
-    named = [*halves.server.stored.values(), *("model" for _ in kept)]
+    named = [*halves.server.stored, *("model" for _ in kept)]
     return named.count("model"), named.count("trainable")
 
 

@@ -34,8 +34,7 @@ from edgesim.learning.algorithms.records import (
     State,
     Trained,
 )
-from edgesim.learning.algorithms.server_half import BY_NORMS
-from edgesim.learning.algorithms.updates import rebased
+from edgesim.learning.algorithms.server_half import BY_NORMS, rebased
 from edgesim.learning.batches import epoch_edges
 from edgesim.streams import Streams
 

@@ -14,8 +14,8 @@ from scipy.special import ndtri
 from torch import nn
 from torch.nn import functional
 
+from edgesim.learning.algorithms.distillation import likeness
 from edgesim.learning.algorithms.fedgen import FedGen, taught_by
-from edgesim.learning.algorithms.likeness import likeness
 from edgesim.learning.algorithms.records import Devices, Outputs, Sizes, Step
 from edgesim.learning.jobs import Arrived
 from edgesim.streams import Streams
@@ -86,9 +86,8 @@ def test_the_objective_of_the_server_is_that_worked_out_elsewhere():
     ids=["ResNet-10", "mlp on digits"],
 )
 def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, features, noise, generator, down, arrive):
-    algorithm = FedGen.Server(
-        FedGen.Options(noise=noise), Sizes(32.0 * parameters, parameters, 3, 10, features), Streams(0)
-    )
+    made = FedGen.Options(noise=noise), Sizes(32.0 * parameters, parameters, 3, 10, features), Streams(0)
+    local, algorithm = FedGen.Local(*made), FedGen.Server(*made)
     devices = Devices(np.array([2, 0]), np.ones((3, 10), dtype=np.int64), np.full(3, 10))
     ledger = algorithm.ledger(1, None)
     assert algorithm.latent_sizes.parameters == generator
@@ -100,8 +99,8 @@ def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, feat
     algorithm.note(ledger, arrive(torch.zeros(1, 5)))
     algorithm.note(ledger, arrive(torch.empty(0, 5)))
     assert algorithm.download_bits(devices, 4, ledger).tolist() == [down] * 2
-    assert algorithm.upload_bits(devices, 4, ledger).tolist() == [plain] * 2
-    assert algorithm.compute_factor(devices, np.array([10, 10]), 4, ledger).tolist() == [1.0, 1.0]
+    assert local.upload_bits(devices, 4, ledger).tolist() == [plain] * 2
+    assert local.compute_factor(devices, np.array([10, 10]), 4, ledger).tolist() == [1.0, 1.0]
 
 
 def test_without_any_arrival_there_is_no_generator_to_train_with():

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from quadratics import Play, Quadratic
 
 from edgesim.learning.algorithms import ALGORITHMS, data_free
+from edgesim.learning.algorithms.distillation import likeness
 from edgesim.learning.algorithms.finch import finch
 from edgesim.learning.algorithms.knowledge_pool import MOST, age_weights, shares, shares_by_class
 from edgesim.learning.algorithms.kpfl_settings import KpflOptions, tuned
-from edgesim.learning.algorithms.likeness import likeness
 
 COUNTS = np.array([[8, 2], [2, 8], [0, 10]])
 EXPONENTS = {"age_active": 0.02, "age_idle": -0.18}

@@ -92,7 +92,7 @@ def test_it_is_refused_where_its_needs_are_not_met(tmp_path):
     own = {"name": "median.Median"}
     told = refused(algorithm=own, round=WORLD["round"] | PROTOCOLS["asynchronous"])
     assert told.startswith("algorithm.name = 'median.Median' needs round.protocol = 'synchronous' or 'buffered'")
-    told = refused(algorithm=own, topology={"file": "three-cells", "aggregation": "hierarchical"})
+    told = refused(algorithm=own, topology={"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2})
     assert "edge servers merge weighted means alone" in told
     assert "does not go with" in refused(algorithm=own | {"kpfl": {}})
 

@@ -28,7 +28,7 @@ from edgesim.learning.algorithms.fedstg import FedStg
 from edgesim.learning.algorithms.fedyogi import FedYogi
 from edgesim.learning.algorithms.flwf import Flwf
 from edgesim.learning.algorithms.fpl import Fpl
-from edgesim.learning.algorithms.kpfl import AroundKpfl
+from edgesim.learning.algorithms.kpfl import KPFL
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.merge_rules import FedAsync, FedBuff, MergeRule
 from edgesim.learning.algorithms.mifa import Mifa
@@ -70,7 +70,7 @@ MERGE_RULES: dict[str, type[MergeRule]] = {
 }
 """Merge rules by ``round.protocol``."""
 
-WRAPPERS: dict[str, type[Wrapper]] = {"kpfl": AroundKpfl}
+WRAPPERS: dict[str, Wrapper] = {"kpfl": KPFL}
 """Server halves around those of algorithms, by the keys of their options in ``[algorithm]``."""
 
 
@@ -94,7 +94,7 @@ def make_halves(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> Halv
     return Halves(local[0].Local(local[1], sizes, streams), half)
 
 
-def wrappers(config: AlgorithmConfig) -> dict[str, type[Wrapper]]:
+def wrappers(config: AlgorithmConfig) -> dict[str, Wrapper]:
     """Wrappers of a config, by their keys."""
     return {key: wrapper for key, wrapper in WRAPPERS.items() if getattr(config, key) is not None}
 

@@ -3,7 +3,7 @@
 Its selection of devices by scores is `edgesim.selection.afl`.
 """
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -11,9 +11,9 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, Sizes
-from edgesim.learning.algorithms.server_half import BY_NORMS, Merges, ServerHalf, counts, normalised
+from edgesim.learning.algorithms.server_half import BY_NORMS, ServerHalf, counts, normalised
 from edgesim.streams import Streams
 
 
@@ -33,7 +33,7 @@ class AflServer(ServerHalf):
     In timing-only runs, which have no updates, alpha_n are the shares of samples.
     """
 
-    merges: ClassVar[Merges] = "updates"
+    merges = "updates"
 
     def __init__(self, options: AflOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
@@ -73,5 +73,5 @@ class Afl(Algorithm):
 
     Options = AflOptions
     Server = AflServer
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
+    halves = frozenset({"server"})
+    needs = frozenset({"rounds"})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
@@ -69,40 +70,26 @@ class Algorithm:
         return []
 
 
+@dataclass(frozen=True)
 class Wrapper:
     """A server half around that of any algorithm whose model is a weighted mean of models.
 
     Its options are the table ``algorithm.NAME`` of a config, under its name in the registry of wrappers.
     """
 
-    Options: ClassVar[type[Options]]
-    needs: ClassVar[frozenset[str]] = frozenset()
-    rules: ClassVar[tuple[Rule, ...]] = ()
-    """Like `needs` as of an `Algorithm`."""
-    excluded: ClassVar[tuple[tuple[Mapping[str, Condition], str], ...]] = ()
+    Options: type[Options]
+    around: Callable[[ServerHalf, Any, Sizes, Streams], ServerHalf]
+    """Makes the half around another one, of options, sizes and streams."""
+    resolved: Callable[[RunConfig, Mapping[str, Any]], Any]
+    """The checked options of a run, of those that its config gives; raises `EdgesimError`."""
+    published: Callable[[str, str, str], dict[str, Any]]
+    """Options that its paper has for an algorithm, a data set and a model of presence; empty where it has none."""
+    effective: Callable[[Mapping[str, Any]], dict[str, Any]]
+    """Options of a run that have an effect."""
+    note: Callable[[Any, RunConfig, float], str]
+    """Messages on a run's options shown before the first of so many rounds; empty where there are none."""
+    needs: frozenset[str]
+    rules: tuple[Rule, ...]
+    """Rules, and needs, as an `Algorithm` has them."""
+    excluded: tuple[tuple[Mapping[str, Condition], str], ...]
     """Values of other keys that it does not go with, and why."""
-
-    @classmethod
-    def around(cls, inner: ServerHalf, options: Any, sizes: Sizes, streams: Streams) -> ServerHalf:
-        """The half around another one."""
-        raise NotImplementedError
-
-    @classmethod
-    def resolved(cls, config: RunConfig, given: Mapping[str, Any]) -> Any:
-        """The checked options of a run, of those that its config gives; raises `EdgesimError`."""
-        raise NotImplementedError
-
-    @classmethod
-    def published(cls, algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
-        """Options that its paper has for an algorithm, a data set and a model of presence; empty where it has none."""
-        return {}
-
-    @classmethod
-    def effective(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of a run that have an effect."""
-        return dict(options)
-
-    @classmethod
-    def note(cls, options: Any, config: RunConfig, rounds: float) -> str:
-        """Messages shown to the user before the first of so many rounds; empty where there are none."""
-        return ""

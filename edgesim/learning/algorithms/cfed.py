@@ -6,7 +6,6 @@ review: on public images they learn the outputs of the model at the end of the t
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -29,7 +28,7 @@ from edgesim.learning.algorithms.records import (
     Step,
     Workbench,
 )
-from edgesim.learning.algorithms.server_half import EQUAL, Merges, ServerHalf
+from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf
 from edgesim.learning.torch_types import Tensor
 
 
@@ -93,7 +92,7 @@ class CfedLocal(LocalHalf):
     merged one of its reviews in the task.
     """
 
-    teachers: ClassVar[tuple[str, ...]] = ("teacher",)
+    teachers = ("teacher",)
 
     @override
     def begin(self, devices: Devices, round: int, ledger: Roles) -> None:
@@ -149,7 +148,7 @@ class CfedServer(ServerHalf):
     State and roles start anew in each frame.
     """
 
-    merges: ClassVar[Merges] = "models and more"
+    merges = "models and more"
     weighs_by = EQUAL
 
     @override
@@ -237,7 +236,7 @@ class Cfed(Algorithm):
     Options = CfedOptions
     Local = CfedLocal
     Server = CfedServer
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
+    needs = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
 
     @classmethod
     @override

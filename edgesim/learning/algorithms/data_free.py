@@ -5,7 +5,7 @@ Losses of eqs. 5 to 8 of KPFL's paper, in the readings that `edgesim.learning.al
 
 from collections.abc import Callable, Sequence
 
-from edgesim.learning.algorithms.likeness import likeness
+from edgesim.learning.algorithms.distillation import likeness
 from edgesim.learning.algorithms.records import Frozen, Workbench
 from edgesim.learning.torch_types import SGD, Parameter, Tensor
 

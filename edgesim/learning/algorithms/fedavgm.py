@@ -3,17 +3,15 @@ Classification", 2019.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, State, Workbench
-from edgesim.learning.algorithms.server_half import Merges, ServerHalf
-from edgesim.learning.algorithms.updates import mean_change, with_mean_buffers
+from edgesim.learning.algorithms.server_half import ServerHalf, mean_change, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 
 
@@ -37,7 +35,7 @@ class Momentum(State):
 class FedAvgMServer(ServerHalf):
     """Each round a step along a momentum of mean updates."""
 
-    merges: ClassVar[Merges] = "updates"
+    merges = "updates"
 
     @override
     def start(self, weights: Tensor, bench: Workbench) -> Momentum:
@@ -58,5 +56,5 @@ class FedAvgM(Algorithm):
 
     Options = FedAvgMOptions
     Server = FedAvgMServer
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "frames from the last model"})
+    halves = frozenset({"server"})
+    needs = frozenset({"joint merges", "frames from the last model"})

@@ -7,7 +7,7 @@ the less.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -19,7 +19,7 @@ from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Devices, Pull, Sizes, State, Workbench
-from edgesim.learning.algorithms.server_half import Merges, ServerHalf
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
 
@@ -51,7 +51,7 @@ class FedClLocal(LocalHalf):
 class FedClServer(ServerHalf):
     """FedAvg's server, which finds out how much each tensor matters."""
 
-    merges: ClassVar[Merges] = "models and more"
+    merges = "models and more"
 
     @override
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
@@ -81,7 +81,7 @@ class FedCl(Algorithm):
     Options = FedClOptions
     Local = FedClLocal
     Server = FedClServer
-    needs: ClassVar[frozenset[str]] = frozenset({"public images"})
+    needs = frozenset({"public images"})
 
     @classmethod
     @override

@@ -6,7 +6,6 @@ Without the paper's stopping by a validation set: as many steps as the options s
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -84,4 +83,4 @@ class FedDf(Algorithm):
 
     Options = FedDfOptions
     Server = FedDfServer
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "public images"})
+    needs = frozenset({"joint merges", "public images"})

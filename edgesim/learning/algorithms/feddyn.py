@@ -6,7 +6,6 @@ on. In the paper's words h is - alpha times `Corrections.mean`, and the last gra
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -17,8 +16,7 @@ from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms.algorithm import Algorithm, Options
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Arrivals, Device, Pull, State, Workbench
-from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, Stored
-from edgesim.learning.algorithms.updates import mean_change, whole, with_mean_buffers
+from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, mean_change, whole, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 
 
@@ -61,10 +59,7 @@ class FedDynServer(ServerHalf):
 
     weighs_by = EQUAL
 
-    @property
-    @override
-    def stored(self) -> Stored:
-        return {"own": "trainable"}
+    stored = ("trainable",)
 
     @override
     def start(self, weights: Tensor, bench: Workbench) -> Corrections:
@@ -109,4 +104,4 @@ class FedDyn(Algorithm):
     Options = FedDynOptions
     Local = FedDynLocal
     Server = FedDynServer
-    needs: ClassVar[frozenset[str]] = frozenset({"rounds", "frames from the last model"})
+    needs = frozenset({"rounds", "frames from the last model"})

@@ -6,7 +6,6 @@ generator is sent with the model, and devices train their last layers on latents
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -15,11 +14,11 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.distillation import likeness
 from edgesim.learning.algorithms.latent_generator import LatentGenerator, LatentSizes, latents, new_generator, trained
-from edgesim.learning.algorithms.likeness import likeness
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, Sizes, State, Step, Workbench
-from edgesim.learning.algorithms.server_half import Merges, ServerHalf
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
@@ -66,8 +65,8 @@ class Sending:
 class FedGenLocal(LocalHalf):
     """Local training with two terms of the generator's latents in the objective."""
 
-    features: ClassVar[bool] = True
-    draws: ClassVar[bool] = True
+    features = True
+    draws = True
 
     def __init__(self, options: FedGenOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
@@ -115,7 +114,7 @@ class FedGenLocal(LocalHalf):
 class FedGenServer(ServerHalf):
     """FedAvg's server, which trains a generator by the devices' models."""
 
-    merges: ClassVar[Merges] = "models and more"
+    merges = "models and more"
 
     def __init__(self, options: FedGenOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
@@ -194,7 +193,7 @@ class FedGen(Algorithm):
     Options = FedGenOptions
     Local = FedGenLocal
     Server = FedGenServer
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "frames from the last model"})
+    needs = frozenset({"joint merges", "frames from the last model"})
 
 
 def taught_by(logits: Tensor, labels: Tensor, shares: Tensor) -> Tensor:

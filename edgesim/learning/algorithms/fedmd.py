@@ -5,7 +5,7 @@ logits before it trains on its own data. Each device trains a model of its own, 
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -31,7 +31,7 @@ from edgesim.learning.algorithms.records import (
     Trained,
     Workbench,
 )
-from edgesim.learning.algorithms.server_half import Merges, ServerHalf
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
 
@@ -138,7 +138,7 @@ class FedMdLocal(LocalHalf):
 class FedMdServer(ServerHalf):
     """Server that averages logits and, if they travel, models."""
 
-    merges: ClassVar[Merges] = "models and more"
+    merges = "models and more"
 
     @override
     def ledger(self, round: int, last: Consensus | None) -> Consensus:
@@ -220,10 +220,10 @@ class FedMd(Algorithm):
     Options = FedMdOptions
     Local = FedMdLocal
     Server = FedMdServer
-    needs: ClassVar[frozenset[str]] = frozenset(
+    needs = frozenset(
         {"joint merges", "merges in all rounds", "public images", "data set", "frames from the last model"}
     )
-    rules: ClassVar[tuple[Rule, ...]] = (
+    rules = (
         *WITHOUT_MODELS,
         Rule({"algorithm.average_weights": True}, {"algorithm.own_epochs": (None, 0)}, "the average takes their place"),
         Rule(

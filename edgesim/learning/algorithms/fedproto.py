@@ -6,14 +6,13 @@ are drawn towards the prototype of their class. Each device trains a model of it
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats
-from edgesim.base.needs import Rule
 from edgesim.base.quantities import Factor
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
@@ -122,8 +121,8 @@ class FedProto(Algorithm):
     Options = FedProtoOptions
     Local = FedProtoLocal
     Server = FedProtoServer
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "frames from the last model"})
-    rules: ClassVar[tuple[Rule, ...]] = WITHOUT_MODELS
+    needs = frozenset({"joint merges", "merges in all rounds", "frames from the last model"})
+    rules = WITHOUT_MODELS
 
 
 def _means(sent: Tensor, weights: Tensor) -> Tensor:

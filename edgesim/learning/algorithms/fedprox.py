@@ -4,13 +4,12 @@ Under ``round.protocol = "asynchronous"`` this is FedAsync's regularised objecti
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.fedavg import Averaging
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Pull
@@ -39,4 +38,4 @@ class FedProx(Algorithm):
     Options = FedProxOptions
     Local = ProximalTraining
     Server = Averaging
-    halves: ClassVar[frozenset[Half]] = frozenset({"local"})
+    halves = frozenset({"local"})

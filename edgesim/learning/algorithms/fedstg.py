@@ -3,16 +3,16 @@
 The drift of its label mixes is `edgesim.learning.drift.rotation`, its schedule of merges `edgesim.engine.stagnation`.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, Sizes
-from edgesim.learning.algorithms.server_half import BY_CLASSES, Merges, ServerHalf, counts, normalised
+from edgesim.learning.algorithms.server_half import BY_CLASSES, ServerHalf, counts, normalised
 from edgesim.streams import Streams
 
 _GAIN, _MOST = 0.25, 1.5
@@ -32,7 +32,7 @@ class FedStgOptions(AveragingOptions):
 class FedStgServer(ServerHalf):
     """alpha_i = n_i s_i r_i, as shares of the sum over the updates that are merged."""
 
-    merges: ClassVar[Merges] = "updates"
+    merges = "updates"
 
     def __init__(self, options: FedStgOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
@@ -53,8 +53,8 @@ class FedStg(Algorithm):
 
     Options = FedStgOptions
     Server = FedStgServer
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates"})
+    halves = frozenset({"server"})
+    needs = frozenset({"rounds", "punctual updates"})
 
 
 def rarity(class_counts: Integers) -> Floats:

@@ -4,7 +4,7 @@ and Federated Learning for Pervasive Services", 2021, in the form of DPFL's prog
 A device's logits are drawn towards those of the model that it received, which knows what others have learned.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 from typing_extensions import override
@@ -14,7 +14,7 @@ from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.distillation import soft_cross_entropy
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Device, State, Step
-from edgesim.learning.algorithms.server_half import Merges, ServerHalf
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.torch_types import Tensor
 
 
@@ -30,7 +30,7 @@ class FlwfOptions(AveragingOptions):
 class FlwfLocal(LocalHalf):
     """Local training with distillation from the start model in the objective, from round 2 on."""
 
-    teachers: ClassVar[tuple[str, ...]] = ("start",)
+    teachers = ("start",)
 
     @override
     def loss(self, step: Step) -> Tensor:
@@ -43,7 +43,7 @@ class FlwfLocal(LocalHalf):
 class FlwfServer(ServerHalf):
     """FedAvg's server, which says whether the model teaches."""
 
-    merges: ClassVar[Merges] = "models"
+    merges = "models"
 
     @override
     def given(self, state: State, device: Device, ledger: Any) -> dict[str, Tensor]:

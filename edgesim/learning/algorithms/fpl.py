@@ -6,7 +6,7 @@ as one cluster: features are drawn towards the prototypes of their class and awa
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -123,7 +123,7 @@ class Fpl(Algorithm):
     Options = FplOptions
     Local = FplLocal
     Server = FplServer
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "known downloads"})
+    needs = frozenset({"joint merges", "known downloads"})
 
 
 def _clusters(sent: Sequence[Tensor], shares: Floats | None = None) -> Tensor:

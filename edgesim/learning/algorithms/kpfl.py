@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.base.needs import GIVEN, Condition, Except, Rule
+from edgesim.base.needs import GIVEN, Except, Rule
 from edgesim.config import RunConfig
 from edgesim.learning.algorithms.algorithm import Wrapper
 from edgesim.learning.algorithms.data_free import distilled, ensemble, objective
@@ -34,7 +34,7 @@ from edgesim.learning.algorithms.knowledge_pool import (
     shares,
     shares_by_class,
 )
-from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, options_of, tuned, tuned_on
+from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, options_of, published, tuned, tuned_on
 from edgesim.learning.algorithms.records import (
     Arrivals,
     Device,
@@ -44,7 +44,7 @@ from edgesim.learning.algorithms.records import (
     UpdatePool,
     Workbench,
 )
-from edgesim.learning.algorithms.server_half import Around, ServerHalf, Stored, TrainingBytes
+from edgesim.learning.algorithms.server_half import Around, ServerHalf, TrainingBytes
 from edgesim.learning.algorithms.staleness import without_age
 from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
@@ -117,12 +117,8 @@ class Kpfl(ServerHalf):
     def __init__(self, inner: ServerHalf, options: KpflOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
         self.inner = inner
+        self.stored = (*inner.stored, "model", *inner.pooled_up.values())
         self.training = Improvement(options, sizes.classes)
-
-    @property
-    @override
-    def stored(self) -> Stored:
-        return {**self.inner.stored, "pool": "model", **self.inner.pooled_up}
 
     @override
     def ledger(self, round: int, last: Members | None) -> Members:
@@ -252,72 +248,23 @@ class Kpfl(ServerHalf):
         return shares(self._aged(pool), counts) if counts.shape[1] else np.full(len(counts), np.nan)
 
 
-class AroundKpfl(Wrapper):
-    """KPFL around an algorithm whose server averages models."""
+def _resolved(config: RunConfig, given: Mapping[str, Any]) -> KpflOptions:
+    options = options_of(given)
+    if options.settings != "paper":
+        return options
+    return options_of(tuned(config.algorithm.name, config.data.dataset, config.availability.model) | dict(given))
 
-    Options = KpflOptions
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "frames from the last model"})
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            {},
-            {
-                "algorithm.weights": (None, "samples"),
-                "algorithm.proto_weights": (None, "equal"),
-                "algorithm.stale_prototypes": (None, False),
-                "round.protocol_options.server_lr": (None, 1),
-            },
-            _BY_DATA_AND_AGE,
-        ),
-        *without_age({}, _BY_DATA_AND_AGE),
-        Rule(
-            {"algorithm.kpfl.keep": "first"},
-            {"algorithm.kpfl.validation_accept": False, "algorithm.kpfl.server_s_per_step": 0},
-            "the server trains nothing",
-        ),
-        Rule({"algorithm.kpfl.validation_accept": True}, {"data.validation_per_class": GIVEN}),
-        Rule(
-            {"algorithm.kpfl.server_s_per_step": Except([0])},
-            {"round.protocol": "synchronous"},
-            "without rounds devices work on while the server computes",
-        ),
-    )
-    excluded: ClassVar[tuple[tuple[Mapping[str, Condition], str], ...]] = (
-        ({"merging.rule": "stagnation"}, "KPFL's pool ages with every round"),
-        ({"algorithm.server_passes": Except([0, None])}, "its server distils a pool instead"),
-        ({"algorithm.average_weights": False}, "no models are averaged"),
-    )
 
-    @classmethod
-    @override
-    def around(cls, inner: ServerHalf, options: KpflOptions, sizes: Sizes, streams: Streams) -> Kpfl:
-        return Kpfl(inner, options, sizes, streams)
+def _effective(options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options, or without distillation those of the weights alone."""
+    if options.get("keep") != "first":
+        return dict(options)
+    return {name: options[name] for name in ("keep", "settings", "age_active", "age_idle") if name in options}
 
-    @classmethod
-    @override
-    def resolved(cls, config: RunConfig, given: Mapping[str, Any]) -> KpflOptions:
-        options = options_of(given)
-        if options.settings != "paper":
-            return options
-        return options_of(tuned(config.algorithm.name, config.data.dataset, config.availability.model) | dict(given))
 
-    @classmethod
-    @override
-    def published(cls, algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
-        return tuned(algorithm, dataset, presence) if tuned_on(algorithm, dataset, presence) else {}
-
-    @classmethod
-    @override
-    def effective(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """All options, or without distillation those of the weights alone."""
-        if options.get("keep") != "first":
-            return dict(options)
-        return {name: options[name] for name in ("keep", "settings", "age_active", "age_idle") if name in options}
-
-    @classmethod
-    @override
-    def note(cls, options: KpflOptions, config: RunConfig, rounds: float) -> str:
-        """Messages on the origin of options that the paper tuned, and on age exponents that may reach their bound."""
-        return "; ".join(note for note in (_origin_of_settings(options, config), _bound(options, rounds)) if note)
+def _note(options: KpflOptions, config: RunConfig, rounds: float) -> str:
+    """Messages on the origin of options that the paper tuned, and on age exponents that may reach their bound."""
+    return "; ".join(note for note in (_origin_of_settings(options, config), _bound(options, rounds)) if note)
 
 
 def _origin_of_settings(options: KpflOptions, config: RunConfig) -> str:
@@ -358,3 +305,44 @@ def _inner(state: Pooled) -> State:
 def _with(state: Pooled, inner: State) -> Pooled:
     """The state with another state of the half inside, and the model of that."""
     return replace(state, inner=inner, weights=inner.weights, shared=inner.shared)
+
+
+KPFL = Wrapper(
+    KpflOptions,
+    Kpfl,
+    _resolved,
+    published,
+    _effective,
+    _note,
+    needs=frozenset({"joint merges", "frames from the last model"}),
+    rules=(
+        Rule(
+            {},
+            {
+                "algorithm.weights": (None, "samples"),
+                "algorithm.proto_weights": (None, "equal"),
+                "algorithm.stale_prototypes": (None, False),
+                "round.protocol_options.server_lr": (None, 1),
+            },
+            _BY_DATA_AND_AGE,
+        ),
+        *without_age({}, _BY_DATA_AND_AGE),
+        Rule(
+            {"algorithm.kpfl.keep": "first"},
+            {"algorithm.kpfl.validation_accept": False, "algorithm.kpfl.server_s_per_step": 0},
+            "the server trains nothing",
+        ),
+        Rule({"algorithm.kpfl.validation_accept": True}, {"data.validation_per_class": GIVEN}),
+        Rule(
+            {"algorithm.kpfl.server_s_per_step": Except([0])},
+            {"round.protocol": "synchronous"},
+            "without rounds devices work on while the server computes",
+        ),
+    ),
+    excluded=(
+        ({"merging.rule": "stagnation"}, "KPFL's pool ages with every round"),
+        ({"algorithm.server_passes": Except([0, None])}, "its server distils a pool instead"),
+        ({"algorithm.average_weights": False}, "no models are averaged"),
+    ),
+)
+"""KPFL around an algorithm whose server averages models."""

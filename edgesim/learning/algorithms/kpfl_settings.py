@@ -133,6 +133,11 @@ def tuned(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
     return dict(zip(_NAMES, values, strict=True))
 
 
+def published(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
+    """Options by name, as tuned on `tuned_on`; empty where the paper tuned none."""
+    return tuned(algorithm, dataset, presence) if tuned_on(algorithm, dataset, presence) else {}
+
+
 def options_of(given: Mapping[str, Any]) -> KpflOptions:
     """The checked options of ``[algorithm.kpfl]``; raises `EdgesimError`."""
     return validate(KpflOptions, given, "KPFL", "algorithm.kpfl")

@@ -5,18 +5,16 @@ away still counts.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.needs import Rule
-from edgesim.learning.algorithms.algorithm import Algorithm, Half, Options
+from edgesim.learning.algorithms.algorithm import Algorithm, Options
 from edgesim.learning.algorithms.records import Arrivals, State, Workbench
-from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, Stored
+from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, whole, with_mean_buffers
 from edgesim.learning.algorithms.staleness import without_age
-from edgesim.learning.algorithms.updates import whole, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 
 
@@ -40,10 +38,7 @@ class MifaServer(ServerHalf):
 
     weighs_by = EQUAL
 
-    @property
-    @override
-    def stored(self) -> Stored:
-        return {"entries": "trainable"}
+    stored = ("trainable",)
 
     @override
     def weigh(self, arrived: Arrivals) -> Floats:
@@ -80,9 +75,9 @@ class Mifa(Algorithm):
 
     Options = MifaOptions
     Server = MifaServer
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "frames from the last model"})
-    rules: ClassVar[tuple[Rule, ...]] = (
+    halves = frozenset({"server"})
+    needs = frozenset({"joint merges", "frames from the last model"})
+    rules = (
         Rule({}, {"round.protocol_options.server_lr": (None, 1)}, "it steps by the devices' learning rate"),
         *without_age({}, "it takes each device's last update in full, whatever its age"),
     )

@@ -6,17 +6,15 @@ Moments m and v are of the mean change of the trainable parameters, without bias
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, State, Workbench
-from edgesim.learning.algorithms.server_half import Merges, ServerHalf
-from edgesim.learning.algorithms.updates import mean_change, with_mean_buffers
+from edgesim.learning.algorithms.server_half import ServerHalf, mean_change, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 
 
@@ -46,7 +44,7 @@ class Moments(State):
 class AdaptiveServer(ServerHalf):
     """Server whose step in each round is the smaller for a weight the more that weight changed lately."""
 
-    merges: ClassVar[Merges] = "updates"
+    merges = "updates"
 
     @abstractmethod
     def next_second(self, second: Tensor, square: Tensor) -> Tensor:
@@ -77,5 +75,5 @@ class Adaptive(Algorithm):
     """FedAvg with a server that goes by moments."""
 
     Options = MomentOptions
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "frames from the last model"})
+    halves = frozenset({"server"})
+    needs = frozenset({"joint merges", "frames from the last model"})

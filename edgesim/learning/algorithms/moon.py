@@ -4,13 +4,11 @@ A device draws the features of its samples towards those of the model that it re
 that it trained last. Without the paper's projection head: features are the input of the last linear layer.
 """
 
-from typing import ClassVar
-
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.fedavg import Averaging
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Outputs, Sent, Step, Trained
@@ -29,8 +27,8 @@ class MoonOptions(AveragingOptions):
 class ContrastiveTraining(LocalHalf):
     """Local training with a contrastive term in the objective."""
 
-    teachers: ClassVar[tuple[str, ...]] = ("start", "previous")
-    features: ClassVar[bool] = True
+    teachers = ("start", "previous")
+    features = True
 
     @override
     def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
@@ -58,7 +56,7 @@ class Moon(Algorithm):
     Options = MoonOptions
     Local = ContrastiveTraining
     Server = Averaging
-    halves: ClassVar[frozenset[Half]] = frozenset({"local"})
+    halves = frozenset({"local"})
 
 
 def _cosine(own: Outputs, other: Outputs) -> Tensor:

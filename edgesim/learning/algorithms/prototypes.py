@@ -6,7 +6,6 @@ have one shape, and jobs can be stacked.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -14,7 +13,7 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
-from edgesim.learning.algorithms.server_half import Merges, ServerHalf
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
 
@@ -34,7 +33,7 @@ class Senders:
 class SendsPrototypes(LocalHalf):
     """Devices send a prototype of each class that they hold, which a pass over their data set gives after training."""
 
-    features: ClassVar[bool] = True
+    features = True
 
     @override
     def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
@@ -62,7 +61,7 @@ class SendsPrototypes(LocalHalf):
 class MergesPrototypes(ServerHalf):
     """Server that gets and sends prototypes."""
 
-    merges: ClassVar[Merges] = "models and more"
+    merges = "models and more"
 
     @property
     @override

@@ -7,7 +7,6 @@ the devices that are away, too.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -15,10 +14,9 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.quantities import Count
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, State, Workbench
-from edgesim.learning.algorithms.server_half import Merges, ServerHalf, Stored, counts, normalised
-from edgesim.learning.algorithms.updates import stretches, whole
+from edgesim.learning.algorithms.server_half import ServerHalf, counts, normalised, stretches, whole
 from edgesim.learning.torch_types import Tensor
 
 
@@ -71,12 +69,9 @@ class SafaServer(ServerHalf):
     Cache and versions start anew in each frame.
     """
 
-    merges: ClassVar[Merges] = "all arrivals"
+    merges = "all arrivals"
 
-    @property
-    @override
-    def stored(self) -> Stored:
-        return {"entries": "model"}
+    stored = ("model",)
 
     @override
     def ledger(self, round: int, last: Versions | None) -> Versions:
@@ -181,5 +176,5 @@ class Safa(Algorithm):
 
     Options = SafaOptions
     Server = SafaServer
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates", "merges in all rounds"})
+    halves = frozenset({"server"})
+    needs = frozenset({"rounds", "punctual updates", "merges in all rounds"})

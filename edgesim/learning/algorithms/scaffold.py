@@ -25,8 +25,7 @@ from edgesim.learning.algorithms.records import (
     Trained,
     Workbench,
 )
-from edgesim.learning.algorithms.server_half import EQUAL, Merges, ServerHalf, Stored
-from edgesim.learning.algorithms.updates import mean_change, stretches, with_mean_buffers
+from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, mean_change, stretches, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 
 
@@ -95,13 +94,10 @@ class ScaffoldLocal(LocalHalf):
 class ScaffoldServer(ServerHalf):
     """FedAvg by equal weights, and the controls."""
 
-    merges: ClassVar[Merges] = "models and more"
+    merges = "models and more"
     weighs_by = EQUAL
 
-    @property
-    @override
-    def stored(self) -> Stored:
-        return {"own": "trainable"}
+    stored = ("trainable",)
 
     @override
     def download_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
@@ -153,8 +149,8 @@ class Scaffold(Algorithm):
     Options = ScaffoldOptions
     Local = ScaffoldLocal
     Server = ScaffoldServer
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "frames from the last model"})
-    rules: ClassVar[tuple[Rule, ...]] = (
+    needs = frozenset({"joint merges", "frames from the last model"})
+    rules = (
         Rule(
             {"algorithm.option": "II"},
             {"learning.optimiser": "sgd", "learning.persist_momentum": False},

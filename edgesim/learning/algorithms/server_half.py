@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from edgesim.base.arrays import Floats, Integers, repeated
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, Sizes, State, Workbench
-from edgesim.learning.algorithms.updates import mean_change
 from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
 
@@ -34,8 +33,8 @@ EQUAL = "equal, by the algorithm's own rule"
 BY_NORMS = "the updates"
 BY_CLASSES = "the classes of all devices"
 
-Stored = Mapping[str, Literal["model", "trainable"] | int]
-"""Tensors stored for each device that was ever merged, by name: a model [P], its trainable part, or so many values."""
+Size = Literal["model", "trainable"] | int
+"""Size of a tensor: a model [P], its trainable part, or so many values."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +77,8 @@ class ServerHalf:
     weighs_by: str = ""
     """What the weights of updates go by. Empty: the option ``weights``; `EQUAL`: all count alike; `BY_NORMS` and
     `BY_CLASSES`: that, too. Any other text is for ``run.json``."""
+    stored: tuple[Size, ...] = ()
+    """Tensors stored for each device that was ever merged, beside those that the device keeps."""
     training: ServerTraining | None = None
     """Training that takes simulated time or memory; None where there is none."""
 
@@ -85,11 +86,6 @@ class ServerHalf:
         self.options = options
         self.sizes = sizes
         self.streams = streams
-
-    @property
-    def stored(self) -> Stored:
-        """Tensors stored for each device that was ever merged, beside those that the device keeps."""
-        return {}
 
     @property
     def pooled_up(self) -> Mapping[str, int]:
@@ -168,3 +164,63 @@ def counts(server: ServerHalf, samples: Integers) -> Floats:
 def normalised(counts: Floats) -> Floats:
     """Shares of the sum, [n]; empty for no rows."""
     return np.asarray(counts / counts.sum()) if len(counts) else np.empty(0)
+
+
+def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
+    """The model of trainable parameters [trainable] and the plain mean of the buffers that devices ended with, [P].
+
+    For algorithms whose server corrects the trainable parameters alone.
+    """
+    import torch
+
+    assert arrived.updates is not None
+    size = len(parameters)
+    if size == arrived.updates.shape[1]:
+        return parameters
+    ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.separate, strict=True)]
+    return torch.cat([parameters, torch.stack(ends).mean(0)])
+
+
+def rebased(updates: Sequence[Tensor], starts: Sequence[Tensor], model: Tensor, trainable: int) -> Tensor:
+    """Updates as rows, [S, P], whose buffers are those after the devices' training minus those of a model [P].
+
+    A weighted mean of the rows, added to the model, then has the mean of the *values* of buffers, whichever models the
+    updates started from. A mean of their changes would add those of other models: a running variance can become
+    negative by it. Where all started from the model itself, rows are the updates.
+    """
+    import torch
+
+    if not updates:
+        return model.new_empty((0, len(model)))
+    rows = torch.stack(list(updates))
+    if trainable < len(model):
+        rows[:, trainable:] += torch.stack([start[trainable:] for start in starts]) - model[trainable:]
+    return rows
+
+
+def mean_change(arrived: Arrivals, alpha: Floats, trainable: int | None = None) -> Tensor:
+    """The sum of alpha_n times update n, [P], or without buffers, [trainable]; with the noise on it, if any."""
+    assert arrived.updates is not None
+    change = arrived.updates.new_tensor(alpha) @ arrived.updates[:, :trainable]
+    if arrived.mean_noise is not None:
+        change[: len(arrived.mean_noise)] += arrived.mean_noise
+    return change
+
+
+_STRETCH = 2**20
+"""Numbers of a part that stays in a processor's last-level cache, 4 MB; sums of shorter parts are slower."""
+
+
+def stretches(tensor: Tensor) -> Iterator[slice]:
+    """Successive parts of a tensor [P] for sums of many tensors, which are added to one part before the next.
+
+    The part's sum stays in the processor's cache, and each tensor is read from memory once. On an accelerator the whole
+    tensor is one part.
+    """
+    length = _STRETCH if tensor.device.type == "cpu" else len(tensor)
+    return (slice(start, start + length) for start in range(0, len(tensor), length))
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The tensor, or a copy where it keeps a larger one in memory: for tensors that outlive the round."""
+    return tensor.clone() if tensor.untyped_storage().nbytes() > tensor.nbytes else tensor

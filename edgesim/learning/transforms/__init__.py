@@ -10,5 +10,7 @@ from edgesim.streams import Streams
 def make_transforms(config: RunConfig, streams: Streams, parameters: int) -> list[Transform]:
     """Transforms of a run's updates, in order, of models with so many trainable ``parameters``."""
     privacy = config.privacy
-    transforms: list[Transform] = [Clip(privacy, parameters)] * (privacy.mechanism != "none")
-    return transforms + [Noise(privacy, streams, parameters)] * (privacy.mechanism == "local")
+    if privacy.mechanism == "none":
+        return []
+    clip = Clip(privacy, parameters)
+    return [clip, Noise(privacy, streams, parameters)] if privacy.mechanism == "local" else [clip]

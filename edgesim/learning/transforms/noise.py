@@ -61,22 +61,14 @@ class Noise(Transform):
         return Passed(received, partial(noise_to_update, self._config, self._size, updates, ids))
 
 
-class MeanNoise:
-    """Central noise on the weighted mean of a merge's updates."""
-
-    def __init__(self, config: PrivacyConfig, streams: Streams, parameters: int) -> None:
-        self._config, self._streams, self._size = config, streams, parameters
-
-    def drawn(self, alpha: Floats, ids: Integers, round: int, like: Tensor) -> Tensor | None:
-        """Noise on the trainable part of the mean of a round, [trainable]; None for no updates."""
-        if len(alpha) == 0:
-            return None
-        draws = _normal(self._streams, "privacy/central", 0, round, like, self._size)
-        return draws * noise_per_coordinate(self._config, alpha, ids)
-
-    def report(self, alpha: Floats, ids: Integers, updates: Sequence[Tensor]) -> Metrics:
-        """Rows of ``metrics`` by (name, key)."""
-        return noise_to_update(self._config, self._size, updates, ids, alpha)
+def noise_on_mean(
+    config: PrivacyConfig, streams: Streams, parameters: int, alpha: Floats, ids: Integers, round: int, like: Tensor
+) -> Tensor | None:
+    """Central noise on the trainable part of the mean of a round's updates, [trainable]; None for no updates."""
+    if len(alpha) == 0:
+        return None
+    draws = _normal(streams, "privacy/central", 0, round, like, parameters)
+    return draws * noise_per_coordinate(config, alpha, ids)
 
 
 def _normal(streams: Streams, name: str, device: int, number: int, like: Tensor, size: int) -> Tensor:

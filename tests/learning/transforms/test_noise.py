@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from edgesim.config import PrivacyConfig
-from edgesim.learning.transforms.noise import MeanNoise, Noise, noise_per_coordinate
+from edgesim.learning.transforms.noise import Noise, noise_on_mean, noise_per_coordinate
 from edgesim.streams import Streams
 
 
@@ -59,8 +59,8 @@ def test_local_noise_is_reported_beside_the_mean_of_what_was_sent():
 
 def test_central_noise_on_a_mean_of_four_has_a_quarter_of_its_size():
     """z S / 4."""
-    noise, zero = MeanNoise(settings("central", 0.6, 2.0), Streams(3), 10_000), torch.zeros(1, dtype=torch.float64)
-    first, second = (noise.drawn(np.full(4, 0.25), np.arange(4), round, zero) for round in (1, 2))
+    asked, zero = (settings("central", 0.6, 2.0), Streams(3), 10_000), torch.zeros(1, dtype=torch.float64)
+    first, second = (noise_on_mean(*asked, np.full(4, 0.25), np.arange(4), round, zero) for round in (1, 2))
     assert float(first.std()) == pytest.approx(0.6 * 2 / 4, rel=0.02)
     assert not torch.equal(first, second)
-    assert noise.drawn(np.empty(0), np.empty(0, int), 1, zero) is None
+    assert noise_on_mean(*asked, np.empty(0), np.empty(0, int), 1, zero) is None
