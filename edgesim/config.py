@@ -541,7 +541,6 @@ _GOES_WITH = (
     Rule(_SKIPS, _FLAT, "one server skips rounds"),
     Rule(_SKIPS, {"round.late": "drop"}, "late updates would arrive in skipped rounds"),
     Rule(_SKIPS, _TRAINING, "it depends on accuracy"),
-    Rule(_SKIPS, {"algorithm.kpfl": None}, "KPFL's pool ages with every round"),
     Rule(
         {**_SKIPS, "merging.signal": (None, "validation")},
         {"data.validation_per_class": GIVEN},
@@ -551,7 +550,7 @@ _GOES_WITH = (
     *_only_for(_NOISY, "privacy.noise", "privacy.delta"),
     *_only_for({"privacy.mechanism": ("clip", "local", "central")}, "privacy.clip"),
     Rule(_NOISY, {"privacy.noise": GIVEN}),
-    Rule(_CENTRAL, {"algorithm.kpfl": None, **_FLAT}, "noise is added to one weighted mean; use 'local'"),
+    Rule(_CENTRAL, _FLAT, "noise is added to one weighted mean; use 'local'"),
     *_only_for({"evaluation.every_s": None}, "evaluation.every"),
     Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
     Rule(

@@ -81,7 +81,7 @@ def main(
     for count, law, name in itertools.product(counts(clients), names(participation), names(bases)):
         base = world.base(law, parameter, count)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
-        paper = known.kpfl_of_the_paper(name, dataset, base["availability"]["model"]) if ages else {}
+        paper = known.published_options("kpfl", name, dataset, base["availability"]["model"]) if ages else {}
         for server, (told, options) in (_tried() if tune else _servers(name, settings, ages, paper)).items():
             own = base | {"algorithm": {"name": name} | world.options(name) | options}
             runs.add(own, labels=labels | {"server": server} | told, seeds=range(first, first + runs.seeds))

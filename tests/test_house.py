@@ -51,6 +51,7 @@ def test_no_import_runs_up_and_no_packages_or_modules_go_in_circles():
     ] * 3
     assert numbers["tests of a world's class"] == []
     assert numbers["protocol and a name compared"] == []
+    assert max(numbers[f"answers of a {half} half"] for half in ("local", "server")) <= 15
     assert 500 < numbers["modules of edgesim"] < numbers["lines of code of edgesim"] / 10
 
 

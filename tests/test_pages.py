@@ -26,7 +26,7 @@ from edgesim.commands import cli
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.algorithms.algorithm import Devices, Sizes
+from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.drift import LAWS
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import make_federation
@@ -291,14 +291,15 @@ def test_the_table_of_algorithms_says_what_they_do():
         kind = ALGORITHMS[name.strip("`")]
         ids, defaults = np.arange(3), kind.Options()
         devices = Devices(ids, np.zeros((3, 0), dtype=np.int64), ids + 20)
-        algorithm = kind(defaults, Sizes(64.0, 2, 3), Streams(0))
+        made = defaults, Sizes(64.0, 2, 3), Streams(0)
+        local, server = kind.Local(*made), kind.Server(*made)
         told = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in defaults}
         assert options == ", ".join(f"`{key}` {value}" for key, value in told.items())
         assert half == ("both" if len(kind.halves) == 2 else "".join(kind.halves))
         allowed = [one for one in ("synchronous", "buffered", "asynchronous") if fits(kind, "round.protocol", one)]
         assert protocols == ("all three" if len(allowed) == 3 else ", ".join(allowed))
-        ledger = algorithm.ledger(1)
-        down, up = (ask(devices, 1, ledger)[0] / 64 for ask in (algorithm.download_bits, algorithm.upload_bits))
+        ledger = server.ledger(1, None)
+        down, up = (ask(devices, 1, ledger)[0] / 64 for ask in (server.download_bits, local.upload_bits))
         assert bits == f"{down:g}, {up:g}"
-        factor = algorithm.compute_factor(devices, ids + 20, 1, ledger)
+        factor = local.compute_factor(devices, ids + 20, 1, ledger)
         assert float(Fraction(computing)) == pytest.approx(factor[0])

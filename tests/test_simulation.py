@@ -306,10 +306,12 @@ def test_a_hopeless_deadline_is_refused_with_the_bits_of_all_devices(tmp_path, m
     def upload_bits(algorithm, devices, round, ledger):
         return np.where(devices.ids == 0, 10.0, 2e6) + (devices.ids == 7)
 
-    monkeypatch.setattr(FedAvg, "upload_bits", upload_bits)
+    monkeypatch.setattr(FedAvg.Local, "upload_bits", upload_bits)
     with pytest.raises(EdgesimError, match=r"no device can compute and upload 10 to 2,000,001 bits by the deadline"):
         simulation.run(config(training="none", round={"tmax_s": 1e-4}), tmp_path / "run")
-    monkeypatch.setattr(FedAvg, "upload_bits", lambda algorithm, devices, round, ledger: np.full(len(devices.ids), 3e6))
+    monkeypatch.setattr(
+        FedAvg.Local, "upload_bits", lambda algorithm, devices, round, ledger: np.full(len(devices.ids), 3e6)
+    )
     with pytest.raises(EdgesimError, match=r"no device can compute and upload 3,000,000 bits by the deadline"):
         simulation.run(config(training="none", round={"tmax_s": 1e-4}), tmp_path / "run")
 

@@ -18,7 +18,7 @@ from edgesim.base.quantities import UNITS
 from edgesim.base.registry import did_you_mean
 from edgesim.base.validation import models_in
 from edgesim.config import RunConfig
-from edgesim.learning.algorithms.kpfl_settings import KpflOptions
+from edgesim.learning.algorithms import WRAPPERS
 from edgesim.simulation.kinds import KINDS
 
 _UNITS = UNITS | {
@@ -29,7 +29,7 @@ _UNITS = UNITS | {
 }
 """Units by the end of a name, the longest that fits."""
 _SYMBOL = re.compile("[a-z]_[a-z]")
-"""Symbols of formulas, such as FedGen's ``a_s``, do not end with a unit."""
+"""Symbols of formulas, such as ``a_s``, do not end with a unit."""
 
 
 _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
@@ -115,7 +115,8 @@ def _keys() -> Iterator[Key]:
         if kind.section:
             for name, entry in kind.entries.items():
                 yield from _of(kind.options(entry), kind.section, f"{kind.word} {name!r}")
-    yield from _of(KpflOptions, "algorithm.kpfl", "")
+    for name, wrapper in WRAPPERS.items():
+        yield from _of(wrapper.Options, f"algorithm.{name}", "")
 
 
 def _of(model: type[BaseModel], section: str, owner: str) -> Iterator[Key]:

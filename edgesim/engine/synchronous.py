@@ -152,7 +152,7 @@ class Rounds:
         """
         parts, clock, number = self.parts, self.parts.clock, this.number.round
         promises, accounts = this.training.start(ids), parts.learner.accounts
-        if compute_s is None or accounts.algorithm.settled_at_begin:
+        if compute_s is None or accounts.settled_at_begin:
             compute_s = parts.world.compute_s(ids, number, accounts.charged_samples(ids, number))
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
         signals = self._signals(this.decision, this.deadline_s, tolerance_s)
@@ -265,7 +265,7 @@ class Rounds:
         """
         parts, clock, accounts = self.parts, self.parts.clock, self.parts.learner.accounts
         brought = [update for _, update in updates]
-        server_s = accounts.algorithm.server_s(len(accounts.used(brought) if accounts.is_due else []))
+        server_s = accounts.server_s(len(accounts.used(brought) if accounts.is_due else []))
         with this.timed("evaluate"):
             # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
             tested = parts.evaluations.before_merge(clock.now + server_s + self.servers.to_cloud_s(this.number))

@@ -191,7 +191,7 @@ class Unsynchronised:
         ids = np.array([device])
         (promise,) = self.training.start(ids)
         leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
-        if accounts.algorithm.settled_at_begin or accounts.data_move:
+        if accounts.settled_at_begin or accounts.data_move:
             samples = accounts.charged_samples(ids, number.round)
             compute_s = float(parts.world.compute_s(ids, own_number, samples)[0])
         (task,) = parts.tasks(ids, number.round, True, [own_number], [compute_s], [leaves_s])

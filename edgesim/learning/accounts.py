@@ -10,10 +10,12 @@ from edgesim import joining
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.learning.algorithms import make_algorithm
-from edgesim.learning.algorithms.algorithm import Arrivals, Devices, Sizes
+from edgesim.learning.algorithms import make_halves
+from edgesim.learning.algorithms.local_half import has_own
 from edgesim.learning.algorithms.merge_rules import IN_ROUNDS, MergeRule
 from edgesim.learning.algorithms.privacy import account, why_unknown
+from edgesim.learning.algorithms.records import Arrivals, Devices, Sizes
+from edgesim.learning.algorithms.server_half import BY_CLASSES, BY_NORMS, EQUAL, Around
 from edgesim.learning.algorithms.staleness import weights
 from edgesim.learning.batches import make_local_work
 from edgesim.learning.drift.holdings import Holdings
@@ -27,7 +29,7 @@ from edgesim.streams import Streams
 
 
 class Accounts:
-    """The algorithm and the protocol's merge rule of one run, with the records that need no torch."""
+    """Both halves of the algorithm and the protocol's merge rule of one run, with the records that need no torch."""
 
     def __init__(
         self,
@@ -48,8 +50,7 @@ class Accounts:
             public=len(federation.public),
             **vars(network),
         )
-        self.algorithm = make_algorithm(config.algorithm, sizes, streams)
-        self.algorithm.check_sizes()
+        self.local, self.server = make_halves(config.algorithm, sizes, streams)
         self.rule = rule
         self.work = make_local_work(config.learning, streams, config.devices.count)
         """Steps or epochs, and batch size, of each device's jobs."""
@@ -61,7 +62,7 @@ class Accounts:
         """Merges so far of at least one update."""
         self._config = config
         self._federation = federation
-        self.ledger: Any = self.algorithm.ledger(1)
+        self.ledger: Any = self.server.ledger(1, None)
         self._is_open = True
         self.when = START
         """Instant at which the round was last opened."""
@@ -79,20 +80,19 @@ class Accounts:
 
     def facts(self) -> dict[str, Any]:
         """Entries of ``run.json`` about the algorithm and the public images that the config does not state."""
-        equal = "equal, by the algorithm's own rule" if self.algorithm.equal_weights else ""
-        rule = self.algorithm.update_weights or equal
-        weights = {"update_weights": rule} if rule else {}
+        rule = self.server.weighs_by if self.local.options.sends_models else EQUAL
+        weights = {} if rule in ("", BY_NORMS, BY_CLASSES) else {"update_weights": rule}
         public = len(self._federation.public)
         return weights | ({"public_images": public} if public else {})
 
     def open_round(self, when: When) -> None:
-        """Open a round, or open it again with other data; the first round of a frame may start a new ledger."""
+        """Open a round, or open it again with other data; the ledger is asked for in the first of each frame."""
         if when[:2] != self.when[:2]:
             self.before = self._federation.drift.before(when, self._first)
             self._first, self._first_when = self._federation.drift.at(when), when
         self.when, self.held = when, self._federation.drift.at(when)
         if not self._is_open:
-            self._is_open, self.ledger = True, self.algorithm.ledger(when.round)
+            self._is_open, self.ledger = True, self.server.ledger(when.round, self.ledger)
 
     def snapshot(self) -> dict[str, Any]:
         """Snapshot between two rounds, by name."""
@@ -124,14 +124,27 @@ class Accounts:
         return self.data_move and self._federation.drift.at(self.when._replace(t_s=t_s)) is not self.held
 
     def end_frame(self) -> None:
-        """End a frame, and the ledger of algorithms that start anew in each."""
-        if self.algorithm.starts_anew_in_frames:
-            self._is_open = False
+        """End a frame."""
+        self._is_open = False
+
+    @property
+    def local_ledger(self) -> Any:
+        """The ledger that the local half sees."""
+        return self.ledger.inner if isinstance(self.ledger, Around) else self.ledger
+
+    @property
+    def settled_at_begin(self) -> bool:
+        """Whether bits and computing of a device are known only when it begins to work."""
+        return has_own(self.local, "begin")
+
+    def server_s(self, updates: int) -> float:
+        """Simulated seconds that the server computes on so many updates of a round before its model is there."""
+        return 0.0 if self.server.training is None else self.server.training.server_s(updates)
 
     def begin(self, ids: Integers, round: int) -> None:
         """Let devices [n] begin to work at once, which settles their bits and their computing."""
-        if self.algorithm.settled_at_begin:
-            self.algorithm.begin(self._devices(ids), round, self.ledger)
+        if self.settled_at_begin:
+            self.local.begin(self._devices(ids), round, self.local_ledger)
 
     @property
     def sends(self) -> bool:
@@ -146,16 +159,17 @@ class Accounts:
 
     def download_bits(self, ids: Integers, round: int) -> Floats:
         """Bits that each device receives, [n]."""
-        bits = self._bits_of("download_bits", ids, round)
+        bits = self._checked("download_bits", ids, self.server.download_bits(self._devices(ids), round, self.ledger))
         return bits if self._config.merging is None else np.where(self.has_model[ids], 0.0, bits)
 
     def settle(self, ids: Integers, round: int) -> Floats:
         """Bits that each device sends once the band is shared, [n]."""
-        return self._bits_of("upload_bits", ids, round) if self.sends else np.zeros(len(ids))
+        if not self.sends:
+            return np.zeros(len(ids))
+        return self._checked("upload_bits", ids, self.local.upload_bits(self._devices(ids), round, self.local_ledger))
 
-    def _bits_of(self, method: str, ids: Integers, round: int) -> Floats:
-        """Bits by a method of the algorithm, [n]; raises `EdgesimError` for anything but a number of bits each."""
-        bits: Floats = getattr(self.algorithm, method)(self._devices(ids), round, self.ledger)
+    def _checked(self, method: str, ids: Integers, bits: Floats) -> Floats:
+        """Bits that a method of a half returned, [n]; raises `EdgesimError` for anything but a number of bits each."""
         fine = (bits >= 0) & (bits < np.inf)
         # To count takes a tenth of what `all` does.
         if np.shape(bits) != ids.shape or np.count_nonzero(fine) < len(ids):
@@ -182,7 +196,7 @@ class Accounts:
             passes = passes + self._federation.drift.held_out.sizes(ids) * self.work.epochs[ids] / 3
         if self._config.algorithm.compute_cost == "equal":
             return np.asarray(samples + passes, dtype=np.float64)
-        return np.asarray(samples * self.algorithm.compute_factor(devices, samples, round, self.ledger) + passes)
+        return np.asarray(samples * self.local.compute_factor(devices, samples, round, self.local_ledger) + passes)
 
     def plan(self, ids: Integers, round: int) -> tuple[Column, Column]:
         """Bits that each device is planned to receive and to send, [n] each, computed for the devices that are read."""
@@ -191,7 +205,7 @@ class Accounts:
 
     def used(self, arrived: Sequence[Arrived]) -> list[Arrived]:
         """Updates whose jobs are to run."""
-        return [update for update in arrived if update.picked or self.algorithm.merges_unpicked]
+        return [update for update in arrived if update.picked or self.server.merges == "all arrivals"]
 
     def arrivals(self, used: Sequence[Arrived], began: Integers, change: Floats | None = None) -> Arrivals:
         """Rows of a merge, without tensors; ``change`` [S] is `relative_change`, if staleness needs it.
@@ -230,7 +244,7 @@ class Accounts:
 
     def weigh(self, arrived: Arrivals) -> Floats:
         """Weight of each update by algorithm and protocol, [S]."""
-        return self.rule.weigh(self.algorithm, arrived)
+        return self.rule.weigh(self.server, arrived)
 
     def report(self, arrived: Arrivals) -> dict[tuple[str, str], float]:
         """Rows of ``metrics`` by (name, key) about a round that is about to be merged.
@@ -238,7 +252,7 @@ class Accounts:
         They are those of the algorithm and, where data move, the samples that each update began with
         (``class_samples``, by device/class).
         """
-        rows = self.algorithm.report(self.ledger, arrived)
+        rows = self.server.report(self.ledger, arrived)
         if self.data_move:
             of_classes = np.argwhere(arrived.class_counts)
             keys = (f"{arrived.ids[row]}/{label}" for row, label in of_classes.tolist())
@@ -246,17 +260,17 @@ class Accounts:
             rows = rows | {("class_samples", key): float(count) for key, count in zip(keys, counts, strict=True)}
         return rows
 
-    def note(self, arrived: Arrivals, alpha: Floats) -> None:
-        """Note a merge of updates with the weights ``alpha``, [S]."""
-        self.algorithm.note(self.ledger, replace(arrived, alpha=alpha))
+    def note(self, arrived: Arrivals, alpha: Floats) -> Floats:
+        """Note a merge of updates with the weights ``alpha``, [S]; returns their weights in the model, [S]."""
         if len(arrived.ids):
             self.models += 1
             self.has_model[:] = False
+        return self.server.note(self.ledger, replace(arrived, alpha=alpha))
 
     def privacy(self, uploads: Mapping[int, int], has_buffers: bool) -> dict[str, Any]:
         """Entries of ``run.json`` on privacy, for a number of uploads by device; empty without ``[privacy]``."""
         config = self._config
         if config.privacy.mechanism == "none":
             return {}
-        unknown = why_unknown(config, self.algorithm, has_buffers, len(self._federation.frames) - 1)
+        unknown = why_unknown(config, self.server.weighs_by, has_buffers, len(self._federation.frames) - 1)
         return {"privacy": account(config.privacy, unknown, uploads, self.models)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from edgesim.learning.algorithms.algorithm import Pull
+from edgesim.learning.algorithms.records import Pull
 from edgesim.learning.jobs import Optimiser
 
 _Factor = float | Tensor

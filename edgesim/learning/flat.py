@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from edgesim.learning import dropout
-from edgesim.learning.algorithms.algorithm import Outputs
+from edgesim.learning.algorithms.records import Outputs
 from edgesim.learning.payload import Network
 
 

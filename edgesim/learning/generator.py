@@ -90,7 +90,7 @@ class ImageGenerator:
 
         Weights and Adam's moments before and after, weights and gradient in the layers, and Adam's working memory; the
         tensors that a pass stores for its gradient, and as much again for gradients; the difference and its square of
-        each pair of noises, as in `edgesim.learning.algorithms.fedgen.likeness`.
+        each pair of noises, as in `edgesim.learning.algorithms.distillation.likeness`.
         """
         model = self._model
         model.module.train()

@@ -8,7 +8,7 @@ import numpy as np
 
 from edgesim.base.arrays import Booleans, Integers, Numbers
 from edgesim.base.errors import Diverged
-from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Phase, Trained
+from edgesim.learning.algorithms.records import Outputs, Phase, Trained
 from edgesim.learning.torch_types import Tensor
 from edgesim.radio.grant import Grant
 
@@ -31,7 +31,7 @@ class Optimiser:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Local training of one device; its result depends on this record and on the algorithm alone."""
+    """Local training of one device; its result depends on this record and on the local half alone."""
 
     device: int
     round: int
@@ -39,10 +39,10 @@ class Job:
     """Seed of everything random within the job, such as dropout masks."""
     phases: tuple[Phase, ...]
     given: Mapping[str, Tensor]
-    """``start``, the start weights [P], and other tensors that the algorithm gives, by name."""
+    """``start``, the start weights [P], and other tensors that the server gives or the device keeps, by name."""
     optimiser: Optimiser
     passed: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """Samples over which the trained model passes, [n]: `Algorithm.passes_over`."""
+    """Samples over which the trained model passes, [n]: `LocalHalf.passes_over`."""
     velocity: Tensor | None = None
     """Velocity with which SGD begins, [trainable]; zero when absent."""
     held_out: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -237,15 +237,15 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
     return [(promise, promise.built) for promise in once if promise.built is not None]
 
 
-def known(algorithm: Algorithm, job: Job, result: JobResult) -> dict[str, Tensor]:
-    """Tensors that the server has of a device beside its update: those sent, and those derived from them."""
-    return {**result.up, **algorithm.derived(trained_by(job, result, _refuse_pass, _refuse_pass))}
+def known(job: Job, result: JobResult) -> Trained:
+    """The `Trained` of a job as the server knows it."""
+    return trained_by(job, result, _refuse_pass, _refuse_pass)
 
 
 def trained_by(
     job: Job, result: JobResult, gradient: Callable[[], Tensor], outputs: Callable[[], tuple[Outputs, Tensor]]
 ) -> Trained:
-    """The `Trained` of a job and its result, with passes over the samples of `Algorithm.passes_over`."""
+    """The `Trained` of a job and its result, with passes over the samples of `LocalHalf.passes_over`."""
     optimiser = job.optimiser
     return Trained(result.update, job.given, len(job.edges) - 1, optimiser.lr, optimiser.momentum, gradient, outputs)
 

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from edgesim.base.arrays import Booleans, Floats, Integers
-from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, State, has_own
+from edgesim.learning.algorithms.local_half import LocalHalf, has_own
+from edgesim.learning.algorithms.records import Outputs
 from edgesim.learning.evaluation import Domains, accuracy, evaluation_of, worked_out
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation
@@ -23,8 +24,9 @@ _Key = TypeVar("_Key")
 class Judge:
     """Tests models as an algorithm predicts classes, on test samples [n] of these labels [n] and domains."""
 
-    algorithm: Algorithm
-    state: State
+    local: LocalHalf
+    shared: Mapping[str, Tensor]
+    """Tensors that the server sends with its model."""
     model: FlatModel
     data: DeviceData
     samples: Integers
@@ -53,7 +55,7 @@ class Judge:
             own = np.isin(self.labels, np.flatnonzero(class_counts[device]))
             if own.any():
                 further["own_classes"].append(self._accuracy(predicted, own))
-            if has_own(self.algorithm, "scores"):
+            if has_own(self.local, "scores"):
                 further["head"].append(self._accuracy(probabilities.argmax(axis=1)))
             if device in merged:
                 together += probabilities
@@ -80,12 +82,12 @@ class Judge:
 
     def _judged(self) -> tuple[Evaluation, Integers, Floats]:
         """Measures of the loaded weights, predicted classes [n] and softmax of the logits [n, C]."""
-        algorithm, model = self.algorithm, self.model
+        local, model = self.local, self.model
 
         def work(images: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
-            outputs = model.outputs(images) if algorithm.features else Outputs(model.module(images))
+            outputs = model.outputs(images) if local.features else Outputs(model.module(images))
             losses = F.cross_entropy(outputs.logits, labels, reduction="none")
-            return losses, algorithm.scores(outputs, self.state).argmax(1), outputs.logits.softmax(1)
+            return losses, local.scores(outputs, self.shared).argmax(1), outputs.logits.softmax(1)
 
         # On one core: features are caught by a hook on the module, which threads would share.
         losses, classes, probabilities = worked_out(work, model, self.data, self.samples, test=True)

@@ -21,10 +21,11 @@ from edgesim.base.saved import restore_attributes, saved_attributes
 from edgesim.config import RunConfig
 from edgesim.learning import measures
 from edgesim.learning.accounts import Accounts
-from edgesim.learning.algorithms import hierarchical
-from edgesim.learning.algorithms.algorithm import Arrivals, State, has_own, rebased
+from edgesim.learning.algorithms import Halves, epochs_over, hierarchical
+from edgesim.learning.algorithms.local_half import has_own
 from edgesim.learning.algorithms.merge_rules import IN_ROUNDS, MergeRule
-from edgesim.learning.algorithms.privacy import Guard, Guarded
+from edgesim.learning.algorithms.records import Arrivals, State
+from edgesim.learning.algorithms.server_half import BY_NORMS, ServerHalf, counts, rebased
 from edgesim.learning.algorithms.staleness import relative_change
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.determinism import refuse_nondeterminism
@@ -46,6 +47,9 @@ from edgesim.learning.server_memory import server_memory
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
+from edgesim.learning.transforms import make_transforms
+from edgesim.learning.transforms.noise import noise_on_mean, noise_to_update
+from edgesim.learning.transforms.transform import Metrics
 from edgesim.learning.workbench import Workbench
 from edgesim.streams import Streams
 
@@ -102,9 +106,12 @@ class TorchLearner:
             refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device, self.model.dtype)
             self.accounts = Accounts(config, federation, streams, self.model.network, rule)
-            algorithm = self.accounts.algorithm
-            refuse_lone_samples(module, federation, learning, self.accounts.work, algorithm)
-            refuse_without_features(self.model, algorithm, config, dataset.image_shape)
+            local, server = self.accounts.local, self.accounts.server
+            epochs = partial(epochs_over, config.algorithm, local.sizes)
+            refuse_lone_samples(module, federation, learning, self.accounts.work, epochs)
+            if local.features:
+                who = "algorithm.name", config.algorithm.name
+                refuse_without_features(self.model, config, dataset.image_shape, *who)
             if config.data.augment == "fedstg" and (darkest := float(self.data.train_images.min())) < 0:
                 raise EdgesimError(
                     f"data.augment: 'fedstg' is for pixels from 0 on, and data.dataset = {config.data.dataset!r} has "
@@ -112,20 +119,20 @@ class TorchLearner:
                     "data.augment",
                     "data.dataset",
                 )
+            self.transforms = make_transforms(config, streams, self.model.trainable)
             frames = len(federation.frames) - 1
-            self.memory = server_memory(config, algorithm, self.accounts.rule, frames, self.model, self.data)
-            self.back_end, self._notice = make_back_end(
-                learning, self.model, self.data, build, cores, algorithm, own_files
+            halves = Halves(local, server)
+            self.memory = server_memory(
+                config, halves, self.transforms, self.accounts.rule, frames, self.model, self.data
             )
-        privacy = config.privacy
-        self.guard = Guard(privacy, streams, self.model.trainable) if privacy.mechanism != "none" else None
+            self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, local, own_files)
         self.global_weights: Tensor = self.model.snapshot()
         self.server_of: Callable[[Integers, float], Integers] = lambda ids, t_s: np.zeros_like(ids)
         """Number of the server of each of some devices at an instant in s, [n]."""
         self._counted = np.zeros(1)
         """Weight of the updates that each server merged since the last average, [E]."""
         self.states: list[State] = []
-        """State of each server, [E]; empty until a round opens."""
+        """State of each server, [E]; empty until the run is prepared or a round opens."""
         self.kept: dict[int, Mapping[str, Tensor]] = {}
         """Tensors that each device stored after its last job that was merged."""
         self.first_kept: Mapping[str, Tensor] = {}
@@ -178,24 +185,31 @@ class TorchLearner:
         """
         if self._notice:
             notice(self._notice)
-        if self.accounts.algorithm.has_model_pool:
+        if self.accounts.server.training is not None:
             notice(self.memory.message())
         if self.config.learning.pretrain:
             with reproducible(self.torch_device):
                 self._start = start_model(self.model, self.data, self.federation, self.config, self.streams, notice)
             self._hand_out(self._start.weights)
+        self._start_servers()
+
+    def _start_servers(self) -> None:
+        """Make the state of each server and, by it, the first model."""
+        bench = self._bench()
         with reproducible(self.torch_device):
-            first = self.accounts.algorithm.first_model(self.global_weights, self._bench())
-        if first is not self.global_weights:
-            self._hand_out(first)
+            self.states = [self.accounts.server.start(self.global_weights, bench) for _ in self._counted]
+        self.global_weights = self.states[0].weights
 
     def snapshot(self) -> dict[str, Any]:
         """Snapshot between two rounds, by name."""
-        return saved_attributes(self) | {"accounts": self.accounts.snapshot()}
+        states = [transform.state for transform in self.transforms]
+        return saved_attributes(self) | {"accounts": self.accounts.snapshot(), "transforms": states}
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Restore the result of `snapshot`."""
         self.accounts.restore(remembered.pop("accounts"))
+        for transform, state in zip(self.transforms, remembered.pop("transforms"), strict=True):
+            transform.state = state
         restore_attributes(self, remembered)
 
     @property
@@ -206,16 +220,16 @@ class TorchLearner:
 
     def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> "TorchRound":
         """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` and ``t_s`` as in `Learner`."""
-        self._in_frame = True
+        if not self.states:
+            self._start_servers()
         if not self.first_kept:
-            self.first_kept = self.accounts.algorithm.first_kept(self.global_weights)
+            self.first_kept = self.accounts.local.first_kept(self.global_weights)
         self._round = round
         self.accounts.open_round(When(round, frame, t_s))
-        if not self.states:
-            self.states = [self.accounts.algorithm.start(self.global_weights) for _ in self._counted]
         bench = self._bench()
         with reproducible(self.torch_device):
-            self.states = [self.accounts.algorithm.prepare(state, bench) for state in self.states]
+            self.states = [self.accounts.server.prepare(state, bench) for state in self.states]
+        self._in_frame = True
         return TorchRound(self, tasks)
 
     def _bench(self) -> Workbench:
@@ -230,6 +244,7 @@ class TorchLearner:
             self.config.learning,
             self._round,
             self.memory.room,
+            opens_frame=not self._in_frame,
         )
 
     def merge(
@@ -239,7 +254,7 @@ class TorchLearner:
 
         Raises `Diverged`, and ValueError for a device whose job is not due.
         """
-        accounts = self.accounts
+        accounts, privacy = self.accounts, self.config.privacy
         used = accounts.used(arrived)
         promises = [update.promise for update in used]
         self._refuse_early(promises)
@@ -248,28 +263,27 @@ class TorchLearner:
         results, self._server_wall_s = self.results(promises), 0.0
         with reproducible(self.torch_device):
             drops = self._loss_drops(promises, results) if "loss_drops" in accounts.looked_at else None
-            guarded = self._guarded(promises, results)
-            if self.guard is not None:
-                results = [replace(result, update=sent.received) for result, sent in zip(results, guarded, strict=True)]
+            results, reports = self._transformed(promises, results)
             rows = accounts.arrivals(used, began, self._change(used, results))
-            if accounts.algorithm.weighs_norms:
+            if accounts.server.weighs_by == BY_NORMS:
                 rows = replace(
                     rows, norms=np.array([norm(result.update[: self.model.trainable]) for result in results])
                 )
             weight, metrics = accounts.weigh(rows), accounts.report(rows)
-            if self.guard is not None:
-                metrics |= self.guard.report(guarded, weight, rows.ids)
+            for report in reports:
+                metrics |= report(weight)
+            if privacy.mechanism == "central":
+                updates = [result.update for result in results]
+                metrics |= noise_to_update(privacy, self.model.trainable, updates, rows.ids, weight)
             before = self.global_weights
             order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
             server = np.array([promise.server for promise in promises], dtype=np.int64)
-            numbers = [0] if accounts.algorithm.merges_empty_rounds else np.unique(server).tolist()
+            numbers = [0] if accounts.server.merges == "all arrivals" else np.unique(server).tolist()
             for number in numbers:
                 self._merge_at(number, order[server[order] == number], rows, promises, results)
-            if len(self.states) == 1:
-                weight = accounts.algorithm.counted(self.states[0], rows, weight)
         if self.config.evaluation.measures == "all":
             metrics = {**metrics, **self._cosine(before)}
-        accounts.note(rows, weight)
+        weight = accounts.note(rows, weight)
         self._merged.update(rows.ids.tolist())
         for promise, result in zip(promises, results, strict=True):
             self._keep(promise, result)
@@ -300,28 +314,30 @@ class TorchLearner:
         starts = [start for place in places.tolist() if (start := promises[place].origin) is not None]
         accounts = self.accounts
         pairs = zip(jobs, own_results, strict=True)
-        ups = [known(accounts.algorithm, job, result) for job, result in pairs if job is not None]
+        trained = [known(job, result) for job, result in pairs if job is not None]
+        ups = [result.up for result in own_results]
         rows = replace(
             arrived.rows(places),
             updates=rebased(updates, starts, self.states[server].weights, self.model.trainable),
             separate=updates,
             starts=starts,
             up={name: [tensors[name] for tensors in ups] for name in (ups[0] if ups else ())},
+            trained=trained,
         )
         alpha = accounts.weigh(rows)
-        if self.guard is not None:
-            noise = self.guard.on_mean(alpha, rows.ids, self._round, self.global_weights)
-            rows = replace(rows, mean_noise=noise)
+        if (privacy := self.config.privacy).mechanism == "central":
+            asked = self.streams, self.model.trainable, alpha, rows.ids, self._round, self.global_weights
+            rows = replace(rows, mean_noise=noise_on_mean(privacy, *asked))
         started = time.perf_counter()
         # Replaced at once: the state before the merge takes no memory while the server trains.
-        self.states[server] = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
-        if has_own(accounts.algorithm, "refine"):
+        self.states[server] = accounts.rule.merge(accounts.server, self.states[server], rows, alpha, accounts.ledger)
+        if type(accounts.server).refine is not ServerHalf.refine:
             bench = self._bench()
-            self.states[server] = accounts.algorithm.refine(self.states[server], rows, accounts.ledger, bench)
+            self.states[server] = accounts.server.refine(self.states[server], rows, accounts.ledger, bench)
             self._server_wall_s += time.perf_counter() - started
         self._made_in = self._round
         if len(self.states) > 1:
-            self._counted[server] += float((accounts.algorithm.counts(rows.samples) * rows.age_weight).sum())
+            self._counted[server] += float((counts(accounts.server, rows.samples) * rows.age_weight).sum())
         self.global_weights = hierarchical.average([state.weights for state in self.states], self._counted)
 
     def _keep(self, promise: Promise, result: JobResult) -> None:
@@ -331,10 +347,9 @@ class TorchLearner:
         """
         device = promise.device
         if result.keeps:
-            for model in self.accounts.algorithm.judged({device: result.keeps}).values():
-                if not bool(model.isfinite().all()):
-                    where = f"device {device}, round {promise.round}"
-                    raise Diverged(f"{where}: the device's own model is not finite; lower learning.lr")
+            if not self._sends_models and not bool(result.keeps["start"].isfinite().all()):
+                where = f"device {device}, round {promise.round}"
+                raise Diverged(f"{where}: the device's own model is not finite; lower learning.lr")
             self.kept[device] = result.keeps
         if result.velocity is not None:
             self.velocities[device] = result.velocity
@@ -346,16 +361,17 @@ class TorchLearner:
         lengths = 0.0 if last is None else float(last.norm() * change.norm())
         return {("update_cosine", ""): float(last @ change) / lengths} if last is not None and lengths else {}
 
-    def _guarded(self, promises: list[Promise], results: list[JobResult]) -> list[Guarded]:
-        """Updates on their way to the server, [S]; empty without ``privacy``."""
-        guard, size = self.guard, self.model.trainable
-        if guard is None:
-            return []
-        pairs = zip(promises, results, strict=True)
-        return [
-            guard.guarded(result.update, norm(result.update[:size]), promise.device, promise.task)
-            for promise, result in pairs
-        ]
+    def _transformed(
+        self, promises: list[Promise], results: list[JobResult]
+    ) -> tuple[list[JobResult], list[Callable[[Floats], Metrics]]]:
+        """Results with the updates as the server receives them, in order of arrival, and what transforms report."""
+        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        reports = []
+        for transform in self.transforms:
+            passed = transform.apply(ids, tasks, [result.update for result in results])
+            results = [replace(result, update=to) for result, to in zip(results, passed.received, strict=True)]
+            reports.append(passed.report)
+        return results, reports
 
     def _loss_drops(self, promises: list[Promise], results: list[JobResult]) -> Floats:
         """Decrease of each device's loss by its training, on its whole present data set, [S]."""
@@ -464,21 +480,29 @@ class TorchLearner:
 
     def _evaluation(self, samples: Integers) -> Evaluation:
         """Test of the models that the algorithm makes, on test samples [n]; the global model is loaded."""
-        algorithm = self.accounts.algorithm
+        local = self.accounts.local
         tested = self.dataset.test_labels[samples], self.dataset.in_domains(samples), self._metrics
-        models = algorithm.judged(self.kept)
-        if not self.states or not (models or has_own(algorithm, "scores")):
+        models = self._own_models()
+        if not self._round or not (models or has_own(local, "scores")):
             losses, predicted = predictions(self.model, self.data, samples, True, self.cores)
             return evaluation_of(losses, predicted, *tested)
-        judge = Judge(algorithm, self.states[0], self.model, self.data, samples, *tested)
+        judge = Judge(local, self.states[0].shared, self.model, self.data, samples, *tested)
         if models:
             return judge.test_models(models, self._last_merged, self.accounts.held.class_counts)
         return judge.test_loaded()
 
+    @property
+    def _sends_models(self) -> bool:
+        return bool(self.accounts.local.options.sends_models)
+
+    def _own_models(self) -> dict[int, Tensor]:
+        """Models of devices that were ever merged, [P] by device; empty where models travel."""
+        return {} if self._sends_models else {device: kept["start"] for device, kept in self.kept.items()}
+
     def _roc_auc(self, samples: Integers) -> float | None:
         """ROC-AUC of the global model over the classes seen; None where it is undefined, for the reason in `facts`."""
         labels, classes = self.dataset.test_labels[samples], self.accounts.held.classes_seen
-        own = None if self.accounts.algorithm.sends_models else "each device has a model of its own"
+        own = None if self._sends_models else "each device has a model of its own"
         self._without_auc = own or why_without_roc_auc(labels, classes)
         if self._without_auc is not None:
             return None
@@ -500,8 +524,6 @@ class TorchLearner:
             self._hand_out(self._best[1])
         self._best = None
         self.accounts.end_frame()
-        if self.accounts.algorithm.starts_anew_in_frames:
-            self.states = [self.accounts.algorithm.in_new_frame(state) for state in self.states]
         self._in_frame = False
 
     def save(self, folder: Path) -> None:
@@ -509,7 +531,7 @@ class TorchLearner:
 
         Where each device has a model of its own, that of the lowest id is written.
         """
-        models = self.accounts.algorithm.judged(self.kept)
+        models = self._own_models()
         self.model.load(models[min(models)] if models else self.global_weights)
         path = folder / MODEL_FILE
         try:
@@ -535,9 +557,9 @@ class TorchLearner:
         if self.memory.passes:
             facts["bytes_of_made_images"] = self.memory.making
             facts["bytes_of_passes_over_the_pool"] = self.memory.passes
-        if not self.accounts.algorithm.sends_models:
+        if not self._sends_models:
             facts["saved_model"] = "of the device with the lowest id among those merged"
-        if has_own(self.accounts.algorithm, "scores"):
+        if has_own(self.accounts.local, "scores"):
             facts["test_loss"] = "cross-entropy of the logits, which do not decide the class that is predicted"
         if self._without_auc is not None:
             facts["roc_auc_notice"] = self._without_auc

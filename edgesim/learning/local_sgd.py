@@ -11,7 +11,7 @@ from torch import Tensor
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.learning import dropout
-from edgesim.learning.algorithms.algorithm import Pull
+from edgesim.learning.algorithms.records import Pull
 from edgesim.learning.descent import Descent
 from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel

@@ -1,22 +1,28 @@
 """Refusal of batches of a single sample, on which batch normalisation cannot train."""
 
 import copy
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import nn
 
+from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.config import LearningConfig
-from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.batches import LocalWork, least_batch
 from edgesim.learning.federation import Federation
 
+EpochsOver = Callable[[Integers], list[tuple[int, int | None]]]
+
 
 def refuse_lone_samples(
-    module: nn.Module, federation: Federation, learning: LearningConfig, local: LocalWork, algorithm: Algorithm
+    module: nn.Module, federation: Federation, learning: LearningConfig, local: LocalWork, epochs_over: EpochsOver
 ) -> None:
-    """Raise `EdgesimError` where some step of some device has one sample and the model cannot train on it."""
+    """Raise `EdgesimError` where some step of some device has one sample and the model cannot train on it.
+
+    ``epochs_over(sizes)`` is `Algorithm.epochs_over` for data sets of these sizes.
+    """
     batches, key = np.unique(local.batch).tolist(), "learning.batch_size"
     if local.steps is None:
         sizes = np.unique(federation.drift.sizes_ahead()).tolist()
@@ -25,7 +31,7 @@ def refuse_lone_samples(
         # In steps all batches of a device have one size, whatever its data sets have.
         sizes = np.unique(federation.frames[1].sizes).tolist()
         work = [(key, batch, f"a device of {sizes[0]} samples", batch) for batch in batches]
-    for size, own_batch in sorted(set(algorithm.epochs_over(np.array(sizes))), key=lambda pair: pair[0]):
+    for size, own_batch in sorted(set(epochs_over(np.array(sizes))), key=lambda pair: pair[0]):
         used = [(key, batch) for batch in batches] if own_batch is None else [("the algorithm's own batch", own_batch)]
         work += [(name, batch, f"the algorithm's own training on {size} samples", size) for name, batch in used]
     dataset = federation.dataset

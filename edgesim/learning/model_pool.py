@@ -8,7 +8,7 @@ from torch import Tensor
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.learning.algorithms.algorithm import Frozen, MadeImages, Outputs
+from edgesim.learning.algorithms.records import Frozen, Outputs
 from edgesim.learning.back_ends.layers import Forward, Tensors, is_shallow_and_dense, layer_by_layer
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.passes import kept_bytes
@@ -52,13 +52,16 @@ def _row_bytes(model: FlatModel, image_shape: tuple[int, ...]) -> int:
     return 2 * kept_bytes(model, image)
 
 
-def refuse_without_brightness(data: DeviceData, made: MadeImages, config: RunConfig) -> None:
-    """Raise `EdgesimError` for a data set of which the server cannot make images: pixels without a largest value."""
+def refuse_without_brightness(data: DeviceData, config: RunConfig, key: str, value: str, remedy: str) -> None:
+    """Raise `EdgesimError` for a data set of which the server cannot make images: pixels without a largest value.
+
+    ``value`` of ``key`` asks for images.
+    """
     if data.brightest is None:
         raise EdgesimError(
-            f"{made.key} = {made.value!r}: the server makes images, and those of data.dataset = "
-            f"{config.data.dataset!r} are tables, or have no largest value; {made.remedy}",
-            made.key,
+            f"{key} = {value!r}: the server makes images, and those of data.dataset = "
+            f"{config.data.dataset!r} are tables, or have no largest value; {remedy}",
+            key,
             "data.dataset",
         )
 

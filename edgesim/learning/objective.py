@@ -8,19 +8,20 @@ from torch import Tensor
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.learning import draws
-from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Step
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Outputs, Step
 from edgesim.learning.flat import FlatModel
 
 
 class LocalObjective:
     """An algorithm's own loss in the steps of one job; the job's seed decides the draws of the loss."""
 
-    def __init__(self, algorithm: Algorithm, model: FlatModel, given: Mapping[str, Tensor], seed: int) -> None:
-        self._algorithm = algorithm
+    def __init__(self, local: LocalHalf, model: FlatModel, given: Mapping[str, Tensor], seed: int) -> None:
+        self._local = local
         self._seed = seed
         self._model = model
-        self._teachers = {name: given[name] for name in algorithm.teachers if name in given}
-        self._given = {name: given[name] for name in beside_models(algorithm, given)}
+        self._teachers = {name: given[name] for name in local.teachers if name in given}
+        self._given = {name: given[name] for name in beside_models(local, given)}
 
     def taught(self, batches: Sequence[Tensor]) -> list[dict[str, Outputs]]:
         """Outputs of the teachers on the images of several steps, [n, C, H, W] each, by name.
@@ -49,39 +50,33 @@ class LocalObjective:
         """
         own = self._outputs(images)
         share = own.logits.new_full((len(labels),), 1 / len(labels))
-        head = self._model.head if self._algorithm.features else None
-        key = draws.key(self._seed, number) if self._algorithm.draws else None
+        head = self._model.head if self._local.features else None
+        key = draws.key(self._seed, number) if self._local.draws else None
         step = Step(own, teachers, labels, share, self._given, head, key, rows)
-        return own.logits, self._algorithm.loss(step).mean()
+        return own.logits, self._local.loss(step).mean()
 
     def _outputs(self, images: Tensor) -> Outputs:
         model = self._model
         with model.autocast():
-            outputs = model.outputs(images) if self._algorithm.features else Outputs(model.module(images))
+            outputs = model.outputs(images) if self._local.features else Outputs(model.module(images))
         return outputs.each(lambda tensor: tensor.to(model.dtype))
 
 
-def beside_models(algorithm: Algorithm, given: Mapping[str, Tensor]) -> list[str]:
+def beside_models(local: LocalHalf, given: Mapping[str, Tensor]) -> list[str]:
     """Names of the tensors that a loss gets as `Step.given`."""
-    return sorted(given.keys() - {"start", *algorithm.teachers})
+    return sorted(given.keys() - {"start", *local.teachers})
 
 
-def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunConfig, shape: tuple[int, ...]) -> None:
-    """Raise `EdgesimError` where an algorithm needs features that a model does not have for images of a shape."""
-    made = algorithm.made_images
-    if not algorithm.features and made is None:
-        return
+def refuse_without_features(model: FlatModel, config: RunConfig, shape: tuple[int, ...], key: str, needs: str) -> None:
+    """Raise `EdgesimError` for a model without features for images of a shape, which a value of a key ``needs``."""
     features = None
     if model.head is not None:
         model.module.eval()
         with torch.no_grad():
             features = model.outputs(model.inputs(torch.zeros(2, *shape, device=model.device))).last_input
     if features is None or len(features) != 2:
-        key, needs = "algorithm.name", repr(config.algorithm.name)
-        if made is not None and not algorithm.features:
-            key, needs = made.key, repr(made.value)
         raise EdgesimError(
-            f"{key}: {needs} needs features, the input of a model's last nn.Linear, and "
+            f"{key}: {needs!r} needs features, the input of a model's last nn.Linear, and "
             f"learning.model = {config.learning.model!r} has no nn.Linear that trains and gets one row per image; "
             "choose another model or another algorithm",
             key,

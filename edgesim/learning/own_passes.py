@@ -9,7 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, whole
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Outputs
+from edgesim.learning.algorithms.server_half import whole
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, JobResult, trained_by
 from edgesim.learning.tensors import DeviceData
@@ -17,7 +19,7 @@ from edgesim.learning.tensors import DeviceData
 
 @dataclass(frozen=True, eq=False)
 class OwnPasses:
-    """Passes of one job over the samples of `Algorithm.passes_over`."""
+    """Passes of one job over the samples of `LocalHalf.passes_over`."""
 
     model: FlatModel
     data: DeviceData
@@ -54,12 +56,12 @@ class OwnPasses:
             yield self.model.inputs(images), labels
 
 
-def finished(algorithm: Algorithm, passes: OwnPasses, trained: JobResult, velocity: Tensor) -> JobResult:
+def finished(local: LocalHalf, passes: OwnPasses, trained: JobResult, velocity: Tensor) -> JobResult:
     """Result of a job, with the tensors that its device sends and stores beside the update."""
     if passes.job.optimiser.persist_momentum:
         trained = replace(trained, velocity=velocity.clone())
     outputs = partial(passes.outputs, trained.update)
-    sent = algorithm.sent(trained_by(passes.job, trained, passes.gradient, outputs))
+    sent = local.sent(trained_by(passes.job, trained, passes.gradient, outputs))
     if not (sent.up or sent.keeps):
         return trained
     return replace(trained, up=_apart(sent.up, trained.update), keeps=_apart(sent.keeps, trained.update))

@@ -1,16 +1,17 @@
 """Memory that a server needs for its state and training, checked before the run against its budget."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms import Halves
 from edgesim.learning.algorithms.merge_rules import MergeRule
+from edgesim.learning.algorithms.server_half import TrainingBytes
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.generator import ImageGenerator
-from edgesim.learning.model_pool import pass_bytes, refuse_without_brightness
 from edgesim.learning.tensors import DeviceData
+from edgesim.learning.transforms.transform import Transform
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class ServerMemory:
         return self.device * self.devices + self.making + self.passes
 
     def message(self) -> str:
-        """The most memory that is needed, as a sentence, for a server with a pool of models."""
+        """The most memory that is needed, as a sentence, for a server that trains by a pool of models."""
         pool = (
             f"state of {self.devices} devices, with the server's pool of their models: up to "
             f"{_mib(self.device * self.devices)} MiB"
@@ -48,34 +49,39 @@ class ServerMemory:
 
 
 def server_memory(
-    config: RunConfig, algorithm: Algorithm, rule: MergeRule, frames: int, model: FlatModel, data: DeviceData
+    config: RunConfig,
+    halves: Halves,
+    transforms: Sequence[Transform],
+    rule: MergeRule,
+    frames: int,
+    model: FlatModel,
+    data: DeviceData,
 ) -> ServerMemory:
     """Memory of the server of a run over ``frames`` frames.
 
-    Raises `EdgesimError` where that is more than ``learning.memory_budget_mib``, or no images can be made.
+    Raises `EdgesimError` where that is more than ``learning.memory_budget_mib``, or the server cannot train.
     """
-    learning = config.learning
-    device = algorithm.tables * model.weights.nbytes
-    device += (algorithm.trainable_tables + learning.persist_momentum) * model.gradient.nbytes
-    if algorithm.has_model_pool:
-        device += algorithm.pooled_numbers() * model.weights.itemsize
+    learning, (local, server) = config.learning, halves
+    kept = [tensor.numel() for tensor in local.first_kept(model.weights).values()]
+    sizes: list[str | int] = ["trainable"] * sum(transform.stored for transform in transforms)
+    sizes += [*server.stored, *("model" if count == len(model.weights) else count for count in kept)]
+    device = sum(_bytes(size, model) for size in sizes) + learning.persist_momentum * model.gradient.nbytes
     devices = int(min(_most_merged(config, rule, frames), config.devices.count))
-    making, least, most = 0, 0, 0
-    made = algorithm.made_images
-    if made is not None:
-        refuse_without_brightness(data, made, config)
-        maker = ImageGenerator(data.image_shape, algorithm.sizes.classes, model.weights)
-        image_bytes = math.prod(data.image_shape) * model.weights.itemsize
-        making = maker.bytes_to_train(made.at_once) + made.kept * image_bytes
-        # The model before and after its steps, and its gradient with the decay of weights.
-        making += 3 * model.weights.nbytes
-        least, most = pass_bytes(model, data.image_shape, made.at_once, devices)
+    training = TrainingBytes()
+    if server.training is not None:
+        training = server.training.memory(config, model, data, devices)
     budget = learning.memory_budget_mib << 20
     carried = _carries(config) * model.weights.nbytes
-    room = budget - (device + carried) * devices - making
-    if room < least:
-        _refuse(device + carried, devices, making + least, algorithm, config)
-    return ServerMemory(device, devices, making, min(most, room), room)
+    room = budget - (device + carried) * devices - training.making
+    if room < training.least:
+        _refuse(device + carried, devices, training.making + training.least, sizes, config)
+    return ServerMemory(device, devices, training.making, min(training.most, room), room)
+
+
+def _bytes(size: str | int, model: FlatModel) -> int:
+    """Bytes of a tensor that is stored, of a size as in `Stored`."""
+    named = {"model": model.weights.nbytes, "trainable": model.gradient.nbytes}
+    return named[size] if isinstance(size, str) else int(size) * model.weights.itemsize
 
 
 def _carries(config: RunConfig) -> bool:
@@ -96,11 +102,10 @@ def _mib(count: int) -> str:
     return f"{count / 2**20:,.4g}"
 
 
-def _refuse(device: int, devices: int, more: int, algorithm: Algorithm, config: RunConfig) -> None:
+def _refuse(device: int, devices: int, more: int, sizes: Sequence[str | int], config: RunConfig) -> None:
     learning, count = config.learning, config.devices.count
-    tables = algorithm.tables + algorithm.trainable_tables
-    kinds = [f"{tables} x the model"] * bool(tables)
-    kinds += ["tensors sent beside it"] * (algorithm.has_model_pool and algorithm.pooled_numbers() > 0)
+    tables = sum(isinstance(size, str) for size in sizes)
+    kinds = [f"{tables} x the model"] * bool(tables) + ["tensors sent beside it"] * (tables < len(sizes))
     kinds += ["learning.persist_momentum's velocity"] * learning.persist_momentum
     kinds += ["the weights that merging.skip = 'carry' keeps"] * _carries(config)
     those = f"all {count}" if devices == count else f"the {devices} of {count} that its rounds can merge"

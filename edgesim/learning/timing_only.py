@@ -8,6 +8,7 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.algorithms import halves
 from edgesim.learning.algorithms.merge_rules import IN_ROUNDS, MergeRule
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import Federation
@@ -60,7 +61,7 @@ class TimingOnlyLearner:
         """Raises `EdgesimError` where size or features of the model are needed and cannot be known without torch."""
         network = known_network(config.learning, federation, config.round.payload_bits == "model")
         self.accounts = Accounts(config, federation, streams, network, rule)
-        if self.accounts.algorithm.features and not is_known(config.learning):
+        if self.accounts.local.features and not is_known(config.learning):
             raise EdgesimError(
                 f"algorithm.name: {config.algorithm.name!r} needs features, the input of a model's last nn.Linear, "
                 f"and without training those of learning.model = {config.learning.model!r} are unknown; train, or "
@@ -69,8 +70,7 @@ class TimingOnlyLearner:
                 "learning.model",
             )
         self._knowledge = federation, streams, self.accounts.work
-        self._record: Any = None
-        """`Algorithm.counted_untrained` of the last merge."""
+        self._downloads_are_known = all("known downloads" not in half.needs for half in halves(config.algorithm))
 
     def serve(self, count: int, server_of: Callable[[Integers, float], Integers]) -> None:
         """Nothing to do: there are no models."""
@@ -101,10 +101,7 @@ class TimingOnlyLearner:
         accounts = self.accounts
         rows = accounts.arrivals(accounts.used(arrived), began)
         weight, metrics = accounts.weigh(rows), accounts.report(rows)
-        if len(rows.ids):
-            self._record, weight = accounts.algorithm.counted_untrained(self._record, rows, weight)
-        accounts.note(rows, weight)
-        return Merged(rows.ids, weight, None, None, None, None, metrics=metrics)
+        return Merged(rows.ids, accounts.note(rows, weight), None, None, None, None, metrics=metrics)
 
     def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:
         """Refused."""
@@ -135,7 +132,7 @@ class TimingOnlyLearner:
     def facts(self) -> dict[str, Any]:
         """Entries of ``run.json`` about learning."""
         facts: dict[str, Any] = {"back_end": "none", **self.accounts.facts()}
-        if self.accounts.algorithm.bits_from_training:
+        if not self._downloads_are_known:
             facts["bits_down_notice"] = "the most that the server may send: without training it is not known"
         return facts
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.learning.algorithms.algorithm import Device, Phase, Samples
+from edgesim.learning.algorithms.records import Device, Phase, Samples
 from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import batch_samples, epoch_edges, epoch_places, statistics_samples
 from edgesim.learning.class_gradients import class_gradient_distances
@@ -56,7 +56,8 @@ class TorchRound(CountKnowledge):
     def _build(self, promises: Sequence[Promise]) -> None:
         """Build the jobs of promises of this round, as their devices began them."""
         learning, learner, sizes = self.learning, self._learner, self.held.sizes
-        algorithm, ledger = learner.accounts.algorithm, learner.accounts.ledger
+        accounts = learner.accounts
+        local, server, ledger = accounts.local, accounts.server, accounts.local_ledger
         kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
         optimiser = Optimiser(rate_in(learning, self.round), *kinds, kind=learning.optimiser)
         ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
@@ -64,18 +65,18 @@ class TorchRound(CountKnowledge):
             device = promise.device
             about = Device(device, promise.samples, self.round, sizes, int(self.work.batch[device]))
             kept = learner.kept.get(device, learner.first_kept)
-            given = algorithm.given(self._states[promise.server], kept, about, ledger)
-            if missing := [name for name in algorithm.teachers if name not in given]:
+            given = {**server.given(self._states[promise.server], about, accounts.ledger), **kept}
+            if missing := [name for name in local.teachers if name not in given]:
                 raise EdgesimError(
                     f"algorithm {learner.config.algorithm.name!r}: teachers names {missing[0]!r}, which given "
                     f"did not return for device {device} (got {', '.join(sorted(given))})"
                 )
-            given = {name: tensor for name, tensor in given.items() if tensor.numel() or name not in algorithm.teachers}
+            given = {name: tensor for name, tensor in given.items() if tensor.numel() or name not in local.teachers}
             if device in learner.carried:
                 promise.sent, given["start"] = given["start"], learner.carried[device]
             samples = Samples(self.held.samples_of(device), self.federation.public, partial(self._epochs, promise))
-            phases = algorithm.phases(own, about, samples, ledger)
-            passed = algorithm.passes_over(about, samples)
+            phases = local.phases(own, about, samples, ledger)
+            passed = local.passes_over(about, samples)
             held_out = (
                 self.federation.drift.held_out.of(device) if learner.accounts.measured == "held_out" else _NOTHING
             )

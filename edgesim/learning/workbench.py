@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from edgesim.base.arrays import Integers
 from edgesim.config import LearningConfig
 from edgesim.learning import dropout
-from edgesim.learning.algorithms.algorithm import Frozen, Outputs
+from edgesim.learning.algorithms.records import Frozen, Outputs
 from edgesim.learning.batches import least_batch
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.flat import FlatModel
@@ -48,6 +48,8 @@ class Workbench:
     """Round of the run; 0 before the first."""
     room_bytes: int
     """Memory for passes of frozen models."""
+    opens_frame: bool = False
+    """Whether the round is the first of a frame."""
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

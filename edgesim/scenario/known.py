@@ -4,12 +4,12 @@ from typing import Any
 
 from edgesim.config import DataConfig
 from edgesim.devices.topology import load_topology
-from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.algorithms.kpfl_settings import tuned, tuned_on
+from edgesim.learning.algorithms import ALGORITHMS, WRAPPERS
+from edgesim.learning.algorithms.server_half import merges_models
 from edgesim.learning.datasets import load_dataset
 from edgesim.selection.afl import share_of
 
-__all__ = ["class_count", "has_local_half", "kpfl_of_the_paper", "merges_a_mean", "share_of", "station_count"]
+__all__ = ["class_count", "has_local_half", "merges_a_mean", "published_options", "share_of", "station_count"]
 
 
 def class_count(dataset: str) -> int:
@@ -28,10 +28,10 @@ def has_local_half(algorithm: str) -> bool:
 
 
 def merges_a_mean(algorithm: str) -> bool:
-    """Whether an algorithm's model is a mean of updates, so that KPFL can be put around it (``algorithm.kpfl``)."""
-    return ALGORITHMS[algorithm].model_is_mean
+    """Whether an algorithm's model is a mean of updates, so that another server can be put around its own."""
+    return merges_models(ALGORITHMS[algorithm].Server.merges)
 
 
-def kpfl_of_the_paper(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
-    """KPFL's options that its paper tuned for an algorithm and a model of presence; empty where it tuned none."""
-    return tuned(algorithm, dataset, presence) if tuned_on(algorithm, dataset, presence) else {}
+def published_options(wrapper: str, algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
+    """Options of a wrapper that its paper tuned for an algorithm and a model of presence; empty where it tuned none."""
+    return WRAPPERS[wrapper].published(algorithm, dataset, presence)

@@ -23,6 +23,7 @@ from edgesim.engine.evaluations import tests_by_time
 from edgesim.folder import checkpoints
 from edgesim.folder.checkpoints import Checkpoint, Packed
 from edgesim.folder.records import ENDS, SCHEMA_VERSION, read_config, read_run, read_table, write_whole
+from edgesim.learning.algorithms import WRAPPERS
 from edgesim.simulation import named_code
 from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.inputs import input_digests
@@ -129,7 +130,8 @@ def _changed(old: RunConfig, new: RunConfig) -> dict[str, Any]:
 
 def _check_may_change(key: str) -> None:
     """Raise `EdgesimError` for a key on which the past of a run depends."""
-    is_option = key.startswith("algorithm.") and not key.startswith("algorithm.kpfl")
+    section, _, option = key.partition(".")
+    is_option = section == "algorithm" and option.partition(".")[0] not in WRAPPERS
     if key in _FIXED or not (key.startswith(_MAY_CHANGE) or is_option):
         raise EdgesimError(f"set {key}: a fork has the past of its run, so only {_ALLOWED} may change", key)
 

@@ -13,8 +13,8 @@ from edgesim.engine.protocols import PROTOCOLS
 from edgesim.engine.protocols.protocol import Protocol
 from edgesim.joining import LAWS as JOINING
 from edgesim.learning import algorithms
-from edgesim.learning.algorithms.algorithm import Algorithm
-from edgesim.learning.algorithms.kpfl import Kpfl
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.server_half import merges_models
 from edgesim.learning.drift import LAWS as DRIFT
 from edgesim.selection.view import Selector
 from edgesim.traces.models import MODELS as PRESENCE
@@ -39,6 +39,8 @@ class _Protocols(tuple[object, ...]):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.offer(PROTOCOLS[name])
 
+
+_LAST_MODEL = "frames from the last model"
 
 _TRAINING = Rule({}, {"learning.training": "real"})
 _ROUNDS = {"round.protocol": _Protocols(lambda kind: kind.has_rounds)}
@@ -74,6 +76,7 @@ FEATURES: dict[str, Rule] = {
     "known downloads": Rule(
         {"learning.training": "none"}, {"round.download_s": 0, "topology.file": None}, "its bits depend on training"
     ),
+    _LAST_MODEL: Rule({"learning.training": "real"}, {"learning.keep_best": False}),
     "class_counts": Rule({}, {"data.dataset": Except(["none"])}),
     "losses": _TRAINING,
     "update_norms": _TRAINING,
@@ -85,7 +88,10 @@ FEATURES: dict[str, Rule] = {
     "training_accuracies": _TRAINING,
     "loss_drops": _TRAINING,
 }
-"""Keys of a config that offer what `needs` and `looks_at` of algorithms, laws and policies name."""
+"""Keys of a config that offer what `needs` and `looks_at` of algorithms, laws and policies name.
+
+That frames begin with the last model is needed only where the data have several (`check_frames`).
+"""
 
 
 def check(config: RunConfig) -> None:
@@ -122,25 +128,48 @@ def check_policy(config: RunConfig, selector: Selector) -> None:
     refuse(config, _of("selection.policy", selector.looks_at, (), "looks_at"))
 
 
+def check_frames(config: RunConfig, frames: int) -> None:
+    """Refuse skipped rounds in runs of several frames, and best models with a server that keeps state.
+
+    Raises `EdgesimError`.
+    """
+    if frames == 1:
+        return
+    why = f"the data have {frames} frames, and a best accuracy on one says nothing of the next"
+    refuse(config, [Rule({"data.dataset": GIVEN}, {"merging": None}, why)])
+    why = f"the server's state belongs to the last model, not to the best, and the data have {frames} frames"
+    rule = replace(FEATURES[_LAST_MODEL], why=why)
+    own = config.algorithm
+    _, server = algorithms.halves(own)
+    parts = {"algorithm.name" if own.server == "own" else "algorithm.server": server.needs}
+    parts |= {f"algorithm.{key}": wrapper.needs for key, wrapper in algorithms.wrappers(own).items()}
+    refuse(config, [replace(rule, when={key: GIVEN, **rule.when}) for key, of in parts.items() if _LAST_MODEL in of])
+
+
 def _of_algorithm(config: RunConfig) -> Iterator[Rule]:
-    """Needs of both halves of an algorithm and of KPFL, and the settings that these exclude."""
+    """Needs of both halves of an algorithm and of wrappers, and the settings that these exclude."""
     local, server = algorithms.halves(config.algorithm)
     of_server = "algorithm.name" if server is local else "algorithm.server"
-    parts: dict[str, type[Algorithm]] = {"algorithm.name": local, of_server: server}
-    if config.algorithm.kpfl is not None:
-        parts["algorithm.kpfl"] = Kpfl
-    for key, half in parts.items():
-        yield from _of(key, half.needs | ({"known downloads"} if half.bits_from_training else set()), half.rules)
-        if not half.at_edges:
-            yield _without(key, {"topology.aggregation": "hierarchical"}, "edge servers merge weighted means alone")
-        if half.upload_bits is not Algorithm.upload_bits:
-            yield _without(key, {"privacy.mechanism": Except(["none"])}, "devices send other things than their update")
-    if not server.model_is_mean:
-        yield _without(of_server, {"algorithm.kpfl": GIVEN}, "its server does more with models than average them")
-    if not server.averages:
-        yield _without(of_server, {"privacy.mechanism": "central"}, "its server goes by more than the weighted mean")
-    if algorithms.looks_at_start(local):
+    for key, half in {"algorithm.name": local, of_server: server}.items():
+        yield from _of(key, half.needs - {_LAST_MODEL}, half.rules)
+    if local.Local.upload_bits is not LocalHalf.upload_bits:
+        other = "devices send other things than their update"
+        yield _without("algorithm.name", {"privacy.mechanism": Except(["none"])}, other)
+    if local.Local is not LocalHalf:
         yield _without("algorithm.name", {"merging.skip": "carry"}, "its devices train by the model they were sent")
+    merges = {of_server: server.Server.merges}
+    for name, wrapper in algorithms.wrappers(config.algorithm).items():
+        key = f"algorithm.{name}"
+        yield from _of(key, wrapper.needs - {_LAST_MODEL}, wrapper.rules)
+        yield from (_without(key, when, why) for when, why in wrapper.excluded)
+        if not merges_models(server.Server.merges):
+            yield _without(of_server, {key: GIVEN}, "its server does more with models than average them")
+        merges[key] = "otherwise"
+    for key, how in merges.items():
+        if how != "models":
+            yield _without(key, {"topology.aggregation": "hierarchical"}, "edge servers merge weighted means alone")
+        if how not in ("models", "updates"):
+            yield _without(key, {"privacy.mechanism": "central"}, "its server goes by more than the weighted mean")
 
 
 def _without(key: str, when: Mapping[str, Condition], why: str) -> Rule:

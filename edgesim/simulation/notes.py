@@ -11,6 +11,7 @@ from edgesim.engine.decision import Planner, exceed
 from edgesim.engine.protocols import has_rounds
 from edgesim.engine.report import Totals
 from edgesim.engine.world import World
+from edgesim.learning import algorithms
 from edgesim.learning.partitions import make_partition
 from edgesim.learning.partitions.listed import Listed
 from edgesim.simulation.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
@@ -35,7 +36,7 @@ def start_notes(planner: Planner, samples: Floats) -> Notes:
         "range": _beyond_the_law(world),
         "overfull": _overfull(planner, samples),
         "listed": _left_out(world.config),
-        "algorithm": accounts.algorithm.start_note(world.config, _rounds(world.config)),
+        "algorithm": algorithms.start_note(world.config, _rounds(world.config)),
         "drift": accounts.drift_note,
     }
     return {about: note for about, note in notes.items() if note}

@@ -25,7 +25,6 @@ from edgesim.engine.run_state import RunState, restore
 from edgesim.engine.server import RunEnd, RunProgress, Server
 from edgesim.engine.world import World
 from edgesim.folder.records import TableWriter
-from edgesim.learning import algorithms
 from edgesim.learning.algorithms.merge_rules import MergeRule
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Evaluation, Learner
@@ -56,7 +55,7 @@ class Simulation:
         self.config = config
         streams = Streams(config.seed)
         self._federation = federation = make_federation(config, streams)
-        algorithms.check_frames(config, len(federation.frames) - 1)
+        needs.check_frames(config, len(federation.frames) - 1)
         self._frames = frames = list(_frame_lengths(config, len(federation.frames) - 1))
         world = make_world(config, streams, on_start)
         feasibility.check_count(world)

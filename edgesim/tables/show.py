@@ -76,14 +76,15 @@ def _how_it_learnt(config: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     """
     algorithm, round_ = (config[key] if isinstance(config.get(key), dict) else {} for key in ("algorithm", "round"))
     name, server = algorithm.get("name", "fedavg"), algorithm.get("server", "own")
-    named_apart = ["name", "server", "kpfl"] + ["weights"] * ("update_weights" in run)
+    # All algorithms come with it.
+    from edgesim.learning.algorithms import WRAPPERS
+
+    named_apart = ["name", "server", *WRAPPERS] + ["weights"] * ("update_weights" in run)
     options = _options_text({key: value for key, value in algorithm.items() if key not in named_apart})
     halves = [f"{name} ({options})" if options else str(name)] + [f"server {server}"] * (server not in ("own", name))
-    if "kpfl" in algorithm:
-        # All algorithms come with it.
-        from edgesim.learning.algorithms import kpfl_settings
-
-        halves.append(f"kpfl ({_options_text(kpfl_settings.effective(algorithm['kpfl']))})")
+    for key, wrapper in WRAPPERS.items():
+        if key in algorithm:
+            halves.append(f"{key} ({_options_text(wrapper.effective(algorithm[key]))})")
     return ", ".join([*halves, str(round_.get("protocol", RoundConfig().protocol))])
 
 

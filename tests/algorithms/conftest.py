@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.learning.algorithms.algorithm import Arrivals
+from edgesim.learning.algorithms.records import Arrivals
 
 
 @pytest.fixture
@@ -27,6 +27,7 @@ def arrive() -> Callable[..., Arrivals]:
             "class_counts": np.zeros((count, 0), dtype=np.int64),
             "all_samples": samples if all_samples is None else np.array(all_samples),
             "round_lr": 0.1,
+            "alpha": np.ones(count),
             "separate": [update.clone() for update in updates],
             "starts": [torch.zeros_like(update) for update in updates] if starts is None else starts,
         }

@@ -17,6 +17,7 @@ from torch import nn
 from edgesim.config_file import parse
 from edgesim.engine.protocols import make_protocol
 from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.server_half import merges_models
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
@@ -59,7 +60,7 @@ OWN_MODELS = ("fedproto", "fedmd")
 WITH_KPFL = [
     (name, {"kpfl": KPFL} | ({"average_weights": True} if name in OWN_MODELS else {}))
     for name, kind in ALGORITHMS.items()
-    if kind.model_is_mean
+    if merges_models(kind.Server.merges)
 ]
 """KPFL around each algorithm that it may be around, of which quick tests play those in `QUICK_KPFL`."""
 QUICK_KPFL = {"fedavg", "scaffold", "fpl"}
@@ -85,7 +86,7 @@ def allows(pair, setting):
     if setting == "late":
         return all(fits(half, "round.late", "keep") for half in halves(pair))
     if setting == "edges":
-        return all(half.at_edges for half in halves(pair))
+        return ALGORITHMS[server_of(pair)].Server.merges == "models"
     protocol = "synchronous" if setting == "rounds" else setting
     return all(fits(half, "round.protocol", protocol) for half in halves(pair))
 
@@ -253,8 +254,14 @@ def remembered(learner):
     tables = [entries for entries in states if not entries or isinstance(next(iter(entries)), int)] + kept
     entries = [entry for entries in tables for entry in entries.values()]
     held = {entry.data_ptr(): entry for entry in (getattr(entry, "model", entry) for entry in entries)}
-    algorithm = learner.accounts.algorithm
-    return Remembered(held, (algorithm.tables, algorithm.trainable_tables), learner.facts())
+    return Remembered(held, said_to_be_stored(learner.accounts), learner.facts())
+
+
+def said_to_be_stored(halves):
+    """Vectors with buffers and without that both halves say they store for each device."""
+    kept = halves.local.first_kept(torch.zeros(halves.local.sizes.parameters))
+    named = [*halves.server.stored, *("model" for _ in kept)]
+    return named.count("model"), named.count("trainable")
 
 
 USUAL = {"back_end": "loop", "model": "mlp"}

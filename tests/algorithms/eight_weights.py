@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Step
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Outputs, Step
 
 START = (0.5, -0.3, 0.2, 0.4, 0.6, -0.1, -0.2, 0.3)
 ROUNDS = ((0, 1), (1, 2), (0, 2))
@@ -52,17 +53,17 @@ class Holder:
         return torch.autograd.grad(loss, weights)[0]
 
     def objective(
-        self, weights: Tensor, algorithm: Algorithm, given: Mapping[str, Tensor], rows: np.ndarray | None = None
+        self, weights: Tensor, local: LocalHalf, given: Mapping[str, Tensor], rows: np.ndarray | None = None
     ) -> Tensor:
-        """Gradient of the mean of an algorithm's own loss, [8]; ``rows`` of its images in tables of what is given."""
+        """Gradient of the mean of a local half's own loss, [8]; ``rows`` of its images in tables of what is given."""
         weights = weights.clone().requires_grad_()
-        teachers = {name: self.outputs(given[name]) for name in algorithm.teachers if len(given[name])}
+        teachers = {name: self.outputs(given[name]) for name in local.teachers if len(given[name])}
         others = {name: tensor for name, tensor in given.items() if name != "start" and name not in teachers}
         share = torch.full((self.samples,), 1 / self.samples, dtype=torch.float64)
         last = weights.view(2, 2, 2)[1]
         head, about = partial(functional.linear, weight=last), None if rows is None else torch.from_numpy(rows)
         step = Step(self.outputs(weights), teachers, torch.tensor(self.labels), share, others, head, (12, 34), about)
-        return torch.autograd.grad(algorithm.loss(step).mean(), weights)[0]
+        return torch.autograd.grad(local.loss(step).mean(), weights)[0]
 
     def outputs(self, weights: Tensor) -> Outputs:
         """Logits and, as features, what tanh gives, of the images."""

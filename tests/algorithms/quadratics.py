@@ -11,14 +11,18 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from edgesim.learning.algorithms.algorithm import (
-    Algorithm,
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.kpfl import Kpfl
+from edgesim.learning.algorithms.kpfl_settings import KpflOptions
+from edgesim.learning.algorithms.local_half import has_own
+from edgesim.learning.algorithms.records import (
     Arrivals,
     Device,
     Devices,
@@ -29,10 +33,8 @@ from edgesim.learning.algorithms.algorithm import (
     Sizes,
     State,
     Trained,
-    rebased,
 )
-from edgesim.learning.algorithms.kpfl import Kpfl
-from edgesim.learning.algorithms.kpfl_settings import KpflOptions
+from edgesim.learning.algorithms.server_half import BY_NORMS, rebased
 from edgesim.learning.batches import epoch_edges
 from edgesim.streams import Streams
 
@@ -103,12 +105,14 @@ class Play:
         private, public = sum(each.samples for each in self.devices), self.bench.public if self.bench else ()
         counts = len(self.devices), classes, features, len(tensors), tensors, private, len(public)
         sizes = Sizes(32.0 * trainable, trainable, *counts)
-        self.algorithm = self.kind(self.kind.Options(**self.options), sizes, Streams(self.seed))
+        made = self.kind.Options(**self.options), sizes, Streams(self.seed)
+        self.local, self.server = self.kind.Local(*made), self.kind.Server(*made)
         if self.kpfl is not None:
-            self.algorithm = Kpfl(self.algorithm, KpflOptions(**self.kpfl), sizes, Streams(self.seed)).around()
-        self.ledger = self.algorithm.ledger(1)
-        self.state: State = self.algorithm.start(weights)
-        self.first_kept = self.algorithm.first_kept(weights)
+            self.server = Kpfl(self.server, KpflOptions(**self.kpfl), sizes, Streams(self.seed))
+        self.opens_frame = True
+        self.ledger = self.server.ledger(1, None)
+        self.state: State = self.server.start(weights, self.bench)
+        self.first_kept = self.local.first_kept(self.state.weights)
         self.kept: dict[int, Mapping[str, Tensor]] = {}
         self.merged = 0
         self.alpha: np.ndarray | None = None
@@ -122,28 +126,34 @@ class Play:
         return self.merge(self.begin(*ids), unpicked=self.begin(*unpicked), failed=failed)
 
     def end_frame(self) -> None:
-        """A frame ends, as for an algorithm that starts anew in the next."""
-        self.ledger, self.state = self.algorithm.ledger(self.merged + 1), self.algorithm.start(self.state.weights)
+        """A frame ends."""
+        self.ledger, self.opens_frame = self.server.ledger(self.merged + 1, self.ledger), True
+
+    @property
+    def local_ledger(self) -> Any:
+        """What devices see of the ledger."""
+        return self.ledger.inner if self.kpfl is not None else self.ledger
 
     def begin(self, *ids: int) -> list[Job]:
         """Jobs that start from the current model."""
         lr = self.lr(self.merged + 1) if callable(self.lr) else self.lr
         made = []
-        if self.bench:
-            self.bench.round = self.merged + 1
-        self.state = self.algorithm.prepare(self.state, self.bench)
+        bench = self.bench or SimpleNamespace()
+        bench.round, bench.opens_frame, self.opens_frame = self.merged + 1, self.opens_frame, False
+        self.state = self.server.prepare(self.state, bench)
         counts = np.array([getattr(each, "class_counts", []) for each in self.devices], dtype=np.int64)
         sizes = np.array([each.samples for each in self.devices])
-        self.algorithm.begin(Devices(np.array(ids, dtype=np.int64), counts, sizes), self.merged + 1, self.ledger)
+        self.local.begin(Devices(np.array(ids, dtype=np.int64), counts, sizes), self.merged + 1, self.local_ledger)
         for device in ids:
             samples = self.devices[device].samples
             about = Device(device, samples, self.merged + 1, sizes, samples)
-            given = self.algorithm.given(self.state, self.kept.get(device, self.first_kept), about, self.ledger)
+            kept = self.kept.get(device, self.first_kept)
+            given = {**self.server.given(self.state, about, self.ledger), **kept}
             own = Phase(np.full(self.steps, OWN), np.arange(self.steps + 1))
             public = self.bench.public if self.bench else np.empty(0, dtype=np.int64)
             samples = Samples(OWN + np.arange(self.devices[device].samples), public, ordered_epochs)
-            phases = self.algorithm.phases(own, about, samples, self.ledger)
-            passed = self.algorithm.passes_over(about, samples)
+            phases = self.local.phases(own, about, samples, self.local_ledger)
+            passed = self.local.passes_over(about, samples)
             made.append(Job(device, self.merged, lr, phases, given, passed))
         return made
 
@@ -162,31 +172,31 @@ class Play:
         """
         jobs = [*picked, *unpicked]
         ends = [self._train(job) for job in jobs]
-        sent = [self.algorithm.sent(end) for end in ends]
+        sent = [self.local.sent(end) for end in ends]
         arrived = self._arrived(jobs, ends, sent, age_weight, len(picked), failed)
-        self.alpha = self.algorithm.weigh(arrived) if alpha is None else np.array(alpha)
+        self.alpha = self.server.weigh(arrived) if alpha is None else np.array(alpha)
         before = _copies(self.state)
-        after = self.algorithm.merge(self.state, arrived, self.alpha, self.ledger)
+        after = self.server.merge(self.state, arrived, self.alpha, self.ledger)
         torch.testing.assert_close(
             _copies(self.state), before, rtol=0, atol=0, equal_nan=True, msg="merge changed the old state"
         )
-        self.state = self.algorithm.refine(after, arrived, self.ledger, self.bench)
-        self.algorithm.note(self.ledger, replace(arrived, alpha=self.alpha))
+        self.state = self.server.refine(after, arrived, self.ledger, self.bench)
+        self.alpha = self.server.note(self.ledger, replace(arrived, alpha=self.alpha))
         self.merged += 1
         self.kept |= {job.device: what.keeps for job, what in zip(jobs, sent, strict=True) if what.keeps}
         return float(self.state.weights[0])
 
     def _train(self, job: Job) -> Trained:
-        device, start, trainable = self.devices[job.device], job.given["start"], self.algorithm.sizes.parameters
-        pull: Pull = self.algorithm.pull(job.given)
+        device, start, trainable = self.devices[job.device], job.given["start"], self.local.sizes.parameters
+        pull: Pull = self.local.pull(job.given)
         weights, velocity = start[:trainable].clone(), torch.zeros(trainable, dtype=torch.float64)
         steps = [(phase, *edges) for phase in job.phases for edges in itertools.pairwise(phase.edges)]
-        own_loss = type(self.algorithm).loss is not Algorithm.loss
+        own_loss = has_own(self.local, "loss")
         for phase, first, stop in steps:
             # A step takes all of a device's own samples, or those public ones that its phase names.
             samples, rows = phase.samples[first:stop], None if phase.rows is None else phase.rows[first:stop]
             holder = self.bench.part(samples) if samples[0] < OWN else device
-            plain = holder.objective(weights, self.algorithm, job.given, rows) if own_loss else device.gradient(weights)
+            plain = holder.objective(weights, self.local, job.given, rows) if own_loss else device.gradient(weights)
             gradient = plain + pull.to_start * (weights - start[:trainable]) + pull.decay * weights
             if pull.shift is not None:
                 gradient = gradient + pull.shift
@@ -199,7 +209,7 @@ class Play:
         return Trained(end - start, job.given, len(steps), job.lr, self.momentum, at_start, outputs)
 
     def _norms(self, ends: list[Trained]) -> np.ndarray:
-        return np.array([float(end.update[: self.algorithm.sizes.parameters].square().sum().sqrt()) for end in ends])
+        return np.array([float(end.update[: self.local.sizes.parameters].square().sum().sqrt()) for end in ends])
 
     def _arrived(
         self,
@@ -227,11 +237,12 @@ class Play:
             all_samples=sizes,
             class_counts=np.array([getattr(self.devices[n], "class_counts", []) for n in ids], dtype=np.int64),
             round_lr=self.lr(self.merged + 1) if callable(self.lr) else self.lr,
-            norms=self._norms(ends) if self.algorithm.weighs_norms else None,
-            updates=rebased(updates, starts, self.state.weights, self.algorithm.sizes.parameters),
+            norms=self._norms(ends) if self.server.weighs_by == BY_NORMS else None,
+            updates=rebased(updates, starts, self.state.weights, self.local.sizes.parameters),
             separate=updates,
             starts=starts,
             up={name: [what.up[name] for what in sent] for name in (sent[0].up if sent else ())},
+            trained=ends,
         )
 
 

@@ -11,7 +11,7 @@ from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.afl import Afl
-from edgesim.learning.algorithms.algorithm import Arrivals, Sizes
+from edgesim.learning.algorithms.records import Arrivals, Sizes
 from edgesim.learning.norms import norm
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -37,7 +37,7 @@ def arrivals(samples, norms, age_weight=1.0):
 
 
 def afl(**options):
-    return Afl(Afl.Options(**options), Sizes(32.0, 1, 3), Streams(0))
+    return Afl.Server(Afl.Options(**options), Sizes(32.0, 1, 3), Streams(0))
 
 
 def weights(samples, norms, **options):

@@ -14,8 +14,8 @@ from quadratics import Play
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.algorithm import Devices, Sizes
-from edgesim.learning.algorithms.cfed import Cfed
+from edgesim.learning.algorithms.cfed import Cfed, _first, _shard, _task
+from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.jobs import Arrived
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -25,45 +25,49 @@ DEVICES = 8
 
 def made(devices=DEVICES, public=100, **options):
     sizes = Sizes(1000.0, 0, devices, 10, private=120 * devices, public=public)
-    algorithm = Cfed(Cfed.Options(**options), sizes, Streams(3))
-    return algorithm, algorithm.ledger(1)
+    made = Cfed.Options(**options), sizes, Streams(3)
+    return Cfed.Local(*made), Cfed.Server(*made).ledger(1, None)
+
+
+def server_of(local):
+    return Cfed.Server(local.options, local.sizes, local.streams)
 
 
 def of(*ids, devices=DEVICES, size=10):
     return Devices(np.array(ids), np.zeros((devices, 10), dtype=np.int64), np.full(devices, size))
 
 
-def learners(algorithm, ledger, round, *ids):
-    algorithm.begin(of(*ids), round, ledger)
+def learners(local, ledger, round, *ids):
+    local.begin(of(*ids), round, ledger)
     return [device for device in ids if ledger.learns[device]]
 
 
 def test_in_the_first_task_all_learn_and_then_a_random_six_tenths_of_those_that_begin_together():
-    algorithm, ledger = made(task_rounds=3)
-    assert [len(learners(algorithm, ledger, round, *range(8))) for round in (1, 2, 3)] == [8] * 3
+    local, ledger = made(task_rounds=3)
+    assert [len(learners(local, ledger, round, *range(8))) for round in (1, 2, 3)] == [8] * 3
     for count, expected in zip(range(1, 9), (1, 2, 2, 3, 3, 4, 5, 5), strict=True):
-        assert len(learners(algorithm, ledger, 3 + count, *range(count))) == expected
-    drawn = {tuple(learners(algorithm, ledger, round, *range(8))) for round in range(20, 60)}
+        assert len(learners(local, ledger, 3 + count, *range(count))) == expected
+    drawn = {tuple(learners(local, ledger, round, *range(8))) for round in range(20, 60)}
     assert len(drawn) > 20
     assert {device for ids in drawn for device in ids} == set(range(8))
 
 
 def test_of_devices_that_begin_one_by_one_as_many_learn_at_any_time_and_each_keeps_its_role_in_a_round():
-    algorithm, ledger = made(task_rounds=3)
-    algorithm.begin(of(0), 3, ledger)
-    roles = [bool(learners(algorithm, ledger, 4, device)) for device in range(8)]
+    local, ledger = made(task_rounds=3)
+    local.begin(of(0), 3, ledger)
+    roles = [bool(learners(local, ledger, 4, device)) for device in range(8)]
     assert [sum(roles[:count]) for count in range(1, 9)] == [math.ceil(0.6 * count - 1e-9) for count in range(1, 9)]
     for _ in range(3):
-        assert [bool(learners(algorithm, ledger, 4, device)) for device in range(8)] == roles
-    assert len(learners(algorithm, ledger, 4, *range(8))) == sum(roles)
+        assert [bool(learners(local, ledger, 4, device)) for device in range(8)] == roles
+    assert len(learners(local, ledger, 4, *range(8))) == sum(roles)
 
 
 def test_a_frame_ends_a_task():
     """A frame that begins with round 5 has a teacher from there on."""
-    algorithm, _ = made(task_rounds=10)
-    later = algorithm.ledger(5)
-    assert len(learners(algorithm, later, 5, *range(8))) == 5
-    assert [algorithm._task(round, later) for round in (5, 14, 15, 25)] == [5, 5, 15, 25]
+    local, _ = made(task_rounds=10)
+    later = server_of(local).ledger(5, None)
+    assert len(learners(local, later, 5, *range(8))) == 5
+    assert [_task(local, round, later) for round in (5, 14, 15, 25)] == [5, 5, 15, 25]
 
 
 def test_with_a_new_frame_of_a_run_the_model_becomes_a_teacher_and_devices_review():
@@ -85,15 +89,17 @@ def test_with_a_new_frame_of_a_run_the_model_becomes_a_teacher_and_devices_revie
 
 
 def test_the_public_images_are_divided_among_the_devices_and_the_server():
-    algorithm, _ = made(public=95)
+    local, _ = made(public=95)
     public = np.random.default_rng(0).permutation(95)
-    shards = [algorithm._shard(number, public) for number in range(9)]
+    shards = [_shard(local.sizes, number, public) for number in range(9)]
     assert np.concatenate(shards).tolist() == public.tolist()
     assert sorted(map(len, shards)) == [10] * 4 + [11] * 5
-    assert algorithm.epochs_over(np.array([120])) == [(len(shard), None) for shard in shards[:-1]]
+    assert Cfed.epochs_over(local.options, local.sizes, np.array([120])) == [
+        (len(shard), None) for shard in shards[:-1]
+    ]
     at_server, _ = made(public=95, server_passes=1, review_batch=4)
     reviews = [(len(shard), 4) for shard in shards[:-1]]
-    assert at_server.epochs_over(np.array([120])) == [*reviews, (len(shards[-1]), None)]
+    assert Cfed.epochs_over(at_server.options, at_server.sizes, np.array([120])) == [*reviews, (len(shards[-1]), None)]
 
 
 def test_the_teacher_is_the_model_with_which_a_task_ended_and_the_first_review_of_a_task_recalls_nothing_new():
@@ -115,34 +121,34 @@ def test_the_teacher_is_the_model_with_which_a_task_ended_and_the_first_review_o
 
 
 def arrived(ids, round, ages):
-    values = {"ids": np.array(ids), "began_in": round - np.array(ages, dtype=np.int64)}
+    values = {"ids": np.array(ids), "began_in": round - np.array(ages, dtype=np.int64), "alpha": np.ones(len(ids))}
     return type("Rows", (), values)()
 
 
 def test_a_reviewer_gets_the_teacher_until_one_of_its_reviews_is_merged_in_the_task():
-    algorithm, ledger = made(task_rounds=2)
+    local, ledger = made(task_rounds=2)
 
     def bits(round, *ids):
-        return (algorithm.download_bits(of(*ids), round, ledger) / 1000).tolist()
+        return (server_of(local).download_bits(of(*ids), round, ledger) / 1000).tolist()
 
     everyone = range(8)
-    learners(algorithm, ledger, 1, *everyone)
+    learners(local, ledger, 1, *everyone)
     assert bits(1, *everyone) == [1] * 8
     # A plan for round 3 does not know who will review.
     assert bits(3, *everyone) == [2] * 8
-    learn = learners(algorithm, ledger, 3, *everyone)
+    learn = learners(local, ledger, 3, *everyone)
     assert bits(3, *everyone) == [1 if device in learn else 2 for device in everyone]
     reviewers = [device for device in everyone if device not in learn]
     merged, lost = reviewers[:1], reviewers[1:]
-    algorithm.note(ledger, arrived(learn + merged, 3, [0] * (len(learn) + 1)))
+    server_of(local).note(ledger, arrived(learn + merged, 3, [0] * (len(learn) + 1)))
     assert bits(4, *everyone) == [1 if device in merged else 2 for device in everyone]
     # What was begun in round 3 is merged in round 4, where others have begun since.
-    learners(algorithm, ledger, 4, *learn)
-    algorithm.note(ledger, arrived(lost, 4, [1] * len(lost)))
+    learners(local, ledger, 4, *learn)
+    server_of(local).note(ledger, arrived(lost, 4, [1] * len(lost)))
     assert bits(4, *reviewers) == [1] * len(reviewers)
     # The next task has another teacher.
     assert bits(5, *everyone) == [2] * 8
-    assert algorithm.upload_bits(of(*everyone), 5, ledger).tolist() == [1000] * 8
+    assert local.upload_bits(of(*everyone), 5, ledger).tolist() == [1000] * 8
 
 
 @pytest.mark.parametrize(("options", "batch"), [({}, 8), ({"review_batch": 1}, 1), ({"review_batch": 2}, 2)])
@@ -162,16 +168,16 @@ def test_a_review_costs_four_passes_over_the_devices_public_images_and_a_plan_th
     """100 images for 8 devices and the server: 12 for the first device and 11 for the others; 25 samples of 10 are
     three epochs. A review of one epoch costs less than learning.
     """
-    algorithm, ledger = made(task_rounds=1, **options)
+    local, ledger = made(task_rounds=1, **options)
     samples = np.full(8, 25)
     costs = 4 * epochs * np.array([12] + [11] * 7) / (3 * 25)
 
     def factor(round):
-        return algorithm.compute_factor(of(*range(8)), samples, round, ledger).tolist()
+        return local.compute_factor(of(*range(8)), samples, round, ledger).tolist()
 
     assert factor(1) == [1] * 8
     assert factor(2) == pytest.approx(np.maximum(costs, 1).tolist())
-    learn = learners(algorithm, ledger, 2, *range(8))
+    learn = learners(local, ledger, 2, *range(8))
     assert factor(2) == pytest.approx([1 if device in learn else costs[device] for device in range(8)])
 
 
@@ -249,7 +255,7 @@ def test_a_run_says_that_updates_count_alike_and_its_reviewers_train_on_public_i
 @pytest.mark.parametrize("passes", [0, 1])
 def test_a_lone_image_of_the_servers_shard_is_refused_where_the_server_trains_on_it(passes):
     """80 images: nine for each of eight devices and eight for the server, of which batches of seven leave one."""
-    sizes = [len(shard) for shard in np.split(np.arange(80), made(public=80)[0]._first(np.arange(1, 9)))]
+    sizes = [len(shard) for shard in np.split(np.arange(80), _first(made(public=80)[0].sizes, np.arange(1, 9)))]
     assert sizes == [9] * 8 + [8]
     options = {"server_passes": passes}
     model = {"model": "contract.with_dropout_and_batch_norm", "batch_size": 7, "epochs": 1, "steps": None}

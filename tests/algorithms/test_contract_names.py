@@ -5,27 +5,26 @@ import pickle
 
 import numpy as np
 import pytest
-from contract import COUNT, PAIRS, REFUSED, each_pair, make_config, new_learner
+from contract import COUNT, PAIRS, REFUSED, each_pair, make_config, new_learner, server_of
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.learning.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
-from edgesim.learning.algorithms.algorithm import Sizes
+from edgesim.learning.algorithms import ALGORITHMS, make_halves
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
+
+SIZES = Sizes(96.0, 3, 8, classes=2, private=96, public=20)
 
 
 @each_pair
 def test_it_can_be_sent_to_another_process(pair):
     config = make_config(pair).algorithm
-    algorithm = make_algorithm(config, Sizes(96.0, 3, 8), Streams(0))
-    again = pickle.loads(pickle.dumps(algorithm))
-    assert type(again) is type(algorithm)
-    assert (again.options, again.sizes) == (algorithm.options, algorithm.sizes)
-    local = ALGORITHMS[pair[0]]
-    for name in LOCAL_METHODS:
-        assert getattr(again, name).__func__ is getattr(local, name)
-        assert getattr(again, name).__self__.options == getattr(algorithm, name).__self__.options
+    local, server = make_halves(config, SIZES, Streams(0))
+    again = pickle.loads(pickle.dumps(local))
+    assert type(again) is type(local) is ALGORITHMS[pair[0]].Local
+    assert type(server) is ALGORITHMS[server_of(pair)].Server
+    assert (again.options, again.sizes) == (local.options, local.sizes)
 
 
 @each_pair
@@ -35,8 +34,8 @@ def test_every_option_of_both_halves_is_in_the_complete_config_and_reaches_its_h
     # What an update counts is up to the server half alone.
     without = {"weights"} - halves[-1]
     assert config.options.keys() == set().union(*halves) - without
-    algorithm = make_algorithm(config, Sizes(96.0, 3, 8), Streams(0))
-    for half, answers in ((pair[0], algorithm.pull.__self__), (pair[-1], algorithm)):
+    made = make_halves(config, SIZES, Streams(0))
+    for half, answers in zip(pair, made, strict=True):
         own = ALGORITHMS[pair[0] if half == "own" else half].Options.model_fields.keys() - without
         assert {name: getattr(answers.options, name) for name in own} == {name: config.options[name] for name in own}
 
@@ -138,9 +137,11 @@ def test_options_of_another_protocol_are_refused_with_their_owner(round_, said):
     assert "\n" not in str(refusal.value)
 
 
-def mine(monkeypatch, **answers):
-    """A config of FedAvg with other answers, under the name of an author's own algorithm."""
-    monkeypatch.setitem(ALGORITHMS, "mine", type("Mine", (ALGORITHMS["fedavg"],), answers))
+def mine(monkeypatch, half, **answers):
+    """A config of FedAvg whose half, Local or Server, has other answers, under the name of an author's own."""
+    fedavg = ALGORITHMS["fedavg"]
+    own = type(f"Mine{half}", (getattr(fedavg, half),), answers)
+    monkeypatch.setitem(ALGORITHMS, "mine", type("Mine", (fedavg,), {half: own}))
     return ("mine", "own")
 
 
@@ -156,15 +157,16 @@ def mine(monkeypatch, **answers):
 def test_bits_that_are_no_number_of_bits_name_the_algorithm_and_the_method(
     method, answer, said, training, tmp_path, monkeypatch
 ):
-    bits = getattr(ALGORITHMS["fedavg"], method)
-    pair = mine(monkeypatch, **{method: lambda *asked: answer(bits(*asked))})
+    half = "Local" if method == "upload_bits" else "Server"
+    bits = getattr(getattr(ALGORITHMS["fedavg"], half), method)
+    pair = mine(monkeypatch, half, **{method: lambda *asked: answer(bits(*asked))})
     said = rf"^algorithm 'mine': {method} {said}; expected 0 or more bits for each device$"
     with pytest.raises(EdgesimError, match=said):
         simulation.run(make_config(pair, training=training), tmp_path / "run")
 
 
 def test_a_teacher_that_given_does_not_answer_with_is_one_line_that_names_both(tmp_path, monkeypatch):
-    pair = mine(monkeypatch, teachers=("start", "old"))
+    pair = mine(monkeypatch, "Local", teachers=("start", "old"))
     said = r"^algorithm 'mine': teachers names 'old', which given did not return for device \d+ \(got start\)$"
     with pytest.raises(EdgesimError, match=said):
         simulation.run(make_config(pair), tmp_path / "run")
@@ -172,7 +174,7 @@ def test_a_teacher_that_given_does_not_answer_with_is_one_line_that_names_both(t
 
 @pytest.mark.parametrize("back_end", ["loop", "stacked"])
 def test_a_loss_that_looks_at_features_unasked_is_the_same_line_in_every_back_end(back_end, monkeypatch):
-    pair = mine(monkeypatch, loss=lambda self, step: step.own.features.sum(1))
+    pair = mine(monkeypatch, "Local", loss=lambda self, step: step.own.features.sum(1))
     learner = new_learner(make_config(pair, back_end=back_end))
     with pytest.raises(EdgesimError, match=r"^algorithm.name: its loss uses features; set features = True in"):
         learner.results(learner.open_round(1, 1).start(np.arange(2)))

@@ -12,6 +12,7 @@ import torch
 from contract import (
     ALLOWED,
     CASES,
+    OWN_MODELS,
     PAIRS,
     each_pair,
     halves,
@@ -20,6 +21,7 @@ from contract import (
     marked_setting,
     marked_variants,
     new_learner,
+    said_to_be_stored,
     server_of,
     two_frames,
 )
@@ -27,12 +29,13 @@ from torch import Tensor
 
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms import ALGORITHMS, check_frames, make_algorithm
-from edgesim.learning.algorithms.algorithm import Sizes
+from edgesim.learning.algorithms import ALGORITHMS, make_halves
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.training_round import TorchRound
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import simulation as run_object
+from edgesim.simulation.needs import check_frames
 from edgesim.streams import Streams
 
 PRESENCE = """\
@@ -119,7 +122,7 @@ def watch(patch, seen, setting):
         merged = merge(self, arrived, began, *arguments)
         for one in arrived:
             if (result := one.promise.result) is not None:
-                sent = self.model.trainable * self.accounts.algorithm.sends_models
+                sent = self.model.trainable * self.accounts.local.options.sends_models
                 sent += sum(numbers(tensor) for tensor in result.up.values())
                 seen.up[one.promise.device, one.promise.number] = 32 * sent
         left.update({device: (self._round, remembered(self, device)) for device in {*merged.ids, *began}})
@@ -175,7 +178,7 @@ each_run = pytest.mark.parametrize(("pair", "setting", "options"), CASES_OF_RUNS
 
 @each_run
 def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, options, trained, config, tmp_path):
-    bits_unknown = any(half.bits_from_training for half in halves(pair))
+    bits_unknown = any("known downloads" in half.needs for half in halves(pair))
     if bits_unknown:
         with pytest.raises(
             EdgesimError, match=r"^algorithm.\w+ = .* needs known downloads, its bits depend on training"
@@ -185,7 +188,7 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, op
     folders = [trained(pair, setting, options, download_s=download_s).folder, tmp_path / "none"]
     result = simulation.run(config(pair, setting, options, download_s=download_s, training="none"), folders[1])
     assert result.status == "finished", result.reason
-    by_norms = any(half.weighs_norms for half in halves(pair))
+    by_norms = "afl" in pair
     of_training = {
         "activities": (),
         "devices": (),
@@ -268,8 +271,8 @@ def test_the_run_says_when_updates_count_alike_by_the_algorithms_own_rule(pair, 
 
 def tables(pair, options=()):
     """Vectors that are remembered of a device."""
-    algorithm = make_algorithm(make_config(pair, options=options).algorithm, Sizes(0.0, 1, 8), Streams(0))
-    return algorithm.tables + algorithm.trainable_tables
+    sizes = Sizes(0.0, 1, 8, classes=2, private=96, public=20)
+    return sum(said_to_be_stored(make_halves(make_config(pair, options=options).algorithm, sizes, Streams(0))))
 
 
 def remembers_by_itself(pair, options):
@@ -296,7 +299,9 @@ def test_a_device_that_was_away_finds_its_state_as_it_was(pair, options, trained
     names = {frozenset(one.given) - {"start"} for one in seen}
     assert len(names) == 1
     assert bool(*names) == any(
-        (half.tables or half.trainable_tables) and "server" not in half.halves for half in halves(pair)
+        tables((half, "own")) and "server" not in ALGORITHMS[half].halves
+        for half in pair
+        if half not in ("own", *OWN_MODELS)
     )
     # What is remembered of a device is its own, and new after each of its jobs.
     assert not torch.equal(*(next(iter(away[rounds].left.values())) for rounds in (0, 3)))
@@ -373,7 +378,7 @@ def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothin
         config = make_config(pair, **learning).model_copy(update={"rounds": 2})
         return simulation.run(config, tmp_path / folder)
 
-    if not ALGORITHMS[server_of(pair)].keeps_state:
+    if "frames from the last model" not in ALGORITHMS[server_of(pair)].needs:
         # Its learner goes back to the best model of a frame in another test.
         check_frames(make_config(pair), 2)
         return

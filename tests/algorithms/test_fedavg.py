@@ -3,15 +3,15 @@ import pytest
 import torch
 from quadratics import Play, Quadratic
 
-from edgesim.learning.algorithms.algorithm import Sizes, State
 from edgesim.learning.algorithms.fedavg import FedAvg
+from edgesim.learning.algorithms.records import Sizes, State
 from edgesim.streams import Streams
 
 
 @pytest.fixture
 def make():
     def make(**options):
-        return FedAvg(FedAvg.Options(**options), Sizes(96.0, 3, 4), Streams(0))
+        return FedAvg.Server(FedAvg.Options(**options), Sizes(96.0, 3, 4), Streams(0))
 
     return make
 

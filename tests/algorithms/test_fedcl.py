@@ -8,8 +8,8 @@ from eight_weights import START, Bench, Holder
 from torch.nn.functional import cross_entropy
 
 from edgesim.base.errors import EdgesimError
-from edgesim.learning.algorithms.algorithm import Sizes, State
 from edgesim.learning.algorithms.fedcl import FedCl
+from edgesim.learning.algorithms.records import Sizes, State
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -26,7 +26,7 @@ def prepared(public, private, classes=2, **options):
     """The state before a round, and the batches of public images that were looked at for it."""
     images = np.random.default_rng(3).normal(size=(public, 2)).tolist()
     bench = Watched(Holder(images, [0, 1] * (public // 2)), private_count=private)
-    algorithm = FedCl(FedCl.Options(**options), Sizes(1.0, 8, 4, classes, public=public), Streams(0))
+    algorithm = FedCl.Server(FedCl.Options(**options), Sizes(1.0, 8, 4, classes, public=public), Streams(0))
     state = algorithm.prepare(State(torch.tensor(START, dtype=torch.float64)), bench)
     return state, bench
 
@@ -77,4 +77,4 @@ def test_fewer_than_two_public_images_of_a_class_are_refused_in_one_line(trainin
 
 
 def test_timing_alone_needs_no_public_images():
-    FedCl(FedCl.Options(), Sizes(1.0, 8, 4, classes=10, public=0), Streams(0)).check_sizes()
+    FedCl.check(FedCl.Options(), Sizes(1.0, 8, 4, classes=10, public=0))

@@ -7,8 +7,8 @@ import pytest
 import torch
 from eight_weights import START, Bench, Holder
 
-from edgesim.learning.algorithms.algorithm import Sizes, State
 from edgesim.learning.algorithms.feddf import FedDf
+from edgesim.learning.algorithms.records import Sizes, State
 from edgesim.streams import Streams
 
 
@@ -26,7 +26,7 @@ def bench_of(count, scale=1.0, round=1):
 
 
 def feddf(count, **options):
-    return FedDf(FedDf.Options(**options), Sizes(1.0, 8, 3, 2, public=count), Streams(7))
+    return FedDf.Server(FedDf.Options(**options), Sizes(1.0, 8, 3, 2, public=count), Streams(7))
 
 
 def net(weights, images):

@@ -63,7 +63,7 @@ def test_alpha_is_larger_for_devices_that_hold_less():
     expected = [5.5 / 120, 5.5 / 30, 5.5 / 15]
     for adaptive, alphas in ((True, expected), (False, [0.1] * 3)):
         play = Play(FedDyn, THREE_SIZES, {"alpha": 0.1, "adaptive": adaptive})
-        pulls = [play.algorithm.pull(job.given) for job in play.begin(0, 1, 2)]
+        pulls = [play.local.pull(job.given) for job in play.begin(0, 1, 2)]
         assert [pull.to_start for pull in pulls] == pytest.approx(alphas, rel=1e-12)
         assert all(pull.shift is None for pull in pulls)
     assert (FedDyn.Options().alpha, FedDyn.Options().adaptive) == (0.01, True)

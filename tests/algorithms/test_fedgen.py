@@ -14,8 +14,9 @@ from scipy.special import ndtri
 from torch import nn
 from torch.nn import functional
 
-from edgesim.learning.algorithms.algorithm import Devices, Outputs, Sizes, Step
-from edgesim.learning.algorithms.fedgen import FedGen, likeness, taught_by
+from edgesim.learning.algorithms.distillation import likeness
+from edgesim.learning.algorithms.fedgen import FedGen, taught_by
+from edgesim.learning.algorithms.records import Devices, Outputs, Sizes, Step
 from edgesim.learning.jobs import Arrived
 from edgesim.streams import Streams
 
@@ -23,12 +24,16 @@ OUTPUTS = torch.tensor([[0.4, -0.2], [-0.3, 0.5]], dtype=torch.float64)
 """What the generator makes of class 0 and of class 1, whatever the noise."""
 
 
-class Told(FedGen):
+class ToldLocal(FedGen.Local):
     """Its generator's outputs and the classes that are drawn are given."""
 
     def latents(self, step):
         drawn = torch.tensor([0, 1])
         return OUTPUTS[torch.cat([drawn, step.labels])], drawn
+
+
+class Told(FedGen):
+    Local = ToldLocal
 
 
 def told():
@@ -47,7 +52,7 @@ def test_the_terms_of_a_device_are_those_worked_out_elsewhere():
         share, labels = torch.full((4,), 0.25), torch.tensor(device.labels)
         given = job.given | {"strengths": torch.tensor(counts, dtype=torch.float64)}
         step = Step(device.outputs(weights), {}, labels, share, given, lambda made: made @ weights.view(2, 2, 2)[1].T)
-        return float(play.algorithm.loss(step).mean())
+        return float(play.local.loss(step).mean())
 
     assert job.given["strengths"].tolist() == pytest.approx([0.98, 0.49], abs=1e-15)
     plain = mean_loss([0.0, 0.0])
@@ -81,11 +86,12 @@ def test_the_objective_of_the_server_is_that_worked_out_elsewhere():
     ids=["ResNet-10", "mlp on digits"],
 )
 def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, features, noise, generator, down, arrive):
-    algorithm = FedGen(FedGen.Options(noise=noise), Sizes(32.0 * parameters, parameters, 3, 10, features), Streams(0))
+    made = FedGen.Options(noise=noise), Sizes(32.0 * parameters, parameters, 3, 10, features), Streams(0)
+    local, algorithm = FedGen.Local(*made), FedGen.Server(*made)
     devices = Devices(np.array([2, 0]), np.ones((3, 10), dtype=np.int64), np.full(3, 10))
-    ledger = algorithm.ledger(1)
+    ledger = algorithm.ledger(1, None)
     assert algorithm.latent_sizes.parameters == generator
-    assert algorithm.start(torch.zeros(5)).generator.weights.shape == (generator,)
+    assert algorithm.start(torch.zeros(5), None).generator.weights.shape == (generator,)
     plain = 32.0 * parameters
     assert algorithm.download_bits(devices, 1, ledger).tolist() == [plain] * 2
     algorithm.note(ledger, arrive(torch.empty(0, 5)))
@@ -93,8 +99,8 @@ def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, feat
     algorithm.note(ledger, arrive(torch.zeros(1, 5)))
     algorithm.note(ledger, arrive(torch.empty(0, 5)))
     assert algorithm.download_bits(devices, 4, ledger).tolist() == [down] * 2
-    assert algorithm.upload_bits(devices, 4, ledger).tolist() == [plain] * 2
-    assert algorithm.compute_factor(devices, np.array([10, 10]), 4, ledger).tolist() == [1.0, 1.0]
+    assert local.upload_bits(devices, 4, ledger).tolist() == [plain] * 2
+    assert local.compute_factor(devices, np.array([10, 10]), 4, ledger).tolist() == [1.0, 1.0]
 
 
 def test_without_any_arrival_there_is_no_generator_to_train_with():
@@ -128,8 +134,8 @@ def test_what_the_terms_count_falls_by_two_percent_a_round_to_a_ten_thousandth(r
 
 
 def test_only_classes_that_a_merged_device_holds_are_drawn_and_all_of_them_alike():
-    algorithm = FedGen(FedGen.Options(device_batch=30_000, noise=1), Sizes(0.0, 0, 1, 6, 2), Streams(0))
-    state = algorithm.start(torch.zeros(1))
+    made = FedGen.Options(device_batch=30_000, noise=1), Sizes(0.0, 0, 1, 6, 2), Streams(0)
+    algorithm, state = FedGen.Local(*made), FedGen.Server(*made).start(torch.zeros(1), None)
     seen = torch.tensor([0.0, 1.0, 0.0, 1.0, 1.0, 0.0])
     given = {"generator": state.generator.weights, "moments": state.generator.moments, "seen": seen}
     step = Step(Outputs(torch.zeros(1, 6)), {}, torch.tensor([2]), torch.ones(1), given, None, (123, -456))

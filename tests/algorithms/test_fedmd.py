@@ -13,9 +13,9 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.protocols import make_protocol
 from edgesim.learning import augmentation
-from edgesim.learning.algorithms.algorithm import Devices, Sizes
 from edgesim.learning.algorithms.fedavg import FedAvg
-from edgesim.learning.algorithms.fedmd import FedMd
+from edgesim.learning.algorithms.fedmd import FedMd, _subset_size
+from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner
@@ -84,7 +84,7 @@ def test_a_digest_is_in_batches_of_its_own(options, edges):
     digest, own = found.begin(0)[0].phases
     assert digest.edges.tolist() == edges
     assert own.edges.tolist() == play().begin(0)[0].phases[0].edges.tolist()
-    (sized, *_) = found.algorithm.epochs_over(np.array([4]))
+    (sized, *_) = FedMd.epochs_over(found.local.options, found.local.sizes, np.array([4]))
     assert sized == (3, options.get("digest_batch"))
 
 
@@ -95,8 +95,8 @@ def test_bits_and_computing_with_and_without_a_consensus():
 
     def costs():
         asked = devices, found.merged + 1, found.ledger
-        bits = [float(ask(*asked)[0]) for ask in (found.algorithm.download_bits, found.algorithm.upload_bits)]
-        return [*bits, float(found.algorithm.compute_factor(devices, np.array([8]), *asked[1:])[0])]
+        bits = [float(ask(*asked)[0]) for ask in (found.server.download_bits, found.local.upload_bits)]
+        return [*bits, float(found.local.compute_factor(devices, np.array([8]), *asked[1:])[0])]
 
     assert costs() == [0, 192, 1 + 3 / 24]
     found.round()
@@ -115,7 +115,7 @@ def test_nobody_digests_the_consensus_of_its_own_model_alone():
     for ids, digests in (((1,), (0, 2)), ((), (0, 2)), ((1,), (0, 2)), ((0, 2), (0, 1, 2)), ((2,), (0, 1))):
         alone.round(*ids)
         assert [job.device for job in alone.begin(0, 1, 2) if len(job.phases) == 2] == list(digests), ids
-        factors = alone.algorithm.compute_factor(devices, np.array([8, 8, 8]), alone.merged + 1, alone.ledger)
+        factors = alone.local.compute_factor(devices, np.array([8, 8, 8]), alone.merged + 1, alone.ledger)
         assert factors.tolist() == [1.5 if device in digests else 1.125 for device in range(3)]
 
 
@@ -147,10 +147,10 @@ def test_a_buffer_of_one_update_is_digested_where_the_server_takes_part_of_it(ma
     (promise,) = learner.open_round(1, 1).start(np.array([2]))
     promise.due = True
     learner.merge([Arrived(promise)], np.array([2]))
-    algorithm, ledger = learner.accounts.algorithm, learner.accounts.ledger
+    accounts, ledger = learner.accounts, learner.accounts.ledger
     devices = Devices(np.array([2, 5]), np.zeros((2, 10), dtype=np.int64), np.array([1, 1]))
-    begun = algorithm.ledger(1)
-    more = [algorithm.compute_factor(devices, np.array([12, 12]), 2, of) - 1 for of in (begun, ledger)]
+    begun = accounts.server.ledger(1, None)
+    more = [accounts.local.compute_factor(devices, np.array([12, 12]), 2, of) - 1 for of in (begun, ledger)]
     # A pass of inference is a third of one of training, which the digest adds to it.
     assert more[1] / more[0] == pytest.approx([4 if digests else 1] * 2)
 
@@ -182,9 +182,9 @@ def test_stacked_jobs_bring_what_the_loop_brings_after_a_round_with_one_arrival(
 )
 def test_published_sizes_of_the_subset(private, public, share, count):
     sizes = Sizes(0.0, 0, 10, 10, private=private, public=public)
-    algorithm = FedMd(FedMd.Options(public_share=share), sizes, Streams(0))
+    algorithm = FedMd.Local(FedMd.Options(public_share=share), sizes, Streams(0))
     devices = Devices(ALL, np.zeros((1, 10), dtype=np.int64), ALL + 5)
-    assert algorithm.upload_bits(devices, 1, algorithm.ledger(1)).tolist() == [320 * count]
+    assert algorithm.upload_bits(devices, 1, None).tolist() == [320 * count]
 
 
 def steps(learner, weights, samples, count, lr):
@@ -222,7 +222,9 @@ def test_what_is_trained_before_the_first_round_is_a_devices_own_once(back_end):
         sizes = [len(clients[device]) for device in began]
         own = [2 * size for size in sizes] if round == 1 else [0, 2 * sizes[1]]
         # The consensus of round 1 is of device 0's own model.
-        digests = [0, 0, 0] if round == 1 else [0, learner.accounts.algorithm._count]
+        digests = (
+            [0, 0, 0] if round == 1 else [0, _subset_size(learner.accounts.local.options, learner.accounts.local.sizes)]
+        )
         assert [len(promise.job.samples) for promise in promises] == [
             before + digest + size for before, digest, size in zip(own, digests, sizes, strict=True)
         ]

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.algorithm import Outputs, Sizes, State
 from edgesim.learning.algorithms.fedproto import FedProto
+from edgesim.learning.algorithms.records import Outputs, Sizes
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
@@ -76,7 +76,7 @@ def test_prototypes_may_count_by_samples():
     """Of class 0 device 0 has three samples and device 2 one."""
     equal, by_samples = play(), play(proto_weights="samples")
     jobs = equal.begin(0, 2)
-    own = [equal.algorithm.sent(equal._train(job)).up["prototypes"][0].numpy() for job in jobs]
+    own = [equal.local.sent(equal._train(job)).up["prototypes"][0].numpy() for job in jobs]
     equal.round(0, 2)
     by_samples.round(0, 2)
     assert equal.state.shared["prototypes"][0].numpy() == pytest.approx((own[0] + own[1]) / 2, abs=1e-12)
@@ -84,11 +84,11 @@ def test_prototypes_may_count_by_samples():
 
 
 def test_the_nearest_prototype_decides_among_those_that_are_there():
-    algorithm = FedProto(FedProto.Options(), Sizes(0.0, 0, 1, 3, 2), Streams(0))
+    algorithm = FedProto.Local(FedProto.Options(), Sizes(0.0, 0, 1, 3, 2), Streams(0))
     outputs = Outputs(torch.tensor([[0.0, 0.0, 9.0]] * 2), torch.tensor([[1.0, 0.0], [0.0, 3.0]]))
 
     def predicted(table):
-        return algorithm.scores(outputs, State(torch.zeros(1), {"prototypes": torch.tensor(table)})).argmax(1).tolist()
+        return algorithm.scores(outputs, {"prototypes": torch.tensor(table)}).argmax(1).tolist()
 
     assert predicted([[0.0, 2.0], [2.0, 0.0], NONE]) == [1, 0]
     assert predicted([[0.0, 2.0], NONE, NONE]) == [0, 0]

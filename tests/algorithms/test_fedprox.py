@@ -2,8 +2,8 @@ import pytest
 import torch
 from quadratics import Play, Quadratic
 
-from edgesim.learning.algorithms.algorithm import Pull, Sizes
 from edgesim.learning.algorithms.fedprox import FedProx
+from edgesim.learning.algorithms.records import Pull, Sizes
 from edgesim.streams import Streams
 
 
@@ -23,6 +23,6 @@ def test_many_steps_end_where_the_pull_and_the_loss_balance():
 
 
 def test_the_pull_is_towards_the_start_by_mu():
-    algorithm = FedProx(FedProx.Options(mu=0.3), Sizes(32.0, 1, 1), Streams(0))
+    algorithm = FedProx.Local(FedProx.Options(mu=0.3), Sizes(32.0, 1, 1), Streams(0))
     assert algorithm.pull({"start": torch.zeros(1)}) == Pull(to_start=0.3)
     assert FedProx.Options().mu == 0.01

@@ -12,8 +12,8 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.algorithms.algorithm import Sizes
 from edgesim.learning.algorithms.fedstg import FedStg, rarity
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -22,7 +22,7 @@ T1 = np.array([[1, 4, 0], [0, 2, 9], [0, 1, 0]])
 
 
 def weights(samples, class_counts, **options):
-    algorithm = FedStg(FedStg.Options(**options), Sizes(32.0, 1, 3), Streams(0))
+    algorithm = FedStg.Server(FedStg.Options(**options), Sizes(32.0, 1, 3), Streams(0))
     rows = arrivals(samples, None)
     return algorithm.weigh(type(rows)(**vars(rows) | {"class_counts": np.array(class_counts)}))
 

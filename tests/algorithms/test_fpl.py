@@ -1,6 +1,7 @@
 """FPL: its terms worked out by hand, prototypes after a round, and what is charged for them."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ import torch
 from eight_weights import START, THREE
 from quadratics import Play
 
-from edgesim.learning.algorithms.algorithm import Devices, Outputs, Sizes, Step, UpdatePool
 from edgesim.learning.algorithms.fpl import Fpl
+from edgesim.learning.algorithms.records import Devices, Outputs, Sizes, Step, UpdatePool
 from edgesim.streams import Streams
 
 NONE = [math.nan, math.nan]
@@ -17,7 +18,7 @@ NONE = [math.nan, math.nan]
 
 def terms(table, features, labels, share=None, **options):
     """The two terms of each sample, [n], without its cross-entropy of log 2."""
-    algorithm = Fpl(Fpl.Options(**options), Sizes(0.0, 0, 1, 2, 2), Streams(0))
+    algorithm = Fpl.Local(Fpl.Options(**options), Sizes(0.0, 0, 1, 2, 2), Streams(0))
     share = torch.full((len(labels),), 1 / len(labels)) if share is None else torch.tensor(share)
     own = Outputs(torch.zeros(len(labels), 2, dtype=torch.float64), torch.tensor(features, dtype=torch.float64))
     table = torch.tensor(table, dtype=torch.float64)
@@ -45,7 +46,7 @@ def test_the_terms_are_means_over_the_samples_whose_class_has_prototypes():
 
 
 def test_rows_that_are_not_there_leave_gradients_finite():
-    algorithm = Fpl(Fpl.Options(), Sizes(0.0, 0, 1, 2, 2), Streams(0))
+    algorithm = Fpl.Local(Fpl.Options(), Sizes(0.0, 0, 1, 2, 2), Streams(0))
     z = torch.tensor([[2.0, 0.5], [1.0, 1.0]], requires_grad=True)
     table = torch.tensor([[[1.0, 0.0], NONE], [NONE, NONE]])
     step = Step(Outputs(torch.zeros(2, 2), z), {}, torch.tensor([0, 1]), torch.full((2,), 0.5), {"prototypes": table})
@@ -60,13 +61,13 @@ def test_prototypes_of_the_net_of_eight_weights_and_what_they_cost():
     play = Play(Fpl, THREE, {"tau": 0.5}, START, lr=0.5)
     devices = Devices(np.arange(3), np.array([device.class_counts for device in THREE]), np.array([4, 2, 1]))
     model_bits = 32 * 8.0
-    assert play.algorithm.download_bits(devices, 1, play.ledger).tolist() == [model_bits] * 3
-    assert play.algorithm.upload_bits(devices, 1, play.ledger).tolist() == [
+    assert play.server.download_bits(devices, 1, play.ledger).tolist() == [model_bits] * 3
+    assert play.local.upload_bits(devices, 1, play.ledger).tolist() == [
         model_bits + 32 * 2 * classes for classes in (2, 1, 1)
     ]
     play.round(0, 1)
     # Two prototypes of class 1, the nearest to each other: one cluster.
-    assert play.algorithm.download_bits(devices, 2, play.ledger).tolist() == [model_bits + 32 * 2 * 2] * 3
+    assert play.server.download_bits(devices, 2, play.ledger).tolist() == [model_bits + 32 * 2 * 2] * 3
     play.round(1, 2)
     expected = [[[0.5841749653, -0.1643740223]], [[0.0101017282, 0.1066159327]]]
     assert play.state.shared["prototypes"].numpy() == pytest.approx(np.array(expected), abs=1e-10)
@@ -74,11 +75,13 @@ def test_prototypes_of_the_net_of_eight_weights_and_what_they_cost():
 
 def test_in_a_pool_a_clusters_prototype_is_its_members_mean_by_their_own_shares():
     """Two clusters of class 0, of shares .1 and .3 and of .2 and .25; the last device holds class 1 alone."""
-    algorithm = Fpl(Fpl.Options(), Sizes(0.0, 0, 5, 2, 2), Streams(0))
+    algorithm = Fpl.Server(Fpl.Options(), Sizes(0.0, 0, 5, 2, 2), Streams(0))
     sent = [[[4, 0], NONE], [[8, 1], NONE], [[0, 3], NONE], [[1, 9], NONE], [NONE, [5, 6]]]
     tables = [torch.tensor(table, dtype=torch.float64) for table in sent]
-    pool = UpdatePool(np.array([0.1, 0.3, 0.2, 0.25, 0.15]), [], {"prototypes": tables})
-    state = algorithm.pooled(algorithm.start(torch.zeros(1).double()), pool, algorithm.ledger(1), None)
+    shares = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
+    arrived = SimpleNamespace(pool=UpdatePool(np.arange(5), np.zeros((5, 2)), shares, [], {"prototypes": tables}))
+    state = algorithm.start(torch.zeros(1).double(), None)
+    state = algorithm.refine(state, arrived, algorithm.ledger(1, None), None)
     first, second = state.shared["prototypes"].tolist()
     assert first == [pytest.approx([7.0, 0.75]), pytest.approx([0.25 / 0.45, 2.85 / 0.45])]
     assert second[0] == [5, 6]
@@ -99,8 +102,8 @@ def test_a_class_that_no_arrival_holds_has_no_prototype_until_one_does():
 
 @pytest.mark.parametrize(("senders", "rows"), [([0, 1], 1), ([2, 3], 2), ([4, 5], 4), ([0, 0], 0)])
 def test_without_training_at_most_half_as_many_clusters_as_senders_are_charged(senders, rows, make_arrivals):
-    algorithm = Fpl(Fpl.Options(), Sizes(0.0, 0, 5, 2, 2), Streams(0))
-    ledger = algorithm.ledger(1)
+    algorithm = Fpl.Server(Fpl.Options(), Sizes(0.0, 0, 5, 2, 2), Streams(0))
+    ledger = algorithm.ledger(1, None)
     held = np.stack([np.arange(5) < count for count in senders], axis=1).astype(np.int64)
     algorithm.note(ledger, make_arrivals(held))
     assert ledger.prototypes_sent == rows
@@ -110,6 +113,7 @@ def test_without_training_at_most_half_as_many_clusters_as_senders_are_charged(s
 def make_arrivals():
     class Rows:
         def __init__(self, class_counts):
-            self.ids, self.class_counts = np.arange(len(class_counts)), class_counts
+            self.ids, self.class_counts, self.pool = np.arange(len(class_counts)), class_counts, None
+            self.alpha = np.ones(len(class_counts))
 
     return Rows

@@ -10,8 +10,11 @@ from quadratics import Play, Quadratic
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.learning.algorithms import ALGORITHMS, LOCAL_METHODS
-from edgesim.learning.algorithms.algorithm import Device, Outputs, Phase, Pull, Sent, Step, Trained
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Device, Outputs, Phase, Pull, Sent, Step, Trained
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.simulation import composition as simulation
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +23,7 @@ PAGE = (ROOT / "docs/algorithms.md").read_text()
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    (skeleton,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    skeleton, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "handbook_skeleton.py").write_text(skeleton)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(ALGORITHMS, "mine", importlib.import_module("handbook_skeleton").Mine)
@@ -65,9 +68,10 @@ def test_the_page_lists_every_field_of_what_an_algorithm_is_handed(record):
     )
 
 
-def test_the_page_names_every_method_of_a_local_half():
-    (told,) = re.findall(r"`LOCAL_METHODS`.*?\((.*?)\)", PAGE, re.DOTALL)
-    assert re.findall(r"`(\w+)`", told) == list(LOCAL_METHODS)
+@pytest.mark.parametrize("base", [LocalHalf, ServerHalf, Algorithm])
+def test_the_page_names_every_answer_of_a_half_and_of_an_algorithm(base):
+    answers = {name for name in {**vars(base), **base.__annotations__} if not name.startswith("_")}
+    assert answers <= set(re.findall(r"`(\w+)", PAGE))
 
 
 def test_no_line_of_the_page_but_rows_of_tables_is_too_wide_to_read():

@@ -6,7 +6,6 @@ Numbers are those of its page, worked out by programs that share nothing with th
 
 import copy
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from quadratics import Play, Quadratic
 
 from edgesim.learning.algorithms import ALGORITHMS, data_free
-from edgesim.learning.algorithms.fedgen import likeness
+from edgesim.learning.algorithms.distillation import likeness
 from edgesim.learning.algorithms.finch import finch
 from edgesim.learning.algorithms.knowledge_pool import MOST, age_weights, shares, shares_by_class
 from edgesim.learning.algorithms.kpfl_settings import KpflOptions, tuned
@@ -109,9 +108,8 @@ def test_of_two_updates_of_a_device_the_newer_one_enters_the_pool():
     play.merge([late, new])
     expected = new.given["start"] + play._train(new).update
     assert play.state.pool[0].model.tolist() == pytest.approx(expected.tolist(), abs=1e-12)
-    counts = play.algorithm.counted(play.state, SimpleNamespace(ids=np.array([0, 0])), None)
+    counts = play.alpha
     assert [count > 0 for count in counts] == [False, True]
-    assert len(play.algorithm.counted(play.state, SimpleNamespace(ids=np.array([], dtype=int)), None)) == 0
 
 
 def test_a_device_that_is_away_counts_in_the_next_model_as_it_does_not_in_fedavg():
@@ -322,7 +320,7 @@ def test_prototypes_of_all_devices_of_the_pool_are_averaged_by_their_shares():
         expected = torch.tensor(weights[has]) @ rows / weights[has].sum()
         assert play.state.shared["prototypes"][label].tolist() == pytest.approx(expected.tolist(), abs=1e-12)
     # Device 0, which is away, is the only one of the pool that holds class 1 beside device 1.
-    assert play.ledger.counts.tolist() == [2, 2]
+    assert play.ledger.inner.counts.tolist() == [2, 2]
 
 
 def test_fpls_clusters_are_of_the_whole_pool_and_weighted_within(monkeypatch):
@@ -343,7 +341,7 @@ def test_fpls_clusters_are_of_the_whole_pool_and_weighted_within(monkeypatch):
             own = cluster == number
             expected = weights[has][own] @ rows[own] / weights[has][own].sum()
             assert table[label, number].tolist() == pytest.approx(expected.tolist(), abs=1e-12)
-    assert play.ledger.prototypes_sent == int((~table[..., 0].isnan()).sum())
+    assert play.ledger.inner.prototypes_sent == int((~table[..., 0].isnan()).sum())
 
 
 def test_fedmds_consensus_is_of_what_all_models_of_the_pool_make_of_the_images_now():

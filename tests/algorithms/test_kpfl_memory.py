@@ -1,7 +1,6 @@
 """What KPFL's pool and its server's training take in memory: told, checked and kept to."""
 
-from types import SimpleNamespace
-
+import numpy as np
 import pytest
 from contract import new_learner
 from kpfl_plays import config_of, merged_rounds
@@ -70,7 +69,7 @@ def test_a_pool_of_prototypes_counts_them_too():
 def test_the_servers_training_takes_no_more_memory_than_was_told(model, batch, peak_bytes):
     learner = new_learner(config_of({"batch": batch}, model=model))
     (state,) = merged_rounds(learner, range(8))
-    nobody = SimpleNamespace(ids=[])
-    taken = peak_bytes(lambda: learner.accounts.algorithm.refine(state, nobody, None, learner._bench()))
+    nobody, ledger = learner.accounts.arrivals([], np.empty(0, dtype=np.int64)), learner.accounts.ledger
+    taken = peak_bytes(lambda: learner.accounts.server.refine(state, nobody, ledger, learner._bench()))
     told = learner.memory.making + learner.memory.passes
     assert told / 4 < taken < told

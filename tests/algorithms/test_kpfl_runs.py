@@ -158,7 +158,7 @@ def without_linear(image_shape, class_count):
         ({"name": "fedmd"}, "algorithm.name = 'fedmd' with algorithm.average_weights = false does n"),
         (
             {"name": "cfed", "server_passes": 1},
-            "algorithm.name = 'cfed' with algorithm.server_passes = 1 does not go w",
+            "algorithm.server_passes = 1 does not go w",
         ),
         (
             {"name": "fedproto", "average_weights": True, "stale_prototypes": True},

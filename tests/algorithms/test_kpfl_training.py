@@ -1,7 +1,6 @@
 """What KPFL's server trains: its generator, and the model that learns from the pool by the images of that."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +10,9 @@ from kpfl_plays import config_of, merged_rounds, validated
 from torch import nn
 
 from edgesim.base.saved import pack, unpack
-from edgesim.learning.algorithms.algorithm import State
 from edgesim.learning.algorithms.fedcl import FedCl
 from edgesim.learning.algorithms.kpfl import _hits
+from edgesim.learning.algorithms.records import State
 from edgesim.learning.federation import make_federation
 from edgesim.learning.generator import NOISE, ImageGenerator, Layers
 from edgesim.learning.tensors import DeviceData
@@ -222,9 +221,8 @@ def test_the_distilled_model_is_taken_only_where_the_servers_own_images_say_so(m
         hits = iter([improved, average])
         monkeypatch.setattr("edgesim.learning.algorithms.kpfl._hits", lambda bench, weights, hits=hits: next(hits))
         learner = new_learner(validated())
-        fresh = SimpleNamespace(ids=np.arange(2))
-        state, ids = merged_rounds(learner, (0, 1))[0], fresh
-        weights = learner.accounts.algorithm.counted(state, ids, None)
+        state = merged_rounds(learner, (0, 1))[0]
+        weights = state.shares
         mean = sum(share * entry.model for share, entry in zip(weights.tolist(), state.pool.values(), strict=True))
         taken.append(float((state.weights - mean).abs().max()) > 1e-5)
     assert taken == [True, False]
@@ -265,10 +263,10 @@ def test_fedcls_omega_and_cfeds_teacher_are_of_the_distilled_model():
     """Of the model that devices get, not of the pool's average from which it was distilled."""
     omega = new_learner(config_of(pair=("fedcl", "own")))
     (state,) = merged_rounds(omega, (0, 1))
-    weights = omega.accounts.algorithm.counted(state, SimpleNamespace(ids=np.arange(2)), None)
+    weights = state.shares
     average = sum(share * entry.model for share, entry in zip(weights.tolist(), state.pool.values(), strict=True))
     omega.open_round(2, 1)
-    plain = FedCl(FedCl.Options(), omega.accounts.algorithm.sizes, omega.streams)
+    plain = FedCl.Server(FedCl.Options(), omega.accounts.server.sizes, omega.streams)
     expected, other = (
         plain.prepare(State(model), omega._bench()).shared["omega"] for model in (state.weights, average)
     )

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from edgesim.engine.protocols import PROTOCOLS
-from edgesim.learning.algorithms.algorithm import Sizes, State
 from edgesim.learning.algorithms.fedavg import FedAvg
+from edgesim.learning.algorithms.records import Sizes, State
 from edgesim.streams import Streams
 
-FEDAVG = FedAvg(FedAvg.Options(), Sizes(32.0, 1, 3), Streams(0))
+FEDAVG = FedAvg.Server(FedAvg.Options(), Sizes(32.0, 1, 3), Streams(0))
 
 
 def rule(protocol, **options):

@@ -11,7 +11,6 @@ from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms import combined
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.algorithms.fedprox import FedProx, FedProxOptions
 from edgesim.learning.algorithms.mifa import Mifa
@@ -154,8 +153,7 @@ def test_it_stands_beside_another_local_objective():
     From -.39: -.39 - .1 3 1.61 = -.873, -.873 - .1 (3 1.127 - .483) = -1.1628. w = -.39 + (.18 - .7728)/2 = -.6864.
     """
     play = Play(Mifa, TWO)
-    local = FedProx(FedProxOptions(mu=1.0), play.algorithm.sizes, play.algorithm.streams)
-    play.algorithm = combined(local, play.algorithm)
+    play.local = FedProx.Local(FedProxOptions(mu=1.0), play.server.sizes, play.server.streams)
     assert play.round(0, 1) == pytest.approx(-0.39, abs=1e-12)
     assert play.round(1) == pytest.approx(-0.6864, abs=1e-12)
 

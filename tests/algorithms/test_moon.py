@@ -12,8 +12,8 @@ from torch import nn
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.algorithm import Outputs, Sizes, Step
 from edgesim.learning.algorithms.moon import Moon
+from edgesim.learning.algorithms.records import Outputs, Sizes, Step
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
@@ -40,7 +40,7 @@ def test_the_term_is_what_the_paper_writes():
 
     A sample whose two logits are equal has a cross-entropy of log 2.
     """
-    moon = Moon(Moon.Options(mu=3.0, T=0.5), Sizes(0.0, 0, 1), Streams(0))
+    moon = Moon.Local(Moon.Options(mu=3.0, T=0.5), Sizes(0.0, 0, 1), Streams(0))
     features = {"own": [[1.0, 0.0]], "start": [[4.0, 0.0]], "previous": [[0.0, 0.5]]}
     seen = {name: Outputs(torch.zeros(1, 2), torch.tensor(z)) for name, z in features.items()}
     own = seen.pop("own")

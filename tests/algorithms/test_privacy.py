@@ -16,7 +16,7 @@ from edgesim.config import PrivacyConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import privacy
-from edgesim.learning.algorithms.privacy import Guard, account, epsilon_of, noise_per_coordinate
+from edgesim.learning.algorithms.privacy import account, epsilon_of
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -57,55 +57,6 @@ def test_epsilon_falls_with_noise_rises_with_releases_and_goes_by_their_root():
 
 def settings(mechanism, noise=1.0, clip=1.0):
     return PrivacyConfig(mechanism=mechanism, noise=noise, clip=clip, delta=1e-5 if noise else None)
-
-
-@pytest.mark.parametrize(("mechanism", "length"), [("local", 17.149859), ("central", 4.159452)])
-def test_noise_on_the_mean_of_17_equal_updates_of_500000_parameters(mechanism, length):
-    per_coordinate = noise_per_coordinate(settings(mechanism, 0.1), np.full(17, 1 / 17), np.arange(17))
-    assert per_coordinate * math.sqrt(5e5) == pytest.approx(length, abs=1e-6)
-
-
-def test_noise_of_uneven_weights():
-    """Those of T1."""
-    alpha = np.array([15, 20, 6]) / 41
-    assert noise_per_coordinate(settings("local"), alpha, np.arange(3)) == pytest.approx(0.6270712260, abs=1e-10)
-    assert noise_per_coordinate(settings("central"), alpha, np.arange(3)) == pytest.approx(0.4878048780, abs=1e-10)
-
-
-def test_central_noise_hides_all_that_one_device_adds_to_a_mean():
-    """Devices 7 and 2 have two updates each in a buffer of five."""
-    alpha, ids = np.array([0.1, 0.3, 0.2, 0.15, 0.25]), np.array([7, 2, 7, 2, 9])
-    assert noise_per_coordinate(settings("central", 2.0, 3.0), alpha, ids) == pytest.approx(2 * 3 * 0.45, rel=1e-12)
-
-
-@pytest.mark.parametrize(("length", "clipped"), [(5.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
-def test_a_long_update_is_scaled_down_and_a_short_one_stays(length, clipped):
-    """T11; buffers stay as they are."""
-    update = torch.tensor([0.6 * length, 0.8 * length, 7.0], dtype=torch.float64)
-    found = Guard(settings("clip", None), Streams(0), 2).guarded(update, length, 0, 1)
-    assert found.received is found.clipped
-    assert found.received.tolist() == pytest.approx([0.6 * clipped, 0.8 * clipped, 7.0], abs=1e-15)
-    assert found.was_longer == (length > 1)
-
-
-def test_local_noise_on_a_mean_of_four_has_half_its_size():
-    """T12: z S / 2 in each coordinate, of 10,000."""
-    guard, zero = Guard(settings("local", 0.6, 2.0), Streams(3), 10_000), torch.zeros(10_000, dtype=torch.float64)
-    drawn = [guard.guarded(zero, 0.0, device, 1).received for device in range(4)]
-    assert float(torch.stack(drawn).mean(0).std()) == pytest.approx(0.6 * 2 / 2, rel=0.02)
-    assert float(torch.stack(drawn).mean()) == pytest.approx(0, abs=0.03)
-    assert not torch.equal(drawn[0], drawn[1])
-    assert torch.equal(guard.guarded(zero, 0.0, 2, 1).received, drawn[2])
-    assert not torch.equal(guard.guarded(zero, 0.0, 2, 2).received, drawn[2])
-
-
-def test_central_noise_on_a_mean_of_four_has_a_quarter_of_its_size():
-    """T12: z S / 4."""
-    guard, zero = Guard(settings("central", 0.6, 2.0), Streams(3), 10_000), torch.zeros(10_000, dtype=torch.float64)
-    assert torch.equal(guard.guarded(zero, 0.0, 0, 1).received, zero)
-    first, second = (guard.on_mean(np.full(4, 0.25), np.arange(4), round, zero) for round in (1, 2))
-    assert float(first.std()) == pytest.approx(0.6 * 2 / 4, rel=0.02)
-    assert not torch.equal(first, second)
 
 
 def test_an_account_has_the_device_with_most_uploads_and_the_median_one():

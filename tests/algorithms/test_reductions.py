@@ -100,7 +100,7 @@ def test_the_first_round_is_that_of_fedavg(kind, other, pattern):
 @each_pattern
 def test_fpl_without_its_terms_is_fedavg(pattern, monkeypatch):
     with_terms = models(("fpl", {"tau": 0.5}), pattern)
-    monkeypatch.setattr(Fpl, "_terms", lambda self, step, table: 0 * step.own.features.sum(1))
+    monkeypatch.setattr(Fpl.Local, "_terms", lambda self, step, table: 0 * step.own.features.sum(1))
     plain = models(AVERAGE, pattern)
     assert gap(models(("fpl", {"tau": 0.5}), pattern), plain) < 1e-14
     assert gap(with_terms, plain) > 1e-2

@@ -1,4 +1,5 @@
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quadratics import Play, Quadratic
 
-from edgesim.learning.algorithms.algorithm import Arrivals, Device, Sizes
+from edgesim.learning.algorithms.records import Arrivals, Device, Sizes
 from edgesim.learning.algorithms.safa import Cache, Safa, Versions
 from edgesim.streams import Streams
 
 
 def make(devices, lag):
-    return Safa(Safa.Options(lag_tolerance=lag), Sizes(32.0, 1, devices), Streams(0))
+    return Safa.Server(Safa.Options(lag_tolerance=lag), Sizes(32.0, 1, devices), Streams(0))
 
 
 def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, failed=()):
@@ -21,7 +22,7 @@ def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, fail
     models = picked | (undrafted or {})
     ids = np.array(list(models), dtype=np.int64)
     starts = [
-        algorithm.given(state, {}, Device(device, int(sizes[device]), round, np.asarray(sizes), 1), ledger)["start"]
+        algorithm.given(state, Device(device, int(sizes[device]), round, np.asarray(sizes), 1), ledger)["start"]
         for device in models
     ]
     changes = [torch.as_tensor(model) - start for model, start in zip(models.values(), starts, strict=True)]
@@ -47,8 +48,12 @@ def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, fail
 def merge(algorithm, state, ledger, arrived):
     """The state after a round, of which the ledger takes note."""
     new = algorithm.merge(state, arrived, algorithm.weigh(arrived), ledger)
-    algorithm.note(ledger, arrived)
+    note(algorithm, ledger, arrived)
     return new
+
+
+def note(algorithm, ledger, arrived):
+    algorithm.note(ledger, replace(arrived, alpha=np.ones(len(arrived.ids))))
 
 
 def models(**values):
@@ -65,9 +70,9 @@ def test_who_lags_too_far_starts_over_and_who_lags_a_little_goes_on():
 
 def test_everybody_begins_up_to_date_and_who_finishes_stays_so():
     algorithm, sizes = make(3, 5), np.ones(3, dtype=np.int64)
-    versions, state = algorithm.ledger(7), algorithm.start(torch.zeros(1))
+    versions, state = algorithm.ledger(7, None), algorithm.start(torch.zeros(1), None)
     assert versions.behind(7).tolist() == [0, 0, 0]
-    algorithm.note(versions, uploads(algorithm, state, versions, 7, sizes, models(d1=1.0)))
+    note(algorithm, versions, uploads(algorithm, state, versions, 7, sizes, models(d1=1.0)))
     assert (versions.behind(8) == 0).tolist() == [False, True, False]
 
 
@@ -75,17 +80,17 @@ def test_everybody_begins_up_to_date_and_who_finishes_stays_so():
 def test_an_idle_device_is_forced_to_the_global_model_every_lag_plus_first_round(lag):
     """Its version is that of round 0 at first, so it first lags too far in round lag + 2."""
     algorithm, forced = make(1, lag), []
-    versions, state = algorithm.ledger(1), algorithm.start(torch.zeros(1))
+    versions, state = algorithm.ledger(1, None), algorithm.start(torch.zeros(1), None)
     for t in range(1, 20):
         forced += [t] * int(versions.deprecated(t)[0])
-        algorithm.note(versions, uploads(algorithm, state, versions, t, np.ones(1, dtype=np.int64), {}))
+        note(algorithm, versions, uploads(algorithm, state, versions, t, np.ones(1, dtype=np.int64), {}))
     assert forced == list(range(lag + 2, 20, lag + 1))
 
 
 def test_the_cache_over_three_rounds_worked_by_hand():
     """Scalar models, sizes 1, 2, 1: the global model is the mean of all entries, also of devices that were idle."""
     algorithm, sizes = make(3, 1), [1, 2, 1]
-    ledger, state = algorithm.ledger(1), algorithm.start(torch.tensor([4.0]))
+    ledger, state = algorithm.ledger(1, None), algorithm.start(torch.tensor([4.0]), None)
     # Device 0 is picked; device 1 finished too, but its 20 counts from the next round on.
     one = merge(
         algorithm,
@@ -115,7 +120,7 @@ def test_the_cache_over_three_rounds_worked_by_hand():
 def test_no_model_is_held_twice_or_longer_than_it_is_needed():
     first, second = torch.tensor([[1.0], [2.0]])
     algorithm, sizes = make(3, 0), [1, 1, 1]
-    ledger, state = algorithm.ledger(1), Cache(first, first=torch.tensor([0.0]))
+    ledger, state = algorithm.ledger(1, None), Cache(first, first=torch.tensor([0.0]))
     state = merge(
         algorithm,
         state,
@@ -133,15 +138,15 @@ def test_with_everybody_picked_it_is_federated_averaging():
     random = np.random.default_rng(0)
     sizes, trained = np.array([3, 1, 2, 4]), torch.from_numpy(random.random((4, 5)))
     algorithm = make(4, 5)
-    ledger, state = algorithm.ledger(1), algorithm.start(torch.zeros(5, dtype=torch.float64))
+    ledger, state = algorithm.ledger(1, None), algorithm.start(torch.zeros(5, dtype=torch.float64), None)
     arrived = uploads(algorithm, state, ledger, 1, sizes, dict(enumerate(trained)))
     merged = merge(algorithm, state, ledger, arrived).weights
     assert torch.allclose(merged, torch.from_numpy(np.average(trained.numpy(), axis=0, weights=sizes)))
 
 
 def test_equals_have_equal_shares_of_the_cache():
-    algorithm = Safa(Safa.Options(weights="equal"), Sizes(32.0, 1, 4), Streams(0))
-    ledger, state = algorithm.ledger(1), algorithm.start(torch.zeros(1))
+    algorithm = Safa.Server(Safa.Options(weights="equal"), Sizes(32.0, 1, 4), Streams(0))
+    ledger, state = algorithm.ledger(1, None), algorithm.start(torch.zeros(1), None)
     arrived = uploads(algorithm, state, ledger, 1, [3, 1, 2, 4], models(d0=4.0, d3=8.0))
     assert algorithm.weigh(arrived).tolist() == [0.25, 0.25]
     assert merge(algorithm, state, ledger, arrived).weights.tolist() == [3.0]
@@ -188,7 +193,7 @@ def test_the_sparse_cache_is_one_with_a_row_for_every_device(rounds, lag):
     shares = np.array([0.1, 0.1, 0.2, 0.2, 0.15, 0.25])
     table, local, versions, model = [5.0] * 6, [5.0] * 6, [0] * 6, 5.0
     sizes, algorithm = np.array([10, 10, 20, 20, 15, 25]), make(6, lag)
-    ledger, state = algorithm.ledger(1), algorithm.start(torch.tensor([5.0], dtype=torch.float64))
+    ledger, state = algorithm.ledger(1, None), algorithm.start(torch.tensor([5.0], dtype=torch.float64), None)
     for t, (picked, undrafted, failed) in enumerate(rounds, start=1):
         deprecated = [d for d in range(6) if t - 1 - versions[d] > lag]
         latest = [d for d in range(6) if versions[d] == t - 1]
@@ -214,5 +219,5 @@ def test_the_sparse_cache_is_one_with_a_row_for_every_device(rounds, lag):
         assert abs(float(state.weights) - model) < 1e-9
     following = len(rounds) + 1
     for d in np.flatnonzero(ledger.tolerable(following)).tolist():
-        given = algorithm.given(state, {}, Device(d, int(sizes[d]), following, np.asarray(sizes), 1), ledger)
+        given = algorithm.given(state, Device(d, int(sizes[d]), following, np.asarray(sizes), 1), ledger)
         assert given["start"].tolist() == pytest.approx([local[d]])

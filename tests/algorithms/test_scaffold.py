@@ -12,7 +12,8 @@ from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.algorithm import Algorithm, Devices, Sizes
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.algorithms.scaffold import Scaffold, effective_steps
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
@@ -139,7 +140,7 @@ def test_the_pass_of_option_i_costs_one_epoch_in_as_many_as_there_are():
     """1 + 1 / E with E = 5, 2 and 1/2 epochs of 4, 6 and 8 samples."""
     devices = Devices(np.arange(3), np.zeros((3, 0), dtype=np.int64), np.array([4, 6, 8]))
     for option, expected in (("I", [1.2, 1.5, 3.0]), ("II", [1.0, 1.0, 1.0])):
-        algorithm = Scaffold(Scaffold.Options(option=option), Sizes(32.0, 1, 3), Streams(0))
+        algorithm = Scaffold.Local(Scaffold.Options(option=option), Sizes(32.0, 1, 3), Streams(0))
         assert algorithm.compute_factor(devices, np.array([20, 12, 4]), 1, None).tolist() == expected
 
 

@@ -10,8 +10,8 @@ from quadratics import TWO, Play, with_and_without_buffers
 from edgesim.base.errors import EdgesimError
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
-from edgesim.learning.algorithms import ALGORITHMS, make_algorithm
-from edgesim.learning.algorithms.algorithm import Sizes
+from edgesim.learning.algorithms import ALGORITHMS, make_halves
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
@@ -22,7 +22,7 @@ each = pytest.mark.parametrize("name", NAMES)
 
 
 def make(name, **options):
-    return make_algorithm(AlgorithmConfig(name=name, **options), Sizes(64.0, 2, 4), Streams(0))
+    return make_halves(AlgorithmConfig(name=name, **options), Sizes(64.0, 2, 4), Streams(0)).server
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def make(name, **options):
 def test_steps_by_hand(name, options, models, arrive):
     """Mean updates of 2, then of 4: those of samples 3 and 1 with updates 1 and 5, and twice as much."""
     algorithm = make(name, **options)
-    state = algorithm.start(torch.zeros(2, dtype=torch.float64))
+    state = algorithm.start(torch.zeros(2, dtype=torch.float64), None)
     for scale, expected in zip((1.0, 2.0), models, strict=True):
         updates = scale * torch.tensor([[1.0, 0.0], [5.0, 0.0]], dtype=torch.float64)
         arrived = arrive(updates, samples=[3, 1])
@@ -56,10 +56,10 @@ def test_adams_second_moment_shrinks_at_once_and_yogis_by_small_steps(arrive):
     """From v = 1 with no change at all: Adam keeps b2 of it, Yogi takes (1 - b2) times a square of zero away."""
     for name, expected in (("fedadam", 0.25), ("fedyogi", 1.0)):
         algorithm = make(name, b2=0.25, tau=1.0)
-        state = algorithm.merge(algorithm.start(torch.zeros(2)), arrive(torch.zeros(1, 2)), np.ones(1), None)
+        state = algorithm.merge(algorithm.start(torch.zeros(2), None), arrive(torch.zeros(1, 2)), np.ones(1), None)
         assert state.second.tolist() == [expected, expected]
     yogi = make("fedyogi", b2=0.25, tau=2.0)
-    state = yogi.merge(yogi.start(torch.zeros(2)), arrive(torch.ones(1, 2)), np.ones(1), None)
+    state = yogi.merge(yogi.start(torch.zeros(2), None), arrive(torch.ones(1, 2)), np.ones(1), None)
     assert state.second.tolist() == [4 - 0.75, 4 - 0.75]
 
 

@@ -13,8 +13,8 @@ import torch
 from sizes import size
 
 from edgesim.config import AlgorithmConfig
-from edgesim.learning.algorithms import make_algorithm
-from edgesim.learning.algorithms.algorithm import Arrivals, Sizes
+from edgesim.learning.algorithms import make_halves
+from edgesim.learning.algorithms.records import Arrivals, Sizes
 from edgesim.learning.norms import norm
 from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams
@@ -60,9 +60,9 @@ def arrivals(updates):
 def test_aggregating_500_updates_beside_one_weighted_sum(benchmark, updates, name, measures_norms, aim):
     """Aims: 2.5 times, and 1.5 times where the lengths come with the updates."""
     sizes = Sizes(32.0 * PARAMETERS, PARAMETERS, UPDATES, CLASSES)
-    algorithm = make_algorithm(AlgorithmConfig(name=name), sizes, Streams(0))
+    server = make_halves(AlgorithmConfig(name=name), sizes, Streams(0)).server
     rows, known = arrivals(updates), np.array([norm(row) for row in updates])
-    state = algorithm.start(updates.new_zeros(PARAMETERS))
+    state = server.start(updates.new_zeros(PARAMETERS), None)
     shares = updates.new_full((UPDATES,), 1 / UPDATES)
 
     def one_sum() -> None:
@@ -71,7 +71,7 @@ def test_aggregating_500_updates_beside_one_weighted_sum(benchmark, updates, nam
     def aggregate() -> None:
         norms = np.array([norm(row) for row in updates]) if measures_norms else known
         arrived = Arrivals(**vars(rows) | {"norms": norms})
-        algorithm.merge(state, arrived, algorithm.weigh(arrived), None)
+        server.merge(state, arrived, server.weigh(arrived), None)
 
     def turns() -> dict[str, float]:
         least: dict[str, float] = {}

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from sizes import size
 
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
-from edgesim.learning.algorithms import ALGORITHMS, make_algorithm
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Outputs, Sizes, Trained
+from edgesim.learning.algorithms import ALGORITHMS, Halves, make_halves
+from edgesim.learning.algorithms.records import Arrivals, Outputs, Sizes, Trained
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
@@ -52,7 +54,7 @@ JOBS = CASES | {
     if local not in ("fedavg", server)
     and "local" in of_devices.halves
     and "server" in of_server.halves
-    and of_server.given is not Algorithm.given
+    and of_server.Server.given is not ServerHalf.given
 }
 """And server halves that give jobs something else to start from."""
 
@@ -137,7 +139,7 @@ def test_a_whole_job_beside_that_of_federated_averaging(benchmark, model):
 TRAIN = [
     name
     for name, kind in ALGORITHMS.items()
-    if kind.refine is not Algorithm.refine or kind.prepare is not Algorithm.prepare or kind.bits_from_training
+    if kind.Server.refine is not ServerHalf.refine or kind.Server.prepare is not ServerHalf.prepare
 ]
 """Algorithms whose servers train, or find clusters."""
 
@@ -178,21 +180,25 @@ FEATURES = 120
 """Of FedTeddi's CNN."""
 
 
+SERVERS_BENCH = SimpleNamespace(public=np.empty(0, dtype=np.int64), batches=lambda samples: [])
+
+
 class Server:
     """A server that has merged an update of every device, and its next round."""
 
-    def __init__(self, algorithm: Algorithm, updates: torch.Tensor) -> None:
-        self.algorithm, self.updates = algorithm, updates
+    def __init__(self, halves: Halves, updates: torch.Tensor) -> None:
+        local, self.server = halves
+        self.updates = updates
         start = updates.new_zeros(PARAMETERS)
-        self.state, self.ledger = algorithm.start(start), algorithm.ledger(1)
-        given = {"start": start, **self.state.shared, **algorithm.first_kept(start)}
+        self.state, self.ledger = self.server.start(start, SERVERS_BENCH), self.server.ledger(1, None)
+        given = {"start": start, **self.state.shared, **local.first_kept(start)}
         labels = torch.arange(CLASSES).repeat(2)
 
         def outputs() -> tuple[Outputs, torch.Tensor]:
             return Outputs(updates[0, : len(labels), None], torch.randn(len(labels), FEATURES)), labels
 
         def sent() -> dict[str, torch.Tensor]:
-            return algorithm.sent(Trained(updates[0], given, 5, 0.1, 0.9, lambda: updates[0], outputs)).up
+            return local.sent(Trained(updates[0], given, 5, 0.1, 0.9, lambda: updates[0], outputs)).up
 
         first = sent()
         self.sent = [name for name, tensor in first.items() if len(tensor) == PARAMETERS]
@@ -225,8 +231,8 @@ class Server:
             row.copy_(update)
         arrived = replace(self.arrived, separate=self.rows, up=dict.fromkeys(self.sent, self.rows) | self.small)
         started = time.process_time()
-        alpha = self.algorithm.weigh(arrived)
-        self.state = self.algorithm.merge(self.state, arrived, alpha, self.ledger)
+        alpha = self.server.weigh(arrived)
+        self.state = self.server.merge(self.state, arrived, alpha, self.ledger)
         return time.process_time() - started
 
 
@@ -252,7 +258,7 @@ def test_a_server_step_beside_one_weighted_sum(benchmark, updates):
         public = {"private": 10 * PUBLIC, "public": PUBLIC}
         devices = UPDATES + away
         sizes = Sizes(32.0 * PARAMETERS, PARAMETERS, devices, CLASSES, FEATURES, 1, (PARAMETERS,), **public)
-        server = Server(make_algorithm(AlgorithmConfig(**options), sizes, Streams(0)), updates)
+        server = Server(make_halves(AlgorithmConfig(**options), sizes, Streams(0)), updates)
         if away:
             # They were merged before; what they sent is not read.
             server.state.own |= dict.fromkeys(range(UPDATES, devices), updates[0])

@@ -20,7 +20,9 @@ from edgesim.base.processes import cores
 from edgesim.config import LearningConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
+from edgesim.learning.algorithms.algorithm import AveragingOptions
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
@@ -34,7 +36,7 @@ from edgesim.streams import Streams
 
 CPU = torch.device("cpu")
 SEED = 3
-FEDAVG = Algorithm(AveragingOptions(), Sizes(0.0, 0, 30), Streams(0))
+FEDAVG = LocalHalf(AveragingOptions(), Sizes(0.0, 0, 30), Streams(0))
 
 
 class Work:

@@ -22,7 +22,7 @@ WIRES = {
 }
 
 
-class Uneven(FedAvg):
+class Uneven(FedAvg.Local):
     """Devices of odd ids send twice as much as the others, and three times as much from round 3 on."""
 
     def upload_bits(self, devices, round, ledger):
@@ -30,21 +30,21 @@ class Uneven(FedAvg):
         return super().upload_bits(devices, round, ledger) * times
 
 
-class Sparing(FedAvg):
+class Sparing(FedAvg.Server):
     """Devices of odd ids are sent nothing, the others twice a model."""
 
     def download_bits(self, devices, round, ledger):
         return super().download_bits(devices, round, ledger) * np.where(devices.ids % 2 == 1, 0.0, 2.0)
 
 
-class Silent(FedAvg):
+class Silent(FedAvg.Local):
     """Devices of odd ids send nothing."""
 
     def upload_bits(self, devices, round, ledger):
         return super().upload_bits(devices, round, ledger) * (devices.ids % 2 == 0)
 
 
-class Lighter(FedAvg):
+class Lighter(FedAvg.Local):
     """In the first round alone, updates are a million times as large."""
 
     def upload_bits(self, devices, round, ledger):
@@ -53,10 +53,10 @@ class Lighter(FedAvg):
 
 @pytest.fixture(autouse=True)
 def _own_algorithms(monkeypatch):
-    monkeypatch.setitem(ALGORITHMS, "uneven", Uneven)
-    monkeypatch.setitem(ALGORITHMS, "sparing", Sparing)
-    monkeypatch.setitem(ALGORITHMS, "silent", Silent)
-    monkeypatch.setitem(ALGORITHMS, "lighter", Lighter)
+    monkeypatch.setitem(ALGORITHMS, "uneven", type("Uneven", (FedAvg,), {"Local": Uneven}))
+    monkeypatch.setitem(ALGORITHMS, "sparing", type("Sparing", (FedAvg,), {"Server": Sparing}))
+    monkeypatch.setitem(ALGORITHMS, "silent", type("Silent", (FedAvg,), {"Local": Silent}))
+    monkeypatch.setitem(ALGORITHMS, "lighter", type("Lighter", (FedAvg,), {"Local": Lighter}))
 
 
 @pytest.fixture

@@ -185,14 +185,23 @@ def test_latecomers_on_links_of_their_own_hold_no_band_from_others(tmp_path):
     assert (acts["bandwidth_hz"] == 0).all()
 
 
-class Unsent(FedAvg):
-    """Devices are sent nothing, so that the wires delay updates alone; the first round's are a tenth of the others."""
+class Unsending(FedAvg.Server):
+    """Devices are sent nothing, so that the wires delay updates alone."""
 
     def download_bits(self, devices, round, ledger):
         return np.zeros(len(devices.ids))
 
+
+class LightAtFirst(FedAvg.Local):
+    """The first round's updates are a tenth of the others."""
+
     def upload_bits(self, devices, round, ledger):
         return super().upload_bits(devices, round, ledger) * (0.1 if round == 1 else 1.0)
+
+
+class Unsent(FedAvg):
+    Local = LightAtFirst
+    Server = Unsending
 
 
 ONE = {"admission": "count", "count": 1}

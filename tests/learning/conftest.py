@@ -8,7 +8,9 @@ import torch
 
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Sizes
+from edgesim.learning.algorithms.algorithm import AveragingOptions
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
@@ -91,6 +93,6 @@ def make_flat() -> Callable[..., tuple[FlatModel, DeviceData]]:
 
 
 @pytest.fixture(scope="session")
-def averaging() -> Algorithm:
+def averaging() -> LocalHalf:
     """FedAvg."""
-    return Algorithm(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))
+    return LocalHalf(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torchvision.transforms.v2 import functional as T
 
-from edgesim.learning.algorithms.algorithm import Phase
+from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.augmentation import apply, draw_changes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation

@@ -9,7 +9,7 @@ from torchvision.transforms import functional as T
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.learning import augmentation, jitter
-from edgesim.learning.algorithms.algorithm import Phase
+from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Job, Optimiser

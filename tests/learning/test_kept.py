@@ -7,8 +7,8 @@ import torch
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.algorithms.algorithm import Sent
 from edgesim.learning.algorithms.fedavg import FedAvg
+from edgesim.learning.algorithms.records import Sent
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner
@@ -16,7 +16,7 @@ from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 
-class Counts(FedAvg):
+class Counting(FedAvg.Local):
     """Every device counts its jobs, and keeps its last update and the head of it."""
 
     def sent(self, trained):
@@ -24,6 +24,10 @@ class Counts(FedAvg):
         return Sent(
             up={"jobs": before + 1}, keeps={"jobs": before + 1, "head": trained.update[:3], "all": trained.update}
         )
+
+
+class Counts(FedAvg):
+    Local = Counting
 
 
 @pytest.fixture(autouse=True)

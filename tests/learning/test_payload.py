@@ -88,7 +88,7 @@ def test_a_users_model_needs_its_payload_as_a_number(make_config):
         parameter_count(LearningConfig(model="mine.net"), federation)
 
 
-@pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if kind.features])
+@pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if kind.Local.features])
 def test_a_users_model_is_refused_where_its_features_are_needed_and_unknown(name, make_config):
     config = make_config(
         learning={"model": "mine.net", "training": "none"},

@@ -1,20 +1,18 @@
-"""Learning algorithms, one per file, and their registry."""
+"""Learning algorithms, one per file, wrappers of their servers, and their registries."""
 
-import copy
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import create_model
 
+from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.base.needs import GIVEN, Rule, refuse, value_at
 from edgesim.base.registry import Registry, look_up
 from edgesim.base.validation import options_of, validate
 from edgesim.config import AlgorithmConfig, RunConfig
-from edgesim.learning.algorithms import kpfl, kpfl_settings
 from edgesim.learning.algorithms.afl import Afl
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Options, Sizes
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Options, Wrapper
 from edgesim.learning.algorithms.cfed import Cfed
 from edgesim.learning.algorithms.fedadam import FedAdam
 from edgesim.learning.algorithms.fedavg import FedAvg
@@ -30,10 +28,14 @@ from edgesim.learning.algorithms.fedstg import FedStg
 from edgesim.learning.algorithms.fedyogi import FedYogi
 from edgesim.learning.algorithms.flwf import Flwf
 from edgesim.learning.algorithms.fpl import Fpl
+from edgesim.learning.algorithms.kpfl import KPFL
+from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.mifa import Mifa
 from edgesim.learning.algorithms.moon import Moon
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.algorithms.safa import Safa
 from edgesim.learning.algorithms.scaffold import Scaffold
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.streams import Streams
 
 _OWN: dict[str, type[Algorithm]] = {
@@ -60,29 +62,46 @@ _OWN: dict[str, type[Algorithm]] = {
 }
 ALGORITHMS = Registry("algorithm.name", "algorithms", Algorithm, _OWN)
 
-LOCAL_METHODS = ("phases", "pull", "passes_over", "sent", "loss", "first_kept", "compute_factor")
-"""Methods of an algorithm's local half; all others are its server half's, but for attributes that `loss` looks at."""
+WRAPPERS: dict[str, Wrapper] = {"kpfl": KPFL}
+"""Server halves around those of algorithms, by the keys of their options in ``[algorithm]``."""
 
 
-def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> Algorithm:
-    """The algorithm of a config, of one half or of two; raises `EdgesimError`."""
+class Halves(NamedTuple):
+    """The two halves of a run's algorithm."""
+
+    local: LocalHalf
+    server: ServerHalf
+
+
+def make_halves(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> Halves:
+    """The halves of a config's algorithm; raises `EdgesimError`, also where data or fleet do not fit it."""
     options = resolve_options(config)
     # Each half has options of its own class: that of both together is made here, and no other process could import it.
-    local, server = (half(_own_options(half, options), sizes, streams) for half in halves(config))
-    whole = server if type(local) is type(server) else combined(local, server)
-    if config.kpfl is None:
-        return whole
-    return kpfl.Kpfl(whole, kpfl_settings.options_of(config.kpfl), sizes, streams).around()
+    local, server = ((kind, _own_options(kind, options)) for kind in halves(config))
+    for kind, own in (local, server):
+        kind.check(own, sizes)
+    half = server[0].Server(server[1], sizes, streams)
+    for key, wrapper in wrappers(config).items():
+        half = wrapper.around(half, wrapper.Options(**getattr(config, key)), sizes, streams)
+    return Halves(local[0].Local(local[1], sizes, streams), half)
 
 
-def combined(local: Algorithm, server: Algorithm) -> Algorithm:
-    """An algorithm of the local half of ``local`` and the server half of ``server``."""
-    both = copy.copy(server)
-    for name in (*LOCAL_METHODS, "teachers", "features", "draws"):
-        setattr(both, name, getattr(local, name))
-    both.tables = local.tables + server.tables
-    both.trainable_tables = local.trainable_tables + server.trainable_tables
-    return both
+def wrappers(config: AlgorithmConfig) -> dict[str, Wrapper]:
+    """Wrappers of a config, by their keys."""
+    return {key: wrapper for key, wrapper in WRAPPERS.items() if getattr(config, key) is not None}
+
+
+def epochs_over(config: AlgorithmConfig, sizes: Sizes, held: Integers) -> list[tuple[int, int | None]]:
+    """`Algorithm.epochs_over` of both halves."""
+    options = resolve_options(config)
+    return [pair for kind in halves(config) for pair in kind.epochs_over(_own_options(kind, options), sizes, held)]
+
+
+def start_note(config: RunConfig, rounds: float) -> str:
+    """Messages of the wrappers of a complete config before the first of so many rounds; empty where there are none."""
+    around = wrappers(config.algorithm).items()
+    notes = [kind.note(kind.Options(**getattr(config.algorithm, key)), config, rounds) for key, kind in around]
+    return "; ".join(note for note in notes if note)
 
 
 def resolve_options(config: AlgorithmConfig) -> dict[str, Any]:
@@ -93,34 +112,12 @@ def resolve_options(config: AlgorithmConfig) -> dict[str, Any]:
 def resolve(config: RunConfig) -> AlgorithmConfig:
     """The algorithm of a run with all options, defaults included; raises `EdgesimError`."""
     own = config.algorithm
-    return own.model_copy(update={"kpfl": kpfl_settings.resolve_options(config)}).with_options(resolve_options(own))
-
-
-def looks_at_start(local: type[Algorithm]) -> bool:
-    """Whether a local half overrides any method, so that it may depend on the start weights."""
-    return any(getattr(local, method) is not getattr(Algorithm, method) for method in LOCAL_METHODS)
-
-
-def check_frames(config: RunConfig, frames: int) -> None:
-    """Refuse skipped rounds in runs of several frames, and best models with a server that keeps state.
-
-    Raises `EdgesimError`.
-    """
-    if frames == 1:
-        return
-    why = f"the data have {frames} frames, and a best accuracy on one says nothing of the next"
-    refuse(config, [Rule({"data.dataset": GIVEN}, {"merging": None}, why)])
-    key = "algorithm.name" if config.algorithm.server == "own" else "algorithm.server"
-    kind: type[Algorithm] = ALGORITHMS[value_at(config, key)]
-    if config.algorithm.kpfl is not None:
-        key, kind = "algorithm.kpfl", kpfl.Kpfl
-    if kind.keeps_state:
-        why = f"the server's state belongs to the last model, not to the best, and the data have {frames} frames"
-        refuse(config, [Rule({key: GIVEN, "learning.training": "real"}, {"learning.keep_best": False}, why)])
+    around = {key: kind.resolved(config, getattr(own, key)).model_dump() for key, kind in wrappers(own).items()}
+    return own.model_copy(update=around).with_options(resolve_options(own))
 
 
 def halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
-    """Classes of the local and of the server half of a config; raises `EdgesimError` where they do not go together."""
+    """Algorithms of both halves of a config; raises `EdgesimError` where they do not go together."""
     local = look_up(ALGORITHMS, config.name, "algorithm.name")
     if config.server in ("own", config.name):
         return local, local
@@ -159,7 +156,7 @@ def _options(config: AlgorithmConfig) -> Options:
 @cache
 def _both_options(local: type[Options], server: type[Options]) -> type[Options]:
     """The options of two halves together, of which those of one name are the server half's."""
-    # What an update counts is up to the server half: the other's `weights` would have no effect beside MIFA's rule.
+    # What an update counts is up to the server half: the other's `weights` would have no effect.
     fields: dict[str, Any] = {
         key: (field.annotation, field)
         for half in (local, server)

@@ -3,7 +3,7 @@
 Its selection of devices by scores is `edgesim.selection.afl`.
 """
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -11,7 +11,9 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, Sizes, normalised
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Arrivals, Sizes
+from edgesim.learning.algorithms.server_half import BY_NORMS, ServerHalf, counts, normalised
 from edgesim.streams import Streams
 
 
@@ -25,30 +27,26 @@ class AflOptions(AveragingOptions):
     of any size. Where the median is 0 all lengths are 1."""
 
 
-class Afl(Algorithm):
+class AflServer(ServerHalf):
     """alpha_n = D_n / (1 + lambda Delta_n), as shares of the sum; Delta_n is the norm of the update received.
 
     In timing-only runs, which have no updates, alpha_n are the shares of samples.
     """
 
-    Options = AflOptions
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
-    averages: ClassVar[bool] = True
-    weighs_norms: bool = True
+    merges = "updates"
 
     def __init__(self, options: AflOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
-        self.weighs_norms = options.sensitivity > 0
+        self.weighs_by = BY_NORMS if options.sensitivity > 0 else ""
 
     @override
     def weigh(self, arrived: Arrivals) -> Floats:
         """alpha_n of each update, [S], times the weight of its age."""
-        counts = self.counts(arrived.samples) * arrived.age_weight
+        weights = counts(self, arrived.samples) * arrived.age_weight
         # An endless update makes the merged model endless whatever it counts, which ends the run in a line.
         if arrived.norms is not None and np.isfinite(arrived.norms).all():
-            counts = counts / (1 + self.options.sensitivity * self._lengths(arrived.norms))
-        return normalised(counts)
+            weights = weights / (1 + self.options.sensitivity * self._lengths(arrived.norms))
+        return normalised(weights)
 
     @override
     def report(self, ledger: None, arrived: Arrivals) -> dict[tuple[str, str], float]:
@@ -68,3 +66,12 @@ class Afl(Algorithm):
             return norms
         median = np.median(norms)
         return norms / median if median > 0 else np.ones_like(norms)
+
+
+class Afl(Algorithm):
+    """FedAvg with AFL's weights of updates."""
+
+    Options = AflOptions
+    Server = AflServer
+    halves = frozenset({"server"})
+    needs = frozenset({"rounds"})

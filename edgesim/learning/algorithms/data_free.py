@@ -5,8 +5,8 @@ Losses of eqs. 5 to 8 of KPFL's paper, in the readings that `edgesim.learning.al
 
 from collections.abc import Callable, Sequence
 
-from edgesim.learning.algorithms.algorithm import Frozen, Workbench
-from edgesim.learning.algorithms.fedgen import likeness
+from edgesim.learning.algorithms.distillation import likeness
+from edgesim.learning.algorithms.records import Frozen, Workbench
 from edgesim.learning.torch_types import SGD, Parameter, Tensor
 
 CLIP_NORM = 10.0

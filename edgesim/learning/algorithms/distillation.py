@@ -1,4 +1,4 @@
-"""Soft cross-entropy, which draws a model's logits towards those of another model."""
+"""Terms of objectives that distil knowledge: soft cross-entropy, and the likeness of what a generator makes."""
 
 from edgesim.learning.torch_types import Tensor
 
@@ -9,3 +9,14 @@ def soft_cross_entropy(taught: Tensor, own: Tensor, temperature: float) -> Tenso
 
     distance: Tensor = -(softmax(taught / temperature, -1) * log_softmax(own / temperature, -1)).sum(-1)
     return distance
+
+
+def likeness(made: Tensor, noise: Tensor) -> Tensor:
+    """exp(-mean over all pairs of mean |difference of latents| times mean (difference of noise)^2).
+
+    Of latents [B, F] and their noise [B, Z].
+    """
+    import torch
+
+    apart = torch.cdist(made, made, p=1) / made.shape[1]
+    return (-(apart * (noise[:, None] - noise).square().mean(2)).mean()).exp()

@@ -2,11 +2,11 @@
 
 from typing_extensions import override
 
-from edgesim.learning.algorithms.moments import Adaptive
+from edgesim.learning.algorithms.moments import Adaptive, AdaptiveServer
 from edgesim.learning.torch_types import Tensor
 
 
-class FedAdam(Adaptive):
+class FedAdamServer(AdaptiveServer):
     """Adam at the server: v forgets old changes by a constant factor."""
 
     @override
@@ -14,3 +14,9 @@ class FedAdam(Adaptive):
         """v becomes b2 v + (1 - b2) Delta^2."""
         b2: float = self.options.b2
         return b2 * second + (1 - b2) * square
+
+
+class FedAdam(Adaptive):
+    """FedAvg with Adam at the server."""
+
+    Server = FedAdamServer

@@ -1,14 +1,17 @@
 """Federated averaging: McMahan et al., "Communication-Efficient Learning of Deep Networks", AISTATS 2017."""
 
-from typing import ClassVar
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.server_half import ServerHalf
 
-from edgesim.learning.algorithms.algorithm import Algorithm, Half
+
+class Averaging(ServerHalf):
+    """The server adds the mean update, by samples."""
+
+    merges = "models"
 
 
 class FedAvg(Algorithm):
-    """Cross-entropy on each device; the server adds the mean update, by samples."""
+    """Cross-entropy on each device; the mean update at the server."""
 
-    halves: ClassVar[frozenset[Half]] = frozenset({"local", "server"})
-    model_is_mean: ClassVar[bool] = True
-    at_edges: ClassVar[bool] = True
-    averages: ClassVar[bool] = True
+    Server = Averaging
+    halves = frozenset({"local", "server"})

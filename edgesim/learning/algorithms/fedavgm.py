@@ -3,15 +3,15 @@ Classification", 2019.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, State
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Arrivals, State, Workbench
+from edgesim.learning.algorithms.server_half import ServerHalf, mean_change, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 
 
@@ -32,17 +32,13 @@ class Momentum(State):
     """m, [trainable]."""
 
 
-class FedAvgM(Algorithm):
+class FedAvgMServer(ServerHalf):
     """Each round a step along a momentum of mean updates."""
 
-    Options = FedAvgMOptions
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
-    keeps_state: ClassVar[bool] = True
-    averages: ClassVar[bool] = True
+    merges = "updates"
 
     @override
-    def start(self, weights: Tensor) -> Momentum:
+    def start(self, weights: Tensor, bench: Workbench) -> Momentum:
         """The momentum is zero."""
         return Momentum(weights, momentum=weights.new_zeros(self.sizes.parameters))
 
@@ -50,6 +46,15 @@ class FedAvgM(Algorithm):
     def merge(self, state: Momentum, arrived: Arrivals, alpha: Floats, ledger: None) -> Momentum:
         """m = beta m + the sum of alpha_n times update n; w + lr m. Buffers take the plain mean of those merged."""
         size = self.sizes.parameters
-        momentum = self.options.beta * state.momentum + algorithm.mean_change(arrived, alpha, size)
+        momentum = self.options.beta * state.momentum + mean_change(arrived, alpha, size)
         moved = state.weights[:size] + self.options.lr * momentum
-        return Momentum(algorithm.with_mean_buffers(moved, arrived), momentum=momentum)
+        return Momentum(with_mean_buffers(moved, arrived), momentum=momentum)
+
+
+class FedAvgM(Algorithm):
+    """FedAvg with momentum at the server."""
+
+    Options = FedAvgMOptions
+    Server = FedAvgMServer
+    halves = frozenset({"server"})
+    needs = frozenset({"joint merges", "frames from the last model"})

@@ -7,7 +7,7 @@ the less.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +16,10 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Devices, Pull, State, Workbench
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Devices, Pull, Sizes, State, Workbench
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
 
@@ -33,24 +36,22 @@ class FedClOptions(AveragingOptions):
     """Images of the labelled set in a batch."""
 
 
-class FedCl(Algorithm):
-    """FedAvg with a penalty on changes of each tensor in the local objective, by how much the tensor matters."""
-
-    Options = FedClOptions
-    model_is_mean: ClassVar[bool] = True
-    needs: ClassVar[frozenset[str]] = frozenset({"public images"})
+class FedClLocal(LocalHalf):
+    """Local training with a penalty on changes of each tensor in the objective, by how much the tensor matters."""
 
     @override
-    def check_sizes(self) -> None:
-        """Refuse a public set, where there is one, of fewer than two images of a class."""
-        public, least = self.sizes.public, 2 * self.sizes.classes
-        if 0 < public < least:
-            raise EdgesimError(
-                f"algorithm.name: 'fedcl' needs two labelled images of each class, {least} of {self.sizes.classes} "
-                f"classes, and there are {public} public images; raise data.public_per_class",
-                "algorithm.name",
-                "data.public_per_class",
-            )
+    def pull(self, given: Mapping[str, Tensor]) -> Pull:
+        """2 coe Omega_l (w - w_start), the gradient of coe sum_l Omega_l ||w_l - w_start,l||^2."""
+        import torch
+
+        sizes = torch.tensor(self.sizes.tensor_sizes, device=given["omega"].device)
+        return Pull(to_start=2 * self.options.coe * given["omega"].repeat_interleave(sizes))
+
+
+class FedClServer(ServerHalf):
+    """FedAvg's server, which finds out how much each tensor matters."""
+
+    merges = "models and more"
 
     @override
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
@@ -73,10 +74,24 @@ class FedCl(Algorithm):
         ]
         return replace(state, shared={"omega": torch.stack(squares).sum(0) / len(proxy)})
 
-    @override
-    def pull(self, given: Mapping[str, Tensor]) -> Pull:
-        """2 coe Omega_l (w - w_start), the gradient of coe sum_l Omega_l ||w_l - w_start,l||^2."""
-        import torch
 
-        sizes = torch.tensor(self.sizes.tensor_sizes, device=given["omega"].device)
-        return Pull(to_start=2 * self.options.coe * given["omega"].repeat_interleave(sizes))
+class FedCl(Algorithm):
+    """FedAvg with a penalty on changes of tensors that matter."""
+
+    Options = FedClOptions
+    Local = FedClLocal
+    Server = FedClServer
+    needs = frozenset({"public images"})
+
+    @classmethod
+    @override
+    def check(cls, options: FedClOptions, sizes: Sizes) -> None:
+        """Refuse a public set, where there is one, of fewer than two images of a class."""
+        public, least = sizes.public, 2 * sizes.classes
+        if 0 < public < least:
+            raise EdgesimError(
+                f"algorithm.name: 'fedcl' needs two labelled images of each class, {least} of {sizes.classes} "
+                f"classes, and there are {public} public images; raise data.public_per_class",
+                "algorithm.name",
+                "data.public_per_class",
+            )

@@ -6,7 +6,6 @@ Without the paper's stopping by a validation set: as many steps as the options s
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -14,7 +13,9 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Integers
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, State, Workbench
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Arrivals, State, Workbench
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.torch_types import Parameter, Tensor
 
 
@@ -31,11 +32,8 @@ class FedDfOptions(AveragingOptions):
     """Public images of a step."""
 
 
-class FedDf(Algorithm):
-    """FedAvg whose server distils the devices' models into their average."""
-
-    Options = FedDfOptions
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "public images"})
+class FedDfServer(ServerHalf):
+    """FedAvg's server, which distils the devices' models into their average."""
 
     @override
     def refine(self, state: State, arrived: Arrivals, ledger: None, bench: Workbench) -> State:
@@ -78,3 +76,11 @@ class FedDf(Algorithm):
         passes = -(-self.options.steps * size // count)
         order = np.concatenate([random.permutation(count) for _ in range(passes)])
         return np.split(order[: self.options.steps * size], self.options.steps)
+
+
+class FedDf(Algorithm):
+    """FedAvg with ensemble distillation at the server."""
+
+    Options = FedDfOptions
+    Server = FedDfServer
+    needs = frozenset({"joint merges", "public images"})

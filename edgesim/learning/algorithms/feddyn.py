@@ -6,7 +6,6 @@ on. In the paper's words h is - alpha times `Corrections.mean`, and the last gra
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -14,8 +13,10 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, State
+from edgesim.learning.algorithms.algorithm import Algorithm, Options
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Arrivals, Device, Pull, State, Workbench
+from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, mean_change, whole, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 
 
@@ -43,22 +44,30 @@ class Corrections(State):
     """g_i, the sum of all updates of each device that has been merged, [trainable]; zero for all others."""
 
 
-class FedDyn(Algorithm):
-    """Mean of models plus the mean of all devices' summed updates, those of devices that are away included."""
-
-    Options = FedDynOptions
-    needs: ClassVar[frozenset[str]] = frozenset({"rounds"})
-    keeps_state: ClassVar[bool] = True
-    equal_weights: bool = True
-    trainable_tables = 1
+class FedDynLocal(LocalHalf):
+    """Local training with a linear term in the objective."""
 
     @override
-    def start(self, weights: Tensor) -> Corrections:
+    def pull(self, given: Mapping[str, Tensor]) -> Pull:
+        """alpha_i (g_i + w - w_start)."""
+        alpha = float(given["alpha"])
+        return Pull(to_start=alpha, shift=alpha * given["own"] if "own" in given else None)
+
+
+class FedDynServer(ServerHalf):
+    """Mean of models plus the mean of all devices' summed updates, those of devices that are away included."""
+
+    weighs_by = EQUAL
+
+    stored = ("trainable",)
+
+    @override
+    def start(self, weights: Tensor, bench: Workbench) -> Corrections:
         """All g_i are zero."""
         return Corrections(weights, mean=weights.new_zeros(self.sizes.parameters))
 
     @override
-    def given(self, state: Corrections, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
+    def given(self, state: Corrections, device: Device, ledger: None) -> dict[str, Tensor]:
         """The model, alpha_i as ``alpha`` and, unless it is zero still, g_i as ``own``."""
         import torch
 
@@ -69,12 +78,6 @@ class FedDyn(Algorithm):
         return {"start": state.weights, "alpha": torch.tensor(alpha, dtype=torch.float64), **own}
 
     @override
-    def pull(self, given: Mapping[str, Tensor]) -> Pull:
-        """alpha_i (g_i + w - w_start)."""
-        alpha = float(given["alpha"])
-        return Pull(to_start=alpha, shift=alpha * given["own"] if "own" in given else None)
-
-    @override
     def merge(self, state: Corrections, arrived: Arrivals, alpha: Floats, ledger: None) -> Corrections:
         """w + the sum of alpha_n times update n + the mean of all g_i, each update added to its g_i whatever its age.
 
@@ -83,13 +86,22 @@ class FedDyn(Algorithm):
         import torch
 
         size, own = self.sizes.parameters, dict(state.own)
-        total = algorithm.mean_change(arrived, np.ones(len(alpha)), size)
+        total = mean_change(arrived, np.ones(len(alpha)), size)
         # As a rule all count alike: then one pass over the updates will do.
-        change = total * alpha[0] if (alpha == alpha[0]).all() else algorithm.mean_change(arrived, alpha, size)
+        change = total * alpha[0] if (alpha == alpha[0]).all() else mean_change(arrived, alpha, size)
         for device, separate in zip(arrived.ids.tolist(), arrived.separate, strict=True):
-            update = algorithm.whole(separate[:size])
+            update = whole(separate[:size])
             # In the memory of the update: that of new vectors would cost more time than all sums.
             own[device] = torch.add(own[device], update, out=update) if device in own else update
         mean = state.mean + total / self.sizes.devices
         moved = state.weights[:size] + change + mean
-        return Corrections(algorithm.with_mean_buffers(moved, arrived), mean=mean, own=own)
+        return Corrections(with_mean_buffers(moved, arrived), mean=mean, own=own)
+
+
+class FedDyn(Algorithm):
+    """Dynamic regularisation."""
+
+    Options = FedDynOptions
+    Local = FedDynLocal
+    Server = FedDynServer
+    needs = frozenset({"rounds", "frames from the last model"})

@@ -4,9 +4,8 @@ The server trains a generator of latents that the devices' last layers together 
 generator is sent with the model, and devices train their last layers on latents of all classes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -14,18 +13,12 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Count, Factor
-from edgesim.learning.algorithms.algorithm import (
-    Algorithm,
-    Arrivals,
-    AveragingOptions,
-    Device,
-    Devices,
-    Sizes,
-    State,
-    Step,
-    Workbench,
-)
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.distillation import likeness
 from edgesim.learning.algorithms.latent_generator import LatentGenerator, LatentSizes, latents, new_generator, trained
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Arrivals, Device, Devices, Sizes, State, Step, Workbench
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
 from edgesim.streams import Streams
@@ -69,54 +62,15 @@ class Sending:
     generator: bool = False
 
 
-class FedGen(Algorithm):
-    """FedAvg with a generator that the server trains, and two terms of its latents in the local objective."""
+class FedGenLocal(LocalHalf):
+    """Local training with two terms of the generator's latents in the objective."""
 
-    Options = FedGenOptions
-    model_is_mean: ClassVar[bool] = True
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
-    keeps_state: ClassVar[bool] = True
-    features: ClassVar[bool] = True
-    draws: ClassVar[bool] = True
+    features = True
+    draws = True
 
     def __init__(self, options: FedGenOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
         self.latent_sizes = LatentSizes(options.noise, sizes.classes, sizes.features)
-
-    @override
-    def ledger(self, round: int) -> Sending:
-        """A ledger whose generator is untrained and not sent."""
-        return Sending()
-
-    @override
-    def download_bits(self, devices: Devices, round: int, ledger: Sending) -> Floats:
-        """The model, and the generator once it is trained, [n]; moments of its batch norm are not charged."""
-        generator = BITS_PER_PARAMETER * self.latent_sizes.parameters
-        return super().download_bits(devices, round, ledger) + generator * ledger.generator
-
-    @override
-    def note(self, ledger: Sending, arrived: Arrivals) -> None:
-        """Note that a merge trained the generator."""
-        ledger.generator |= len(arrived.ids) > 0
-
-    @override
-    def start(self, weights: Tensor) -> Taught:
-        """An untrained generator, which is not sent."""
-        generator = new_generator(self.latent_sizes, self.streams.generator("fedgen-start"), weights)
-        return Taught(weights, generator=generator, seen=weights.new_zeros(self.sizes.classes))
-
-    @override
-    def given(self, state: Taught, kept: Mapping[str, Tensor], device: Device, ledger: Sending) -> dict[str, Tensor]:
-        """The model and, once trained, the generator, the classes seen so far and the weights of the two terms, [2].
-
-        The weights are b_t = max(1e-4, a_0 .98^(t - 1)) and a_t B_g / batch, a_t = b_t.
-        """
-        given = super().given(state, kept, device, ledger)
-        if not state.shared:
-            return given
-        strength = max(_LEAST, self.options.a_0 * _DECAY ** (device.round - 1))
-        strengths = state.weights.new_tensor([strength, strength * self.options.device_batch / device.batch])
-        return given | {"moments": state.generator.moments, "seen": state.seen, "strengths": strengths}
 
     @override
     def loss(self, step: Step) -> Tensor:
@@ -156,6 +110,52 @@ class FedGen(Algorithm):
         noise, labels = draws.normal(step.key, 1, (count + len(like), size), like), torch.cat([drawn, step.labels])
         return latents(self.latent_sizes, given["generator"], given["moments"], noise, labels), drawn
 
+
+class FedGenServer(ServerHalf):
+    """FedAvg's server, which trains a generator by the devices' models."""
+
+    merges = "models and more"
+
+    def __init__(self, options: FedGenOptions, sizes: Sizes, streams: Streams) -> None:
+        super().__init__(options, sizes, streams)
+        self.latent_sizes = LatentSizes(options.noise, sizes.classes, sizes.features)
+
+    @override
+    def ledger(self, round: int, last: Sending | None) -> Sending:
+        """A ledger whose generator is untrained and not sent."""
+        return last or Sending()
+
+    @override
+    def download_bits(self, devices: Devices, round: int, ledger: Sending) -> Floats:
+        """The model, and the generator once it is trained, [n]; moments of its batch norm are not charged."""
+        generator = BITS_PER_PARAMETER * self.latent_sizes.parameters
+        return super().download_bits(devices, round, ledger) + generator * ledger.generator
+
+    @override
+    def note(self, ledger: Sending, arrived: Arrivals) -> Floats:
+        """Note that a merge trained the generator."""
+        ledger.generator |= len(arrived.ids) > 0
+        return super().note(ledger, arrived)
+
+    @override
+    def start(self, weights: Tensor, bench: Workbench) -> Taught:
+        """An untrained generator, which is not sent."""
+        generator = new_generator(self.latent_sizes, self.streams.generator("fedgen-start"), weights)
+        return Taught(weights, generator=generator, seen=weights.new_zeros(self.sizes.classes))
+
+    @override
+    def given(self, state: Taught, device: Device, ledger: Sending) -> dict[str, Tensor]:
+        """The model and, once trained, the generator, the classes seen so far and the weights of the two terms, [2].
+
+        The weights are b_t = max(1e-4, a_0 .98^(t - 1)) and a_t B_g / batch, a_t = b_t.
+        """
+        given = super().given(state, device, ledger)
+        if not state.shared:
+            return given
+        strength = max(_LEAST, self.options.a_0 * _DECAY ** (device.round - 1))
+        strengths = state.weights.new_tensor([strength, strength * self.options.device_batch / device.batch])
+        return given | {"moments": state.generator.moments, "seen": state.seen, "strengths": strengths}
+
     @override
     def refine(self, state: Taught, arrived: Arrivals, ledger: Sending, bench: Workbench) -> State:
         """Train the generator by the last layers of the devices' models, as `objective` says."""
@@ -187,6 +187,15 @@ class FedGen(Algorithm):
         return replace(state, generator=generator, seen=seen, shared={"generator": generator.weights})
 
 
+class FedGen(Algorithm):
+    """FedAvg with a generator that the server trains, and two terms of its latents in the local objective."""
+
+    Options = FedGenOptions
+    Local = FedGenLocal
+    Server = FedGenServer
+    needs = frozenset({"joint merges", "frames from the last model"})
+
+
 def taught_by(logits: Tensor, labels: Tensor, shares: Tensor) -> Tensor:
     """Mean over latents of the cross-entropies of S teachers' logits [S, B, C], each times the teacher's share of the
     samples of that class, [S, C]; labels are [B].
@@ -195,14 +204,3 @@ def taught_by(logits: Tensor, labels: Tensor, shares: Tensor) -> Tensor:
 
     losses = cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)), reduction="none")
     return (shares[:, labels].flatten() * losses).sum() / len(labels)
-
-
-def likeness(made: Tensor, noise: Tensor) -> Tensor:
-    """exp(-mean over all pairs of mean |difference of latents| times mean (difference of noise)^2).
-
-    Of latents [B, F] and their noise [B, Z].
-    """
-    import torch
-
-    apart = torch.cdist(made, made, p=1) / made.shape[1]
-    return (-(apart * (noise[:, None] - noise).square().mean(2)).mean()).exp()

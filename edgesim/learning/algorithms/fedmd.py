@@ -5,7 +5,7 @@ logits before it trains on its own data. Each device trains a model of its own, 
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -15,10 +15,11 @@ from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
-from edgesim.learning.algorithms.algorithm import (
-    Algorithm,
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
+from edgesim.learning.algorithms.records import (
     Arrivals,
-    AveragingOptions,
     Device,
     Devices,
     Phase,
@@ -28,13 +29,11 @@ from edgesim.learning.algorithms.algorithm import (
     State,
     Step,
     Trained,
-    UpdatePool,
     Workbench,
 )
-from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
-from edgesim.streams import Streams
 
 
 class FedMdOptions(AveragingOptions):
@@ -61,6 +60,11 @@ class FedMdOptions(AveragingOptions):
     def _filled(cls, given: dict[str, Any]) -> dict[str, Any]:
         return given if given.get("average_weights") else {"own_epochs": 25} | given
 
+    @property
+    @override
+    def sends_models(self) -> bool:
+        return self.average_weights
+
 
 @dataclass
 class Consensus:
@@ -75,86 +79,17 @@ class Consensus:
     that all have; None where there is no such device."""
 
 
-class FedMd(Algorithm):
-    """Logits of public images that travel; devices learn them from each other."""
-
-    Options = FedMdOptions
-    model_is_mean: ClassVar[bool] = True
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges", "merges in all rounds", "public images", "data set"})
-    rules: ClassVar[tuple[Rule, ...]] = (
-        *WITHOUT_MODELS,
-        Rule({"algorithm.average_weights": True}, {"algorithm.own_epochs": (None, 0)}, "the average takes their place"),
-        Rule(
-            {"algorithm.public_subset": "round"},
-            {"round.late": "drop"},
-            "else logits arrive that are of another round's public images; use 'fixed'",
-            ("rounds",),
-        ),
-    )
-    keeps_state: ClassVar[bool] = True
-    settled_at_begin: ClassVar[bool] = True
-
-    def __init__(self, options: FedMdOptions, sizes: Sizes, streams: Streams) -> None:
-        super().__init__(options, sizes, streams, sends_models=options.average_weights)
-        self._own_epochs = options.own_epochs or 0
-        # Up to the rounding of a share that is not exact.
-        self._count = min(sizes.public, int(options.public_share * sizes.private + 1e-9))
+class FedMdLocal(LocalHalf):
+    """Devices send logits of public images, and learn their consensus."""
 
     @override
-    def check_sizes(self) -> None:
-        """Refuse an empty subset."""
-        if not self._count:
-            raise EdgesimError(
-                f"algorithm.public_share = {self.options.public_share:g}: is less than one of {self.sizes.public} "
-                f"images as a share of the devices' {self.sizes.private} samples; raise it or give devices more data",
-                "algorithm.public_share",
-            )
-
-    @override
-    def ledger(self, round: int) -> Consensus:
-        """A ledger without a consensus."""
-        return Consensus(np.zeros(self.sizes.devices, dtype=bool))
-
-    @override
-    def note(self, ledger: Consensus, arrived: Arrivals) -> None:
-        """Note the consensus that the round made, if any update arrived."""
-        if len(arrived.ids):
-            ledger.round = arrived.round
-            ledger.ever_merged[arrived.ids] = True
-            of = np.flatnonzero(ledger.ever_merged) if self.has_model_pool else arrived.ids
-            ledger.of_one = int(of[0]) if len(of) == 1 and not self._is_mixed(arrived) else None
-
-    def _is_mixed(self, arrived: Arrivals) -> bool:
-        """Whether models travel and the model after a merge of a single update differs from the device's own.
-
-        A late update is added to a newer model than it started from, and a weight other than 1 takes part of it.
-        """
-        if not self.sends_models or self.has_model_pool:
-            return False
-        return bool(np.any(arrived.staleness) or np.any(arrived.alpha != 1))
-
-    def _digests(self, ids: Integers, ledger: Consensus) -> Booleans:
-        """Whether there is a consensus of other models than each device's own, [n].
-
-        Of its own model |logits - consensus| is noise of rounding, whose sign would make a full step.
-        """
-        if ledger.of_one is None:
-            return np.full(len(ids), ledger.round > 0)
-        return np.asarray((ids != ledger.of_one) & (not self.sends_models))
-
-    @override
-    def download_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
-        """The consensus, [n], if there is one, and the model if it travels."""
-        return super().download_bits(devices, round, ledger) + self._logit_bits * (ledger.round > 0)
+    def begin(self, devices: Devices, round: int, ledger: Consensus) -> None:
+        """Nothing to note: a device digests the consensus that there is when it begins."""
 
     @override
     def upload_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
         """The logits of the round's subset, [n], and the update if it travels."""
-        return super().upload_bits(devices, round, ledger) + self._logit_bits
-
-    @property
-    def _logit_bits(self) -> int:
-        return BITS_PER_PARAMETER * self._count * self.sizes.classes
+        return super().upload_bits(devices, round, ledger) + _logit_bits(self)
 
     @override
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Consensus) -> Floats:
@@ -162,31 +97,8 @@ class FedMd(Algorithm):
 
         What is trained before the first round takes no simulated time.
         """
-        digest = 3 * self.options.digest_epochs * self._digests(devices.ids, ledger)
-        return np.asarray(1 + (digest + 1) * self._count / (3 * samples))
-
-    @override
-    def first_model(self, weights: Tensor, bench: Workbench) -> Tensor:
-        """The model that the server trains on the labelled public images."""
-        from torch.nn.functional import cross_entropy
-
-        random = self.streams.generator("public-training")
-        orders = [random.permutation(bench.public) for _ in range(self.options.public_epochs)]
-        batches = [batch for order in orders for batch in bench.batches(order)]
-        if not batches:
-            return weights
-        return bench.fit(weights, batches, lambda logits, step: cross_entropy(logits, bench.labels(batches[step])))
-
-    @override
-    def start(self, weights: Tensor) -> State:
-        """A state without a consensus: a row of NaN for each image, [M, C]."""
-        return State(weights, {"consensus": weights.new_full((self._count, self.sizes.classes), np.nan)})
-
-    @override
-    def epochs_over(self, sizes: Integers) -> list[tuple[int, int | None]]:
-        """The subset, and the images of training before the first round."""
-        before = [self.sizes.public] * bool(self.options.public_epochs) + (sizes.tolist() if self._own_epochs else [])
-        return [(self._count, self.options.digest_batch), *((size, None) for size in before)]
+        digest = 3 * self.options.digest_epochs * _digests(self, devices.ids, ledger)
+        return np.asarray(1 + (digest + 1) * _subset_size(self.options, self.sizes) / (3 * samples))
 
     @override
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Consensus) -> tuple[Phase, ...]:
@@ -195,19 +107,13 @@ class FedMd(Algorithm):
         In the first job on a model of its own it begins with more epochs on its own data.
         """
         phases = [own]
-        if self._digests(np.array([device.id]), ledger)[0]:
-            subset = samples.public[self._subset(ledger.round)]
+        if _digests(self, np.array([device.id]), ledger)[0]:
+            subset = samples.public[_subset(self, ledger.round)]
             phases.insert(0, samples.epochs("digest", subset, self.options.digest_epochs, self.options.digest_batch))
-        if self._own_epochs and not ledger.ever_merged[device.id]:
-            before = samples.epochs("own-training", samples.own, self._own_epochs, None)
+        if self.options.own_epochs and not ledger.ever_merged[device.id]:
+            before = samples.epochs("own-training", samples.own, self.options.own_epochs, None)
             phases.insert(0, replace(before, rows=None))
         return tuple(phases)
-
-    def _subset(self, round: int) -> Integers:
-        """Places in the public set of the images of a round, [M], ascending."""
-        turn = round if self.options.public_subset == "round" else 0
-        order = self.streams.generator("public-subset", round=turn).permutation(self.sizes.public)
-        return np.sort(order[: self._count])
 
     @override
     def loss(self, step: Step) -> Tensor:
@@ -221,12 +127,65 @@ class FedMd(Algorithm):
     @override
     def passes_over(self, device: Device, samples: Samples) -> Integers:
         """The images of the round's subset."""
-        return samples.public[self._subset(device.round)]
+        return samples.public[_subset(self, device.round)]
 
     @override
     def sent(self, trained: Trained) -> Sent:
         """The logits of the round's subset, [M, C]; the device keeps its model, if that is its own."""
         return replace(super().sent(trained), up={"logits": trained.outputs()[0].logits})
+
+
+class FedMdServer(ServerHalf):
+    """Server that averages logits and, if they travel, models."""
+
+    merges = "models and more"
+
+    @override
+    def ledger(self, round: int, last: Consensus | None) -> Consensus:
+        """A ledger without a consensus."""
+        return last or Consensus(np.zeros(self.sizes.devices, dtype=bool))
+
+    @override
+    def note(self, ledger: Consensus, arrived: Arrivals) -> Floats:
+        """Note the consensus that the round made, if any update arrived."""
+        if len(arrived.ids):
+            ledger.round = arrived.round
+            ledger.ever_merged[arrived.ids] = True
+            of = arrived.ids if arrived.pool is None else arrived.pool.ids
+            ledger.of_one = int(of[0]) if len(of) == 1 and not self._is_mixed(arrived) else None
+        return super().note(ledger, arrived)
+
+    def _is_mixed(self, arrived: Arrivals) -> bool:
+        """Whether models travel and the model after a merge of a single update differs from the device's own.
+
+        A late update is added to a newer model than it started from, and a weight other than 1 takes part of it.
+        """
+        if not self.options.sends_models or arrived.pool is not None:
+            return False
+        return bool(np.any(arrived.staleness) or np.any(arrived.alpha != 1))
+
+    @override
+    def download_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
+        """The consensus, [n], if there is one, and the model if it travels."""
+        return super().download_bits(devices, round, ledger) + _logit_bits(self) * (ledger.round > 0)
+
+    @override
+    def start(self, weights: Tensor, bench: Workbench) -> State:
+        """The model that the server trains on the labelled public images; without a consensus, NaN for each, [M, C]."""
+        from torch.nn.functional import cross_entropy
+
+        count = _subset_size(self.options, self.sizes)
+        shared = {"consensus": weights.new_full((count, self.sizes.classes), np.nan)}
+        random = self.streams.generator("public-training")
+        orders = [random.permutation(bench.public) for _ in range(self.options.public_epochs)]
+        batches = [batch for order in orders for batch in bench.batches(order)]
+        if not batches:
+            return State(weights, shared)
+
+        def loss(logits: Tensor, step: int) -> Tensor:
+            return cross_entropy(logits, bench.labels(batches[step]))
+
+        return State(bench.fit(weights, batches, loss), shared)
 
     @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Consensus) -> State:
@@ -234,18 +193,88 @@ class FedMd(Algorithm):
         import torch
 
         merged = super().merge(state, arrived, alpha, ledger)
-        if not len(arrived.ids):
+        # Of a pool `refine` makes it.
+        if not len(arrived.ids) or arrived.pool is not None:
             return merged
         return replace(merged, shared={"consensus": torch.stack(list(arrived.up["logits"])).mean(0)})
 
     @override
-    def pooled(self, state: State, pool: UpdatePool, ledger: Consensus, bench: Workbench) -> State:
+    def refine(self, state: State, arrived: Arrivals, ledger: Consensus, bench: Workbench) -> State:
         """The state whose consensus is the mean, by shares, of all pool models' logits on the round's subset."""
         import torch
 
-        batches = bench.batches(bench.public[self._subset(bench.round)])
+        pool = arrived.pool
+        if pool is None:
+            return state
+        batches = bench.batches(bench.public[_subset(self, bench.round)])
         consensus = torch.zeros_like(state.shared["consensus"])
         for share, model in zip(pool.shares.tolist(), pool.models, strict=True):
             logits = [outputs.logits for outputs in bench.outputs(model, batches)]
             consensus.add_(torch.cat(logits), alpha=share)
         return replace(state, shared={"consensus": consensus})
+
+
+class FedMd(Algorithm):
+    """Logits of public images that travel; devices learn them from each other."""
+
+    Options = FedMdOptions
+    Local = FedMdLocal
+    Server = FedMdServer
+    needs = frozenset(
+        {"joint merges", "merges in all rounds", "public images", "data set", "frames from the last model"}
+    )
+    rules = (
+        *WITHOUT_MODELS,
+        Rule({"algorithm.average_weights": True}, {"algorithm.own_epochs": (None, 0)}, "the average takes their place"),
+        Rule(
+            {"algorithm.public_subset": "round"},
+            {"round.late": "drop"},
+            "else logits arrive that are of another round's public images; use 'fixed'",
+            ("rounds",),
+        ),
+    )
+
+    @classmethod
+    @override
+    def check(cls, options: FedMdOptions, sizes: Sizes) -> None:
+        """Refuse an empty subset."""
+        if not _subset_size(options, sizes):
+            raise EdgesimError(
+                f"algorithm.public_share = {options.public_share:g}: is less than one of {sizes.public} "
+                f"images as a share of the devices' {sizes.private} samples; raise it or give devices more data",
+                "algorithm.public_share",
+            )
+
+    @classmethod
+    @override
+    def epochs_over(cls, options: FedMdOptions, sizes: Sizes, held: Integers) -> list[tuple[int, int | None]]:
+        """The subset, and the images of training before the first round."""
+        before = [sizes.public] * bool(options.public_epochs) + (held.tolist() if options.own_epochs else [])
+        return [(_subset_size(options, sizes), options.digest_batch), *((size, None) for size in before)]
+
+
+def _subset_size(options: FedMdOptions, sizes: Sizes) -> int:
+    """M: public images of a round."""
+    # Up to the rounding of a share that is not exact.
+    return min(sizes.public, int(options.public_share * sizes.private + 1e-9))
+
+
+def _subset(half: LocalHalf | ServerHalf, round: int) -> Integers:
+    """Places in the public set of the images of a round, [M], ascending."""
+    turn = round if half.options.public_subset == "round" else 0
+    order = half.streams.generator("public-subset", round=turn).permutation(half.sizes.public)
+    return np.sort(order[: _subset_size(half.options, half.sizes)])
+
+
+def _logit_bits(half: LocalHalf | ServerHalf) -> int:
+    return BITS_PER_PARAMETER * _subset_size(half.options, half.sizes) * half.sizes.classes
+
+
+def _digests(half: LocalHalf, ids: Integers, ledger: Consensus) -> Booleans:
+    """Whether there is a consensus of other models than each device's own, [n].
+
+    Of its own model |logits - consensus| is noise of rounding, whose sign would make a full step.
+    """
+    if ledger.of_one is None:
+        return np.full(len(ids), ledger.round > 0)
+    return np.asarray((ids != ledger.of_one) & (not half.options.sends_models))

@@ -4,32 +4,22 @@ Devices send prototypes, the mean features of the classes that they hold, and ge
 are drawn towards the prototype of their class. Each device trains a model of its own, unless ``average_weights``.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats
-from edgesim.base.needs import Rule
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import (
-    Arrivals,
-    AveragingOptions,
-    Devices,
-    Outputs,
-    Sizes,
-    State,
-    Step,
-    UpdatePool,
-    Workbench,
-)
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
-from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
+from edgesim.learning.algorithms.prototypes import MergesPrototypes, Senders, SendsPrototypes, held, senders
+from edgesim.learning.algorithms.records import Arrivals, Devices, Outputs, State, Step, Workbench
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
-from edgesim.streams import Streams
 
 
 class FedProtoOptions(AveragingOptions):
@@ -44,29 +34,14 @@ class FedProtoOptions(AveragingOptions):
     stale_prototypes: bool = False
     """Whether a class that no device of a round holds keeps its last prototype; else it has none."""
 
-
-class FedProto(WithPrototypes):
-    """Prototypes of classes that travel; samples are of the class whose prototype is nearest to their features."""
-
-    Options = FedProtoOptions
-    model_is_mean: ClassVar[bool] = True
-    keeps_state: ClassVar[bool] = True
-    needs: ClassVar[frozenset[str]] = WithPrototypes.needs | {"merges in all rounds"}
-    rules: ClassVar[tuple[Rule, ...]] = WITHOUT_MODELS
-
-    def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
-        super().__init__(options, sizes, streams, sends_models=options.average_weights)
-
+    @property
     @override
-    def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
-        """The prototypes of all classes that have one, [n], and the model if it travels."""
-        model = super().download_bits(devices, round, ledger)
-        return model + BITS_PER_PARAMETER * self.sizes.features * np.count_nonzero(ledger.counts)
+    def sends_models(self) -> bool:
+        return self.average_weights
 
-    @override
-    def start(self, weights: Tensor) -> State:
-        """A state without prototypes: a row of NaN for each class, [C, F]."""
-        return State(weights, {"prototypes": weights.new_full((self.sizes.classes, self.sizes.features), np.nan)})
+
+class FedProtoLocal(SendsPrototypes):
+    """Features are drawn to prototypes; a sample is of the class whose prototype is nearest to its features."""
 
     @override
     def loss(self, step: Step) -> Tensor:
@@ -80,12 +55,38 @@ class FedProto(WithPrototypes):
         return super().loss(step) + term
 
     @override
+    def scores(self, outputs: Outputs, shared: Mapping[str, Tensor]) -> Tensor:
+        """Minus the squared distances to the prototypes, [n, C]; logits as long as no class has one."""
+        table = shared["prototypes"]
+        there = held(table)
+        if not bool(there.any()):
+            return outputs.logits
+        distances = (outputs.features[:, None] - table.nan_to_num()).square().sum(-1)
+        return (-distances).where(there, -np.inf)
+
+
+class FedProtoServer(MergesPrototypes):
+    """Server that averages prototypes and, if they travel, models."""
+
+    @override
+    def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
+        """The prototypes of all classes that have one, [n], and the model if it travels."""
+        model = super().download_bits(devices, round, ledger)
+        return model + BITS_PER_PARAMETER * self.sizes.features * np.count_nonzero(ledger.counts)
+
+    @override
+    def start(self, weights: Tensor, bench: Workbench) -> State:
+        """A state without prototypes: a row of NaN for each class, [C, F]."""
+        return State(weights, {"prototypes": weights.new_full((self.sizes.classes, self.sizes.features), np.nan)})
+
+    @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """The means of the prototypes that arrived now (eq. 6), and FedAvg's model if models travel."""
         import torch
 
         merged = super().merge(state, arrived, alpha, ledger)
-        if not len(arrived.ids):
+        # Of a pool `refine` makes them.
+        if not len(arrived.ids) or arrived.pool is not None:
             return merged
         sent = torch.stack(list(arrived.up["prototypes"]))
         by_samples = self.options.proto_weights == "samples"
@@ -95,30 +96,33 @@ class FedProto(WithPrototypes):
         return replace(merged, shared={"prototypes": means})
 
     @override
-    def pooled(self, state: State, pool: UpdatePool, ledger: Senders, bench: Workbench) -> State:
-        """The means of the prototypes of all devices of the pool, by their shares."""
+    def refine(self, state: State, arrived: Arrivals, ledger: Senders, bench: Workbench) -> State:
+        """The means of the prototypes of all devices of a pool, by their shares."""
         import torch
 
-        sent = torch.stack(list(pool.up["prototypes"]))
-        return replace(state, shared={"prototypes": _means(sent, sent.new_tensor(pool.shares)[:, None])})
+        if arrived.pool is None:
+            return state
+        sent = torch.stack(list(arrived.pool.up["prototypes"]))
+        return replace(state, shared={"prototypes": _means(sent, sent.new_tensor(arrived.pool.shares)[:, None])})
 
     @override
-    def note(self, ledger: Senders, arrived: Arrivals) -> None:
+    def note(self, ledger: Senders, arrived: Arrivals) -> Floats:
         """Note the number of senders of each class's prototype."""
         if len(arrived.ids):
-            counts = self.senders(ledger, arrived)
+            counts = senders(arrived)
             stale = self.options.stale_prototypes
             ledger.counts = np.where((counts == 0) & stale, ledger.counts, counts)
+        return super().note(ledger, arrived)
 
-    @override
-    def scores(self, outputs: Outputs, state: State) -> Tensor:
-        """Minus the squared distances to the prototypes, [n, C]; logits as long as no class has one."""
-        table = state.shared["prototypes"]
-        there = held(table)
-        if not bool(there.any()):
-            return outputs.logits
-        distances = (outputs.features[:, None] - table.nan_to_num()).square().sum(-1)
-        return (-distances).where(there, -np.inf)
+
+class FedProto(Algorithm):
+    """Prototypes of classes that travel."""
+
+    Options = FedProtoOptions
+    Local = FedProtoLocal
+    Server = FedProtoServer
+    needs = frozenset({"joint merges", "merges in all rounds", "frames from the last model"})
+    rules = WITHOUT_MODELS
 
 
 def _means(sent: Tensor, weights: Tensor) -> Tensor:

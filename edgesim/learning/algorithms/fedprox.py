@@ -4,13 +4,15 @@ Under FedAsync this is its regularised objective, whose rho is ``mu`` (0.005 the
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half, Pull
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.fedavg import Averaging
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Pull
 from edgesim.learning.torch_types import Tensor
 
 
@@ -21,16 +23,19 @@ class FedProxOptions(AveragingOptions):
     """Weight of ||w - w_start||^2 / 2, which is added to the loss."""
 
 
+class ProximalTraining(LocalHalf):
+    """Local training with a proximal term in the objective."""
+
+    @override
+    def pull(self, given: Mapping[str, Tensor]) -> Pull:
+        """mu (w - w_start), the gradient of the term (eq. 2)."""
+        return Pull(to_start=self.options.mu)
+
+
 class FedProx(Algorithm):
     """FedAvg with a proximal term in the local objective."""
 
     Options = FedProxOptions
-    model_is_mean: ClassVar[bool] = True
-    halves: ClassVar[frozenset[Half]] = frozenset({"local"})
-    at_edges: ClassVar[bool] = True
-    averages: ClassVar[bool] = True
-
-    @override
-    def pull(self, given: "Mapping[str, Tensor]") -> Pull:
-        """mu (w - w_start), the gradient of the term (eq. 2)."""
-        return Pull(to_start=self.options.mu)
+    Local = ProximalTraining
+    Server = Averaging
+    halves = frozenset({"local"})

@@ -3,14 +3,16 @@
 The drift of its label mixes is `edgesim.learning.drift.rotation`, its schedule of merges `edgesim.engine.stagnation`.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, Sizes, normalised
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Arrivals, Sizes
+from edgesim.learning.algorithms.server_half import BY_CLASSES, ServerHalf, counts, normalised
 from edgesim.streams import Streams
 
 _GAIN, _MOST = 0.25, 1.5
@@ -27,27 +29,32 @@ class FedStgOptions(AveragingOptions):
     """Whether updates of devices with rare classes count more, r; else r = 1."""
 
 
-class FedStg(Algorithm):
+class FedStgServer(ServerHalf):
     """alpha_i = n_i s_i r_i, as shares of the sum over the updates that are merged."""
 
-    Options = FedStgOptions
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates"})
-    averages: ClassVar[bool] = True
-    weighs_classes: bool = True
+    merges = "updates"
 
     def __init__(self, options: FedStgOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
-        self.weighs_classes = options.rarity
+        self.weighs_by = BY_CLASSES if options.rarity else ""
 
     @override
     def weigh(self, arrived: Arrivals) -> Floats:
         """alpha_i of each update, [S]."""
         speeds = np.array(self.options.speeds)
-        counts = self.counts(arrived.samples) * speeds[arrived.ids % len(speeds)]
+        weights = counts(self, arrived.samples) * speeds[arrived.ids % len(speeds)]
         if self.options.rarity:
-            counts = counts * rarity(arrived.class_counts)
-        return normalised(counts)
+            weights = weights * rarity(arrived.class_counts)
+        return normalised(weights)
+
+
+class FedStg(Algorithm):
+    """FedAvg with FedStg's weights of updates."""
+
+    Options = FedStgOptions
+    Server = FedStgServer
+    halves = frozenset({"server"})
+    needs = frozenset({"rounds", "punctual updates"})
 
 
 def rarity(class_counts: Integers) -> Floats:

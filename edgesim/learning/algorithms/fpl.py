@@ -6,7 +6,7 @@ as one cluster: features are drawn towards the prototypes of their class and awa
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -14,17 +14,10 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import (
-    Arrivals,
-    AveragingOptions,
-    Devices,
-    State,
-    Step,
-    UpdatePool,
-    Workbench,
-)
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.finch import finch
-from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
+from edgesim.learning.algorithms.prototypes import MergesPrototypes, Senders, SendsPrototypes, held, senders
+from edgesim.learning.algorithms.records import Arrivals, Devices, State, Step, Workbench
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
 
@@ -39,23 +32,8 @@ class FplOptions(AveragingOptions):
     program and DPFL's take the mean."""
 
 
-class Fpl(WithPrototypes):
-    """FedAvg with two terms of prototypes in the local objective."""
-
-    Options = FplOptions
-    model_is_mean: ClassVar[bool] = True
-    bits_from_training: ClassVar[bool] = True
-
-    @override
-    def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
-        """The model and the prototypes of all clusters, [n]."""
-        model = super().download_bits(devices, round, ledger)
-        return model + BITS_PER_PARAMETER * self.sizes.features * ledger.prototypes_sent
-
-    @override
-    def start(self, weights: Tensor) -> State:
-        """A state without prototypes: a row of NaN for each class, [C, 1, F]."""
-        return State(weights, {"prototypes": weights.new_full((self.sizes.classes, 1, self.sizes.features), np.nan)})
+class FplLocal(SendsPrototypes):
+    """Local training with two terms of prototypes in the objective."""
 
     @override
     def loss(self, step: Step) -> Tensor:
@@ -89,36 +67,63 @@ class Fpl(WithPrototypes):
         terms: Tensor = contrast + (square.mean(1) if self.options.upcr == "mean" else square.sum(1))
         return terms
 
+
+class FplServer(MergesPrototypes):
+    """FedAvg's server, which clusters prototypes."""
+
+    @override
+    def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
+        """The model and the prototypes of all clusters, [n]."""
+        model = super().download_bits(devices, round, ledger)
+        return model + BITS_PER_PARAMETER * self.sizes.features * ledger.prototypes_sent
+
+    @override
+    def start(self, weights: Tensor, bench: Workbench) -> State:
+        """A state without prototypes: a row of NaN for each class, [C, 1, F]."""
+        return State(weights, {"prototypes": weights.new_full((self.sizes.classes, 1, self.sizes.features), np.nan)})
+
     @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """FedAvg's model, and the clusters of the prototypes that arrived now, [C, K, F]."""
         merged = super().merge(state, arrived, alpha, ledger)
-        # Of all devices that were ever merged `pooled` makes them.
-        if not len(arrived.ids) or self.has_model_pool:
+        # Of a pool `refine` makes them.
+        if not len(arrived.ids) or arrived.pool is not None:
             return merged
         table = _clusters(arrived.up["prototypes"])
         ledger.clusters_found = int(held(table).sum())
         return replace(merged, shared={"prototypes": table})
 
     @override
-    def pooled(self, state: State, pool: UpdatePool, ledger: Senders, bench: Workbench) -> State:
-        """The clusters of the prototypes of all devices of the pool; within one each counts by its device's share."""
-        table = _clusters(pool.up["prototypes"], pool.shares)
+    def refine(self, state: State, arrived: Arrivals, ledger: Senders, bench: Workbench) -> State:
+        """The clusters of the prototypes of all devices of a pool; within one each counts by its device's share."""
+        if arrived.pool is None:
+            return state
+        table = _clusters(arrived.pool.up["prototypes"], arrived.pool.shares)
         ledger.clusters_found = int(held(table).sum())
         return replace(state, shared={"prototypes": table})
 
     @override
-    def note(self, ledger: Senders, arrived: Arrivals) -> None:
+    def note(self, ledger: Senders, arrived: Arrivals) -> Floats:
         """Note the number of prototypes that the server sends with its next model.
 
         In timing-only runs this is a bound, half of the prototypes sent of each class: each row is in a cluster with
         the one that it is nearest to.
         """
         if len(arrived.ids):
-            ledger.counts = self.senders(ledger, arrived)
+            ledger.counts = senders(arrived)
             bound = int(np.maximum(1, ledger.counts // 2)[ledger.counts > 0].sum())
             ledger.prototypes_sent = bound if ledger.clusters_found is None else ledger.clusters_found
             ledger.clusters_found = None
+        return super().note(ledger, arrived)
+
+
+class Fpl(Algorithm):
+    """FedAvg with two terms of prototypes in the local objective."""
+
+    Options = FplOptions
+    Local = FplLocal
+    Server = FplServer
+    needs = frozenset({"joint merges", "known downloads"})
 
 
 def _clusters(sent: Sequence[Tensor], shares: Floats | None = None) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.learning.algorithms.algorithm import Arrivals
+from edgesim.learning.algorithms.records import Arrivals
 from edgesim.learning.torch_types import Tensor
 
 MOST = 20.0

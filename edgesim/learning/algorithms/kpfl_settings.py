@@ -11,7 +11,6 @@ from pydantic import Field
 
 from edgesim.base.quantities import Count, Factor, Seconds
 from edgesim.base.validation import validate
-from edgesim.config import RunConfig
 from edgesim.learning.algorithms.algorithm import Options
 
 
@@ -134,23 +133,9 @@ def tuned(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
     return dict(zip(_NAMES, values, strict=True))
 
 
-def resolve_options(config: RunConfig) -> dict[str, Any] | None:
-    """All options of KPFL, defaults and tuned settings included; None in a run without it. Raises `EdgesimError`."""
-    given = config.algorithm.kpfl
-    if given is None:
-        return None
-    options = options_of(given)
-    if options.settings == "paper":
-        settings = tuned(config.algorithm.name, config.data.dataset, config.availability.model)
-        options = options_of(settings | given)
-    return options.model_dump()
-
-
-def effective(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a run that have an effect: all, or without distillation those of the weights alone."""
-    if options.get("keep") != "first":
-        return dict(options)
-    return {name: options[name] for name in ("keep", "settings", "age_active", "age_idle") if name in options}
+def published(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
+    """Options by name, as tuned on `tuned_on`; empty where the paper tuned none."""
+    return tuned(algorithm, dataset, presence) if tuned_on(algorithm, dataset, presence) else {}
 
 
 def options_of(given: Mapping[str, Any]) -> KpflOptions:

@@ -14,7 +14,8 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, State
+from edgesim.learning.algorithms.records import Arrivals, State
+from edgesim.learning.algorithms.server_half import ServerHalf
 
 
 class MergeRule:
@@ -34,13 +35,13 @@ class MergeRule:
         """Updates that make the next model; None where a round decides."""
         return None
 
-    def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
+    def weigh(self, server: ServerHalf, arrived: Arrivals) -> Floats:
         """Weight of each update, [S]."""
-        return algorithm.weigh(arrived)
+        return server.weigh(arrived)
 
-    def merge(self, algorithm: Algorithm, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
+    def merge(self, server: ServerHalf, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
         """The next state of the server."""
-        return algorithm.merge(state, arrived, alpha, ledger)
+        return server.merge(state, arrived, alpha, ledger)
 
 
 IN_ROUNDS = MergeRule(algorithm.Options())
@@ -68,7 +69,7 @@ class FedBuff(MergeRule):
         return int(self.options.buffer)
 
     @override
-    def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
+    def weigh(self, server: ServerHalf, arrived: Arrivals) -> Floats:
         """eta_g w(s) / K (Algorithm 1), [K]; by K, not by the weights' sum."""
         return np.asarray(arrived.age_weight * (self.options.server_lr / len(arrived.ids)))
 
@@ -94,12 +95,12 @@ class FedAsync(MergeRule):
         return 1
 
     @override
-    def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
+    def weigh(self, server: ServerHalf, arrived: Arrivals) -> Floats:
         """alpha_s = alpha w(s), [S]."""
         return np.asarray(arrived.age_weight * self.options.mixing)
 
     @override
-    def merge(self, algorithm: Algorithm, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
+    def merge(self, server: ServerHalf, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
         """(1 - alpha_s) w + alpha_s w_client (Algorithm 1), update after update."""
         for start, update, share in zip(arrived.starts, arrived.separate, alpha.tolist(), strict=True):
             state = replace(state, weights=(1.0 - share) * state.weights + share * (start + update))

@@ -5,15 +5,15 @@ away still counts.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.needs import Rule
-from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
+from edgesim.learning.algorithms.algorithm import Algorithm, Options
+from edgesim.learning.algorithms.records import Arrivals, State, Workbench
+from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, whole, with_mean_buffers
 from edgesim.learning.algorithms.staleness import without_age
 from edgesim.learning.torch_types import Tensor
 
@@ -33,19 +33,12 @@ class UpdateTable(State):
     """G_i = (start weights - trained weights) / lr of each device merged so far, [trainable]; zero for all others."""
 
 
-class Mifa(Algorithm):
+class MifaServer(ServerHalf):
     """Server whose step in each round is the mean of the last updates of all devices."""
 
-    Options = MifaOptions
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule({}, {"round.protocol_options.server_lr": (None, 1)}, "it steps by the devices' learning rate"),
-        without_age({}, "it takes each device's last update in full, whatever its age"),
-    )
-    keeps_state: ClassVar[bool] = True
-    equal_weights: bool = True
-    trainable_tables = 1
+    weighs_by = EQUAL
+
+    stored = ("trainable",)
 
     @override
     def weigh(self, arrived: Arrivals) -> Floats:
@@ -53,7 +46,7 @@ class Mifa(Algorithm):
         return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
 
     @override
-    def start(self, weights: Tensor) -> UpdateTable:
+    def start(self, weights: Tensor, bench: Workbench) -> UpdateTable:
         """A memory without updates."""
         return UpdateTable(weights)
 
@@ -66,7 +59,7 @@ class Mifa(Algorithm):
         trainable = self.sizes.parameters
         entries = dict(state.entries)
         for device, update, lr in zip(arrived.ids.tolist(), arrived.separate, arrived.lr.tolist(), strict=True):
-            entries[device] = algorithm.whole(update[:trainable]).div_(-lr)
+            entries[device] = whole(update[:trainable]).div_(-lr)
         if self.options.wait and len(entries) < self.sizes.devices:
             return UpdateTable(state.weights, entries=entries)
         total = state.weights.new_zeros(trainable)
@@ -74,4 +67,17 @@ class Mifa(Algorithm):
         for device in sorted(entries):
             total += entries[device]
         moved = state.weights[:trainable] - arrived.round_lr / self.sizes.devices * total
-        return UpdateTable(algorithm.with_mean_buffers(moved, arrived), entries=entries)
+        return UpdateTable(with_mean_buffers(moved, arrived), entries=entries)
+
+
+class Mifa(Algorithm):
+    """FedAvg with a server that remembers all updates."""
+
+    Options = MifaOptions
+    Server = MifaServer
+    halves = frozenset({"server"})
+    needs = frozenset({"joint merges", "frames from the last model"})
+    rules = (
+        Rule({}, {"round.protocol_options.server_lr": (None, 1)}, "it steps by the devices' learning rate"),
+        without_age({}, "it takes each device's last update in full, whatever its age"),
+    )

@@ -6,15 +6,15 @@ Moments m and v are of the mean change of the trainable parameters, without bias
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, State
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Arrivals, State, Workbench
+from edgesim.learning.algorithms.server_half import ServerHalf, mean_change, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 
 
@@ -41,21 +41,17 @@ class Moments(State):
     """v, [trainable]."""
 
 
-class Adaptive(Algorithm):
+class AdaptiveServer(ServerHalf):
     """Server whose step in each round is the smaller for a weight the more that weight changed lately."""
 
-    Options = MomentOptions
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
-    keeps_state: ClassVar[bool] = True
-    averages: ClassVar[bool] = True
+    merges = "updates"
 
     @abstractmethod
     def next_second(self, second: Tensor, square: Tensor) -> Tensor:
         """The next v, of the last one and Delta^2, [trainable] each."""
 
     @override
-    def start(self, weights: Tensor) -> Moments:
+    def start(self, weights: Tensor, bench: Workbench) -> Moments:
         """The moments of no change: m is zero, v is tau^2."""
         size = self.sizes.parameters
         second = weights.new_full((size,), self.options.tau**2)
@@ -68,8 +64,16 @@ class Adaptive(Algorithm):
         Buffers take the plain mean of those merged.
         """
         size, options = self.sizes.parameters, self.options
-        change = algorithm.mean_change(arrived, alpha, size)
+        change = mean_change(arrived, alpha, size)
         first = options.b1 * state.first + (1 - options.b1) * change
         second = self.next_second(state.second, change.square())
         moved = state.weights[:size] + options.lr * first / (second.sqrt() + options.tau)
-        return Moments(algorithm.with_mean_buffers(moved, arrived), first=first, second=second)
+        return Moments(with_mean_buffers(moved, arrived), first=first, second=second)
+
+
+class Adaptive(Algorithm):
+    """FedAvg with a server that goes by moments."""
+
+    Options = MomentOptions
+    halves = frozenset({"server"})
+    needs = frozenset({"joint merges", "frames from the last model"})

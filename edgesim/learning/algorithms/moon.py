@@ -4,13 +4,14 @@ A device draws the features of its samples towards those of the model that it re
 that it trained last. Without the paper's projection head: features are the input of the last linear layer.
 """
 
-from typing import ClassVar
-
 from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.quantities import Factor
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half, Outputs, Sent, Step, Trained
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.fedavg import Averaging
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Outputs, Sent, Step, Trained
 from edgesim.learning.torch_types import Tensor
 
 
@@ -23,17 +24,11 @@ class MoonOptions(AveragingOptions):
     """Temperature of the contrast."""
 
 
-class Moon(Algorithm):
-    """FedAvg with a contrastive term in the local objective."""
+class ContrastiveTraining(LocalHalf):
+    """Local training with a contrastive term in the objective."""
 
-    Options = MoonOptions
-    model_is_mean: ClassVar[bool] = True
-    halves: ClassVar[frozenset[Half]] = frozenset({"local"})
-    at_edges: ClassVar[bool] = True
-    teachers: ClassVar[tuple[str, ...]] = ("start", "previous")
-    features: ClassVar[bool] = True
-    tables = 1
-    averages: ClassVar[bool] = True
+    teachers = ("start", "previous")
+    features = True
 
     @override
     def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
@@ -53,6 +48,15 @@ class Moon(Algorithm):
     def sent(self, trained: Trained) -> Sent:
         """The trained model, [P], is the next job's previous one."""
         return Sent(keeps={"previous": trained.given["start"] + trained.update})
+
+
+class Moon(Algorithm):
+    """FedAvg with a contrastive term in the local objective."""
+
+    Options = MoonOptions
+    Local = ContrastiveTraining
+    Server = Averaging
+    halves = frozenset({"local"})
 
 
 def _cosine(own: Outputs, other: Outputs) -> Tensor:

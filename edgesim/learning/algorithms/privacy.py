@@ -1,24 +1,20 @@
-"""Clipping of updates, Gaussian noise on updates or on their mean, and exact accounting of privacy.
+"""Exact accounting of privacy.
 
-The order is always: clip, noise, then lengths and weights from what the server has. Accounting is the analytic Gaussian
-mechanism (Balle and Wang, ICML 2018): T releases with noise multiplier z are one with mu = sqrt(T) / z. Neighbouring
-data differ in one update, which is replaced by zero. No amplification by sampling is claimed, since policies look at
-data.
+The order is always: clip, noise (`edgesim.learning.transforms`), then lengths and weights from what the server has.
+Accounting is the analytic Gaussian mechanism (Balle and Wang, ICML 2018): T releases with noise multiplier z are one
+with mu = sqrt(T) / z. Neighbouring data differ in one update, which is replaced by zero. No amplification by sampling
+is claimed, since policies look at data.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from edgesim.base.arrays import Floats, Integers
 from edgesim.config import PrivacyConfig, RunConfig
-from edgesim.learning.algorithms.algorithm import Algorithm
-from edgesim.learning.torch_types import Tensor
-from edgesim.streams import Streams
+from edgesim.learning.algorithms.server_half import BY_CLASSES, BY_NORMS
 
 COVERS = "updates only; losses and what else policies look at are not covered"
 
@@ -45,80 +41,8 @@ def epsilon_of(noise: float, releases: int, delta: float) -> float:
     return float(brentq(lambda epsilon: delta_of(epsilon, mu) - delta, 0.0, high, xtol=1e-13, rtol=1e-14))
 
 
-def noise_per_coordinate(config: PrivacyConfig, alpha: Floats, ids: Integers) -> float:
-    """Standard deviation of the noise on each coordinate of the sum of alpha_n times update n.
-
-    ``alpha`` and the devices ``ids`` are [S]. Central noise is z S times what the updates of one device count at most;
-    without rounds a sum may have several of a device.
-    """
-    if config.noise is None or len(alpha) == 0:
-        return 0.0
-    assert config.clip is not None
-    if config.mechanism == "local":
-        return config.noise * config.clip * float(np.sqrt(np.sum(alpha**2)))
-    return config.noise * config.clip * float(np.bincount(np.unique(ids, return_inverse=True)[1], alpha).max())
-
-
-@dataclass(frozen=True)
-class Guarded:
-    """An update as it was clipped, and as the server receives it."""
-
-    clipped: Tensor
-    """[P]."""
-    received: Tensor
-    """[P]: the clipped one or, with local noise, another tensor."""
-    was_longer: bool
-    """Whether clipping shortened the update."""
-
-
-class Guard:
-    """Clips updates and adds noise to them in one run: to the trainable part alone, ``parameters`` numbers."""
-
-    def __init__(self, config: PrivacyConfig, streams: Streams, parameters: int) -> None:
-        self.config = config
-        self._streams = streams
-        self._size = parameters
-
-    def guarded(self, update: Tensor, norm: float, device: int, task: int) -> Guarded:
-        """An update, [P], whose trainable part is ``norm`` long, after clipping and local noise."""
-        assert self.config.clip is not None
-        clipped = update.clone()
-        clipped[: self._size] *= min(1.0, self.config.clip / norm) if norm else 1.0
-        received = clipped
-        if self.config.mechanism == "local":
-            assert self.config.noise is not None
-            received = clipped.clone()
-            draws = self._normal("privacy/local", device, task, update)
-            received[: self._size] += draws * (self.config.noise * self.config.clip)
-        return Guarded(clipped, received, norm > self.config.clip)
-
-    def on_mean(self, alpha: Floats, ids: Integers, round: int, like: Tensor) -> Tensor | None:
-        """Central noise on the weighted mean of a round, [trainable]; None for local noise."""
-        if self.config.mechanism != "central" or len(alpha) == 0:
-            return None
-        return self._normal("privacy/central", 0, round, like) * noise_per_coordinate(self.config, alpha, ids)
-
-    def _normal(self, name: str, device: int, number: int, like: Tensor) -> Tensor:
-        import torch
-
-        draws = self._streams.generator(name, device, number).standard_normal(self._size)
-        return torch.from_numpy(draws).to(like)
-
-    def report(self, guarded: Sequence[Guarded], alpha: Floats, ids: Integers) -> dict[tuple[str, str], float]:
-        """Rows of ``metrics``: the share of updates that were clipped, and the expected length of the noise on the
-        weighted mean over the length of that mean without noise, where it has one.
-        """
-        if not guarded:
-            return {}
-        rows = {("privacy", "clipped"): float(np.mean([update.was_longer for update in guarded]))}
-        mean = sum(share * update.clipped[: self._size] for share, update in zip(alpha.tolist(), guarded, strict=True))
-        length = float(mean.norm())  # type: ignore[union-attr]
-        noise = noise_per_coordinate(self.config, alpha, ids) * math.sqrt(self._size)
-        return rows | ({("privacy", "noise_to_update"): noise / length} if length and noise else {})
-
-
-def why_unknown(config: RunConfig, algorithm: Algorithm, has_buffers: bool, frames: int) -> str | None:
-    """Reason for which a run has no epsilon; None if it has one."""
+def why_unknown(config: RunConfig, weighs_by: str, has_buffers: bool, frames: int) -> str | None:
+    """Reason for which a run has no epsilon; None if it has one. ``weighs_by`` is that of the server half."""
     if config.privacy.mechanism == "clip":
         return "clipping without noise protects nothing"
     if has_buffers:
@@ -127,10 +51,8 @@ def why_unknown(config: RunConfig, algorithm: Algorithm, has_buffers: bool, fram
         return "the model with which a frame goes on is chosen by training images (learning.keep_best)"
     if config.privacy.mechanism == "local":
         return None
-    if algorithm.weighs_norms:
-        return "weights that look at the updates have no bounded sensitivity under central noise"
-    if algorithm.weighs_classes:
-        return "weights that look at the classes of all devices have no bounded sensitivity under central noise"
+    if weighs_by in (BY_NORMS, BY_CLASSES):
+        return f"weights that look at {weighs_by} have no bounded sensitivity under central noise"
     if config.staleness.weight == "refl":
         return "weights of stale updates that look at the updates (staleness.weight) have no bounded sensitivity"
     return None

@@ -1,17 +1,19 @@
-"""The base of algorithms of prototypes, mean features of classes, of which devices send those of their own classes.
+"""Bases of halves that use prototypes, mean features of classes, of which devices send those of their own classes.
 
 Tables have a row for each class, NaN where nobody has the class: numbers that are not sent. So all tables of devices
 have one shape, and jobs can be stacked.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from typing_extensions import override
 
-from edgesim.base.arrays import Booleans, Floats, Integers
-from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
+from edgesim.base.arrays import Floats, Integers
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
+from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.torch_types import Tensor
 
@@ -22,25 +24,16 @@ class Senders:
 
     counts: Integers
     """[C]."""
-    holds: dict[int, Booleans] = field(default_factory=dict)
-    """Whether each device that was ever merged holds each class, [C]; filled with `Algorithm.has_model_pool` alone."""
     prototypes_sent: int = 0
     """Prototypes that the server sends with its model."""
     clusters_found: int | None = None
     """Clusters that the merge of this round made; None where nothing is trained."""
 
 
-class WithPrototypes(Algorithm):
+class SendsPrototypes(LocalHalf):
     """Devices send a prototype of each class that they hold, which a pass over their data set gives after training."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
-    features: ClassVar[bool] = True
-    pooled_up: ClassVar[tuple[str, ...]] = ("prototypes",)
-
-    @override
-    def ledger(self, round: int) -> Senders:
-        """A ledger without prototypes."""
-        return Senders(np.zeros(self.sizes.classes, dtype=np.int64))
+    features = True
 
     @override
     def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
@@ -64,20 +57,27 @@ class WithPrototypes(Algorithm):
         """The device's prototypes, [C, F]; it keeps its model, if that is its own."""
         return replace(super().sent(trained), up={"prototypes": class_means(*trained.outputs(), self.sizes.classes)})
 
+
+class MergesPrototypes(ServerHalf):
+    """Server that gets and sends prototypes."""
+
+    merges = "models and more"
+
+    @property
     @override
-    def pooled_numbers(self) -> int:
-        return self.sizes.classes * self.sizes.features
+    def pooled_up(self) -> Mapping[str, int]:
+        return {"prototypes": self.sizes.classes * self.sizes.features}
 
-    def senders(self, ledger: Senders, arrived: Arrivals) -> Integers:
-        """Number of devices that hold each class, [C].
+    @override
+    def ledger(self, round: int, last: Senders | None) -> Senders:
+        """A ledger without prototypes."""
+        return last or Senders(np.zeros(self.sizes.classes, dtype=np.int64))
 
-        Devices that arrived count or, with `Algorithm.has_model_pool`, all that were ever merged.
-        """
-        holds = arrived.class_counts > 0
-        if self.has_model_pool:
-            ledger.holds |= dict(zip(arrived.ids.tolist(), holds, strict=True))
-            holds = np.stack(list(ledger.holds.values()))
-        return np.asarray(np.count_nonzero(holds, axis=0), dtype=np.int64)
+
+def senders(arrived: Arrivals) -> Integers:
+    """Number of devices that hold each class, [C], among those that arrived or all of the pool."""
+    class_counts = arrived.class_counts if arrived.pool is None else arrived.pool.class_counts
+    return np.asarray(np.count_nonzero(class_counts > 0, axis=0), dtype=np.int64)
 
 
 def class_means(outputs: Outputs, labels: Tensor, classes: int) -> Tensor:

@@ -6,9 +6,7 @@ versions and local models are those of the published code (wingter562/SAFA, semi
 the devices that are away, too.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -16,17 +14,9 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.quantities import Count
-from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import (
-    Algorithm,
-    Arrivals,
-    AveragingOptions,
-    Device,
-    Devices,
-    Half,
-    State,
-    normalised,
-)
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
+from edgesim.learning.algorithms.records import Arrivals, Device, Devices, State, Workbench
+from edgesim.learning.algorithms.server_half import ServerHalf, counts, normalised, stretches, whole
 from edgesim.learning.torch_types import Tensor
 
 
@@ -73,19 +63,18 @@ class Cache(State):
     """Model on each device, [P]: the one that it uploaded, fetched or was forced to last."""
 
 
-class Safa(Algorithm):
-    """The mean of a cache of one model per device: lag-tolerant distribution and three-step aggregation."""
+class SafaServer(ServerHalf):
+    """The mean of a cache of one model per device: lag-tolerant distribution and three-step aggregation.
 
-    Options = SafaOptions
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    needs: ClassVar[frozenset[str]] = frozenset({"rounds", "punctual updates", "merges in all rounds"})
-    merges_unpicked: ClassVar[bool] = True
-    merges_empty_rounds: ClassVar[bool] = True
-    starts_anew_in_frames: ClassVar[bool] = True
-    tables = 1
+    Cache and versions start anew in each frame.
+    """
+
+    merges = "all arrivals"
+
+    stored = ("model",)
 
     @override
-    def ledger(self, round: int) -> Versions:
+    def ledger(self, round: int, last: Versions | None) -> Versions:
         """Versions of the start model, with which all devices are up to date."""
         return Versions(np.full(self.sizes.devices, round - 1, dtype=np.int64), self.options.lag_tolerance)
 
@@ -101,7 +90,7 @@ class Safa(Algorithm):
 
     def _shares(self, arrived: Arrivals) -> Floats:
         """Share of each entry of the cache, [N]."""
-        return normalised(self.counts(arrived.all_samples))
+        return normalised(counts(self, arrived.all_samples))
 
     @override
     def report(self, ledger: Versions, arrived: Arrivals) -> dict[tuple[str, str], float]:
@@ -109,31 +98,37 @@ class Safa(Algorithm):
         behind = ledger.behind(arrived.round)[arrived.began]
         tolerable = ledger.tolerable(arrived.round)[arrived.began]
         picked = np.count_nonzero(arrived.picked)
-        counts = {
+        numbers = {
             "up_to_date": np.count_nonzero(behind == 0),
             "deprecated": np.count_nonzero(behind > ledger.lag),
             "tolerable": np.count_nonzero(tolerable),
             "picked": picked,
             "undrafted": len(arrived.ids) - picked,
         }
-        return {("safa", name): float(count) for name, count in counts.items()}
+        return {("safa", name): float(count) for name, count in numbers.items()}
 
     @override
-    def note(self, ledger: Versions, arrived: Arrivals) -> None:
+    def note(self, ledger: Versions, arrived: Arrivals) -> Floats:
         """Devices that finished, picked or not, have the round's version; other deprecated ones that of its start."""
         ledger.last[ledger.deprecated(arrived.round)] = arrived.round - 1
         ledger.last[arrived.ids] = arrived.round
+        return super().note(ledger, arrived)
 
     @override
-    def start(self, weights: Tensor) -> Cache:
+    def start(self, weights: Tensor, bench: Workbench) -> Cache:
         """An empty cache."""
         return Cache(weights, first=weights)
 
     @override
-    def given(self, state: Cache, kept: Mapping[str, Tensor], device: Device, ledger: Versions) -> dict[str, Tensor]:
+    def prepare(self, state: Cache, bench: Workbench) -> Cache:
+        """An empty cache again where a frame begins."""
+        return self.start(state.weights, bench) if bench.opens_frame else state
+
+    @override
+    def given(self, state: Cache, device: Device, ledger: Versions) -> dict[str, Tensor]:
         """The global model, or the device's own if that is tolerated, as the start."""
         assert state.first is not None
-        given = super().given(state, kept, device, ledger)
+        given = super().given(state, device, ledger)
         behind = device.round - 1 - int(ledger.last[device.id])
         if 0 < behind <= ledger.lag:
             given["start"] = state.local.get(device.id, state.first)
@@ -152,7 +147,7 @@ class Safa(Algorithm):
         assert state.first is not None
         model = state.weights
         uploads = {
-            device: algorithm.whole(update).add_(start)
+            device: whole(update).add_(start)
             for device, start, update in zip(arrived.ids.tolist(), arrived.starts, arrived.separate, strict=True)
         }
         picked = set(arrived.ids[arrived.picked].tolist())
@@ -167,10 +162,19 @@ class Safa(Algorithm):
             counting[id(entry)] = entry
             counted[id(entry)] = counted.get(id(entry), 0.0) + share
         merged = model.clone()
-        for part in algorithm.stretches(merged):
+        for part in stretches(merged):
             summed, base = merged[part], model[part]
             moved = torch.empty_like(base)
             for key, entry in counting.items():
                 summed += torch.sub(entry[part], base, out=moved).mul_(counted[key])
         local = state.local | forced | dict.fromkeys(fetched, model) | uploads
         return Cache(merged, first=state.first, entries=entries | uploads, local=local)
+
+
+class Safa(Algorithm):
+    """FedAvg with SAFA's server."""
+
+    Options = SafaOptions
+    Server = SafaServer
+    halves = frozenset({"server"})
+    needs = frozenset({"rounds", "punctual updates", "merges in all rounds"})

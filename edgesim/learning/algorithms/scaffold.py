@@ -4,7 +4,7 @@ Learning", ICML 2020, Algorithm 1 with eta_g = 1.
 c is the server's control, c_i that of device i; both begin as zero. Controls have no part for a model's buffers.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -12,19 +12,20 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.needs import Rule
-from edgesim.learning.algorithms import algorithm
-from edgesim.learning.algorithms.algorithm import (
-    Algorithm,
+from edgesim.learning.algorithms.algorithm import Algorithm, Options
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import (
     Arrivals,
     Device,
     Devices,
-    Options,
     Pull,
     Samples,
     Sent,
     State,
     Trained,
+    Workbench,
 )
+from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, mean_change, stretches, with_mean_buffers
 from edgesim.learning.torch_types import Tensor
 
 
@@ -59,32 +60,8 @@ class Controls(State):
     """c_i of each device that has been merged, [trainable]; zero for all others."""
 
 
-class Scaffold(Algorithm):
-    """FedAvg by equal weights, with gradients corrected by control variates."""
-
-    Options = ScaffoldOptions
-    model_is_mean: ClassVar[bool] = True
-    needs: ClassVar[frozenset[str]] = frozenset({"joint merges"})
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            {"algorithm.option": "II"},
-            {"learning.optimiser": "sgd", "learning.persist_momentum": False},
-            "it divides updates by steps of SGD whose momentum began at zero; use 'I'",
-        ),
-        Rule(
-            {"algorithm.step_count": "literal", "algorithm.option": "II"},
-            {"learning.momentum": 0},
-            "controls would grow without bound; use 'effective', or option = 'I'",
-        ),
-    )
-    keeps_state: ClassVar[bool] = True
-    equal_weights: bool = True
-    trainable_tables = 1
-
-    @override
-    def download_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
-        """The model and c, [n]."""
-        return 2 * super().download_bits(devices, round, ledger)
+class ScaffoldLocal(LocalHalf):
+    """Local training with gradients corrected by control variates."""
 
     @override
     def upload_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
@@ -98,17 +75,9 @@ class Scaffold(Algorithm):
         return 1 + devices.sizes / samples if self.options.option == "I" else plain
 
     @override
-    def start(self, weights: Tensor) -> Controls:
-        """Controls of zero."""
-        import torch
-
-        return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
-
-    @override
-    def given(self, state: Controls, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
-        """The model, c as ``control`` and, unless it is zero still, c_i as ``own``."""
-        own = {"own": state.own[device.id]} if device.id in state.own else {}
-        return super().given(state, own, device, ledger)
+    def passes_over(self, device: Device, samples: Samples) -> Integers:
+        """The whole data set with option I, else none."""
+        return samples.own if self.options.option == "I" else super().passes_over(device, samples)
 
     @override
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
@@ -116,26 +85,37 @@ class Scaffold(Algorithm):
         return Pull(shift=_correction(given))
 
     @override
-    def passes_over(self, device: Device, samples: Samples) -> Integers:
-        """The whole data set with option I, else none."""
-        return samples.own if self.options.option == "I" else super().passes_over(device, samples)
-
-    @override
     def sent(self, trained: Trained) -> Sent:
         """The new c_i, [trainable], unless the server works it out."""
-        return Sent() if self.options.derive_control else Sent(up=self._new_control(trained))
+        own = {} if self.options.derive_control else {"own": _new_control(trained, self.options, self.sizes.parameters)}
+        return Sent(up=own)
+
+
+class ScaffoldServer(ServerHalf):
+    """FedAvg by equal weights, and the controls."""
+
+    merges = "models and more"
+    weighs_by = EQUAL
+
+    stored = ("trainable",)
 
     @override
-    def derived(self, trained: Trained) -> dict[str, Tensor]:
-        """The new c_i, [trainable], where devices do not send it."""
-        return self._new_control(trained) if self.options.derive_control else {}
+    def download_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
+        """The model and c, [n]."""
+        return 2 * super().download_bits(devices, round, ledger)
 
-    def _new_control(self, trained: Trained) -> dict[str, Tensor]:
-        """The gradient at the start (option I), or c_i - c - update / (K_eff lr) (II)."""
-        if self.options.option == "I":
-            return {"own": trained.gradient()}
-        reach = effective_steps(trained.steps, trained.momentum) * trained.lr
-        return {"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)}
+    @override
+    def start(self, weights: Tensor, bench: Workbench) -> Controls:
+        """Controls of zero."""
+        import torch
+
+        return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
+
+    @override
+    def given(self, state: Controls, device: Device, ledger: None) -> dict[str, Tensor]:
+        """The model, c as ``control`` and, unless it is zero still, c_i as ``own``."""
+        own = {"own": state.own[device.id]} if device.id in state.own else {}
+        return super().given(state, device, ledger) | own
 
     @override
     def merge(self, state: Controls, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
@@ -144,8 +124,8 @@ class Scaffold(Algorithm):
         N are all devices of the run. Buffers take the plain mean of those merged.
         """
         size = self.sizes.parameters
-        moved = algorithm.mean_change(arrived, alpha, size).add_(state.weights[:size])
-        new = dict(zip(arrived.ids.tolist(), arrived.up["own"], strict=True))
+        moved = mean_change(arrived, alpha, size).add_(state.weights[:size])
+        new = dict(zip(arrived.ids.tolist(), self._sent(arrived), strict=True))
         own = state.own | new
         control = state.shared["control"]
         if len(own) < 2 * len(new):
@@ -154,12 +134,47 @@ class Scaffold(Algorithm):
         else:
             before = [state.own[device] for device in new if device in state.own]
             control = _sum(control, new.values(), before).div_(self.sizes.devices).add_(control)
-        return Controls(algorithm.with_mean_buffers(moved, arrived), {"control": control}, own)
+        return Controls(with_mean_buffers(moved, arrived), {"control": control}, own)
+
+    def _sent(self, arrived: Arrivals) -> Sequence[Tensor]:
+        """The new c_i of each device that arrived, [S] of [trainable], worked out here where devices do not send it."""
+        if not self.options.derive_control:
+            return arrived.up["own"]
+        return [_new_control(trained, self.options, self.sizes.parameters) for trained in arrived.trained]
+
+
+class Scaffold(Algorithm):
+    """FedAvg by equal weights, with gradients corrected by control variates."""
+
+    Options = ScaffoldOptions
+    Local = ScaffoldLocal
+    Server = ScaffoldServer
+    needs = frozenset({"joint merges", "frames from the last model"})
+    rules = (
+        Rule(
+            {"algorithm.option": "II"},
+            {"learning.optimiser": "sgd", "learning.persist_momentum": False},
+            "it divides updates by steps of SGD whose momentum began at zero; use 'I'",
+        ),
+        Rule(
+            {"algorithm.step_count": "literal", "algorithm.option": "II"},
+            {"learning.momentum": 0},
+            "controls would grow without bound; use 'effective', or option = 'I'",
+        ),
+    )
+
+
+def _new_control(trained: Trained, options: ScaffoldOptions, size: int) -> Tensor:
+    """The gradient at the start (option I), or c_i - c - update / (K_eff lr) (II), [trainable]."""
+    if options.option == "I":
+        return trained.gradient()
+    reach = effective_steps(trained.steps, trained.momentum) * trained.lr
+    return -trained.update[:size] / reach - _correction(trained.given)
 
 
 def _sum(like: Tensor, added: Collection[Tensor], subtracted: Collection[Tensor]) -> Tensor:
     total = like.new_zeros(len(like))
-    for part in algorithm.stretches(total):
+    for part in stretches(total):
         summed = total[part]
         for tensor in added:
             summed += tensor[part]

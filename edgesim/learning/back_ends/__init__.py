@@ -7,7 +7,7 @@ from torch import multiprocessing, nn
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import LearningConfig
-from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.back_ends.layers import is_shallow_and_dense, layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.on_ray import RayBackEnd
@@ -28,7 +28,7 @@ def make_back_end(
     data: DeviceData,
     build: Callable[[], nn.Module],
     cores: int,
-    algorithm: Algorithm,
+    local: LocalHalf,
     own_code: Callable[[], Mapping[str, Path]] = dict,
 ) -> tuple[BackEnd, str | None]:
     """The back end that a config asks for, and a warning to the user, if any.
@@ -47,13 +47,13 @@ def make_back_end(
     if learning.back_end == "workers" and not on_cpu:
         raise EdgesimError("learning.back_end: 'workers' is for learning.device = 'cpu'; use 'stacked' or 'loop'")
     if learning.back_end == "ray":
-        return RayBackEnd(learning, model, data, build, algorithm, own_code), None
+        return RayBackEnd(learning, model, data, build, local, own_code), None
     small = not on_cpu or model.trainable <= _SMALL
     safe = small and is_shallow_and_dense(model.module) and layer_by_layer(model) is not None
     notices: list[str] = []
     if learning.back_end == "stacked" or (learning.back_end == "auto" and safe):
         try:
-            return StackedBackEnd(model, data, learning.memory_budget_mib, algorithm), None
+            return StackedBackEnd(model, data, learning.memory_budget_mib, local), None
         except NotStackable as why:
             notices.append(f"the model cannot be stacked ({why})")
     spread = cores > 1 and on_cpu and not multiprocessing.current_process().daemon
@@ -61,10 +61,10 @@ def make_back_end(
     back_end: BackEnd | None = None
     if learning.back_end == "workers" or (learning.back_end != "loop" and count > 1 and on_cpu):
         try:
-            back_end = WorkersBackEnd(model, data, build, count, algorithm)
+            back_end = WorkersBackEnd(model, data, build, count, local)
         except NoSharedMemory as why:
             if learning.back_end == "workers":
                 raise
             notices.append(str(why))
-    back_end = back_end or LoopBackEnd(model, data, algorithm)
+    back_end = back_end or LoopBackEnd(model, data, local)
     return back_end, f"{'; '.join(notices)}; training uses {back_end.name!r}" if notices else None

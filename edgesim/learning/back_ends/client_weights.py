@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from edgesim.learning.algorithms.algorithm import Pull
+from edgesim.learning.algorithms.records import Pull
 from edgesim.learning.descent import Descent, SecondMoments
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Optimiser

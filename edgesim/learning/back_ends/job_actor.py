@@ -45,10 +45,10 @@ class JobActor:
     def begin(self, code: Code, parts: bytes, data: dict[str, Any], gpus: float) -> str:
         """Make the model; returns the kind of torch and processor, by which the last bits of results may differ.
 
-        ``parts`` are, pickled, what makes the module, whether it is of mixed precision, and the algorithm.
+        ``parts`` are, pickled, what makes the module, whether it is of mixed precision, and the local half.
         """
         place(code)
-        build, mixed, algorithm = pickle.loads(parts)
+        build, mixed, local = pickle.loads(parts)
         self._device = torch.device("cuda" if gpus else "cpu")
         if 0 < gpus < 1:
             torch.cuda.set_per_process_memory_fraction(gpus)
@@ -56,7 +56,7 @@ class JobActor:
             # The images stay in the object store, which all actors of a node share, and nothing writes to them.
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")
             images = DeviceData.of_arrays(data, self._device)
-            self._loop = LoopBackEnd(FlatModel(build(), self._device, mixed), images, algorithm)
+            self._loop = LoopBackEnd(FlatModel(build(), self._device, mixed), images, local)
         return f"torch {torch.__version__} on {device_kind(self._device)}"
 
     def train(self, order: JobOrder, *shared: NDArray[np.generic]) -> tuple[NDArray[np.generic], Done] | Failure:

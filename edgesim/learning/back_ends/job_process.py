@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from edgesim.base.errors import EdgesimError
-from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, JobResult
@@ -66,7 +66,7 @@ class ProcessShare:
     build: Callable[[], nn.Module]
     data: DeviceData
     mixed: bool
-    algorithm: Algorithm
+    local: LocalHalf
     start: Tensor
     """Start weights of the next job, [P], in memory shared with the run's process."""
     update: Tensor
@@ -77,7 +77,7 @@ def serve(connection: Connection, share: ProcessShare) -> None:
     """Train every job that comes through the connection, until it is closed."""
     cpu = torch.device("cpu")
     with reproducible(cpu):
-        loop = LoopBackEnd(FlatModel(share.build(), cpu, share.mixed), share.data, share.algorithm)
+        loop = LoopBackEnd(FlatModel(share.build(), cpu, share.mixed), share.data, share.local)
         try:
             send(connection, "ready")
             while True:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import vmap
 
-from edgesim.learning.algorithms.algorithm import Outputs
+from edgesim.learning.algorithms.records import Outputs
 from edgesim.learning.dropout import MaskedDropout, Masks, noise
 from edgesim.learning.flat import FlatModel
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 
-from edgesim.learning.algorithms.algorithm import Algorithm, has_own
+from edgesim.learning.algorithms.local_half import LocalHalf, has_own
 from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
@@ -23,10 +23,10 @@ class LoopBackEnd:
     name = "loop"
     facts: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, model: FlatModel, data: DeviceData, algorithm: Algorithm) -> None:
+    def __init__(self, model: FlatModel, data: DeviceData, local: LocalHalf) -> None:
         self._model = model
         self._data = data
-        self._algorithm = algorithm
+        self._local = local
         self._velocity = torch.zeros_like(model.gradient)
 
     def run(self, promises: Sequence[Promise]) -> int:
@@ -47,9 +47,9 @@ class LoopBackEnd:
             # Dropout masks have a seed of their own; this is for whatever else a user's module draws.
             seeded(self._data.device, job.seed),
         ):
-            pull = self._algorithm.pull(job.given)
-            own_loss = has_own(self._algorithm, "loss")
-            objective = LocalObjective(self._algorithm, model, job.given, job.seed) if own_loss else None
+            pull = self._local.pull(job.given)
+            own_loss = has_own(self._local, "loss")
+            objective = LocalObjective(self._local, model, job.given, job.seed) if own_loss else None
             rows = job.rows
             about = None if rows is None else self._data.index(rows)
             tests = EpochTests(model, self._data, job) if job.epochs else None
@@ -61,7 +61,7 @@ class LoopBackEnd:
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
         figures = progress.loss, progress.accuracy, norm, progress.loss_rms
         trained = JobResult(update, *figures, epoch_accuracies=progress.epoch_accuracies)
-        return finished(self._algorithm, OwnPasses(model, self._data, job), trained, self._velocity)
+        return finished(self._local, OwnPasses(model, self._data, job), trained, self._velocity)
 
     def close(self) -> None:
         """Do nothing: the back end holds no resources."""

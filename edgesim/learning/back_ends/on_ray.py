@@ -23,7 +23,7 @@ from edgesim.cluster.code import packed
 from edgesim.cluster.connection import connected
 from edgesim.cluster.nodes import NodeShare, alive, ask_all
 from edgesim.config import LearningConfig
-from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.back_ends.job_actor import JobActor, order_of, own_tensor, own_tensors, version_here
 from edgesim.learning.back_ends.job_process import Failure
 from edgesim.learning.flat import FlatModel
@@ -80,10 +80,10 @@ class RayBackEnd:
         model: FlatModel,
         data: DeviceData,
         build: Callable[[], nn.Module],
-        algorithm: Algorithm,
+        local: LocalHalf,
         own_code: Callable[[], Mapping[str, Path]],
     ) -> None:
-        """``build`` makes the module anew; like the algorithm, it is pickled, and ``own_code`` are files of the user's
+        """``build`` makes the module anew; like the local half, it is pickled, and ``own_code`` are files of the user's
         modules that they need.
 
         Raises `EdgesimError` where there is no cluster, or its nodes cannot train these jobs.
@@ -102,7 +102,7 @@ class RayBackEnd:
             models = 2 * (_AT_ONCE + 1) * (learning.workers or cores()) * model.weights.nbytes
             self._ray = self._open.enter_context(connected(None, _BY, 2 * (data.nbytes + models)))
             self._check_nodes()
-            parts = pickle.dumps((build, model.mixed, algorithm))
+            parts = pickle.dumps((build, model.mixed, local))
             self._begin = packed(own_code()), parts, self._put(data.arrays()), self._share.gpus
             grouped = self._ray.remote(concurrency_groups={"pulse": 1})(JobActor)
             self._make = grouped.options(**self._share.options, max_restarts=0, max_task_retries=0)

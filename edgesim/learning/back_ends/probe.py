@@ -7,7 +7,7 @@ from torch import Tensor
 
 from edgesim.base.errors import EdgesimError
 from edgesim.learning import dropout
-from edgesim.learning.algorithms.algorithm import Outputs
+from edgesim.learning.algorithms.records import Outputs
 from edgesim.learning.back_ends.layers import Forward
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.passes import kept_for_backward

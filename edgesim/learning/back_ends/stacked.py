@@ -13,7 +13,7 @@ from torch import Tensor
 
 from edgesim.base.arrays import Integers
 from edgesim.learning import dropout
-from edgesim.learning.algorithms.algorithm import Algorithm, has_own
+from edgesim.learning.algorithms.local_half import LocalHalf, has_own
 from edgesim.learning.back_ends.client_weights import ClientWeights
 from edgesim.learning.back_ends.layers import layer_by_layer, mapped, mixes_rows
 from edgesim.learning.back_ends.probe import probe
@@ -46,17 +46,17 @@ class StackedBackEnd:
     name = "stacked"
     facts: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, model: FlatModel, data: DeviceData, memory_budget_mib: int, algorithm: Algorithm) -> None:
+    def __init__(self, model: FlatModel, data: DeviceData, memory_budget_mib: int, local: LocalHalf) -> None:
         """Raises `NotStackable` for a module that cannot be stacked."""
         self._model = model
         self._data = data
-        self._algorithm = algorithm
+        self._local = local
         self._budget_mib = memory_budget_mib
-        chain = layer_by_layer(model, algorithm.features)
-        self._forward = chain or mapped(model, algorithm.features)
+        chain = layer_by_layer(model, local.features)
+        self._forward = chain or mapped(model, local.features)
         self._fills_up = chain is not None and not mixes_rows(model)
         self._masks, self._row_bytes = probe(
-            model, self._forward, data.image_shape, algorithm.features, bool(algorithm.teachers)
+            model, self._forward, data.image_shape, local.features, bool(local.teachers)
         )
         self._plan: tuple[list[bytes], tuple[Schedule, Tensor, Tensor]] | None = None
 
@@ -81,7 +81,7 @@ class StackedBackEnd:
 
     def _stacks(self, jobs: _Stack) -> Iterator[_Stack]:
         """Jobs that run together, each list by falling number of steps."""
-        own_loss = has_own(self._algorithm, "loss")
+        own_loss = has_own(self._local, "loss")
         places = []
         for entry in jobs:
             job, edges = entry[1], entry[1].edges
@@ -98,13 +98,13 @@ class StackedBackEnd:
                 yield list(group[first : first + at_once])
 
     def _clients_at_once(self, batch: int, kind: OptimiserKind) -> int:
-        weights = (_VECTORS[kind] + len(self._algorithm.teachers)) * self._model.weights.nbytes
+        weights = (_VECTORS[kind] + len(self._local.teachers)) * self._model.weights.nbytes
         # What the forward pass keeps of a row, and as much again for its gradients.
         return max(1, (self._budget_mib << 20) // (weights + 2 * batch * self._row_bytes))
 
     def _train(self, stack: _Stack) -> dict[int, int]:
         """Train one stack; the first step whose loss is not finite, by id of the promise."""
-        model, algorithm, jobs = self._model, self._algorithm, [job for _, job in stack]
+        model, local, jobs = self._model, self._local, [job for _, job in stack]
         # The clients of a stack share the module's counters: at a step all have seen as many batches.
         model.reset_counters()
         starts = torch.stack([job.start for job in jobs])
@@ -115,10 +115,10 @@ class StackedBackEnd:
         about = self._data.index(np.concatenate(table_rows))[places] if table_rows else None
         samples = np.concatenate([job.samples for job in jobs])
         loader = ImageLoader(model, self._data, samples, np.concatenate(changes) if changes else None)
-        optimisers, pulls = [job.optimiser for job in jobs], [algorithm.pull(job.given) for job in jobs]
+        optimisers, pulls = [job.optimiser for job in jobs], [local.pull(job.given) for job in jobs]
         weights = starts.clone()
-        own_loss = has_own(algorithm, "loss")
-        objective = StackedObjective(algorithm, model, self._forward, jobs) if own_loss else None
+        own_loss = has_own(local, "loss")
+        objective = StackedObjective(local, model, self._forward, jobs) if own_loss else None
         velocity = torch.zeros_like(starts[:, : model.trainable])
         for row, job in enumerate(jobs):
             if job.velocity is not None:
@@ -178,7 +178,7 @@ class StackedBackEnd:
                     own = tests[row].training_accuracies(schedule.sizes[row], hits_of_step[row])
                 figures = loss_mean[row], accuracy[row], norms[row], rms
                 trained = JobResult(updates[row], *figures, epoch_accuracies=own)
-                promise.result = finished(algorithm, OwnPasses(model, self._data, job), trained, velocity[row])
+                promise.result = finished(local, OwnPasses(model, self._data, job), trained, velocity[row])
         return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}
 
     def _planned(self, edges: list[Integers], like: Tensor) -> tuple[Schedule, Tensor, Tensor]:

@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.func import vmap
 
 from edgesim.learning import draws
-from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Step
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Outputs, Step
 from edgesim.learning.back_ends.layers import Forward, Tensors
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job
@@ -22,18 +23,18 @@ class StackedObjective:
     What all jobs are given as one tensor is not copied, and a teacher that they share sees the images of all at once.
     """
 
-    def __init__(self, algorithm: Algorithm, model: FlatModel, forward: Forward, jobs: Sequence[Job]) -> None:
-        self._algorithm, self._model, self._forward = algorithm, model, forward
+    def __init__(self, local: LocalHalf, model: FlatModel, forward: Forward, jobs: Sequence[Job]) -> None:
+        self._local, self._model, self._forward = local, model, forward
         self._teachers: dict[str, Tensors] = {}
-        for name in (name for name in algorithm.teachers if name in jobs[0].given):
+        for name in (name for name in local.teachers if name in jobs[0].given):
             weights, _ = _together([job.given[name] for job in jobs])
             self._teachers[name] = dict(zip(model.names, model.split(weights), strict=True))
         steps = range(max(len(job.edges) for job in jobs) - 1)
-        words = [[draws.key(job.seed, step) for job in jobs] for step in steps] if algorithm.draws else []
+        words = [[draws.key(job.seed, step) for job in jobs] for step in steps] if local.draws else []
         self._words = [torch.tensor(words, dtype=torch.int32, device=model.device)] if words else []
         """Keys of the random numbers of the loss, [steps, S, 2]; empty unless it draws."""
         self._given = {
-            name: _together([job.given[name] for job in jobs]) for name in beside_models(algorithm, jobs[0].given)
+            name: _together([job.given[name] for job in jobs]) for name in beside_models(local, jobs[0].given)
         }
 
     def losses(
@@ -77,7 +78,7 @@ class StackedObjective:
             taught = {name: Outputs(**outputs) for name, outputs in teachers.items()}
             head = partial(self._model.head_logits, of_head) if of_head else None
             key = (words[0][0], words[0][1]) if words else None
-            return self._algorithm.loss(Step(Outputs(**own), taught, labels, share, given, head, key, rows))
+            return self._local.loss(Step(Outputs(**own), taught, labels, share, given, head, key, rows))
 
         with warnings.catch_warnings():
             # Of operations that vmap can only run one client after another.
@@ -90,7 +91,7 @@ class StackedObjective:
                 labels.view(-1, clients),
                 shares.view(-1, clients),
                 given,
-                self._model.of_head(tensors) if self._algorithm.features else {},
+                self._model.of_head(tensors) if self._local.features else {},
                 [words[number, :clients] for words in self._words],
                 None if rows is None else rows.view(-1, clients),
             )

@@ -13,7 +13,7 @@ from torch import Tensor, multiprocessing, nn
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import start_process, uninterrupted
-from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.back_ends.job_process import Failure, ProcessShare, Report, message, send, serve, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
@@ -51,21 +51,21 @@ class WorkersBackEnd:
     facts: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
-        self, model: FlatModel, data: DeviceData, build: Callable[[], nn.Module], count: int, algorithm: Algorithm
+        self, model: FlatModel, data: DeviceData, build: Callable[[], nn.Module], count: int, local: LocalHalf
     ) -> None:
-        """``build`` makes the module anew; like the algorithm, it is pickled.
+        """``build`` makes the module anew; like the local half, it is pickled.
 
         Raises `EdgesimError` where no process can be started, and `NoSharedMemory`.
         """
         if multiprocessing.current_process().daemon:
             raise EdgesimError("learning.back_end: 'workers' cannot be used in a daemonic process; use 'loop'")
-        self._loop = LoopBackEnd(model, data, algorithm)
+        self._loop = LoopBackEnd(model, data, local)
         self._workers: list[_Worker] = []
         self._end = weakref.finalize(self, _end, self._workers)
         try:
             for number in range(1, count + 1):
                 start, update = (torch.empty_like(model.weights).share_memory_() for _ in range(2))  # type: ignore[no-untyped-call]
-                share = ProcessShare(build, data, model.mixed, algorithm, start, update)
+                share = ProcessShare(build, data, model.mixed, local, start, update)
                 with uninterrupted():
                     process, connection = start_process(serve, share, name=f"edgesim worker {number}", daemon=True)
                     self._workers.append(_Worker(number, process, connection, start, update))

@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from edgesim.config import LearningConfig
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
+from edgesim.learning.algorithms.algorithm import AveragingOptions
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
@@ -84,7 +86,7 @@ def promises() -> Callable[..., list[Promise]]:
 
 
 @pytest.fixture(scope="session")
-def pulling() -> Algorithm:
+def pulling() -> LocalHalf:
     """Of a module that processes started by a test can import."""
     folder = str(Path(__file__).parent)
     sys.path.insert(0, folder)

@@ -1,11 +1,12 @@
-"""An algorithm for the tests of back ends: every term of a pull, and tensors that a device sends and keeps."""
+"""A local half for the tests of back ends: every term of a pull, and tensors that a device sends and keeps."""
 
 import torch
 
-from edgesim.learning.algorithms.algorithm import Algorithm, Pull, Sent
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Pull, Sent
 
 
-class Pulling(Algorithm):
+class Pulling(LocalHalf):
     """Pulls as the job is given ``to_start``, ``decay`` and ``shift``; without them it is FedAvg."""
 
     def pull(self, given):

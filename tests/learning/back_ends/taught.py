@@ -1,11 +1,11 @@
-"""An algorithm for the tests of back ends: a loss of its own, of all that a step tells."""
+"""A local half for the tests of back ends: a loss of its own, of all that a step tells."""
 
 import torch.nn.functional as F
 
-from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.local_half import LocalHalf
 
 
-class Taught(Algorithm):
+class Taught(LocalHalf):
     """Cross-entropy, two teachers, features near a given centre, and a mean over the samples of class 0 alone."""
 
     teachers = ("start", "other")

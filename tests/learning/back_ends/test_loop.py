@@ -10,8 +10,8 @@ from torch import nn
 
 from edgesim.base.errors import Diverged
 from edgesim.learning import image_loader
-from edgesim.learning.algorithms.algorithm import Phase, Sizes
 from edgesim.learning.algorithms.fedprox import FedProx
+from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends.job_process import message
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.stacked import StackedBackEnd
@@ -98,7 +98,7 @@ def test_a_jobs_update_is_that_of_torchs_own_sgd(weight_decay, pull, make_datase
 
 def test_fedprox_pulls_every_step_towards_the_start_by_mu(make_dataset, make_flat):
     module, flat, data = _mlp_world(make_dataset, make_flat)
-    algorithm = FedProx(FedProx.Options(mu=4.0), Sizes(0.0, 0, 1), Streams(0))
+    algorithm = FedProx.Local(FedProx.Options(mu=4.0), Sizes(0.0, 0, 1), Streams(0))
     promise = _promise(flat.snapshot(), np.arange(22), [0, 8, 16, 22])
     LoopBackEnd(flat, data, algorithm).run([promise])
     job = dataclasses.replace(promise.job, given={"to_start": torch.tensor(4.0)})

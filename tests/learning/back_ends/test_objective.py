@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from edgesim.learning import dropout
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes, has_own
+from edgesim.learning.algorithms.algorithm import AveragingOptions
+from edgesim.learning.algorithms.local_half import LocalHalf, has_own
+from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe
@@ -219,4 +221,4 @@ def test_an_algorithm_without_a_loss_of_its_own_needs_no_step(averaging, taught)
 
     assert not has_own(averaging, "loss")
     assert has_own(taught, "loss")
-    assert averaging.loss.__func__ is Algorithm.loss
+    assert averaging.loss.__func__ is LocalHalf.loss

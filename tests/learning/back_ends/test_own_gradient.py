@@ -6,7 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sent, Sizes
+from edgesim.learning.algorithms.algorithm import AveragingOptions
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Phase, Sent, Sizes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.jobs import Job, Optimiser, Promise
@@ -17,7 +19,7 @@ OWN = (np.arange(0, 11), np.arange(30, 53))
 DECAY = 0.3
 
 
-class Gradients(Algorithm):
+class Gradients(LocalHalf):
     """An algorithm whose devices send the gradient at their start, asked for twice."""
 
     def sent(self, trained):
@@ -76,7 +78,7 @@ def test_it_is_the_gradient_of_the_mean_loss_at_the_start_in_evaluation_mode(bui
         LoopBackEnd(model, data, algorithm) if back_end == "loop" else StackedBackEnd(model, data, 512, algorithm)
     )
     own_back_end.run(promises)
-    plain = LoopBackEnd(flat(build, torch.float64), data, Algorithm(AveragingOptions(), algorithm.sizes, Streams(0)))
+    plain = LoopBackEnd(flat(build, torch.float64), data, LocalHalf(AveragingOptions(), algorithm.sizes, Streams(0)))
     for promise, own in zip(promises, OWN, strict=True):
         found = expected(flat, build, data, promise.job.start, own)
         for name in ("once", "again"):

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.learning.algorithms.algorithm import Phase
+from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.back_ends.schedule import make_schedule
 from edgesim.learning.jobs import Job, Optimiser
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from edgesim.base.errors import Diverged, EdgesimError
-from edgesim.learning.algorithms.algorithm import Phase
+from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.workers import NoSharedMemory, WorkersBackEnd
 from edgesim.learning.flat import FlatModel
@@ -231,7 +231,9 @@ def test_closing_ends_the_processes_and_may_be_done_twice(make):
 
 _ORPHANS = """
 import functools, os, sys, numpy as np, torch
-from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Sizes
+from edgesim.learning.algorithms.algorithm import AveragingOptions
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.back_ends.workers import WorkersBackEnd
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
@@ -242,7 +244,7 @@ images = np.zeros((4, 1, 4, 4), dtype=np.uint8)
 labels = np.arange(4) % 2
 data = DeviceData(Dataset("x", labels, labels, 2, (1, 4, 4), lambda: (images, images)), torch.device("cpu"))
 build = functools.partial(new_model, "mlp", (1, 4, 4), 2, 0)
-averaging = Algorithm(AveragingOptions(), Sizes(0.0, 0, 1), Streams(0))
+averaging = LocalHalf(AveragingOptions(), Sizes(0.0, 0, 1), Streams(0))
 back_end = WorkersBackEnd(FlatModel(build(), torch.device("cpu")), data, build, 1, averaging)
 while not back_end._workers[0].started:
     for worker in back_end._heard(None):

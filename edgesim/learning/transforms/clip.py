@@ -1,0 +1,34 @@
+"""Clipping of updates to a largest norm."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from typing_extensions import override
+
+from edgesim.base.arrays import Integers
+from edgesim.config import PrivacyConfig
+from edgesim.learning.norms import norm
+from edgesim.learning.torch_types import Tensor
+from edgesim.learning.transforms.transform import Passed, Transform
+
+
+class Clip(Transform):
+    """Shortens the trainable part of an update, ``parameters`` numbers, to ``privacy.clip``."""
+
+    def __init__(self, config: PrivacyConfig, parameters: int) -> None:
+        super().__init__()
+        assert config.clip is not None
+        self._most = config.clip
+        self._size = parameters
+
+    @override
+    def apply(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Passed:
+        """Clip the updates, and report the share of those that were longer."""
+        lengths = [norm(update[: self._size]) for update in updates]
+        clipped = [update.clone() for update in updates]
+        for update, length in zip(clipped, lengths, strict=True):
+            update[: self._size] *= min(1.0, self._most / length) if length else 1.0
+        if not clipped:
+            return Passed(clipped)
+        share = float(np.mean([length > self._most for length in lengths]))
+        return Passed(clipped, lambda alpha: {("privacy", "clipped"): share})

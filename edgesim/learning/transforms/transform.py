@@ -1,0 +1,43 @@
+"""The base of what happens to updates on their way to the server."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from edgesim.base.arrays import Floats, Integers
+from edgesim.learning.torch_types import Tensor
+
+Metrics = dict[tuple[str, str], float]
+"""Rows of ``metrics`` by (name, key)."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Updates after a transform, and what there is to report of it."""
+
+    received: list[Tensor]
+    """[S] of [P]."""
+    report: Callable[[Floats], Metrics] = lambda alpha: {}
+    """Rows of ``metrics``, given the weights of the updates in the merge, [S]."""
+
+
+class Transform(ABC):
+    """A change of updates; what it remembers of a device changes when an update of the device is merged."""
+
+    stored: ClassVar[int] = 0
+    """Vectors of trainable parameters that it remembers of each device that was ever merged."""
+
+    def __init__(self) -> None:
+        self.state: dict[int, Tensor] = {}
+        """What it remembers of each device; saved with a run."""
+
+    @abstractmethod
+    def apply(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Passed:
+        """Change the updates of a merge, [S] of [P], in order of arrival, in new tensors.
+
+        ``ids`` are their devices and ``tasks`` the numbers of the tasks among each device's own, [S] each. A device may
+        have several.
+        """
