@@ -3,8 +3,10 @@
 from typing import Any
 
 from edgesim import joining
+from edgesim.base.registry import look_up
 from edgesim.config import RunConfig
 from edgesim.learning import algorithms, drift, measures
+from edgesim.radio.allocators import ALLOCATORS
 from edgesim.selection import resolve_options
 from edgesim.simulation import needs
 from edgesim.traces import models
@@ -17,6 +19,7 @@ def complete(config: RunConfig) -> RunConfig:
     """
     config = config.resolved()
     selection, availability, knobs = config.selection, config.availability, config.round
+    look_up(ALLOCATORS, knobs.allocator, "round.allocator")
     has_rounds = knobs.protocol == "synchronous"
     update = {
         "selection": selection.with_options(resolve_options(selection.policy, selection.options)),
