@@ -211,9 +211,9 @@ class RoundConfig(Section):
     """Which offered devices are taken: those whose least bandwidth still fits the band, or the first ``count``."""
     count: Count | None = Field(None, ge=1)
     """Devices of a round, or at work at any time without rounds (``admission = "count"``)."""
-    allocator: Literal["least", "equal_share", "proportional"] = "least"
-    """How the uploads share the band. ``proportional`` shares by payload, so it equals ``equal_share`` if all payloads
-    are equal."""
+    allocator: str = "least"
+    """How the uploads share the band: ``least``, ``equal_share``, ``proportional`` (by payload, so that it equals
+    ``equal_share`` if all payloads are equal), or the dotted path of an allocator of one's own."""
     leftover: Literal["idle", "equal_finish"] = "idle"
     """Use of the bandwidth that least bandwidths leave over: it stays idle, or is used to end all uploads
     together earlier. With ``equal_finish``, uploads that do not fit into the band end together after the deadline."""

@@ -45,7 +45,6 @@ def refusal(values: dict) -> str:
             {"round": {"report_by_s": 0.9, "delay_knowledge": "planned"}},
             ["report_by_s = 0.9 needs round.delay_knowledge = 'reported', not 'planned'"],
         ),
-        ({"round": {"allocator": "most"}}, ["round.allocator", "'least', 'equal_share' or 'proportional'", "'most'"]),
         (
             {"topology": {"file": "one-cell", "aggregation": "hierarchical"}},
             ["topology.aggregation = 'hierarchical' needs topology.cloud_every"],

@@ -75,7 +75,7 @@ def own(tmp_path, monkeypatch):
 
 
 def _forget_own():
-    for module in ("own_plug_in", "own_helper", "own_half", "own_metric"):
+    for module in ("own_plug_in", "own_helper", "own_half", "own_metric", "own_allocator"):
         sys.modules.pop(module, None)
     digest_when_loaded.cache_clear()
 
@@ -158,7 +158,8 @@ def test_an_installed_package_offers_names(own, monkeypatch):
 
 PATHS = {
     "policies": "policy.LongestWait", "algorithms": "algorithm.Mine", "partitions": "partition.Halves",
-    "drift_laws": "drift.Seasons", "joining_laws": "joining.SlowOnesRest", "presence_models": "presence.Shifts",
+    "allocators": "allocator.LeastAndEqual", "drift_laws": "drift.Seasons", "joining_laws": "joining.SlowOnesRest",
+    "presence_models": "presence.Shifts",
     "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses",
     "protocols": "protocol.EnoughArrived",
 }  # fmt: skip
@@ -210,6 +211,57 @@ def test_a_registry_imports_a_plug_in_only_when_it_is_asked_for(own):
     assert list(registry) == ["longest-wait"]
     assert "own_plug_in" not in sys.modules
     assert registry["own_plug_in.Backwards"].__name__ == "Backwards"
+
+
+OWN_ALLOCATOR = """
+import numpy as np
+
+from edgesim.radio.allocators import Allocator
+
+
+class Mine(Allocator):
+    def allocate(self, request):
+        return ANSWER
+"""
+
+
+def with_allocator(answer):
+    Path("own_allocator.py").write_text(OWN_ALLOCATOR.replace("ANSWER", answer))
+    return config_of("random", round={"payload_bits": 1e6, "allocator": "own_allocator.Mine"})
+
+
+def test_an_allocator_of_ones_own_shares_the_band_and_stays_with_the_run(own):
+    """A third of the band for the first upload, the rest for the others."""
+    own_shares = "request.bandwidth_hz * np.where(np.arange(n := len(request.ids)) == 0, 1 / 3, 2 / 3 / max(1, n - 1))"
+    config = with_allocator(own_shares)
+    simulation.run(config, own / "run")
+    uploads = read_table(own / "run", "activities").query("activity == 'upload' and outcome == 'done'")
+    shares_hz = np.sort(uploads[uploads["round"] == 1]["bandwidth_hz"])
+    band_hz = config.radio.bandwidth_hz
+    assert shares_hz[-1] == pytest.approx(band_hz / 3)
+    assert shares_hz[:-1] == pytest.approx(np.full(len(shares_hz) - 1, 2 * band_hz / 3 / (len(shares_hz) - 1)))
+    assert len(shares_hz) > 3
+    assert "round.allocator" in json.loads((own / "run/run.json").read_text())["inputs"]
+    assert (own / "run/code/own_allocator.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("np.ones(1)", "an answer of shape (1,) for"),
+        ("-np.ones(len(request.ids))", "allocate returned -1 to -1 Hz"),
+        ("np.full(len(request.ids), np.nan)", "allocate returned nan to nan Hz"),
+        ("np.full(len(request.ids), request.bandwidth_hz)", "Hz in all"),
+    ],
+)
+def test_what_an_allocator_returns_is_checked_in_a_line_that_names_it(own, answer, said):
+    with pytest.raises(EdgesimError, match=rf"^round\.allocator 'own_allocator\.Mine': .*{re.escape(said)}"):
+        simulation.run(with_allocator(answer), own / "run")
+
+
+def test_an_unknown_allocator_is_refused_with_the_names_there_are():
+    with pytest.raises(EdgesimError, match=r"round\.allocator: unknown allocator 'most'.*least, equal_share, prop"):
+        simulation.complete(config_of("random", round={"allocator": "most"}))
 
 
 OWN_PREDICTOR = """

@@ -16,6 +16,11 @@ def algorithms() -> list[str]:
     return KINDS["algorithms"].names
 
 
+def allocators() -> list[str]:
+    """Names for ``round.allocator``."""
+    return KINDS["allocators"].names
+
+
 def partitions() -> list[str]:
     """Names for ``data.partition``."""
     return KINDS["partitions"].names
@@ -87,7 +92,7 @@ def scenarios() -> list[str]:
 
 
 LISTS = (
-    policies, algorithms, partitions, drift_laws, joining_laws, presence_models, path_loss_laws, predictors,
+    policies, algorithms, allocators, partitions, drift_laws, joining_laws, presence_models, path_loss_laws, predictors,
     metrics, protocols, channels,
     topologies, recordings, models, datasets, scenarios,
 )  # fmt: skip

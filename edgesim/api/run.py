@@ -2,6 +2,7 @@
 
 import html
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from edgesim.tables.show import print_run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from edgesim.engine.server import RunProgress
     from edgesim.plots.album import Pictures
 
 
@@ -154,6 +156,7 @@ def run(
     log: bool | None = None,
     user_code: bool = True,
     checkpoint_s: float = simulation.CHECKPOINT_S,
+    on_round: Callable[["RunProgress"], None] | None = None,
 ) -> Run:
     """Simulate one run, or resume it where it was stopped; a finished one is reused while nothing has changed.
 
@@ -162,7 +165,9 @@ def run(
     configs, ``runs/run-`` and eight digits of a hash of the whole config. ``fresh`` runs a finished run again.
     ``quiet`` prints no progress and no notes; ``log`` prints progress as lines, every 30 s, as it is done without a
     terminal. ``user_code=False`` refuses a config that names code outside edgesim. ``checkpoint_s`` is the least wall
-    time between checkpoints. Raises `EdgesimError` for bad input, and for a run that fails.
+    time between checkpoints. ``on_round`` is called at the end of each round with its number, the simulated time in
+    seconds, the last test's accuracy, and the round's bits and joules; what it raises ends the run, which keeps its
+    rounds. Raises `EdgesimError` for bad input, and for a run that fails.
     """
     settings = configured(config, set)
     where = str(config) if isinstance(config, str | Path) else "config"
@@ -171,7 +176,7 @@ def run(
     folder = folder_for(out, config, "run", map(complete, [settings]))
     if (folder / "run.json").is_file() and "fork" in read_run(folder):
         raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another folder or remove it")
-    return result_of(play(settings, folder, tell, log, fresh=fresh, checkpoint_s=checkpoint_s), tell)
+    return result_of(play(settings, folder, tell, log, on_round, fresh=fresh, checkpoint_s=checkpoint_s), tell)
 
 
 @why_stopped_printed()
@@ -198,7 +203,7 @@ def resume(
     if reason != simulation.UNFINISHED:
         again = f"but {reason}; `edgesim run` runs it again" if reason else "so nothing is left to resume"
         raise EdgesimError(f"{folder}: is finished, {again}")
-    how = {"strict": True, "other_machine": allow_other_machine, "checkpoint_s": checkpoint_s}
+    how: dict[str, Any] = {"strict": True, "other_machine": allow_other_machine, "checkpoint_s": checkpoint_s}
     return result_of(play(settings, folder, tell, log, **how), tell)
 
 
@@ -244,17 +249,26 @@ def tell_user_code(settings: RunConfig, where: str, is_refused: bool, console: P
 
 
 def play(
-    settings: RunConfig, folder: Path, console: PlainConsole, log: bool | None, **how: Any
+    settings: RunConfig,
+    folder: Path,
+    console: PlainConsole,
+    log: bool | None,
+    on_round: Callable[["RunProgress"], None] | None = None,
+    **how: Any,
 ) -> simulation.RunResult:
     """Simulate one run, ``how`` as `simulation.run` says, with progress."""
     with bar(console, transient=True, lines=log) as progress:
         task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
+
+        def show(done: "RunProgress") -> None:
+            progress.update(task, completed=rounds_done(settings, done.round, done.t_s), text=describe(done))
+            if on_round is not None:
+                on_round(done)
+
         return simulation.run(
             settings,
             folder,
-            on_round=lambda done: progress.update(
-                task, completed=rounds_done(settings, done.round, done.t_s), text=describe(done)
-            ),
+            on_round=show,
             on_start=lambda what: progress.update(task, text=what),
             on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow"),
             **how,

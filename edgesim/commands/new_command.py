@@ -15,6 +15,7 @@ from edgesim.folder.records import write_whole
 CLASSES = {
     "policy": "LongestWait",
     "algorithm": "Mine",
+    "allocator": "LeastAndEqual",
     "partition": "Halves",
     "channel": "TwoSlopes",
     "drift": "Seasons",
@@ -29,6 +30,7 @@ CLASSES = {
 USE = {
     "policy": 'selection.policy = "{path}"',
     "algorithm": 'algorithm.name = "{path}"',
+    "allocator": 'round.allocator = "{path}"',
     "partition": 'data.partition = "{path}"',
     "channel": 'radio.channel = "{stem}.toml"',
     "drift": 'drift.law = "{path}"',

@@ -211,7 +211,7 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats) -> Floats:
         # There is no band to share, not even for uploads that are too slow on their own links.
         return shares_hz
     knobs = world.config.round
-    allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
+    allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]().allocate
     sends = timeline.upload_bits[taken].nonzero()[0]
     rows = taken[sends]
     ids = timeline.ids[rows]
@@ -229,5 +229,20 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats) -> Floats:
             bandwidth_hz=float(bands_hz[station]),
             deadline_s=float(timeline.due_s[station]),
         )
-        shares_hz[sends[there]] = allocate(request)
+        shares_hz[sends[there]] = _checked(allocate(request), request, knobs.allocator)
     return shares_hz
+
+
+def _checked(shares_hz: Floats, request: Request, name: str) -> Floats:
+    """Shares of a band, [S]; raises `EdgesimError` that names the allocator for what no band can be shared by."""
+    count, band_hz = len(request.ids), request.bandwidth_hz
+    if np.shape(shares_hz) == (count,) and shares_hz.min() >= 0 and shares_hz.sum() <= band_hz * (1 + 1e-9):
+        return shares_hz
+    answer = f"an answer of shape {np.shape(shares_hz)}"
+    if np.shape(shares_hz) == (count,):
+        answer = f"{np.min(shares_hz):g} to {np.max(shares_hz):g} Hz, {np.sum(shares_hz):g} Hz in all,"
+    raise EdgesimError(
+        f"round.allocator {name!r}: allocate returned {answer} for {count} uploads; expected 0 Hz or more for each, at "
+        f"most {band_hz:g} Hz in all",
+        "round.allocator",
+    )

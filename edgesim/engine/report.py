@@ -42,6 +42,15 @@ class RoundRow:
 
 
 @dataclass(frozen=True)
+class Spending:
+    """Bits and joules of a round's rows, as its row of ``rounds`` has them."""
+
+    bits_up: float
+    bits_down: float
+    energy_j: float
+
+
+@dataclass(frozen=True)
 class Origin:
     """Task and staleness of each merged update."""
 
@@ -120,6 +129,8 @@ class Report:
     """Tasks since the last merge whose devices kept their weights; the next merge decides whether in vain."""
     _waiting: dict[str, list[Any]] = field(default_factory=dict)
     """The row of ``rounds`` that waits, if there is one."""
+    spent: Spending = Spending(0.0, 0.0, 0.0)
+    """Bits and joules of the last round that has rows."""
     _told: int = 0
     """Number of the last round whose rows are written."""
     _told_until_s: float = 0.0
@@ -171,12 +182,10 @@ class Report:
         used = {(task.device, task.number) for task in origin.tasks}
         metrics = {**values, **self._wasted(work, used), **self._supply(row.t_end_s, idle_j)}
         self.write_metrics(row.round, metrics.items())
-        self._waiting = {name: [value] for name, value in vars(row).items()} | {
-            "bits_up": [sum([span.bits for span in work.spans if span.activity == UPLOAD])],
-            "bits_down": [_bits_down(ended)],
-            "energy_j": [sum(work.energy_j) + idle_j],
-            "train_loss": [_train_loss(merged)],
-        }
+        bits_up = sum([span.bits for span in work.spans if span.activity == UPLOAD])
+        self.spent = Spending(bits_up, _bits_down(ended), sum(work.energy_j) + idle_j)
+        columns = vars(row) | vars(self.spent) | {"train_loss": _train_loss(merged)}
+        self._waiting = {name: [value] for name, value in columns.items()}
         if not self.holds_rows:
             self.write_row(evaluation)
         elif evaluation is not None:

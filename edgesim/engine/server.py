@@ -22,12 +22,17 @@ LAST_S = 1e10
 
 @dataclass(frozen=True)
 class RunProgress:
-    """State of a run at the end of a round, for displays."""
+    """State of a run at the end of a round."""
 
     round: int
     t_s: float
+    """Simulated time, in seconds."""
     accuracy: float | None
-    """Test accuracy of the last model tested."""
+    """Test accuracy of the last model tested; None before the first test."""
+    bits_up: float
+    """Bits that devices sent in the round, like the two below as in ``rounds``."""
+    bits_down: float
+    energy_j: float
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,8 @@ class Server:
             if number.last_of_frame:
                 self.parts.learner.end_frame()
             self.number = number
-            yield RunProgress(number.round, self.parts.clock.now, self.accuracy)
+            spent = self.parts.report.spent
+            yield RunProgress(number.round, self.parts.clock.now, self.accuracy, **vars(spent))
         return ALL_DONE
 
     def stop(self) -> None:

@@ -3,9 +3,11 @@
 from typing import Any
 
 from edgesim import joining
+from edgesim.base.registry import look_up
 from edgesim.config import RunConfig
 from edgesim.engine.protocols import make_protocol
 from edgesim.learning import algorithms, drift, measures
+from edgesim.radio.allocators import ALLOCATORS
 from edgesim.selection import resolve_options
 from edgesim.simulation import needs
 from edgesim.traces import models
@@ -18,6 +20,7 @@ def complete(config: RunConfig) -> RunConfig:
     """
     config = config.resolved()
     selection, availability, knobs = config.selection, config.availability, config.round
+    look_up(ALLOCATORS, knobs.allocator, "round.allocator")
     protocol = make_protocol(knobs)
     update = {
         "selection": selection.with_options(resolve_options(selection.policy, selection.options)),

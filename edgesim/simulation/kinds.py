@@ -15,6 +15,7 @@ from edgesim.learning.drift import LAWS as DRIFT
 from edgesim.learning.measures import METRICS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.prediction import PREDICTORS
+from edgesim.radio.allocators import ALLOCATORS
 from edgesim.radio.environment import path_loss_name
 from edgesim.radio.laws import LAWS as PATH_LOSS
 from edgesim.selection import SELECTORS
@@ -43,6 +44,7 @@ class ComponentKind:
 KINDS: dict[str, ComponentKind] = {
     "policies": ComponentKind("policy", SELECTORS, "selection", lambda entry: entry.Options),
     "algorithms": ComponentKind("algorithm", ALGORITHMS, "algorithm", lambda entry: entry.Options),
+    "allocators": ComponentKind("allocator", ALLOCATORS),
     "partitions": ComponentKind("partition", PARTITIONS, "data.partition_options"),
     "drift_laws": ComponentKind("law", DRIFT, "drift"),
     "joining_laws": ComponentKind("law", JOINING, "joining"),
@@ -58,8 +60,8 @@ KINDS: dict[str, ComponentKind] = {
 def named(config: RunConfig) -> Iterator[tuple[str, Registry[Any], str]]:
     """Key, registry and name of each entry of a registry that a complete config names.
 
-    Without the entries of edgesim whose code no key but its version identifies: presence models, predictors, metrics,
-    protocols and path-loss laws.
+    Without the entries of edgesim whose code no key but its version identifies: allocators, presence models,
+    predictors, metrics, protocols and path-loss laws.
     """
     server, data, law = config.algorithm.server, config.data, config.drift.law
     yield "selection.policy", SELECTORS, config.selection.policy
@@ -75,6 +77,7 @@ def named(config: RunConfig) -> Iterator[tuple[str, Registry[Any], str]]:
     others: list[tuple[str, Registry[Any], str | None]] = [
         ("availability.model", PRESENCE, config.availability.model),
         ("round.protocol", PROTOCOLS, config.round.protocol),
+        ("round.allocator", ALLOCATORS, config.round.allocator),
         ("radio.channel.path_loss", PATH_LOSS, path_loss_name(config.radio.channel)),
         ("selection.predictor", PREDICTORS, config.selection.options.get("predictor")),
         *((f"evaluation.metrics.{name}", METRICS, name) for name in config.evaluation.metrics or ()),

@@ -13,7 +13,7 @@ from edited_runs import forget_digests
 from matplotlib.figure import Figure
 
 import edgesim
-from edgesim.folder.records import read_config, write_whole
+from edgesim.folder.records import read_config, read_run, read_table, write_whole
 
 
 @pytest.mark.parametrize("form", ["mapping", "text", "path", "config"])
@@ -193,3 +193,41 @@ def test_an_edited_policy_counts_at_once_in_one_process(timing, monkeypatch):
         edgesim.run(timing, "out", given)
     Path("edited_policy.py").write_text(text + "\n# again\n")
     pd.testing.assert_frame_equal(edgesim.run(timing, "out", given).updates, first)
+
+
+LEARNS = {
+    "rounds": 4,
+    "devices": {"count": 6},
+    "data": {"dataset": "digits", "partition": "iid", "samples_per_device": 20},
+    "learning": {"model": "mlp", "pretrain": False},
+    "round": {"payload_bits": 1e6, "download_s": 0.01},
+    "evaluation": {"every": 2},
+}
+
+
+def test_on_round_is_called_with_what_the_row_of_each_round_says(tmp_path):
+    called = []
+    run = edgesim.run(LEARNS, tmp_path / "run", quiet=True, on_round=called.append)
+    rounds = run.rounds
+    assert [done.round for done in called] == rounds["round"].tolist()
+    for name, column in {
+        "t_s": "t_end_s",
+        "bits_up": "bits_up",
+        "bits_down": "bits_down",
+        "energy_j": "energy_j",
+    }.items():
+        assert [getattr(done, name) for done in called] == rounds[column].tolist()
+        assert rounds[column].min() > 0
+    tested = rounds["test_accuracy"].ffill().tolist()
+    assert [done.accuracy for done in called][1:] == tested[1:]
+
+
+def test_what_on_round_raises_ends_the_run_which_keeps_its_rounds(tmp_path):
+    def stop(done):
+        if done.round == 2:
+            raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        edgesim.run(LEARNS, tmp_path / "run", quiet=True, on_round=stop)
+    assert read_run(tmp_path / "run")["status"] == "failed"
+    assert read_table(tmp_path / "run", "rounds")["round"].tolist() == [1, 2]

@@ -27,15 +27,15 @@ def ends_s(request, bandwidth_hz):
 
 def test_least_bandwidths_that_fit_are_left_as_they_are_and_end_at_the_deadline():
     request = request_of([1e6, 2e6], [0.2, 0.5], [1e8, 1e8], 1e7)
-    bandwidth_hz = ALLOCATORS["least"](request)
+    bandwidth_hz = ALLOCATORS["least"]().allocate(request)
     assert bandwidth_hz.tolist() == request.need_hz.tolist()
     assert ends_s(request, bandwidth_hz).tolist() == pytest.approx([2.0, 2.0])
 
 
 def test_equal_and_proportional_shares_are_what_they_say():
     request = request_of([1e6, 3e6], [0.2, 0.5], [1e8, 1e8], 1e6)
-    assert ALLOCATORS["equal_share"](request).tolist() == [5e5, 5e5]
-    assert ALLOCATORS["proportional"](request).tolist() == [2.5e5, 7.5e5]
+    assert ALLOCATORS["equal_share"]().allocate(request).tolist() == [5e5, 5e5]
+    assert ALLOCATORS["proportional"]().allocate(request).tolist() == [2.5e5, 7.5e5]
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -123,7 +123,7 @@ def test_a_parameter_that_is_wrong_missing_or_unknown_is_one_line_that_names_fil
         assert not key.endswith("_") or f"did you mean {key[:-1]!r}" in message
 
 
-ALL_ALLOCATORS = {**ALLOCATORS, "equal_finish": equal_finish}
+ALL_ALLOCATORS = {name: kind().allocate for name, kind in ALLOCATORS.items()} | {"equal_finish": equal_finish}
 allocators = pytest.mark.parametrize("allocate", ALL_ALLOCATORS.values(), ids=ALL_ALLOCATORS)
 
 NOISE_W_PER_HZ = 1e-20

@@ -3,18 +3,14 @@
 `equal_finish` is not an allocator to choose: ``round.leftover = "equal_finish"`` applies it to least bandwidths.
 """
 
-from collections.abc import Callable
-
-from edgesim.base.arrays import Floats
-from edgesim.radio.allocators import equal_share, least, proportional
+from edgesim.base.registry import Registry
+from edgesim.radio.allocators.allocator import Allocator
+from edgesim.radio.allocators.equal_share import EqualShare
+from edgesim.radio.allocators.least import Least
+from edgesim.radio.allocators.proportional import Proportional
 from edgesim.radio.allocators.request import Request
 
-Allocator = Callable[[Request], Floats]
-
-ALLOCATORS: dict[str, Allocator] = {
-    "least": least.allocate,
-    "equal_share": equal_share.allocate,
-    "proportional": proportional.allocate,
-}
+_OWN: dict[str, type[Allocator]] = {"least": Least, "equal_share": EqualShare, "proportional": Proportional}
+ALLOCATORS = Registry("round.allocator", "allocators", Allocator, _OWN)
 
 __all__ = ["ALLOCATORS", "Allocator", "Request"]

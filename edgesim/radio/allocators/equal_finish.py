@@ -6,7 +6,7 @@ import numpy as np
 
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
-from edgesim.radio.allocators import least
+from edgesim.radio.allocators.least import Least
 from edgesim.radio.allocators.request import Request
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -24,7 +24,7 @@ def allocate(request: Request) -> Floats:
         latest_s *= 2
         if latest_s >= _LATEST * request.deadline_s:
             # A recorded band may stop carrying bits before all uploads end, so that there is no common finish.
-            return least.allocate(request)
+            return Least().allocate(request)
     _, bandwidth_hz = equal_finish_s(request.least_hz, request.ready_s.max(), request.bandwidth_hz, latest_s)
     return bandwidth_hz
 
