@@ -1,6 +1,6 @@
-"""Elias' gamma code of sparse levels: a flag, then the shorter of this form and the fixed one.
+"""Elias' gamma code of sparse levels: for each bucket a flag, then the shorter of this form and the fixed one.
 
-Of each bucket: 32 bits of its scale, gamma(non-zeros + 1), and of each non-zero level gamma(gap), its sign and
+This form is 32 bits of the scale, gamma(non-zeros + 1), and of each non-zero level gamma(gap), its sign and
 gamma(|level|). A gap is the distance to the non-zero level before it in its bucket, or to one place before the bucket.
 P. Elias, "Universal codeword sets and representations of the integers", IEEE Trans. Information Theory, 1975; QSGD
 (Alistarh et al., NIPS 2017), section 3, has Elias' recursive code in its place.
@@ -25,47 +25,55 @@ def gamma(number: int) -> Message:
 
 def size_bits(levels: Integers, bucket: int, s: int) -> int:
     """Bits of levels from -s to s, [d], in buckets."""
-    return 1 + min(fixed.size_bits(len(levels), bucket, s), _sparse_bits(levels, bucket))
+    places = np.flatnonzero(levels)
+    number, count = places // bucket, -(-len(levels) // bucket)
+    before = np.maximum(np.append(-1, places)[:-1], number * bucket - 1)
+    of_levels = gamma_bits(places - before) + 1 + gamma_bits(np.abs(levels[places]))
+    non_zeros, bits = np.bincount(number, minlength=count), np.bincount(number, of_levels, count).astype(np.int64)
+    sizes = np.minimum(bucket, len(levels) - bucket * np.arange(count))
+    return int((1 + 32 + np.minimum(sizes * fixed.width(s), gamma_bits(non_zeros + 1) + bits)).sum())
 
 
 def write(levels: Integers, scales: Singles, bucket: int, s: int) -> Message:
     """The message of levels, [d], and the scale of each bucket, [ceil(d / bucket)]."""
-    if _sparse_bits(levels, bucket) >= fixed.size_bits(len(levels), bucket, s):
-        return joined(written(0, 1), fixed.write(levels, scales, s))
-    parts = [written(1, 1)]
+    parts = []
     for number in range(len(scales)):
-        within = levels[number * bucket : (number + 1) * bucket]
-        places = np.flatnonzero(within)
-        parts += [floats(scales[number : number + 1]), gamma(len(places) + 1)]
-        for gap, level in zip(np.diff(places, prepend=-1).tolist(), within[places].tolist(), strict=True):
-            parts += [gamma(gap), written(level < 0, 1), gamma(abs(level))]
+        within, scale = levels[number * bucket : (number + 1) * bucket], scales[number : number + 1]
+        dense, sparse = fixed.write(within, scale, s), joined(floats(scale), _sparse(within))
+        parts += [written(0, 1), dense] if len(dense) <= len(sparse) else [written(1, 1), sparse]
     return joined(*parts)
 
 
 def read(reader: Reader, d: int, bucket: int, s: int) -> tuple[Integers, Singles]:
     """Levels and scales that `write` wrote."""
-    if not reader.whole(1):
-        return fixed.read(reader, d, bucket, s)
     levels, scales = np.zeros(d, dtype=np.int64), np.empty(-(-d // bucket), dtype=np.float32)
     for number in range(len(scales)):
-        scales[number : number + 1] = reader.floats(1)
-        place = number * bucket - 1
-        for _ in range(_gamma_read(reader) - 1):
-            place += _gamma_read(reader)
-            sign = -1 if reader.whole(1) else 1
-            levels[place] = sign * _gamma_read(reader)
+        within, is_sparse = levels[number * bucket : (number + 1) * bucket], reader.whole(1)
+        if is_sparse:
+            scales[number : number + 1] = reader.floats(1)
+            _read_sparse(reader, within)
+        else:
+            within[:], scales[number : number + 1] = fixed.read(reader, len(within), bucket, s)
     return levels, scales
 
 
-def _sparse_bits(levels: Integers, bucket: int) -> int:
+def _sparse(levels: Integers) -> Message:
     places = np.flatnonzero(levels)
-    number, count = places // bucket, -(-len(levels) // bucket)
-    before = np.maximum(np.append(-1, places[:-1]), number * bucket - 1) if len(places) else places
-    non_zeros = np.bincount(number, minlength=count)
-    of_levels = gamma_bits(places - before) + 1 + gamma_bits(np.abs(levels[places]))
-    return int(32 * count + gamma_bits(non_zeros + 1).sum() + of_levels.sum())
+    parts = [gamma(len(places) + 1)]
+    for gap, level in zip(np.diff(places, prepend=-1).tolist(), levels[places].tolist(), strict=True):
+        parts += [gamma(gap), written(level < 0, 1), gamma(abs(level))]
+    return joined(*parts)
 
 
-def _gamma_read(reader: Reader) -> int:
+def _read_sparse(reader: Reader, levels: Integers) -> None:
+    """Fill in the levels, zeros until then, that `_sparse` wrote."""
+    place = -1
+    for _ in range(_gamma_number(reader) - 1):
+        place += _gamma_number(reader)
+        sign = -1 if reader.whole(1) else 1
+        levels[place] = sign * _gamma_number(reader)
+
+
+def _gamma_number(reader: Reader) -> int:
     further = reader.run(0)
     return (1 << further) + reader.whole(further)

@@ -1,7 +1,8 @@
 """Rice's code of the gaps between ascending places, padded to the most that it can take.
 
-A gap g is floor(g / 2^r) ones, a zero, and r bits. The ones of all gaps are floor((d - k) / 2^r) at most, so the size is
-known before the places are. R. F. Rice, "Some practical universal noiseless coding techniques", JPL 79-22, 1979.
+A gap g is floor(g / 2^r) ones, a zero, and r bits. The ones of all gaps are floor((d - k) / 2^r) at most, so that the
+size is known before the places are. R. F. Rice, "Some practical universal noiseless coding techniques", JPL 79-22,
+1979.
 """
 
 import numpy as np
