@@ -8,6 +8,7 @@ from pydantic import Field
 from edgesim.learning.torch_types import Tensor
 
 Ratio = Annotated[float, Field(gt=0, le=1)]
+_STRIDE = 64
 
 
 def count(ratio: float, d: int) -> int:
@@ -18,6 +19,17 @@ def count(ratio: float, d: int) -> int:
 
 def largest(scores: Tensor, k: int) -> Tensor:
     """Places of the k largest scores, [k], ascending; of equal scores the lower places come first."""
+    # A sample nearly always tells a score that few more than k reach, which is much quicker than to look at all.
+    sample, expected = scores[::_STRIDE], k / _STRIDE
+    rank = math.ceil(expected + 4 * math.sqrt(expected) + 4)
+    if rank < len(sample) // 2:
+        near = (scores >= sample.topk(rank, sorted=False).values.min()).nonzero()[:, 0]
+        if len(near) >= k:
+            return near[_largest(scores[near], k)]
+    return _largest(scores, k)
+
+
+def _largest(scores: Tensor, k: int) -> Tensor:
     import torch
 
     top = scores.topk(k, sorted=False)

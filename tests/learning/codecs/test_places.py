@@ -64,3 +64,19 @@ def test_of_equal_scores_the_lower_places_are_kept(scores, data):
     k = data.draw(st.integers(1, len(scores)))
     found = kept.largest(torch.tensor(scores, dtype=torch.float32), k).tolist()
     assert found == sorted(sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:k])
+
+
+@pytest.mark.parametrize("kind", ["random", "few values", "a period of the sample's", "sparse"])
+def test_the_largest_of_many_are_found_by_a_sample(kind):
+    """Scores for which the sample says much, too much, or nothing of the others."""
+    random = np.random.default_rng(0)
+    scores = random.standard_normal(20_000).astype(np.float32)
+    if kind == "few values":
+        scores = np.round(scores)
+    elif kind == "a period of the sample's":
+        scores[::64] += 100
+    elif kind == "sparse":
+        scores[random.random(20_000) < 0.999] = 0
+    for k in (1, 7, 200, 400, 9_000, 20_000):
+        found = kept.largest(torch.from_numpy(scores), k).tolist()
+        assert found == sorted(np.argsort(-scores, kind="stable")[:k].tolist())
