@@ -15,9 +15,14 @@ def written(numbers: ArrayLike, width: int) -> Message:
     return (np.asarray(numbers, dtype=np.int64)[..., None] >> shifts & 1).astype(np.uint8).reshape(-1)
 
 
-def whole(number: int, width: int) -> Message:
-    """One whole number from 0 with any number of bits."""
-    return np.array([number >> place & 1 for place in range(width - 1, -1, -1)], dtype=np.uint8)
+def digits(number: int, width: int) -> str:
+    """The bits of a whole number from 0 as a text of ``width`` zeros and ones, any number of them."""
+    return format(number, f"0{width}b") if width else ""
+
+
+def of_text(text: str) -> Message:
+    """The message of a text of zeros and ones."""
+    return np.frombuffer(text.encode(), dtype=np.uint8) - ord("0")
 
 
 def floats(numbers: Singles) -> Message:
@@ -55,7 +60,7 @@ class Reader:
 
     def whole(self, width: int) -> int:
         """The next whole number of any number of bits."""
-        return int("0" + "".join(map(str, self._next(width).tolist())), 2)
+        return int("0" + (self._next(width) + ord("0")).tobytes().decode(), 2)
 
     def floats(self, count: int) -> Singles:
         """The next float32 numbers, [count]."""

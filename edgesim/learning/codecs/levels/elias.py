@@ -10,7 +10,7 @@ import numpy as np
 
 from edgesim.base.arrays import Integers, Singles
 from edgesim.learning.codecs.levels import fixed
-from edgesim.learning.codecs.message import Message, Reader, floats, joined, written
+from edgesim.learning.codecs.message import Message, Reader, digits, floats, joined, of_text, written
 
 
 def gamma_bits(numbers: Integers) -> Integers:
@@ -18,9 +18,9 @@ def gamma_bits(numbers: Integers) -> Integers:
     return np.asarray(2 * np.frexp(numbers)[1] - 1, dtype=np.int64)
 
 
-def gamma(number: int) -> Message:
+def gamma(number: int) -> str:
     """The gamma code of a whole number from 1 on: as many zeros as it has further bits, then the number."""
-    return written(number, 2 * number.bit_length() - 1)
+    return digits(number, 2 * number.bit_length() - 1)
 
 
 def size_bits(levels: Integers, bucket: int, s: int) -> int:
@@ -59,10 +59,9 @@ def read(reader: Reader, d: int, bucket: int, s: int) -> tuple[Integers, Singles
 
 def _sparse(levels: Integers) -> Message:
     places = np.flatnonzero(levels)
-    parts = [gamma(len(places) + 1)]
-    for gap, level in zip(np.diff(places, prepend=-1).tolist(), levels[places].tolist(), strict=True):
-        parts += [gamma(gap), written(level < 0, 1), gamma(abs(level))]
-    return joined(*parts)
+    numbers = zip(np.diff(places, prepend=-1).tolist(), levels[places].tolist(), strict=True)
+    of_levels = (f"{gamma(gap)}{int(level < 0)}{gamma(abs(level))}" for gap, level in numbers)
+    return of_text(gamma(len(places) + 1) + "".join(of_levels))
 
 
 def _read_sparse(reader: Reader, levels: Integers) -> None:

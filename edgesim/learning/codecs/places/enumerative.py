@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from edgesim.base.arrays import Integers
-from edgesim.learning.codecs.message import Message, Reader, whole
+from edgesim.learning.codecs.message import Message, Reader, digits, of_text
 
 EXACT = 4096
 """Places up to which sizes are exact and sets are written; beyond, sizes come from logarithms."""
@@ -24,7 +24,7 @@ def size_bits(d: int, k: int) -> int:
 def write(places: Integers, d: int) -> Message:
     """The message of ascending places among d."""
     number = sum(math.comb(place, turn) for turn, place in enumerate(places.tolist(), 1))
-    return whole(number, size_bits(d, len(places)))
+    return of_text(digits(number, size_bits(d, len(places))))
 
 
 def read(reader: Reader, d: int, k: int) -> Integers:

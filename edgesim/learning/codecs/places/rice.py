@@ -8,7 +8,7 @@ size is known before the places are. R. F. Rice, "Some practical universal noise
 import numpy as np
 
 from edgesim.base.arrays import Integers
-from edgesim.learning.codecs.message import Message, Reader, joined, written
+from edgesim.learning.codecs.message import Message, Reader, digits, of_text
 
 
 def parameter(d: int, k: int) -> int:
@@ -24,10 +24,9 @@ def size_bits(d: int, k: int) -> int:
 def write(places: Integers, d: int) -> Message:
     """The message of ascending places among d."""
     low = parameter(d, len(places))
-    gaps = np.diff(places, prepend=-1) - 1
-    parts = [part for gap in gaps.tolist() for part in (_unary(gap >> low), written(gap & (1 << low) - 1, low))]
-    message = joined(*parts)
-    return joined(message, np.zeros(_padded(d, len(places), low) - len(message), dtype=np.uint8))
+    gaps = (np.diff(places, prepend=-1) - 1).tolist()
+    text = "".join("1" * (gap >> low) + "0" + digits(gap & (1 << low) - 1, low) for gap in gaps)
+    return of_text(text.ljust(_padded(d, len(places), low), "0"))
 
 
 def read(reader: Reader, d: int, k: int) -> Integers:
@@ -40,9 +39,3 @@ def read(reader: Reader, d: int, k: int) -> Integers:
 
 def _padded(d: int, k: int, low: int) -> int:
     return k * (low + 1) + (d - k >> low)
-
-
-def _unary(count: int) -> Message:
-    message = np.ones(count + 1, dtype=np.uint8)
-    message[-1] = 0
-    return message
