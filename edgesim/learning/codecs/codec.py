@@ -55,7 +55,7 @@ class Codec(Section, ABC):
 
     @abstractmethod
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
-        """What the receiver reads of a vector, [d], which is finite and is not changed.
+        """What the receiver reads of a vector, [d], in a tensor of its own; the vector is finite and stays as it is.
 
         ``uniforms`` are float32, [d], and None for a codec that does not draw. Raises `EdgesimError` for a vector that
         the codec cannot write.

@@ -66,4 +66,4 @@ SENDERS: Mapping[Feedback, Callable[[Tensor, Tensor | None, Coder], Sent]] = {
 
 def with_lost(residual: Tensor | None, update: Tensor) -> Tensor:
     """A device's residual after the loss of an upload with ``lost = "add"``: nothing of the update is forgotten."""
-    return update if residual is None else residual + update
+    return update.clone() if residual is None else residual + update

@@ -22,7 +22,7 @@ class Plain(Codec):
 
     @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
-        return vector
+        return vector.clone()
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

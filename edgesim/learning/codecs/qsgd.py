@@ -30,7 +30,7 @@ class Qsgd(Codec):
     levels: int = Field(7, ge=1, le=32_767)
     """s: levels on each side of 0; a level takes ceil(log2(2 s + 1)) bits."""
     norm: Literal["max", "l2"] = "max"
-    """Scale of a bucket: its largest \\|number\\| or its length."""
+    """Scale of a bucket: its largest |number| or its length."""
     bucket: Count = Field(512, ge=2)
     """Numbers with a scale of their own, cut from the flat vector; from its size on there is one scale."""
     rounding: Literal["stochastic", "nearest"] = "stochastic"

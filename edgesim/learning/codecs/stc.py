@@ -8,30 +8,15 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Singles
 from edgesim.learning.codecs import kept
-from edgesim.learning.codecs.codec import Codec, Distortion
 from edgesim.learning.codecs.message import Message, Reader, floats, joined, written
-from edgesim.learning.codecs.places import WAYS, Coding
+from edgesim.learning.codecs.places import WAYS
 from edgesim.learning.codecs.sign import mean_size, signs
+from edgesim.learning.codecs.sparse import Sparse
 from edgesim.learning.torch_types import Tensor
 
 
-class Stc(Codec):
-    """The k largest |numbers|, of equal ones those at lower places, at their mean; all others become 0."""
-
-    ratio: kept.Ratio = 0.01
-    """k as a share of all numbers, rounded up."""
-    coding: Coding = "rice"
-    """How places are written: ``rice``: gaps, padded to the most that they can take; ``enumerative``: the number of
-    the set of places; ``index``: each place; ``bitmap``: a bit for each number."""
-
-    @property
-    @override
-    def distortion(self) -> Distortion:
-        return "contraction"
-
-    @override
-    def setting(self, d: int) -> int:
-        return kept.count(self.ratio, d)
+class Stc(Sparse):
+    """The k largest |numbers| at their mean; all others become 0."""
 
     @override
     def bits(self, d: int, setting: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from numbers import Integral
 
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.codecs.codec import Codec
@@ -12,12 +13,12 @@ from edgesim.learning.torch_types import Tensor
 def charged_bits(codec: Codec, d: int) -> int:
     """Bits of an update of ``d`` numbers; raises `EdgesimError` for a codec that answers no whole number from 0 on."""
     bits = codec.bits(d, codec.setting(d))
-    if not isinstance(bits, int) or bits < 0:
+    if not isinstance(bits, Integral) or bits < 0:
         raise EdgesimError(
             f"upload.codec: {type(codec).__name__}.bits answered {bits!r}, expected a whole number from 0 on",
             "upload.codec",
         )
-    return bits
+    return int(bits)
 
 
 def transmit(
@@ -43,7 +44,7 @@ def transmit(
 
 
 def receive(codec: Codec, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
-    """A vector as it is decoded, [d], float32 whatever the precision of the vector; perhaps the vector itself.
+    """A vector as it is decoded, [d], float32 whatever the precision of the vector.
 
     Raises `EdgesimError` for numbers that are not finite in float32, and for a codec that answers anything but d finite
     numbers.
