@@ -173,6 +173,12 @@ def test_a_level_beyond_the_last_is_the_last():
     assert make_codec("qsgd", {"levels": 127}).coded(vector, drawn, 127)[0] == 1.0
 
 
+def test_the_sign_of_zero_is_positive():
+    vector = torch.tensor([-0.0, 0.0, -6.0])
+    assert make_codec("sign", {}).coded(vector, None, 0).tolist() == [2.0, 2.0, -2.0]
+    assert make_codec("stc", {"ratio": 1.0}).coded(vector, None, 3).tolist() == [2.0, 2.0, -2.0]
+
+
 def test_natural_numbers_never_leave_float32():
     largest = torch.tensor([torch.finfo(torch.float32).max, -torch.finfo(torch.float32).max])
     assert make_codec("natural", {}).coded(largest, uniforms(2), 0).tolist() == [2.0**127, -(2.0**127)]

@@ -22,8 +22,8 @@ def coder(codec, uniforms=None):
     return lambda update: receive(codec, update, uniforms, codec.setting(len(update)))
 
 
-def close(found, expected):
-    return found.tolist() == pytest.approx(expected, abs=1e-6)
+def close(found, expected, within=1e-6):
+    return found.tolist() == pytest.approx(expected, rel=0, abs=within)
 
 
 def top_1(update):
@@ -34,38 +34,44 @@ def top_1(update):
     return values
 
 
-def sent_in_all(updates, fates):
+BOTH = pytest.mark.parametrize(("code", "within"), [(coder(TOP_1), 1e-6), (top_1, 1e-9)], ids=["codec", "float64"])
+
+
+def sent_in_all(fates, code):
     """Sum of what was received and the last residual, of updates that are merged, forgotten or added."""
     total, residual = torch.zeros(4, dtype=torch.float64), None
-    for numbers, fate in zip(updates, fates, strict=True):
+    for numbers, fate in zip(UPDATES, fates, strict=True):
         update = vector(*numbers)
         if fate == "merged":
-            sent = send_with_residual(update, residual, coder(TOP_1))
+            sent = send_with_residual(update, residual, code)
             total, residual = total + sent.update, sent.memory
         elif fate == "added":
             residual = with_lost(residual, update)
     return total, residual
 
 
-def test_a_residual_gives_back_what_was_lost():
-    total, residual = sent_in_all(UPDATES, ["merged"] * 3)
-    assert close(total, [0.4, -0.6, 0.8, 0])
-    assert close(residual, [0.3, 0.1, 0, -0.1])
-    assert close(total + residual, [0.7, -0.5, 0.8, -0.1])
+@BOTH
+@pytest.mark.parametrize(
+    ("fates", "in_all", "left"),
+    [
+        (["merged", "merged", "merged"], [0.4, -0.6, 0.8, 0], [0.3, 0.1, 0, -0.1]),
+        (["merged", "forgotten", "merged"], [0.4, 0, 0.5, 0], [0.2, -0.2, 0, -0.3]),
+        (["merged", "added", "merged"], [0.4, 0, 0.8, 0], [0.3, -0.5, 0, -0.1]),
+    ],
+    ids=["none lost", "one lost", "one lost and added"],
+)
+def test_a_residual_gives_back_what_was_lost(code, within, fates, in_all, left):
+    total, residual = sent_in_all(fates, code)
+    assert close(total, in_all, within)
+    assert close(residual, left, within)
+    assert close(total + residual, [0.7, -0.5, 0.8, -0.1], within) == ("forgotten" not in fates)
 
 
-def test_of_a_lost_upload_nothing_is_left_or_all_of_it():
-    total, residual = sent_in_all(UPDATES, ["merged", "forgotten", "merged"])
-    assert close(total, [0.4, 0, 0.5, 0])
-    assert close(residual, [0.2, -0.2, 0, -0.3])
-    total, residual = sent_in_all(UPDATES, ["merged", "added", "merged"])
-    assert close(total, [0.4, 0, 0.8, 0])
-    assert close(residual, [0.3, -0.5, 0, -0.1])
-    assert close(total + residual, [0.7, -0.5, 0.8, -0.1])
-    first = vector(1, 2)
-    kept = with_lost(None, first)
-    first.zero_()
-    assert close(kept, [1, 2])
+def test_a_lost_update_becomes_a_residual_of_its_own():
+    update = vector(1, 2)
+    residual = with_lost(None, update)
+    update.zero_()
+    assert close(residual, [1, 2])
 
 
 def test_two_updates_of_a_device_in_one_merge_use_its_residual_once():

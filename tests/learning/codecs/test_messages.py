@@ -36,7 +36,7 @@ def vectors(count):
         elif kind == 4:
             vector = random.integers(-2, 3, d).astype(np.float64)
         elif kind == 5:
-            vector[random.random(d) < 0.9] = 0.0
+            vector *= random.random(d) > 0.9  # zeros of either sign
         yield torch.from_numpy(vector.astype(np.float32))
 
 
