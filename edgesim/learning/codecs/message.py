@@ -50,17 +50,20 @@ class Reader:
 
     def __init__(self, message: Message) -> None:
         self._message = message
+        self._text = (message + ord("0")).tobytes().decode()
         self.place = 0
         """Bits read so far."""
 
     def numbers(self, count: int, width: int) -> Integers:
         """The next whole numbers of ``width`` bits, [count]."""
-        bits = self._next(count * width).reshape(count, width).astype(np.int64)
+        begin, self.place = self.place, self.place + count * width
+        bits = self._message[begin : self.place].reshape(count, width).astype(np.int64)
         return np.asarray(bits @ (1 << np.arange(width - 1, -1, -1, dtype=np.int64)))
 
     def whole(self, width: int) -> int:
         """The next whole number of any number of bits."""
-        return int("0" + (self._next(width) + ord("0")).tobytes().decode(), 2)
+        begin, self.place = self.place, self.place + width
+        return int("0" + self._text[begin : self.place], 2)
 
     def floats(self, count: int) -> Singles:
         """The next float32 numbers, [count]."""
@@ -68,11 +71,6 @@ class Reader:
 
     def run(self, bit: int) -> int:
         """How often a bit comes next; the other bit behind it is read, too."""
-        rest = self._message[self.place :]
-        length = int(np.argmax(rest != bit))
-        self.place += length + 1
-        return length
-
-    def _next(self, count: int) -> Message:
-        self.place += count
-        return self._message[self.place - count : self.place]
+        begin, end = self.place, self._text.index(str(1 - bit), self.place)
+        self.place = end + 1
+        return end - begin
