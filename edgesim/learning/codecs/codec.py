@@ -1,0 +1,62 @@
+"""Interface of codecs: what the numbers of an update become on their way, and how many bits they take.
+
+A codec knows no device, round or algorithm. It works on one vector of float32 numbers at a time, so that what becomes
+of a vector depends on nothing that travels beside it.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Literal, Self
+
+from edgesim.base.errors import EdgesimError
+from edgesim.config import Section
+from edgesim.learning.torch_types import Tensor
+
+Distortion = Literal["contraction", "unbiased", "rounding"]
+"""Kind of a codec's error. ``contraction``: shorter than the vector by a factor below 1; ``unbiased``: 0 in the mean,
+and perhaps longer than the vector; ``rounding``: small in each number, and 0 for none."""
+
+
+class Codec(Section, ABC):
+    """A way to send a vector; its fields are its options in ``[upload]``."""
+
+    @property
+    @abstractmethod
+    def distortion(self) -> Distortion:
+        """Kind of the error."""
+
+    @property
+    def draws(self) -> bool:
+        """Whether the codec needs a uniform number in (0, 1) for each number of the vector."""
+        return self.distortion == "unbiased"
+
+    @property
+    def default_feedback(self) -> Literal["none", "residual"]:
+        """``upload.feedback`` when absent: contractions lose nothing for ever with a residual."""
+        return "residual" if self.distortion == "contraction" else "none"
+
+    def for_feedback(self) -> Self:
+        """The codec as it goes with a memory of what was lost; raises `EdgesimError` for one that amplifies it."""
+        if self.distortion == "unbiased":
+            raise EdgesimError(
+                "upload.feedback: needs a codec whose error is shorter than the update, which that of unbiased codecs "
+                "need not be: what was lost would grow without end",
+                "upload.feedback",
+                "upload.codec",
+            )
+        return self
+
+    def setting(self, d: int) -> int:
+        """Setting by the options for ``d`` numbers, such as the numbers kept; 0 for codecs without any."""
+        return 0
+
+    @abstractmethod
+    def bits(self, d: int, setting: int) -> int:
+        """Bits of a vector of ``d`` numbers, whatever their values."""
+
+    @abstractmethod
+    def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
+        """What the receiver reads of a vector, [d], in a tensor of its own; the vector is finite and stays as it is.
+
+        ``uniforms`` are float32, [d], and None for a codec that does not draw. Raises `EdgesimError` for a vector that
+        the codec cannot write.
+        """

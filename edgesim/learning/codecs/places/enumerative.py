@@ -1,0 +1,44 @@
+"""Number of a set of k among d places in the list of all such sets, by the combinatorial number system.
+
+No code of fixed size is shorter. T. Cover, "Enumerative source encoding", IEEE Trans. Information Theory, 1973.
+"""
+
+import math
+
+import numpy as np
+
+from edgesim.base.arrays import Integers
+from edgesim.learning.codecs.message import Message, Reader, digits, of_text
+
+EXACT = 4096
+"""Places up to which sizes are exact and sets are written; beyond, sizes come from logarithms."""
+
+
+def size_bits(d: int, k: int) -> int:
+    """Bits of k among d places: log2 of the number of sets, rounded up."""
+    if d <= EXACT:
+        return (math.comb(d, k) - 1).bit_length()
+    return math.ceil((math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(2))
+
+
+def write(places: Integers, d: int) -> Message:
+    """The message of ascending places among d."""
+    number = sum(math.comb(place, turn) for turn, place in enumerate(places.tolist(), 1))
+    return of_text(digits(number, size_bits(d, len(places))))
+
+
+def read(reader: Reader, d: int, k: int) -> Integers:
+    """The k places among d that `write` wrote."""
+    number, places = reader.whole(size_bits(d, k)), np.empty(k, dtype=np.int64)
+    place, sets = d - 1, math.comb(d - 1, k)
+    for turn in range(k, 0, -1):
+        while sets > number:
+            # From comb(place, turn) to comb(place - 1, turn).
+            sets = sets * (place - turn) // place
+            place -= 1
+        number -= sets
+        places[turn - 1] = place
+        # From comb(place, turn) to comb(place - 1, turn - 1).
+        sets = sets * turn // place if place else 1
+        place -= 1
+    return places

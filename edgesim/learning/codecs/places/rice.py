@@ -1,0 +1,41 @@
+"""Rice's code of the gaps between ascending places, padded to the most that it can take.
+
+A gap g is floor(g / 2^r) ones, a zero, and r bits. The ones of all gaps are floor((d - k) / 2^r) at most, so that the
+size is known before the places are. R. F. Rice, "Some practical universal noiseless coding techniques", JPL 79-22,
+1979.
+"""
+
+import numpy as np
+
+from edgesim.base.arrays import Integers
+from edgesim.learning.codecs.message import Message, Reader, digits, of_text
+
+
+def parameter(d: int, k: int) -> int:
+    """r: the number of low bits of a gap that makes the padded size least, the smaller of equals."""
+    return min(range(d.bit_length() + 1), key=lambda low: _padded(d, k, low))
+
+
+def size_bits(d: int, k: int) -> int:
+    """Bits of k among d places."""
+    return _padded(d, k, parameter(d, k))
+
+
+def write(places: Integers, d: int) -> Message:
+    """The message of ascending places among d."""
+    low = parameter(d, len(places))
+    gaps = (np.diff(places, prepend=-1) - 1).tolist()
+    text = "".join("1" * (gap >> low) + "0" + digits(gap & (1 << low) - 1, low) for gap in gaps)
+    return of_text(text.ljust(_padded(d, len(places), low), "0"))
+
+
+def read(reader: Reader, d: int, k: int) -> Integers:
+    """The k places among d that `write` wrote."""
+    low, start = parameter(d, k), reader.place
+    gaps = [(reader.run(1) << low) + reader.whole(low) for _ in range(k)]
+    reader.place = start + _padded(d, k, low)
+    return np.cumsum(np.array(gaps, dtype=np.int64) + 1) - 1
+
+
+def _padded(d: int, k: int, low: int) -> int:
+    return k * (low + 1) + (d - k >> low)

@@ -1,0 +1,88 @@
+"""QSGD: whole levels from -s to s of a scale, which is a vector's largest |number| or its length.
+
+With stochastic rounding levels are right in the mean. Alistarh et al., "QSGD: communication-efficient SGD via gradient
+quantization and encoding", NIPS 2017; with one level and the largest number it is TernGrad (Wen et al., NIPS 2017).
+"""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+from typing_extensions import override
+
+from edgesim.base.arrays import Integers, Singles
+from edgesim.base.needs import Rule
+from edgesim.base.quantities import Count
+from edgesim.learning.codecs.codec import Codec, Distortion
+from edgesim.learning.codecs.levels import fixed
+from edgesim.learning.codecs.message import Message, Reader
+from edgesim.learning.codecs.scale import as_sent
+from edgesim.learning.torch_types import Tensor
+
+
+class Qsgd(Codec):
+    """Quantisation in buckets, each with a scale of its own."""
+
+    goes_with: ClassVar[tuple[Rule, ...]] = (
+        Rule({"rounding": "nearest"}, {"norm": "max"}, "of a length all levels may round to 0 for ever"),
+    )
+
+    levels: int = Field(7, ge=1, le=32_767)
+    """s: levels on each side of 0; a level takes ceil(log2(2 s + 1)) bits."""
+    norm: Literal["max", "l2"] = "max"
+    """Scale of a bucket: its largest |number| or its length."""
+    bucket: Count = Field(512, ge=2)
+    """Numbers with a scale of their own, cut from the flat vector; from its size on there is one scale."""
+    rounding: Literal["stochastic", "nearest"] = "stochastic"
+    """``stochastic``: right in the mean; ``nearest``: least error, of equally near levels the even one."""
+
+    @property
+    @override
+    def distortion(self) -> Distortion:
+        return "unbiased" if self.rounding == "stochastic" else "contraction"
+
+    @override
+    def setting(self, d: int) -> int:
+        return self.levels
+
+    @override
+    def bits(self, d: int, setting: int) -> int:
+        return fixed.size_bits(d, self.bucket, setting)
+
+    @override
+    def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
+        levels, scales = self._in_buckets(vector, uniforms, setting)
+        levels.div_(setting).mul_(scales)
+        return levels.view(-1)[: len(vector)]
+
+    def _in_buckets(self, vector: Tensor, uniforms: Tensor | None, s: int) -> tuple[Tensor, Tensor]:
+        """Levels of the buckets, [n, bucket], the last one filled up with zeros, and their scales, [n, 1]."""
+        d = len(vector)
+        size = min(self.bucket, d)
+        flat = vector.new_zeros(-(-d // size) * size)
+        flat[:d] = vector
+        buckets = flat.view(-1, size)
+        scales = as_sent(buckets.abs().amax(1) if self.norm == "max" else buckets.double().square().sum(1).sqrt())
+        scales = scales[:, None]
+        buckets.div_(scales.where(scales > 0, 1.0)).mul_(s)
+        if uniforms is None:
+            buckets.round_()
+        else:
+            flat[:d] += uniforms
+            buckets.floor_()
+        # In float32 s plus a uniform may round to s + 1, and a rounded length may be below the largest number.
+        return buckets.clamp_(-s, s), scales
+
+    def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
+        """The message of a vector, [d]."""
+        return fixed.write(*self.quantised(vector, uniforms, setting), setting)
+
+    def quantised(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> tuple[Integers, Singles]:
+        """Levels of a vector, [d], and the scale of each bucket, [ceil(d / bucket)]."""
+        levels, scales = self._in_buckets(vector, uniforms, setting)
+        return levels.view(-1)[: len(vector)].numpy().astype(np.int64), scales[:, 0].numpy()
+
+    def read(self, reader: Reader, d: int, uniforms: Tensor | None, setting: int) -> Singles:
+        """The values that a message holds, [d]."""
+        levels, scales = fixed.read(reader, d, self.bucket, setting)
+        return levels.astype(np.float32) / np.float32(setting) * np.repeat(scales, self.bucket)[:d]

@@ -1,0 +1,35 @@
+"""Top k: the largest |numbers| travel, with their places."""
+
+import numpy as np
+from typing_extensions import override
+
+from edgesim.base.arrays import Singles
+from edgesim.learning.codecs import kept
+from edgesim.learning.codecs.message import Message, Reader, floats, joined
+from edgesim.learning.codecs.places import WAYS
+from edgesim.learning.codecs.sparse import Sparse
+from edgesim.learning.torch_types import Tensor
+
+
+class TopK(Sparse):
+    """The k largest |numbers| as they are; all others become 0."""
+
+    @override
+    def bits(self, d: int, setting: int) -> int:
+        return 32 * setting + WAYS[self.coding].size_bits(d, setting)
+
+    @override
+    def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
+        places = kept.largest(vector.abs(), setting)
+        return vector.new_zeros(len(vector)).index_copy_(0, places, vector[places])
+
+    def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
+        """The message of a vector, [d]."""
+        places = kept.largest(vector.abs(), setting)
+        return joined(floats(vector[places].numpy()), WAYS[self.coding].write(places.numpy(), len(vector)))
+
+    def read(self, reader: Reader, d: int, uniforms: Tensor | None, setting: int) -> Singles:
+        """The values that a message holds, [d]."""
+        values, numbers = np.zeros(d, dtype=np.float32), reader.floats(setting)
+        values[WAYS[self.coding].read(reader, d, setting)] = numbers
+        return values

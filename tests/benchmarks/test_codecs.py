@@ -1,0 +1,91 @@
+"""What encoding the updates of a merge costs beside one pass, y <- a x + y over the same stack, in the same process.
+
+All take turns, and the least time of each counts, so that other work on the machine harms all alike.
+"""
+
+import os
+import time
+from itertools import repeat
+
+import pytest
+import torch
+from sizes import size
+
+from edgesim.learning import draws
+from edgesim.learning.codecs import make_codec
+from edgesim.learning.codecs.transmission import transmit
+from edgesim.learning.torch_settings import reproducible
+from edgesim.streams import Streams
+
+UPDATES, NUMBERS, TURNS = size((30, 558_802, 7), (3, 1000, 1))
+
+
+@pytest.fixture(scope="module")
+def stack():
+    return torch.randn(UPDATES, NUMBERS, generator=torch.Generator().manual_seed(0))
+
+
+def drawn(like):
+    """Uniforms of each update, as a run draws them."""
+    seeds = Streams(0).seeds("codec/up", range(UPDATES), 1)
+    return [draws.uniform(draws.key(seed, 0), 0, (NUMBERS,), like) for seed in seeds.tolist()]
+
+
+def in_passes(benchmark, stack, title, work, aim):
+    other = torch.zeros_like(stack)
+    contenders = {"pass": lambda: other.add_(stack, alpha=0.5), title: work}
+
+    def turns():
+        least = dict.fromkeys(contenders, float("inf"))
+        for _ in range(TURNS):
+            for name, contender in contenders.items():
+                started = time.process_time()
+                contender()
+                least[name] = min(least[name], time.process_time() - started)
+        return least
+
+    with reproducible(stack.device):
+        least = benchmark.pedantic(turns, rounds=1)
+    passes = least[title] / max(least["pass"], 1e-9)
+    benchmark.extra_info |= {"passes": passes, "aim": aim, "load_average": os.getloadavg()[0], **least}
+    print(f"\n{title}: {1e3 * least[title]:.0f} ms, {passes:.1f} passes of {1e3 * least['pass']:.1f} ms (aim {aim})")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "aim"),
+    [
+        ("qsgd", {}, 15), ("qsgd", {"norm": "l2"}, None), ("natural", {}, 15), ("sign", {}, 20), ("half", {}, None),
+        ("randk", {}, 30), ("topk", {}, 60), ("stc", {}, None),
+    ],
+)  # fmt: skip
+def test_encoding_a_merge(benchmark, stack, name, options, aim):
+    """Aims in passes; uniforms are drawn beforehand."""
+    codec = make_codec(name, options)
+    uniforms = drawn(stack) if codec.draws else repeat(None)
+    received = torch.empty_like(stack)
+
+    def work():
+        for row, sent in zip(received, transmit(codec, "none", stack, range(UPDATES), {}, uniforms), strict=True):
+            row.copy_(sent.update)
+
+    in_passes(benchmark, stack, "-".join(map(str, (name, *options.values()))), work, aim)
+
+
+def test_a_residual_beside_its_codec(benchmark, stack):
+    """Measured: 4 passes more than the codec alone."""
+    codec = make_codec("sign", {})
+    memories = dict(enumerate(stack.clone()))
+    received = torch.empty_like(stack)
+
+    def work():
+        for row, sent in zip(
+            received, transmit(codec, "residual", stack, range(UPDATES), memories, repeat(None)), strict=True
+        ):
+            row.copy_(sent.update)
+
+    in_passes(benchmark, stack, "sign with residual", work, None)
+
+
+def test_draws_of_a_merge(benchmark, stack):
+    """Uniforms for each number of each update."""
+    in_passes(benchmark, stack, "draws", lambda: drawn(stack), 40)

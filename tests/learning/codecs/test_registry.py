@@ -1,0 +1,162 @@
+"""What holds for every codec, those of plug-ins too; and what is refused."""
+
+import importlib
+from importlib import metadata
+from itertools import repeat
+
+import pytest
+import torch
+
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import Registry
+from edgesim.learning.codecs import CODECS, make_codec
+from edgesim.learning.codecs.codec import Codec
+from edgesim.learning.codecs.transmission import charged_bits, receive, transmit
+from edgesim.templates.codec import FewDigits
+
+TEMPLATE = "edgesim.templates.codec.FewDigits"
+NAMES = [*CODECS, TEMPLATE]
+
+
+def uniforms(codec, d, seed=0):
+    drawn = torch.rand(d, generator=torch.Generator().manual_seed(seed)).clamp(2**-24, 1 - 2**-24)
+    return drawn if codec.draws else None
+
+
+def received(codec, vector, seed=0):
+    d = len(vector)
+    return receive(codec, vector, uniforms(codec, d, seed), codec.setting(d))
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize("name", NAMES)
+def test_every_codec_answers_what_its_kind_promises(name):
+    codec = make_codec(name, {})
+    assert make_codec(name, codec.model_dump()) == codec
+    assert codec.default_feedback == ("residual" if codec.distortion == "contraction" else "none")
+    sizes = [charged_bits(codec, d) for d in (1, 2, 3, 100, 10_000)]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] <= 32 * 10_000
+    for d in (1, 2, 513, 2000):
+        vector = torch.randn(d, generator=torch.Generator().manual_seed(d))
+        found = received(codec, vector)
+        assert found.shape == vector.shape
+        assert found.dtype == torch.float32
+        lost = float((found - vector).norm() / vector.norm())
+        if codec.distortion == "contraction":
+            assert lost < 1
+        elif codec.distortion == "rounding":
+            assert lost < 1e-3
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize("name", NAMES)
+def test_what_becomes_of_a_vector_depends_on_itself_alone(name):
+    """On no vector beside it, on neither precision, and it stays as it was."""
+    codec = make_codec(name, {})
+    stack = torch.randn(5, 700, generator=torch.Generator().manual_seed(1))
+    before, drawn = stack.clone(), [uniforms(codec, 700, row) for row in range(5)]
+    together = [one.update for one in transmit(codec, "none", stack, range(5), {}, drawn)]
+    for row in range(5):
+        assert torch.equal(together[row], received(codec, stack[row], row))
+        assert torch.equal(together[row], received(codec, stack[row].double(), row))
+        together[row].zero_()
+    assert torch.equal(stack, before)
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 1e39])
+def test_numbers_that_are_not_finite_in_float32_are_refused(name, number):
+    vector = torch.ones(20, dtype=torch.float64)
+    vector[7] = number
+    with pytest.raises(EdgesimError, match=r"^upload\.codec: an update has numbers that are not finite") as refused:
+        received(make_codec(name, {}), vector)
+    assert len(str(refused.value).splitlines()) == 1
+    assert "learning.lr" in refused.value.fields
+
+
+def test_a_scale_above_the_largest_float_is_refused():
+    """Two numbers of 3e38 are 4.2e38 long."""
+    with pytest.raises(EdgesimError, match=r"the scale of an update is 4\.24e\+38, above float32's largest"):
+        received(make_codec("qsgd", {"norm": "l2"}), torch.full((2,), 3e38))
+    assert received(make_codec("sign", {}), torch.full((2,), 3e38)).tolist() == pytest.approx([3e38] * 2)
+    with pytest.raises(EdgesimError, match=r"RandK\.coded answered .*, expected 200 finite numbers"):
+        received(make_codec("randk", {}), torch.full((200,), 3e38))
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("qsdg", {}, "upload.codec: unknown codec 'qsdg', did you mean 'qsgd'?"),
+        ("qsgd", {"level": 3}, "unknown key 'upload.level', did you mean 'upload.levels'?"),
+        ("qsgd", {"levels": 0}, "upload.levels: input should be greater than or equal to 1"),
+        ("qsgd", {"levels": 32_768}, "upload.levels: input should be less than or equal to 32767"),
+        ("qsgd", {"bucket": 1}, "upload.bucket: input should be greater than or equal to 2"),
+        ("qsgd", {"rounding": "nearest", "norm": "l2"}, "rounding = 'nearest' needs norm = 'max', not 'l2'"),
+        ("topk", {"ratio": 0.0}, "upload.ratio: input should be greater than 0"),
+        ("stc", {"ratio": 1.5}, "upload.ratio: input should be less than or equal to 1"),
+        ("topk", {"coding": "huffman"}, "upload.coding: input should be 'rice', 'enumerative', 'index' or 'bitmap'"),
+        ("topk", {"levels": 3}, "upload.levels: is an option of codec 'qsgd', not of 'topk'"),
+        ("natural", {"bits": 3}, "upload: codec 'natural' takes no options, remove 'bits'"),
+        ("collections.OrderedDict", {}, "expected a subclass of edgesim.learning.codecs.codec.Codec"),
+    ],
+)
+def test_bad_names_and_options_are_refused_in_a_line(name, options, said):
+    with pytest.raises(EdgesimError) as refused:
+        make_codec(name, options)
+    assert said in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+class Wrong(Codec):
+    """A plug-in that answers what a test says."""
+
+    answer: str
+
+    @property
+    def distortion(self):
+        return "rounding"
+
+    def bits(self, d, setting):
+        return {"negative": -1, "infinite": float("inf"), "a fraction": 0.5}.get(self.answer, 32 * d)
+
+    def coded(self, vector, uniforms, setting):
+        other = {"short": vector[1:], "long": vector.double(), "nothing": vector * float("nan")}
+        return other.get(self.answer, vector)
+
+
+@pytest.mark.parametrize("answer", ["short", "long", "nothing", "negative", "infinite", "a fraction"])
+def test_wrong_answers_of_a_plug_in_are_refused_by_its_name(answer):
+    codec = Wrong(answer=answer)
+
+    def use():
+        charged_bits(codec, 3)
+        receive(codec, torch.ones(3), None, 0)
+
+    with pytest.raises(EdgesimError, match=r"^upload\.codec: Wrong\.(coded|bits) answered .*, expected ") as refused:
+        use()
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_codecs_come_by_dotted_path_and_from_installed_packages(monkeypatch):
+    assert CODECS[TEMPLATE] is FewDigits
+    offered = metadata.EntryPoint("few-digits", TEMPLATE.replace(".FewDigits", ":FewDigits"), "edgesim.codecs")
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [offered] * (group == "edgesim.codecs"))
+    fresh = Registry(CODECS.field, CODECS._group, CODECS._base, dict(CODECS))
+    assert fresh["few-digits"] is FewDigits
+    assert fresh.names == sorted([*CODECS, "few-digits"])
+
+
+def test_the_template_passes_its_own_tests():
+    module = importlib.import_module("edgesim.templates.test_codec")
+    tests = [value for name, value in vars(module).items() if name.startswith("test_")]
+    assert tests
+    for test in tests:
+        test()
+
+
+def test_as_many_updates_arrive_as_were_sent():
+    codec = make_codec("sign", {})
+    assert list(transmit(codec, "none", torch.empty(0, 5), [], {}, repeat(None))) == []
