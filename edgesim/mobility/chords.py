@@ -46,7 +46,8 @@ def chords_of(legs: Legs, place: Integers, t_s: Floats, end_s: Floats, side_m: f
     leg, since_s = [np.arange(len(legs))] * 2, [np.zeros(len(legs)), last_s]
     for start_m, speed_mps in _axes(legs):
         from_m, to_m = (
-            start_m + speed_mps * (np.clip(at_s[place], legs.t0_s, legs.t1_s) - legs.t0_s) for at_s in (t_s, end_s)
+            start_m + speed_mps * np.where(speed_mps > 0, np.clip(at_s[place], legs.t0_s, legs.t1_s) - legs.t0_s, 0.0)
+            for at_s in (t_s, end_s)
         )
         # A line more on each side, for what is rounded and for the begin of the first chord.
         first = np.floor(from_m / side_m).astype(np.int64) - 1

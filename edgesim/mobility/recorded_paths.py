@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.mobility.legs import Instants, Legs
+from edgesim.mobility.legs import Instants, Legs, joined
 from edgesim.mobility.paths import Box, Paths
 from edgesim.mobility.position_file import PositionRows
 
@@ -28,23 +28,9 @@ class RecordedPaths(Paths):
         self._period_s = self._end_s if wraps and self._end_s > 0 else np.inf
         self._known_until_s = np.inf if wraps or holds else self._end_s
         own = slice(0, int(np.searchsorted(rows.device, count)))
-        self._box = Box(
-            float(rows.x_m[own].min()), float(rows.x_m[own].max()),
-            float(rows.y_m[own].min()), float(rows.y_m[own].max()),
-        )  # fmt: skip
         device, t_s, x_m, y_m = rows.device[own], rows.t_s[own], rows.x_m[own], rows.y_m[own]
-        last = np.append(np.diff(device) > 0, True)
-        until_s = np.where(last, self._period_s, np.append(t_s[1:], np.inf))
-        moves = np.flatnonzero(~last)
-        vx_mps, vy_mps = np.zeros(len(t_s)), np.zeros(len(t_s))
-        vx_mps[moves] = (x_m[moves + 1] - x_m[moves]) / (t_s[moves + 1] - t_s[moves])
-        vy_mps[moves] = (y_m[moves + 1] - y_m[moves]) / (t_s[moves + 1] - t_s[moves])
-        # A row before the first one of each device that is not there from the start.
-        first = np.flatnonzero(np.append(True, last[:-1]) & (t_s > 0))
-        legs = (np.zeros(len(first)), t_s[first], x_m[first], y_m[first], np.zeros(len(first)), np.zeros(len(first)))
-        own_legs = (t_s, until_s, x_m, y_m, vx_mps, vy_mps)
-        self._legs = Legs(*(np.insert(own, first, lead) for own, lead in zip(own_legs, legs, strict=True)))
-        leg_device = np.insert(device, first, device[first])
+        self._box = Box(float(x_m.min()), float(x_m.max()), float(y_m.min()), float(y_m.max()))
+        leg_device, self._legs = _legs_of(device, t_s, x_m, y_m, self._period_s)
         self._bounds = np.searchsorted(leg_device, np.arange(count + 1))
         """First leg of each device, and the number of legs, [devices + 1]."""
         # NumPy orders complex numbers by their real and then their imaginary parts: by device and then by time.
@@ -106,3 +92,23 @@ class RecordedPaths(Paths):
     def _finite_period_s(self) -> float:
         """Length of a repetition; 0 where nothing is repeated."""
         return self._period_s if self._period_s < np.inf else 0.0
+
+
+def _legs_of(device: Integers, t_s: Floats, x_m: Floats, y_m: Floats, end_s: float) -> tuple[Integers, Legs]:
+    """Device of each leg, and the legs of rows from 0 s to ``end_s``, ordered by device and then time."""
+    last, first = np.append(np.diff(device) > 0, True), np.append(True, np.diff(device) > 0)
+    until_s = np.where(last, end_s, np.append(t_s[1:], np.inf))
+    with np.errstate(invalid="ignore"):
+        vx_mps, vy_mps = (np.where(last, 0.0, np.append(np.diff(at_m), 0.0)) / (until_s - t_s) for at_m in (x_m, y_m))
+    zero = np.zeros(np.count_nonzero(first))
+    legs = joined(
+        [
+            Legs(zero, t_s[first], x_m[first], y_m[first], zero, zero),
+            Legs(t_s, until_s, x_m, y_m, vx_mps, vy_mps),
+        ]
+    )
+    devices = np.append(device[first], device)
+    # A device that is there from the start does not wait, and one whose row is the last of all does not rest behind it.
+    lasting = np.flatnonzero(legs.t1_s > legs.t0_s)
+    order = lasting[np.lexsort((legs.t0_s[lasting], devices[lasting]))]
+    return devices[order], legs.rows(order)
