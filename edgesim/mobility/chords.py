@@ -14,6 +14,7 @@ from edgesim.mobility.paths import Paths
 
 _TICK_S = 2.0**-34
 """Instants of a leg are rounded to this, so that two lines that are crossed at a corner are crossed at one instant."""
+_AT_ONCE = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,17 @@ def chords_of(legs: Legs, place: Integers, t_s: Floats, end_s: Floats, side_m: f
 
 def chord_midpoints(legs: Legs, t_s: Instants, side_m: float) -> tuple[Floats, Floats]:
     """Midpoints (x_m, y_m) of the chords on which devices are at an instant within their ``legs``, [n] each."""
-    since_s = np.asarray(t_s - legs.t0_s)
+    x_m, y_m = np.empty(len(legs)), np.empty(len(legs))
+    t_s = np.broadcast_to(t_s, len(legs))
+    # In parts whose arrays fit into the processor's cache.
+    for begin in range(0, len(legs), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        x_m[part], y_m[part] = _midpoints_at(Legs(*(column[part] for column in legs.columns)), t_s[part], side_m)
+    return x_m, y_m
+
+
+def _midpoints_at(legs: Legs, t_s: Floats, side_m: float) -> tuple[Floats, Floats]:
+    since_s = t_s - legs.t0_s
     enter_s, leave_s = np.zeros(len(legs)), _rounded_s(legs.t1_s - legs.t0_s)
     for start_m, speed_mps in _axes(legs):
         line = np.floor((start_m + speed_mps * since_s) / side_m)
@@ -102,7 +113,7 @@ def _crossed_s(line: Floats | Integers, start_m: Floats, speed_mps: Floats, side
 
 
 def _rounded_s(since_s: Floats) -> Floats:
-    return np.asarray(np.rint(since_s / _TICK_S) * _TICK_S)
+    return np.asarray(np.rint(since_s * (1.0 / _TICK_S)) * _TICK_S)
 
 
 def _midpoints(legs: Legs, enter_s: Floats, leave_s: Floats) -> tuple[Floats, Floats]:

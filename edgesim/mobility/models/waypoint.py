@@ -43,20 +43,23 @@ class Waypoint(Motion):
         zero_s = np.zeros(len(ids))
         if self.start == "placement":
             return self._ways(ids, 0, zero_s, ground.x_m[ids], ground.y_m[ids], ground, streams)
-        draws = streams.uniform("waypoint-start", ids, count=5)
-        least, most = self.speed_mps
-        speed_mps = least ** (1.0 - draws[:, 2]) * most ** draws[:, 2]
-        x_m, y_m = points_in_disc(draws[:, 3:], ground.radius_m)
-        legs = Legs(zero_s, (1.0 - draws[:, 1]) * self.pause_s, x_m, y_m, np.zeros(len(ids)), np.zeros(len(ids)))
-        moves = np.flatnonzero(draws[:, 0] >= self.paused_share(ground.radius_m))
-        from_x_m, from_y_m, to_x_m, to_y_m = _stationary_ends(ids[moves], ground.radius_m, streams)
-        gone = draws[moves, 1]
-        legs.x0_m[moves] = from_x_m + gone * (to_x_m - from_x_m)
-        legs.y0_m[moves] = from_y_m + gone * (to_y_m - from_y_m)
-        whole_s = np.hypot(to_x_m - from_x_m, to_y_m - from_y_m) / speed_mps[moves]
-        legs.t1_s[moves] = (1.0 - gone) * whole_s
-        legs.vx_mps[moves] = (to_x_m - from_x_m) / whole_s
-        legs.vy_mps[moves] = (to_y_m - from_y_m) / whole_s
+        draws = streams.uniform("waypoint-start", ids, count=3)
+        rests = draws[:, 0] < self.paused_share(ground.radius_m)
+        legs = Legs(zero_s, *np.zeros((5, len(ids))))
+        resting, moving = np.flatnonzero(rests), np.flatnonzero(~rests)
+        if len(resting):
+            points = streams.uniform("waypoint-start", ids[resting], count=2, first_pair=2)
+            legs.t1_s[resting] = (1.0 - draws[resting, 1]) * self.pause_s
+            legs.x0_m[resting], legs.y0_m[resting] = points_in_disc(points, ground.radius_m)
+        from_x_m, from_y_m, to_x_m, to_y_m = _stationary_ends(ids[moving], ground.radius_m, streams)
+        gone, (least, most) = draws[moving, 1], self.speed_mps
+        speed_mps = least * (most / least) ** draws[moving, 2]
+        whole_s = np.hypot(to_x_m - from_x_m, to_y_m - from_y_m) / speed_mps
+        legs.t1_s[moving] = (1.0 - gone) * whole_s
+        legs.x0_m[moving] = from_x_m + gone * (to_x_m - from_x_m)
+        legs.y0_m[moving] = from_y_m + gone * (to_y_m - from_y_m)
+        legs.vx_mps[moving] = (to_x_m - from_x_m) / whole_s
+        legs.vy_mps[moving] = (to_y_m - from_y_m) / whole_s
         return legs
 
     @override
@@ -91,9 +94,10 @@ def _stationary_ends(ids: Integers, radius_m: float, streams: Streams) -> tuple[
     ends, left, trial = np.empty((len(ids), 4)), np.arange(len(ids)), 0
     while len(left):
         draws = streams.uniform("waypoint-ends", ids[left], trial, 5)
-        ends[left] = draws[:, :4]
         # Squares of distances over the radius, by the law of cosines: points are worked out for accepted ends alone.
         near, far = draws[:, 0], draws[:, 2]
         squared = near + far - 2.0 * np.sqrt(near * far) * np.cos(2.0 * np.pi * (draws[:, 1] - draws[:, 3]))
-        left, trial = left[4.0 * draws[:, 4] ** 2 >= squared], trial + 1
+        taken = 4.0 * draws[:, 4] ** 2 < squared
+        ends[left[taken]] = draws[taken, :4]
+        left, trial = left[~taken], trial + 1
     return *points_in_disc(ends[:, :2], radius_m), *points_in_disc(ends[:, 2:], radius_m)
