@@ -8,6 +8,7 @@ from edgesim.mobility.models import MODELS, make_paths
 from edgesim.mobility.models.motion import Motion
 from edgesim.mobility.paths import Ground
 from edgesim.streams import Streams
+from edgesim.templates import test_motion
 
 GROUND = Ground(100.0, np.zeros(2), np.zeros(2))
 
@@ -18,36 +19,29 @@ def test_an_unknown_name_is_refused_with_the_nearest_one():
 
 
 def test_a_model_of_ones_own_is_found_by_its_path(tmp_path, monkeypatch):
+    moving = make_paths("edgesim.templates.motion.Visits", {"way_s": 10.0}, GROUND, Streams(0))
+    assert moving.positions(np.array([0, 1]), 20.0)[0] == pytest.approx([0.0, 0.0], abs=1e-9)
+    with pytest.raises(EdgesimError, match=r"did you mean 'mobility\.way_s'"):
+        make_paths("edgesim.templates.motion.Visits", {"way": 10.0}, GROUND, Streams(0))
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_motion.py").write_text(
-        "from edgesim.mobility.models.direction import Direction\n"
         "from edgesim.mobility.models.motion import Motion\n"
-        "class Eastward(Motion):\n"
-        "    speed_mps: float = 3.0\n"
-        "    def first_legs(self, ids, ground, streams):\n"
-        "        from edgesim.mobility.legs import Legs\n"
-        "        import numpy as np\n"
-        "        zero = np.zeros(len(ids))\n"
-        "        return Legs(zero, zero + 10.0, ground.x_m[ids], ground.y_m[ids], zero + self.speed_mps, zero)\n"
-        "    def next_legs(self, ids, number, before, ground, streams):\n"
-        "        from edgesim.mobility.legs import Legs\n"
-        "        x_m, y_m = before.at(before.t1_s)\n"
-        "        return Legs(before.t1_s, before.t1_s + 10.0, x_m, y_m, -before.vx_mps, before.vy_mps)\n"
         "class Nothing(Motion):\n"
         "    def make(self, ground, streams):\n"
         "        return 3\n"
         "class Other: pass\n"
     )
-    moving = make_paths("own_motion.Eastward", {"speed_mps": 2.0}, GROUND, Streams(0))
-    assert moving.positions(np.array([0, 1]), 12.0)[0].tolist() == [16.0, 16.0]
     with pytest.raises(
-        EdgesimError, match=r"^mobility\.model 'own_motion.Nothing': make returned int, expected a subclass"
+        EdgesimError, match=r"^mobility\.model 'own_motion\.Nothing': make returned int, expected a sub"
     ):
         make_paths("own_motion.Nothing", {}, GROUND, Streams(0))
-    with pytest.raises(
-        EdgesimError, match=r"^mobility.model: 'own_motion.Other' is the class Other, expected a subclass"
-    ):
+    with pytest.raises(EdgesimError, match=r"^mobility\.model: 'own_motion\.Other' is the class Other, expected a sub"):
         make_paths("own_motion.Other", {}, GROUND, Streams(0))
+
+
+@pytest.mark.parametrize("test", [value for name, value in vars(test_motion).items() if name.startswith("test_")])
+def test_the_template_passes_its_own_tests(test):
+    test()
 
 
 def test_a_model_without_legs_says_so():
