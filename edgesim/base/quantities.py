@@ -13,6 +13,7 @@ UNITS = {
     "hz": "Hz",
     "bits": "bit",
     "bps": "bit/s",
+    "mps": "m/s",
     "w": "W",
     "j": "J",
     "m": "m",
@@ -25,6 +26,7 @@ Seconds = Annotated[float, Field(le=1e10)]
 """Up to 317 years."""
 Metres = Annotated[float, Field(le=1e7)]
 """Up to a quarter of the Earth's circumference."""
+MetresPerSecond = Annotated[float, Field(le=1e4)]
 Hertz = Annotated[float, Field(le=1e12)]
 Bits = Annotated[float, Field(le=1e15)]
 BitsPerSecond = Annotated[float, Field(le=1e15)]

@@ -13,6 +13,7 @@ from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import value_at
+from edgesim.base.quantities import Metres
 from edgesim.base.registry import look_up
 from edgesim.base.text_file import read_toml
 from edgesim.base.validation import validate
@@ -41,6 +42,9 @@ class Environment(Section):
     """Standard deviation of the shadowing; None for laws that have one for each branch."""
     shadowing: Shadowing
     """Whether the shadowing of a device is drawn once per run or anew in every round."""
+    decorrelation_m: Metres | None = Field(None, ge=0.1, le=1e4)
+    """Distance over which the correlation of a map of shadowing falls to 1/e; None for laws that have one for each
+    branch, and where there are no maps."""
     fading: Fading = "none"
     noise_dbm_per_hz: float = Field(-174.0, ge=-250, le=-100)
     """Thermal noise at 290 K; no receiver is free of noise."""
@@ -60,6 +64,11 @@ class Environment(Section):
             )
         if not of_the_law and self.shadowing_std_db is None:
             raise ValueError("shadowing_std_db: field required by this law; 0 for none")
+        if self.path_loss.decorrelation_m(True) is not None and self.decorrelation_m is not None:
+            raise ValueError(
+                "decorrelation_m: this law has a distance for each branch; "
+                "set los_decorrelation_m and nlos_decorrelation_m in [path_loss]"
+            )
         return self
 
     @property

@@ -21,6 +21,8 @@ class Law(Section):
 
     fitted_for: ClassVar[str] = "any distance"
     """The distances that the law was fitted for."""
+    sight_decorrelation_m: ClassVar[float] = 50.0
+    """Distance over which line of sight changes (3GPP TR 38.901, table 7.6.3.1-2)."""
 
     @abstractmethod
     def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> Floats:
@@ -36,4 +38,8 @@ class Law(Section):
 
     def shadowing_std_db(self, los: ArrayLike) -> Floats | None:
         """The law's own shadowing deviation in dB, elementwise; None if the environment file has to state it."""
+        return None
+
+    def decorrelation_m(self, los: ArrayLike) -> Floats | None:
+        """The law's own correlation distances of shadowing in m, elementwise; None if the environment states one."""
         return None

@@ -26,6 +26,9 @@ class Tr38901Law(Law):
     device_height_m: Metres = Field(ge=0)
     los_shadowing_std_db: float = Field(ge=0, le=60)
     nlos_shadowing_std_db: float = Field(ge=0, le=60)
+    los_decorrelation_m: Metres = Field(ge=0.1, le=1e4)
+    """Distance over which the correlation of shadowing falls to 1/e, in the horizontal plane (table 7.5-6)."""
+    nlos_decorrelation_m: Metres = Field(ge=0.1, le=1e4)
 
     @abstractmethod
     def _los_db(self, distance_m: Floats) -> Floats:
@@ -46,6 +49,11 @@ class Tr38901Law(Law):
     def shadowing_std_db(self, los: ArrayLike) -> Floats:
         """Sigma_SF of each branch, in dB, elementwise."""
         return np.where(los, self.los_shadowing_std_db, self.nlos_shadowing_std_db)
+
+    @override
+    def decorrelation_m(self, los: ArrayLike) -> Floats:
+        """The correlation distance of each branch, in m, elementwise."""
+        return np.where(los, self.los_decorrelation_m, self.nlos_decorrelation_m)
 
     @property
     def _log_carrier_ghz(self) -> float:

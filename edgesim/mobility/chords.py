@@ -1,0 +1,121 @@
+"""Chords: the parts of legs inside one square of a grid, with lines at the multiples of the squares' side.
+
+The gain of a device is constant on a chord, and that of the chord's midpoint. Chords depend on the leg alone, not on
+the instants that are asked for.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgesim.base.arrays import Floats, Integers
+from edgesim.mobility.legs import Instants, Legs
+from edgesim.mobility.paths import Paths
+
+_TICK_S = 2.0**-34
+"""Instants of a leg are rounded to this, so that two lines that are crossed at a corner are crossed at one instant."""
+_AT_ONCE = 1 << 13
+
+
+@dataclass(frozen=True, eq=False)
+class Chords:
+    """Some chords, one row each, [k], ordered by device and then time."""
+
+    place: Integers
+    """Position of the chord's device among those asked for, rising."""
+    begin_s: Floats
+    end_s: Floats
+    """End; inf for a device that rests for ever."""
+    x_m: Floats
+    """The midpoint; of a device at rest its exact place."""
+    y_m: Floats
+
+
+def chords_until(paths: Paths, ids: Integers, t_s: Instants, end_s: Instants, side_m: float) -> Chords:
+    """The chords of each device from the one at ``t_s`` to the one just before ``end_s``, in squares of a side."""
+    place, legs = paths.legs_until(ids, t_s, end_s)
+    return chords_of(legs, place, np.broadcast_to(t_s, len(ids)), np.broadcast_to(end_s, len(ids)), side_m)
+
+
+def chords_of(legs: Legs, place: Integers, t_s: Floats, end_s: Floats, side_m: float) -> Chords:
+    """The chords of ``legs`` [l], one device after another, from the one at ``t_s`` to the one just before ``end_s``.
+
+    ``place`` [l] is the position of each leg's device in ``t_s`` and ``end_s``, [n].
+    """
+    last_s = _rounded_s(legs.t1_s - legs.t0_s)
+    # Lines are crossed in any order; each leg's own are sorted together with its begin and its end.
+    leg, since_s = [np.arange(len(legs))] * 2, [np.zeros(len(legs)), last_s]
+    for start_m, speed_mps in _axes(legs):
+        from_m, to_m = (
+            start_m + speed_mps * np.where(speed_mps > 0, np.clip(at_s[place], legs.t0_s, legs.t1_s) - legs.t0_s, 0.0)
+            for at_s in (t_s, end_s)
+        )
+        # A line more on each side, for what is rounded and for the begin of the first chord.
+        first = np.floor(from_m / side_m).astype(np.int64) - 1
+        counts = np.where(speed_mps > 0, np.floor(to_m / side_m).astype(np.int64) + 3 - first, 0)
+        row = np.repeat(np.arange(len(legs)), counts)
+        line = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        crossed_s = _crossed_s(line, start_m[row], speed_mps[row], side_m)
+        inside = (crossed_s > 0) & (crossed_s < last_s[row])
+        leg.append(row[inside])
+        since_s.append(crossed_s[inside])
+    every_leg, every_s = np.concatenate(leg), np.concatenate(since_s)
+    order = np.lexsort((every_s, every_leg))
+    every_leg, every_s = every_leg[order], every_s[order]
+    row, enter_s, leave_s = every_leg[:-1], every_s[:-1], every_s[1:]
+    begin_s = legs.t0_s[row] + enter_s
+    over_s = np.where(leave_s == last_s[row], legs.t1_s[row], legs.t0_s[row] + leave_s)
+    asked = (over_s > t_s[place[row]]) & (begin_s < end_s[place[row]])
+    keep = np.flatnonzero((every_leg[1:] == row) & (leave_s > enter_s) & asked)
+    row = row[keep]
+    x_m, y_m = _midpoints(legs.rows(row), enter_s[keep], leave_s[keep])
+    return Chords(place[row], begin_s[keep], over_s[keep], x_m, y_m)
+
+
+def chord_midpoints(legs: Legs, t_s: Instants, side_m: float) -> tuple[Floats, Floats]:
+    """Midpoints (x_m, y_m) of the chords on which devices are at an instant within their ``legs``, [n] each."""
+    x_m, y_m = np.empty(len(legs)), np.empty(len(legs))
+    t_s = np.broadcast_to(t_s, len(legs))
+    # In parts whose arrays fit into the processor's cache.
+    for begin in range(0, len(legs), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        x_m[part], y_m[part] = _midpoints_at(Legs(*(column[part] for column in legs.columns)), t_s[part], side_m)
+    return x_m, y_m
+
+
+def _midpoints_at(legs: Legs, t_s: Floats, side_m: float) -> tuple[Floats, Floats]:
+    since_s = t_s - legs.t0_s
+    enter_s, leave_s = np.zeros(len(legs)), _rounded_s(legs.t1_s - legs.t0_s)
+    for start_m, speed_mps in _axes(legs):
+        line = np.floor((start_m + speed_mps * since_s) / side_m)
+        entered_s, left_s = (_crossed_s(line + step, start_m, speed_mps, side_m) for step in (0, 1))
+        for wrong, step in ((entered_s > since_s, -1), (left_s <= since_s, 1)):
+            rows = np.flatnonzero(wrong & (speed_mps > 0))
+            for crossed_s, offset in ((entered_s, step), (left_s, step + 1)):
+                crossed_s[rows] = _crossed_s(line[rows] + offset, start_m[rows], speed_mps[rows], side_m)
+        np.maximum(enter_s, entered_s, out=enter_s, where=speed_mps > 0)
+        np.minimum(leave_s, left_s, out=leave_s, where=speed_mps > 0)
+    return _midpoints(legs, enter_s, leave_s)
+
+
+def _axes(legs: Legs) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Start and speed along each axis, [n] each; axes that are walked backwards are turned around."""
+    return (
+        (np.copysign(1.0, legs.vx_mps) * legs.x0_m, np.abs(legs.vx_mps)),
+        (np.copysign(1.0, legs.vy_mps) * legs.y0_m, np.abs(legs.vy_mps)),
+    )
+
+
+def _crossed_s(line: Floats | Integers, start_m: Floats, speed_mps: Floats, side_m: float) -> Floats:
+    """Seconds since the begin of each leg at which it crosses a line, [n]; of no meaning at speed 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _rounded_s((line * side_m - start_m) / speed_mps)
+
+
+def _rounded_s(since_s: Floats) -> Floats:
+    return np.asarray(np.rint(since_s * (1.0 / _TICK_S)) * _TICK_S)
+
+
+def _midpoints(legs: Legs, enter_s: Floats, leave_s: Floats) -> tuple[Floats, Floats]:
+    middle_s = np.where(legs.rests, 0.0, 0.5 * (enter_s + leave_s))
+    return legs.x0_m + legs.vx_mps * middle_s, legs.y0_m + legs.vy_mps * middle_s

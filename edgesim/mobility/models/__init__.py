@@ -1,0 +1,31 @@
+"""The registry of models of motion: drawn at random or recorded."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from edgesim.base.errors import EdgesimError
+from edgesim.base.registry import Registry
+from edgesim.base.validation import options_of
+from edgesim.mobility.models.direction import Direction
+from edgesim.mobility.models.motion import Motion
+from edgesim.mobility.models.recorded import Recorded
+from edgesim.mobility.models.waypoint import Waypoint
+from edgesim.mobility.paths import Ground, Paths
+from edgesim.streams import Streams
+
+_OWN: dict[str, type[Motion]] = {"waypoint": Waypoint, "direction": Direction, "recorded": Recorded}
+MODELS = Registry("mobility.model", "motion", Motion, _OWN)
+"""Every model that ``mobility.model`` may name."""
+
+
+def make_paths(model: str, options: Mapping[str, Any], ground: Ground, streams: Streams) -> Paths:
+    """The paths of all devices of a run by a model with some of its options.
+
+    Raises `EdgesimError` for an unknown name, a bad option, an option of another model or a bad file.
+    """
+    checked = options_of(MODELS.including(model), model, options, "mobility.model", "mobility")
+    paths = checked.make(ground, streams)
+    if not isinstance(paths, Paths):
+        returned = f"make returned {type(paths).__name__}, expected a subclass of {Paths.__module__}.Paths"
+        raise EdgesimError(f"mobility.model {model!r}: {returned}", "mobility.model")
+    return paths

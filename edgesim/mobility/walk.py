@@ -1,0 +1,104 @@
+"""Paths that are drawn leg by leg; each device keeps the leg that was last asked for, and its number."""
+
+from typing import Protocol
+
+import numpy as np
+from typing_extensions import override
+
+from edgesim.base.arrays import Floats, Integers
+from edgesim.mobility.legs import Instants, Legs, joined
+from edgesim.mobility.paths import Box, Ground, Paths
+from edgesim.streams import Streams
+
+_AT_ONCE = 1 << 14
+
+
+class LegLaw(Protocol):
+    """A law of motion: each leg is a function of the device, of the leg's number and of the leg before it."""
+
+    def first_legs(self, ids: Integers, ground: Ground, streams: Streams) -> Legs:
+        """The legs of number 0 of some devices, which begin at 0 s, [n]."""
+
+    def next_legs(self, ids: Integers, number: Integers, before: Legs, ground: Ground, streams: Streams) -> Legs:
+        """The legs of a ``number`` above 0 of some devices, which begin where and when those ``before`` end, [n]."""
+
+
+class Walk(Paths):
+    """The `Paths` of a `LegLaw`: 52 bytes a device, of which nothing is drawn before the device is asked for."""
+
+    def __init__(self, law: LegLaw, ground: Ground, streams: Streams) -> None:
+        self._law, self._ground, self._streams = law, ground, streams
+        self._number = np.full(len(ground), -1, dtype=np.int32)
+        """Number of each device's leg; -1 before its first one."""
+        self._legs = Legs(*np.zeros((6, len(ground))))
+
+    @property
+    @override
+    def box(self) -> Box:
+        radius_m = self._ground.radius_m
+        return Box(-radius_m, radius_m, -radius_m, radius_m)
+
+    @override
+    def legs(self, ids: Integers, t_s: Instants) -> Legs:
+        self._keep_up(ids, t_s)
+        return self.ahead(ids, t_s)
+
+    @override
+    def ahead(self, ids: Integers, t_s: Instants) -> Legs:
+        return self._walked(ids, t_s)[1]
+
+    @override
+    def positions(self, ids: Integers, t_s: Instants) -> tuple[Floats, Floats]:
+        self._keep_up(ids, t_s)
+        # Of all devices no copies are made, which would take most of the time.
+        everybody = len(ids) == len(self._ground) and np.array_equal(ids, np.arange(len(ids)))
+        if everybody and (self._legs.t0_s <= t_s).all():
+            return self._legs.at(t_s)
+        return self.ahead(ids, t_s).at(t_s)
+
+    @override
+    def legs_until(self, ids: Integers, t_s: Instants, end_s: Instants) -> tuple[Integers, Legs]:
+        place, end_s = np.arange(len(ids)), np.broadcast_to(end_s, len(ids))
+        number, legs = self._walked(ids, t_s)
+        parts, places = [legs], [place]
+        while (goes_on := legs.t1_s < end_s[place]).any():
+            rows = np.flatnonzero(goes_on)
+            place, number = place[rows], number[rows] + 1
+            legs = self._law.next_legs(ids[place], number, legs.rows(rows), self._ground, self._streams)
+            parts.append(legs)
+            places.append(place)
+        every = np.concatenate(places)
+        order = np.argsort(every, kind="stable")
+        return every[order], joined(parts).rows(order)
+
+    def _keep_up(self, ids: Integers, t_s: Instants) -> None:
+        """Draw the legs that have begun by an instant and are not drawn yet, and keep the last one of each device."""
+        due = np.flatnonzero(self._legs.t1_s[ids] <= t_s)
+        # In parts whose arrays fit into the processor's cache.
+        for begin in range(0, len(due), _AT_ONCE):
+            rows = due[begin : begin + _AT_ONCE]
+            number, legs = self._walked(ids[rows], np.broadcast_to(t_s, len(ids))[rows])
+            self._number[ids[rows]] = number
+            _put(self._legs, ids[rows], legs)
+
+    def _walked(self, ids: Integers, t_s: Instants) -> tuple[Integers, Legs]:
+        """Number and leg of each device at an instant, before or after the leg that it keeps, [n]."""
+        t_s = np.broadcast_to(t_s, len(ids))
+        number, legs = self._number[ids].astype(np.int64), self._legs.rows(ids)
+        anew = np.flatnonzero((number < 0) | (t_s < legs.t0_s))
+        if len(anew):
+            number[anew] = 0
+            _put(legs, anew, self._law.first_legs(ids[anew], self._ground, self._streams))
+        ended = np.flatnonzero(legs.t1_s <= t_s)
+        while len(ended):
+            number[ended] += 1
+            before = legs.rows(ended)
+            later = self._law.next_legs(ids[ended], number[ended], before, self._ground, self._streams)
+            _put(legs, ended, later)
+            ended = ended[later.t1_s <= t_s[ended]]
+        return number, legs
+
+
+def _put(legs: Legs, rows: Integers, others: Legs) -> None:
+    for column, values in zip(legs.columns, others.columns, strict=True):
+        column[rows] = values

@@ -1,0 +1,111 @@
+"""Uploads over pieces of constant gain: bits, ends and least bandwidths as exact sums over the pieces."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from edgesim.base.arrays import Floats, Integers
+from edgesim.radio.bandwidth import min_bandwidth_hz
+from edgesim.radio.capacity import NEARLY
+from edgesim.radio.link import ShannonLink
+
+_LN2 = float(np.log(2.0))
+_NEWTON_STEPS, _NEWTON_TO = 200, 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Received powers of some uploads over time, [n, k]: row by row, constant from each edge to the next.
+
+    Uploads with fewer pieces than others end with pieces of no length.
+    """
+
+    edges_s: Floats
+    """Begins of the pieces and the end of the last one, [n, k + 1]; they never fall, and the end may be inf."""
+    rx_power_w: Floats
+    """Power received on each piece, above 0, [n, k]."""
+
+    @classmethod
+    def of(cls, upload: Integers, begin_s: Floats, end_s: Floats, rx_power_w: Floats) -> Self:
+        """Pieces that are given one after another, [m], of the ``upload`` 0, then 1, and so on, in order of time.
+
+        Those of an upload follow without gaps. Neighbours of equal power become one piece.
+        """
+        begins = np.append(True, np.diff(upload) > 0)
+        kept = np.flatnonzero(begins | np.append(True, np.diff(rx_power_w) != 0))
+        first = np.flatnonzero(begins[kept])
+        counts = np.diff(np.append(first, len(kept)))
+        row, column = upload[kept], np.arange(len(kept)) - np.repeat(first, counts)
+        last = np.append(np.flatnonzero(begins)[1:], len(upload)) - 1
+        edges_s = np.repeat(end_s[last, None], counts.max() + 1, axis=1)
+        power_w = np.repeat(rx_power_w[last, None], counts.max(), axis=1)
+        edges_s[row, column], power_w[row, column] = begin_s[kept], rx_power_w[kept]
+        return cls(edges_s, power_w)
+
+    def bits(self, link: ShannonLink, bandwidth_hz: Floats, start_s: Floats, end_s: Floats) -> Floats:
+        """Bits that bandwidths [n], above 0, carry between two instants, the second one finite, [n]."""
+        return _sum(link.rates(bandwidth_hz[:, None], self.rx_power_w) * self._within_s(start_s, end_s))
+
+    def mean_bps(self, link: ShannonLink, bandwidth_hz: Floats, start_s: Floats, end_s: Floats) -> Floats:
+        """Mean rates of bandwidths [n], above 0, between two instants, the second one finite, [n]."""
+        return self.bits(link, bandwidth_hz, start_s, end_s) / (end_s - start_s)
+
+    def ends_s(self, link: ShannonLink, bandwidth_hz: Floats, bits: Floats, start_s: Floats) -> Floats:
+        """Instants at which bandwidths [n], above 0, have carried ``bits`` since ``start_s``, [n].
+
+        inf where the last piece ends before.
+        """
+        rates = link.rates(bandwidth_hz[:, None], self.rx_power_w)
+        carried = np.cumsum(rates * self._within_s(start_s, np.broadcast_to(np.inf, len(bits))), axis=1)
+        # Bits that a piece completes, up to rounding, are sent by its end, not only in a later piece.
+        piece = np.count_nonzero(carried < bits[:, None] * NEARLY, axis=1)
+        rows, at = np.arange(len(bits)), np.minimum(piece, carried.shape[1] - 1)
+        before = np.where(at > 0, carried[rows, np.maximum(at - 1, 0)], 0.0)
+        from_s = np.maximum(self.edges_s[rows, at], start_s)
+        return np.where(piece < carried.shape[1], from_s + (bits - before) / rates[rows, at], np.inf)
+
+    def least_power_w(self, start_s: Floats, end_s: Floats) -> Floats:
+        """Least power received between two instants, [n]."""
+        return np.asarray(np.where(self._within_s(start_s, end_s) > 0, self.rx_power_w, np.inf).min(axis=1))
+
+    def least_hz(self, link: ShannonLink, bits: Floats, start_s: Floats, end_s: Floats) -> Floats:
+        """Least bandwidths that carry ``bits`` between two instants, the second one finite, [n]; inf where none does.
+
+        They are the roots of f(B) = sum of w r(B, p) over the pieces - bits, w their seconds between the instants and r
+        the rate. f rises and is concave, so Newton's method rises to the root and never passes it, begun at the
+        bandwidth that would do at the greatest power.
+        """
+        within_s = self._within_s(start_s, end_s)
+        present = within_s > 0
+        best_w = np.where(present, self.rx_power_w, 0.0).max(axis=1)
+        best_w = np.where(best_w > 0, best_w, self.rx_power_w[:, 0])
+        need_hz = np.array(min_bandwidth_hz(bits, end_s - start_s, best_w, link.noise_w_per_hz, link.max_bps_per_hz))
+        limit = _sum(within_s * self.rx_power_w) / (link.noise_w_per_hz * _LN2)
+        need_hz[limit <= bits] = np.inf
+        changes = np.where(present, self.rx_power_w, np.inf).min(axis=1) < best_w
+        rows = np.flatnonzero(changes & np.isfinite(need_hz))
+        for _ in range(_NEWTON_STEPS):
+            if not len(rows):
+                break
+            power_w, over_s, band_hz = self.rx_power_w[rows], within_s[rows], need_hz[rows, None]
+            snr = power_w / (band_hz * link.noise_w_per_hz)
+            slopes = (np.log1p(snr) - snr / (1.0 + snr)) / _LN2
+            rates, cap_bps = band_hz * np.log1p(snr) / _LN2, link.max_bps_per_hz * band_hz
+            slopes = np.where(rates <= cap_bps, slopes, link.max_bps_per_hz)
+            step_hz = (bits[rows] - _sum(over_s * np.minimum(rates, cap_bps))) / _sum(over_s * slopes)
+            need_hz[rows] += np.maximum(step_hz, 0.0)
+            rows = rows[step_hz > _NEWTON_TO * need_hz[rows]]
+        return need_hz
+
+    def _within_s(self, start_s: Floats, end_s: Floats) -> Floats:
+        """Seconds of each piece between two instants, [n, k]."""
+        begin_s = np.maximum(self.edges_s[:, :-1], start_s[:, None])
+        over_s = np.minimum(self.edges_s[:, 1:], end_s[:, None])
+        # Pieces of no length behind the end of time have no difference.
+        return np.subtract(over_s, begin_s, out=np.zeros(begin_s.shape), where=over_s > begin_s)
+
+
+def _sum(values: Floats) -> Floats:
+    """Sums over the last axis, term by term, so that pieces of no length at the end change no bit."""
+    return np.asarray(np.cumsum(values, axis=-1)[..., -1])
