@@ -18,15 +18,14 @@ class Everyone:
 
     SAVED: ClassVar[tuple[str, ...]] = ()
 
+    measures: ClassVar[bool] = False
+    """Whether devices join by how they train."""
     unheard: list[Promise] = field(default_factory=list)
     """Jobs whose computing has ended since the last merge, if devices join by how they train."""
 
     def among(self, ids: Integers, round: int) -> Integers:
         """Candidates of a round among the devices ``ids``, ascending."""
         return ids
-
-    def computed(self, promise: Promise) -> None:
-        """Note a job whose computing has ended."""
 
     def learn(self, learner: Learner) -> None:
         """Let devices learn from their training accuracies, also those whose updates do not arrive."""
@@ -43,19 +42,13 @@ class Asked(Everyone):
     SAVED: ClassVar[tuple[str, ...]] = ("unheard",)
 
     joiners: Joiners = field(kw_only=True)
-    measures: bool = field(kw_only=True)
-    """Whether devices join by how they train."""
+    measures: bool = field(kw_only=True)  # type: ignore[misc]
     answers: Answers | None = None
 
     @override
     def among(self, ids: Integers, round: int) -> Integers:
         self.answers = self.joiners.ask(ids, round)
         return self.answers.joiners
-
-    @override
-    def computed(self, promise: Promise) -> None:
-        if self.measures:
-            self.unheard.append(promise)
 
     @override
     def learn(self, learner: Learner) -> None:

@@ -222,7 +222,8 @@ class Rounds:
             if len(this.reports) == len(this.working):
                 succeed_once(this.all_reported)
         promise.due = True
-        self.candidates.computed(promise)
+        if self.candidates.measures:
+            self.candidates.unheard.append(promise)
 
     def _on_arrived(self, task: Task) -> None:
         if task.carried:

@@ -344,7 +344,7 @@ def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
     elif all(isinstance(chunk, np.ndarray) for chunk in chunks):
         whole = np.concatenate(cast("list[NDArray[Any]]", chunks))
     else:
-        filled = ([None] * _length(part) if chunk is None else chunk for chunk, part in zip(chunks, parts, strict=True))
+        filled = [[None] * _length(part) if chunk is None else chunk for chunk, part in zip(chunks, parts, strict=True)]
         whole = list(itertools.chain.from_iterable(filled))
     return pa.array(whole, type=field.type, from_pandas=False)
 

@@ -409,7 +409,7 @@ class TorchLearner:
                 self.back_end.run(waiting)
         finally:
             # Where a job fails, those before it have run.
-            self.jobs_trained += sum(promise.result is not None for promise in waiting)
+            self.jobs_trained += sum([promise.result is not None for promise in waiting])
         for promise in waiting:
             self._add_kept(promise)
         return [promise.result for promise in promises if promise.result is not None]

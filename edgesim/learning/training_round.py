@@ -66,12 +66,14 @@ class TorchRound(CountKnowledge):
             about = Device(device, promise.samples, self.round, sizes, int(self.work.batch[device]))
             kept = learner.kept.get(device, learner.first_kept)
             given = {**server.given(self._states[promise.server], about, accounts.ledger), **kept}
-            if missing := [name for name in local.teachers if name not in given]:
-                raise EdgesimError(
-                    f"algorithm {learner.config.algorithm.name!r}: teachers names {missing[0]!r}, which given "
-                    f"did not return for device {device} (got {', '.join(sorted(given))})"
-                )
-            given = {name: tensor for name, tensor in given.items() if tensor.numel() or name not in local.teachers}
+            for name in local.teachers:
+                if name not in given:
+                    raise EdgesimError(
+                        f"algorithm {learner.config.algorithm.name!r}: teachers names {name!r}, which given did not "
+                        f"return for device {device} (got {', '.join(sorted(given))})"
+                    )
+                if not given[name].numel():
+                    del given[name]
             if device in learner.carried:
                 promise.sent, given["start"] = given["start"], learner.carried[device]
             samples = Samples(self.held.samples_of(device), self.federation.public, partial(self._epochs, promise))
