@@ -180,25 +180,28 @@ def test_an_upload_does_not_depend_on_those_beside_it(made_up):
 
 
 @pytest.mark.parametrize("cap", [3.0, 6.0, 9.0])
-def test_a_cap_that_only_some_pieces_reach(cap):
-    link, edges_s, powers_w = ShannonLink(LINK.noise_w_per_hz, cap), np.arange(4.0), np.array([1e-9, 1e-14, 3e-13])
-    pieces, bits = Pieces(edges_s[None], powers_w[None]), 6e6
-    root = brentq(lambda hz: integral(link, hz, edges_s, powers_w, 0.0, 3.0) - bits, 1e3, 1e8, xtol=1e-6)
-    assert pieces.least_hz(link, at(bits), at(0.0), at(3.0)) == pytest.approx(root, rel=1e-9)
-    snr = powers_w / (root * link.noise_w_per_hz)
-    assert np.log2(1 + snr).max() > cap > np.log2(1 + snr).min()
+@pytest.mark.parametrize("above", [0.1, 0.7, 5.0])
+def test_a_cap_that_only_one_of_two_pieces_reaches(cap, above):
+    """On 1 MHz the first second has ``above`` more bit/s/Hz than the cap, the second one has one less."""
+    link, per_hz = ShannonLink(LINK.noise_w_per_hz, cap), np.array([cap + above, cap - 1.0])
+    pieces = Pieces(np.array([[0.0, 1.0, 2.0]]), (2.0**per_hz - 1.0)[None] * 1e6 * link.noise_w_per_hz)
+    assert pieces.least_hz(link, at((2 * cap - 1.0) * 1e6), at(0.0), at(2.0)) == pytest.approx(1e6, rel=1e-12)
 
 
 def test_pieces_of_no_length_at_the_end_change_no_bit():
     random = np.random.default_rng(3)
-    lengths, powers = [9, 40], [10.0 ** random.uniform(-13, -8, count) for count in (9, 40)]
-    edges = [np.append(0.0, np.cumsum(random.uniform(0.1, 0.5, count))) for count in lengths]
-    together, alone = pieces_of(edges, powers), pieces_of(edges[:1], powers[:1])
-    hz, end_s, zero = np.full(2, 1e6), np.array([own[-1] for own in edges]), np.zeros(2)
+    counts = random.integers(9, 40, 60)
+    powers = [10.0 ** random.uniform(-13, -8, count) for count in counts]
+    edges = [np.append(0.0, np.cumsum(random.uniform(0.1, 0.5, count))) for count in counts]
+    together = pieces_of(edges, powers)
+    hz, end_s, zero = np.full(60, 1e6), np.array([own[-1] for own in edges]), np.zeros(60)
     bits = together.bits(LINK, hz, zero, end_s)
-    assert bits[0] == alone.bits(LINK, hz[:1], zero[:1], end_s[:1])
     least_hz = together.least_hz(LINK, bits, zero, end_s)
-    assert least_hz[0] == alone.least_hz(LINK, bits[:1], zero[:1], end_s[:1])
+    for row in range(60):
+        one = slice(row, row + 1)
+        alone = pieces_of(edges[one], powers[one])
+        assert bits[row] == alone.bits(LINK, hz[one], zero[one], end_s[one])
+        assert least_hz[row] == alone.least_hz(LINK, bits[one], zero[one], end_s[one])
 
 
 def test_no_bandwidth_suffices_beyond_the_wide_band_limit():
