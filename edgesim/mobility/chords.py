@@ -108,7 +108,7 @@ def _axes(legs: Legs) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
 
 def _crossed_s(line: Floats | Integers, start_m: Floats, speed_mps: Floats, side_m: float) -> Floats:
     """Seconds since the begin of each leg at which it crosses a line, [n]; of no meaning at speed 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return _rounded_s((line * side_m - start_m) / speed_mps)
 
 

@@ -46,6 +46,24 @@ def test_crossings_per_second_of_a_uniform_direction():
     assert (len(chords.x_m) - 2000) / 2000 / 1000.0 == pytest.approx(3.819718634205, rel=1e-3)
 
 
+@pytest.mark.parametrize("speed_mps", [0.7, 3.3, 7.3, 11.1])
+def test_lines_that_are_crossed_at_a_corner_are_crossed_at_one_instant(speed_mps):
+    """From (-150, -50) every third line of x is crossed together with one of y, along a third of the slope."""
+    assert len(whole(leg(-150.0, -50.0, 150.0, 50.0, speed_mps)).x_m) == 60
+    assert len(whole(leg(-77.0, -77.0, 88.0, 88.0, speed_mps)).x_m) == 34
+
+
+@given(st.floats(-50.0, 50.0), st.floats(-50.0, 50.0), st.floats(0.0, 6.28), st.floats(0.5, 40.0))
+def test_the_instant_of_a_crossing_belongs_to_the_later_chord(x0_m, y0_m, angle, speed_mps):
+    columns = (0.0, 200.0 / speed_mps, x0_m, y0_m, speed_mps * math.cos(angle), speed_mps * math.sin(angle))
+    walked = Legs(*(np.array([value]) for value in columns))
+    chords = whole(walked)
+    many = walked.rows(np.zeros(len(chords.x_m), dtype=np.int64))
+    x_m, y_m = chord_midpoints(many, chords.begin_s, SIDE_M)
+    assert x_m.tolist() == chords.x_m.tolist()
+    assert y_m.tolist() == chords.y_m.tolist()
+
+
 coordinates = st.floats(-60.0, 60.0).map(lambda value: round(value, 3))
 
 

@@ -69,6 +69,15 @@ def test_legs_follow_one_another_through_all_repetitions(devices, t_s, over_s, a
             assert [column.item() for column in alone.columns] == [column[row] for column in own.columns]
 
 
+def test_a_leg_that_begins_at_the_end_asked_for_is_left_out():
+    moving = made([[(0.0, 0.0, 0.0), (5.0, 10.0, 0.0), (9.0, 0.0, 0.0)]], "hold")
+    place, legs = moving.legs_until(np.array([0]), 1.0, 5.0)
+    assert place.tolist() == [0]
+    assert legs.t1_s.tolist() == [5.0]
+    # The leg at the first instant is there in any case.
+    assert moving.legs_until(np.array([0]), 5.0, 5.0)[1].t0_s.tolist() == [5.0]
+
+
 def test_equal_rows_do_not_move_a_bit():
     x_m = 0.1 + 0.2
     for t_s in (0.0, 3.3, 77.7):

@@ -80,8 +80,23 @@ def test_every_instant_has_the_stationary_law(t_s):
     within_three_errors(share[~moves], 2 / 3)
     within_three_errors((share[~moves] < 0.5) * 1.0, 0.25)
     within_three_errors(share * RADIUS_M, MEAN_M)
+    # No direction is preferred, neither of places nor of ways.
+    for sample in (x_m, y_m, x_m * y_m, legs.vx_mps, legs.vy_mps, legs.vx_mps * y_m - legs.vy_mps * x_m):
+        within_three_errors(sample, 0.0)
     # What is left of a pause is uniform, since all pauses are equally long.
     within_three_errors((legs.t1_s - t_s)[~moves], PAUSE_S / 2)
+
+
+def test_ends_of_ways_are_accepted_as_often_as_two_points_are_far_apart(monkeypatch):
+    trials, draws = [0], Streams.uniform
+
+    def counted(self: Streams, name: str, ids: np.ndarray, *others: int, **more: int) -> np.ndarray:
+        trials[0] += len(ids) * (name == "waypoint-ends")
+        return draws(self, name, ids, *others, **more)
+
+    monkeypatch.setattr(Streams, "uniform", counted)
+    paths(seed=6, pause_s=0.0).positions(IDS, 0.0)
+    assert abs(DEVICES / trials[0] - ACCEPTED) < 3 * math.sqrt(ACCEPTED * (1 - ACCEPTED) / trials[0])
 
 
 def test_a_start_at_the_placement_begins_with_the_uniform_speed_and_no_pause():

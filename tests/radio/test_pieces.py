@@ -179,6 +179,31 @@ def test_an_upload_does_not_depend_on_those_beside_it(made_up):
             assert many[row] == single[0]
 
 
+@pytest.mark.parametrize("cap", [3.0, 6.0, 9.0])
+@pytest.mark.parametrize("above", [0.1, 0.7, 5.0])
+def test_a_cap_that_only_one_of_two_pieces_reaches(cap, above):
+    """On 1 MHz the first second has ``above`` more bit/s/Hz than the cap, the second one has one less."""
+    link, per_hz = ShannonLink(LINK.noise_w_per_hz, cap), np.array([cap + above, cap - 1.0])
+    pieces = Pieces(np.array([[0.0, 1.0, 2.0]]), (2.0**per_hz - 1.0)[None] * 1e6 * link.noise_w_per_hz)
+    assert pieces.least_hz(link, at((2 * cap - 1.0) * 1e6), at(0.0), at(2.0)) == pytest.approx(1e6, rel=1e-12)
+
+
+def test_pieces_of_no_length_at_the_end_change_no_bit():
+    random = np.random.default_rng(3)
+    counts = random.integers(9, 40, 60)
+    powers = [10.0 ** random.uniform(-13, -8, count) for count in counts]
+    edges = [np.append(0.0, np.cumsum(random.uniform(0.1, 0.5, count))) for count in counts]
+    together = pieces_of(edges, powers)
+    hz, end_s, zero = np.full(60, 1e6), np.array([own[-1] for own in edges]), np.zeros(60)
+    bits = together.bits(LINK, hz, zero, end_s)
+    least_hz = together.least_hz(LINK, bits, zero, end_s)
+    for row in range(60):
+        one = slice(row, row + 1)
+        alone = pieces_of(edges[one], powers[one])
+        assert bits[row] == alone.bits(LINK, hz[one], zero[one], end_s[one])
+        assert least_hz[row] == alone.least_hz(LINK, bits[one], zero[one], end_s[one])
+
+
 def test_no_bandwidth_suffices_beyond_the_wide_band_limit():
     pieces = Pieces(np.array([[0.0, 1.0, 2.0]]), np.array([[1e-12, 3e-12]]))
     limit = 4e-12 / (LINK.noise_w_per_hz * math.log(2.0))

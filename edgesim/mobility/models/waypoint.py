@@ -43,7 +43,7 @@ class Waypoint(Motion):
         zero_s = np.zeros(len(ids))
         if self.start == "placement":
             return self._ways(ids, 0, zero_s, ground.x_m[ids], ground.y_m[ids], ground, streams)
-        draws = streams.uniform("waypoint-start", ids, count=3)
+        draws = streams.uniform("waypoint-start", ids, count=4)
         rests = draws[:, 0] < self.paused_share(ground.radius_m)
         legs = Legs(zero_s, *np.zeros((5, len(ids))))
         resting, moving = np.flatnonzero(rests), np.flatnonzero(~rests)
@@ -51,7 +51,7 @@ class Waypoint(Motion):
             points = streams.uniform("waypoint-start", ids[resting], count=2, first_pair=2)
             legs.t1_s[resting] = (1.0 - draws[resting, 1]) * self.pause_s
             legs.x0_m[resting], legs.y0_m[resting] = points_in_disc(points, ground.radius_m)
-        from_x_m, from_y_m, to_x_m, to_y_m = _stationary_ends(ids[moving], ground.radius_m, streams)
+        from_x_m, from_y_m, to_x_m, to_y_m = _stationary_ends(ids[moving], draws[moving, 3], ground.radius_m, streams)
         gone, (least, most) = draws[moving, 1], self.speed_mps
         speed_mps = least * (most / least) ** draws[moving, 2]
         whole_s = np.hypot(to_x_m - from_x_m, to_y_m - from_y_m) / speed_mps
@@ -85,19 +85,22 @@ class Waypoint(Motion):
         return Legs(t_s, t_s + way_s, x_m, y_m, (to_x_m - x_m) / way_s, (to_y_m - y_m) / way_s)
 
 
-def _stationary_ends(ids: Integers, radius_m: float, streams: Streams) -> tuple[Floats, Floats, Floats, Floats]:
+def _stationary_ends(
+    ids: Integers, turns: Floats, radius_m: float, streams: Streams
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Ends of the ways on which moving devices are at an arbitrary instant: x, y from and x, y to, [n] each.
 
     Both are uniform in the disc, and accepted with a probability of their distance over the diameter, since a long way
-    is met more often.
+    is met more often. Uniform ``turns`` [n], which do not change distances, say where the way begins.
     """
-    ends, left, trial = np.empty((len(ids), 4)), np.arange(len(ids)), 0
+    ends, left, trial = np.empty((len(ids), 3)), np.arange(len(ids)), 0
     while len(left):
-        draws = streams.uniform("waypoint-ends", ids[left], trial, 5)
+        draws = streams.uniform("waypoint-ends", ids[left], trial, 4)
         # Squares of distances over the radius, by the law of cosines: points are worked out for accepted ends alone.
-        near, far = draws[:, 0], draws[:, 2]
-        squared = near + far - 2.0 * np.sqrt(near * far) * np.cos(2.0 * np.pi * (draws[:, 1] - draws[:, 3]))
-        taken = 4.0 * draws[:, 4] ** 2 < squared
-        ends[left[taken]] = draws[taken, :4]
+        near, far = draws[:, 0], draws[:, 1]
+        squared = near + far - 2.0 * np.sqrt(near * far) * np.cos(2.0 * np.pi * draws[:, 2])
+        taken = 4.0 * draws[:, 3] ** 2 < squared
+        ends[left[taken]] = draws[taken, :3]
         left, trial = left[~taken], trial + 1
-    return *points_in_disc(ends[:, :2], radius_m), *points_in_disc(ends[:, 2:], radius_m)
+    begins, aims = np.column_stack((ends[:, 0], turns)), np.column_stack((ends[:, 1], turns + ends[:, 2]))
+    return *points_in_disc(begins, radius_m), *points_in_disc(aims, radius_m)
