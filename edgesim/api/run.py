@@ -20,6 +20,7 @@ from edgesim.base.registry import did_you_mean
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
+from edgesim.folder.run_progress import RunProgress
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.progress import bar
 from edgesim.simulation import composition as simulation
@@ -31,7 +32,6 @@ from edgesim.tables.show import print_run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from edgesim.engine.server import RunProgress
     from edgesim.plots.album import Pictures
 
 
@@ -156,7 +156,7 @@ def run(
     log: bool | None = None,
     user_code: bool = True,
     checkpoint_s: float = simulation.CHECKPOINT_S,
-    on_round: Callable[["RunProgress"], None] | None = None,
+    on_round: Callable[[RunProgress], None] | None = None,
 ) -> Run:
     """Simulate one run, or resume it where it was stopped; a finished one is reused while nothing has changed.
 
@@ -253,14 +253,14 @@ def play(
     folder: Path,
     console: PlainConsole,
     log: bool | None,
-    on_round: Callable[["RunProgress"], None] | None = None,
+    on_round: Callable[[RunProgress], None] | None = None,
     **how: Any,
 ) -> simulation.RunResult:
     """Simulate one run, ``how`` as `simulation.run` says, with progress."""
     with bar(console, transient=True, lines=log) as progress:
         task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
 
-        def show(done: "RunProgress") -> None:
+        def show(done: RunProgress) -> None:
             progress.update(task, completed=rounds_done(settings, done.round, done.t_s), text=describe(done))
             if on_round is not None:
                 on_round(done)

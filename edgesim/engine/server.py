@@ -14,25 +14,11 @@ from edgesim.engine.decisions import Decision
 from edgesim.engine.process import Process, RoundNumber, stopped
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.watched import refuse, watched_step
+from edgesim.folder.run_progress import RunProgress
 
 ALL_DONE = "all rounds done"
 LAST_S = 1e10
 """End of simulated time, 317 years: around later instants a float cannot tell milliseconds apart."""
-
-
-@dataclass(frozen=True)
-class RunProgress:
-    """State of a run at the end of a round."""
-
-    round: int
-    t_s: float
-    """Simulated time, in seconds."""
-    accuracy: float | None
-    """Test accuracy of the last model tested; None before the first test."""
-    bits_up: float
-    """Bits that devices sent in the round, like the two below as in ``rounds``."""
-    bits_down: float
-    energy_j: float
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from edgesim.base.lease import Lease, Taken, is_of_lease, leased
 from edgesim.base.paths import system_errors
 from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.config import RunConfig
-from edgesim.engine.server import RunEnd, RunProgress
+from edgesim.engine.server import RunEnd
 from edgesim.engine.world import World
 from edgesim.folder import digests, records
 from edgesim.folder.absence_file import remove_absences, write_absences
+from edgesim.folder.run_progress import RunProgress
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.simulation import named_code, resumption

@@ -3,14 +3,10 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from edgesim.config import RunConfig
+from edgesim.folder.run_progress import RunProgress
 from edgesim.screen.progress import Message
-
-if TYPE_CHECKING:
-    # Progress is shown without importing the simulator.
-    from edgesim.engine.server import RunProgress
 
 _SECONDS_BETWEEN_MESSAGES = 0.2
 
@@ -35,7 +31,7 @@ class Listener:
         """Send a note that the user should read."""
         self.send(Message(self.run, 0, note, about))
 
-    def on_round(self, done: "RunProgress") -> None:
+    def on_round(self, done: RunProgress) -> None:
         """Send that the run finished a round."""
         now_s, self.rounds = time.monotonic(), rounds_done(self.config, done.round, done.t_s)
         if now_s - self.sent_s >= _SECONDS_BETWEEN_MESSAGES:
@@ -43,7 +39,7 @@ class Listener:
             self.send(Message(self.run, self.rounds, describe(done)))
 
 
-def describe(done: "RunProgress") -> str:
+def describe(done: RunProgress) -> str:
     """Accuracy, if evaluated, and simulated time."""
     accuracy = "" if done.accuracy is None else f"accuracy {done.accuracy:.3f}, "
     return f"{accuracy}t = {done.t_s:,.1f} s"

@@ -22,9 +22,10 @@ from edgesim.engine.protocols import make_protocol
 from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.run_state import RunState, restore
-from edgesim.engine.server import RunEnd, RunProgress, Server
+from edgesim.engine.server import RunEnd, Server
 from edgesim.engine.world import World
 from edgesim.folder.records import TableWriter
+from edgesim.folder.run_progress import RunProgress
 from edgesim.learning.algorithms.merge_rules import MergeRule
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Evaluation, Learner

@@ -9,9 +9,9 @@ import pytest
 from sizes import size
 
 from edgesim.config_file import parse
-from edgesim.engine.server import RunProgress
 from edgesim.folder import checkpoints
 from edgesim.folder.records import RunWriter, read_run
+from edgesim.folder.run_progress import RunProgress
 from edgesim.simulation import composition as simulation
 
 CNN = {

@@ -8,6 +8,7 @@ import torch
 
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
+from edgesim.engine.protocols import PROTOCOLS
 from edgesim.learning.algorithms.algorithm import AveragingOptions
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Sizes
@@ -36,7 +37,9 @@ def make_config() -> Callable[..., RunConfig]:
             "data": data | sections.get("data", {}),
             "learning": {"pretrain": True} | sections.get("learning", {}),
         }
-        return parse(sections | world, "test").resolved()
+        config = parse(sections | world, "test").resolved()
+        stale_weight = PROTOCOLS[config.round.protocol].stale_weight
+        return config.model_copy(update={"staleness": config.staleness.resolved(stale_weight)})
 
     return make
 

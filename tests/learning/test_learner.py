@@ -5,6 +5,7 @@ from safetensors.torch import load_file
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
+from edgesim.engine.protocols import make_protocol
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner
@@ -21,7 +22,8 @@ def make(make_config):
         sections["learning"] = {"pretrain": False, **sections.get("learning", {})}
         config = make_config(**sections)
         streams = Streams(config.seed)
-        learner = TorchLearner(config, federation or make_federation(config, streams), streams)
+        rule = make_protocol(config.round).rule
+        learner = TorchLearner(config, federation or make_federation(config, streams), streams, rule=rule)
         learner.prepare(lambda _: None)
         return learner
 

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.config import RunConfig
-from edgesim.engine.server import RunProgress
 from edgesim.folder import checkpoints
 from edgesim.folder.records import read_run
+from edgesim.folder.run_progress import RunProgress
 from edgesim.simulation import composition as simulation
 
 OF_STOPS = {"wall_s", "resumed", "command", "checkpoint_bytes_at_most"}
