@@ -16,7 +16,6 @@ from edgesim.learning import algorithms
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.server_half import merges_models
 from edgesim.learning.drift import LAWS as DRIFT
-from edgesim.selection.view import Selector
 from edgesim.traces.models import MODELS as PRESENCE
 
 
@@ -123,9 +122,9 @@ def _default_staleness(config: RunConfig) -> Rule:
     return Rule({}, {"staleness.weight": weights, "staleness.a": (None, StalenessConfig().resolved(own).a)})
 
 
-def check_policy(config: RunConfig, selector: Selector) -> None:
+def check_policy(config: RunConfig, looks_at: frozenset[str]) -> None:
     """Refuse a policy that looks at what the run does not have; raises `EdgesimError`."""
-    refuse(config, _of("selection.policy", selector.looks_at, (), "looks_at"))
+    refuse(config, _of("selection.policy", looks_at, (), "looks_at"))
 
 
 def check_frames(config: RunConfig, frames: int) -> None:

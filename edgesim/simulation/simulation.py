@@ -45,10 +45,15 @@ class Simulation:
     """
 
     def __init__(
-        self, config: RunConfig, on_start: Callable[[str], None] = lambda _: None, cores: int | None = None
+        self,
+        config: RunConfig,
+        on_start: Callable[[str], None] = lambda _: None,
+        cores: int | None = None,
+        looks_at: frozenset[str] | None = None,
     ) -> None:
         """``on_start`` is called with what is being prepared; ``cores`` are the processor's, all when absent.
 
+        ``looks_at`` are inputs of decisions made outside of the run, those of the policy when absent.
         Raises `EdgesimError` for what a run of the config would be refused for.
         """
         if config.learning.back_end == "ray" and config.learning.training != "none":
@@ -64,17 +69,18 @@ class Simulation:
         feasibility.check_rounds(world, sum(length or 0 for _, length in frames))
         rounds = sum(horizon for horizon, _ in frames)
         self._joiners = joining.make_joiners(config.joining, world.population, rounds, streams)
-        self._selector = selector = make_selector(
+        self._selector = make_selector(
             config.selection.policy, config.selection.options, config.devices.count, federation.class_count
         )
-        needs.check_policy(config, selector)
+        looks_at = self._selector.looks_at if looks_at is None else looks_at
+        needs.check_policy(config, looks_at)
         self.protocol = make_protocol(config.round)
         cores = cores or processes.cores()
         self.learner = _make_learner(config, federation, streams, cores, self.protocol.rule)
         with ExitStack() as made:
             made.enter_context(closing(self.learner))
             accounts = self.learner.accounts
-            accounts.looked_at = selector.looks_at
+            accounts.looked_at = looks_at
             backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
             self.learner.serve(len(backhaul.servers), lambda ids, t_s: backhaul.edge[world.places.stations(ids, t_s)])
             self.charged = accounts.charged_samples(np.arange(config.devices.count), 1)

@@ -70,9 +70,9 @@ def test_a_joining_law_is_refused_without_rounds(name):
 def test_a_policy_is_refused_without_what_it_looks_at(policy, need):
     complete = simulation.complete(config({"selection": {"policy": policy}}, WITHOUT.get(need, TIMING)))
     selector = make_selector(policy, complete.selection.options, 30, 0)
-    needs.check_policy(simulation.complete(config({"selection": {"policy": policy}})), selector)
+    needs.check_policy(simulation.complete(config({"selection": {"policy": policy}})), selector.looks_at)
     with pytest.raises(EdgesimError, match=rf"selection\.policy = '{policy}'.* it needs ") as refusal:
-        needs.check_policy(complete, selector)
+        needs.check_policy(complete, selector.looks_at)
     assert "\n" not in str(refusal.value)
 
 
