@@ -146,9 +146,8 @@ def _choice(offers: Iterable[int] | Integers) -> Choice:
     if isinstance(offers, np.ndarray):
         yield offers
     else:
-        # Not `yield from`: a list takes no answers.
-        for device in offers:
-            yield device
+        # Through a generator, since a list takes no answers.
+        yield from (device for device in offers)
 
 
 class _NoTables:

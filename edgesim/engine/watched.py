@@ -16,7 +16,7 @@ _STILL_LIMIT = 100_000
 
 
 def watched_step(process: Process, parts: RunParts, number: RoundNumber) -> Step:
-    """Make the next model; raises `EdgesimError` that names the protocol where its process makes none of anything."""
+    """Make the next model; raises `EdgesimError` that names the protocol where its process would never end."""
     knobs, totals, clock = parts.world.config.round, parts.report.totals, parts.clock
     rounds, arrived, begun_s = totals.rounds, totals.arrived, clock.now
     limit, now_s, still, value = _STILL_LIMIT + 10 * parts.world.config.devices.count, begun_s, 0, None
@@ -29,7 +29,8 @@ def watched_step(process: Process, parts: RunParts, number: RoundNumber) -> Step
             break
         if not isinstance(awaited, simpy.Event | Decision):
             refuse(knobs, f"round {number.round}: waits for {awaited!r}, expected an event of the clock or a decision")
-        still, now_s = (still + 1, now_s) if clock.now == now_s else (0, clock.now)
+        # Somebody outside may look at an open decision as often as they like.
+        still, now_s = (still + isinstance(awaited, simpy.Event), now_s) if clock.now == now_s else (0, clock.now)
         if still > limit:
             refuse(knobs, f"round {number.round}: waited for {still} events at {now_s:g} s and made no model")
         value = yield awaited
@@ -38,14 +39,14 @@ def watched_step(process: Process, parts: RunParts, number: RoundNumber) -> Step
     if ended[0] is None and totals.rounds != rounds + 1:
         refuse(knobs, f"round {number.round} ended with {totals.rounds - rounds} models, expected one")
     if ended[0] is None and totals.arrived == arrived and clock.now == begun_s:
-        refuse(knobs, f"round {number.round}: made a model of nothing in no time, at {begun_s:g} s, and would for ever")
+        refuse(knobs, f"round {number.round}: made a model without an arrival and without waiting, at {begun_s:g} s")
     return ended
 
 
 def wanted_arrivals(wanted: Wanted, taken: int, knobs: RoundConfig) -> int | None:
-    """What a protocol wants; raises `EdgesimError` for anything but a whole number from 1 on, or None in rounds."""
+    """Arrivals that a protocol waits for; raises `EdgesimError` for anything but a whole number from 1 on, or None."""
     number = wanted(taken, knobs)
-    if number is not None and (not isinstance(number, int | np.integer) or number < 1):
+    if number is not None and (type(number) is bool or not isinstance(number, int | np.integer) or number < 1):
         refuse(knobs, f"waits for {number!r} arrivals of {taken} devices, expected a whole number from 1 on")
     return number
 

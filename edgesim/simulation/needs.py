@@ -55,7 +55,6 @@ _BY_PROTOCOL = (
     Rule({"topology.aggregation": "hierarchical"}, _ROUNDS),
     Rule({"merging.rule": "stagnation"}, _ROUNDS, "one server skips rounds"),
     Rule({"privacy.mechanism": "central"}, _JOINT, "no mean is formed of one update; use 'local'"),
-    Rule({"staleness.weight": Except([None, "constant"]), **_ROUNDS}, _LATE, "it is for updates that come late"),
     Rule({"staleness.limit": GIVEN, **_ROUNDS}, _LATE, "it is for updates that come late"),
     Rule(
         _NO_ROUNDS,
@@ -66,7 +65,7 @@ _BY_PROTOCOL = (
 """Which keys go with which protocols."""
 
 FEATURES: dict[str, Rule] = {
-    "rounds": Rule({}, _ROUNDS, "the others have none"),
+    "rounds": Rule({}, _ROUNDS, "a protocol without rounds has none"),
     "joint merges": Rule({}, _JOINT, "the others mix one model at a time"),
     "punctual updates": Rule({}, {"round.late": "drop"}),
     "merges in all rounds": Rule({}, {"merging": None}),
@@ -95,11 +94,13 @@ That frames begin with the last model is needed only where the data have several
 
 def check(config: RunConfig) -> None:
     """Refuse a complete config that does not offer what its algorithm, laws and model need; raises `EdgesimError`."""
-    refuse(config, _BY_PROTOCOL)
-    refuse(config, _of("round.protocol", (), PROTOCOLS[config.round.protocol].rules))
+    own = PROTOCOLS[config.round.protocol].stale_weight
+    chosen = {"staleness.weight": Except([None, "constant", own])}
+    refuse(config, [*_BY_PROTOCOL, Rule({**chosen, **_ROUNDS}, _LATE, "it is for updates that come late")])
+    refuse(config, _whole(config, _of("round.protocol", (), PROTOCOLS[config.round.protocol].rules)))
     refuse(config, _whole(config, _of_algorithm(config)))
     refuse(config, _whole(config, _of("availability.model", (), PRESENCE[config.availability.model].rules)))
-    refuse(config, _of("drift.law", (), DRIFT[config.drift.law].rules))
+    refuse(config, _whole(config, _of("drift.law", (), DRIFT[config.drift.law].rules)))
     if config.joining is not None:
         law = JOINING[config.joining.law]
         refuse(config, _whole(config, _of("joining.law", law.needs, law.rules)))
@@ -110,7 +111,7 @@ def _whole(config: RunConfig, rules: Iterable[Rule]) -> Iterator[Rule]:
     offered = FEATURES | {"default staleness": _default_staleness(config)}
     for rule in rules:
         for name in rule.features:
-            feature = offered[name]
+            feature = look_up(offered, name, "rules")
             yield Rule({**rule.when, **feature.when}, feature.needs, rule.why or feature.why)
         yield rule
 

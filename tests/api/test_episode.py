@@ -1,5 +1,7 @@
 """Episodes: decisions from outside, in memory, beside runs in folders."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -141,3 +143,9 @@ def test_a_policy_that_picks_among_arrivals_and_a_bad_look_are_refused():
         edgesim.Episode(safa).reset()
     with pytest.raises(EdgesimError, match=r"needs learning\.training = 'real'"):
         edgesim.Episode(WORLD | {"round": COUNT}, looks_at=["losses"]).reset()
+
+
+def test_the_pages_example_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs/python.md").read_text().partition("## Decisions from outside")[2]
+    exec(page.partition("```python\n")[2].partition("```")[0], {})
+    assert len(capsys.readouterr().out.splitlines()) == 20

@@ -99,3 +99,10 @@ def test_a_decision_stays_open_at_its_instant_until_the_offers_are_allowed(kind,
     decision.answer(device for device in [3, 1])
     assert decision.view.ids[decision.taken].tolist() == [3, 1]
     assert simulation.advance() is not decision
+
+
+def test_an_open_decision_may_be_looked_at_any_number_of_times(tmp_path):
+    simulation, _, _ = begun(settings("at once", "random"), tmp_path / "run")
+    decision = simulation.advance()
+    for _ in range(100_200):
+        assert simulation.advance() is decision

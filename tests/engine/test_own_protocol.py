@@ -30,6 +30,7 @@ OWN = "own_protocol.EnoughArrived"
 BAD = """
 import simpy
 
+from edgesim.base.needs import Rule
 from edgesim.engine.protocols.protocol import Protocol
 from edgesim.engine.report import Origin, RoundRow
 from edgesim.engine.synchronous import Rounds
@@ -108,6 +109,30 @@ class Keeping(Rounds):
         return arrived, brought
 
 
+class Yes(Protocol):
+    def wanted(self, taken, knobs):
+        return True
+
+
+class BadOptions(Protocol):
+    Options = dict
+
+
+class BadRule(Protocol):
+    merge_rule = int
+
+
+class Fading(Protocol):
+    stale_weight = "polynomial"
+
+    def wanted(self, taken, knobs):
+        return taken
+
+
+class Demanding(Fading):
+    rules = (Rule({}, {}, "it shows them", ("public images",)),)
+
+
 class InOneModel(Protocol):
     def begin(self, parts):
         return Doubling(parts, lambda taken, knobs: taken)
@@ -180,13 +205,14 @@ def test_killed_after_any_round_it_resumes_to_the_same_bytes(own):
     [
         ("Nobody", "waits for 0 arrivals of 5 devices, expected a whole number from 1 on"),
         ("Half", r"waits for 2\.5 arrivals of 5 devices, expected a whole number"),
+        ("Yes", "waits for True arrivals of 5 devices, expected a whole number from 1 on"),
         ("Nameless", "wants no number of arrivals, and has no rounds"),
         ("Idle", "round 1 ended with 0 models, expected one"),
         ("Spins", r"round 1: waited for 100121 events at 0 s and made no model"),
         ("Waits", r"waits for an event that never comes, at (0|50) s"),
         ("Odd", "round 1: waits for 3, expected an event of the clock or a decision"),
         ("Ends", "round 1: step returned None, expected a reason or None, and a test or None"),
-        ("OfNothing", "round 1: made a model of nothing in no time, at 0 s"),
+        ("OfNothing", "round 1: made a model without an arrival and without waiting, at 0 s"),
         ("InOneModel", r"merges the update of device \d+ that began in round 1 twice"),
         ("InTwoModels", r"merges the update of device \d+ that began in round 1 twice"),
     ],
@@ -197,6 +223,29 @@ def test_a_bad_one_ends_the_run_in_a_line_that_names_it(own, protocol, said, end
     with pytest.raises(EdgesimError, match=rf"^round\.protocol '{name}': {said}") as refusal:
         composition.run(config(name, round=round, **end), own / "run")
     assert len(str(refusal.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"),
+    [
+        ("BadOptions", "Options is <class 'dict'>, expected a subclass of edgesim.config.Section"),
+        ("BadRule", "merge_rule is <class 'int'>, expected a subclass of edgesim.learning.algorithms.merge_rules"),
+    ],
+)
+def test_attributes_of_another_kind_are_refused_before_the_run(own, protocol, said):
+    with pytest.raises(EdgesimError, match=rf"^round\.protocol 'bad_protocol\.{protocol}': {said}"):
+        composition.run(config(f"bad_protocol.{protocol}"), own / "run")
+    assert not (own / "run").exists()
+
+
+def test_a_default_of_stale_weights_is_no_choice_of_the_user_and_features_of_rules_are_asked_for(own):
+    composition.run(config("bad_protocol.Fading"), own / "run")
+    stored = tomllib.loads((own / "run/config.toml").read_text())["staleness"]
+    assert stored == {"weight": "polynomial", "a": 0.5}
+    with pytest.raises(EdgesimError, match=r"staleness\.weight = 'hinge' .*needs round\.late = 'keep'"):
+        composition.run(config("bad_protocol.Fading", staleness={"weight": "hinge"}), own / "other")
+    with pytest.raises(EdgesimError, match=r"round\.protocol = 'bad_protocol\.Demanding' .*: it shows them"):
+        composition.run(config("bad_protocol.Demanding", data={"dataset": "digits"}), own / "third")
 
 
 def test_what_is_no_protocol_is_refused(own):

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from edgesim.activities import ACTIVITIES, COMPUTE, DOWNLOAD, UPLOAD, Activity
@@ -19,7 +20,7 @@ ENCODE = "encode"
 def encoding(monkeypatch):
     """A phase of 0.25 s between the decision and the upload, of devices that were taken."""
     phase = Phase(ENCODE, "at an instant", lambda task: 0.25 if task.grant.bits else 0.0, breaks=True)
-    monkeypatch.setitem(ACTIVITIES, ENCODE, Activity(lambda of, n, s: 3.0 * s, False, "#000000", "#ffffff"))
+    monkeypatch.setitem(ACTIVITIES, ENCODE, Activity(lambda of: np.full(1, 3.0), False, "#000000", "#ffffff"))
     monkeypatch.setitem(PHASES, ENCODE, phase)
     monkeypatch.setitem(AFTER, ENCODE, AFTER[WAIT])
     for name in (WAIT, COMPUTE):

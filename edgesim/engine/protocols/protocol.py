@@ -12,7 +12,10 @@ from edgesim.learning.algorithms.merge_rules import MergeRule
 
 
 class Protocol:
-    """When models are made, and of how many updates; to add a protocol, write a subclass in a file."""
+    """When models are made, and of how many updates; to add a protocol, write a subclass in a file.
+
+    It has options and no state: what it remembered would be lost when a run resumes.
+    """
 
     Options: ClassVar[type[Section]] = Section
     """Options of the protocol, keys of ``round.protocol_options``."""
