@@ -114,7 +114,16 @@ class Totals:
 class Report:
     """Writes the rows of rounds, tasks and tests into the run folder."""
 
-    SAVED: ClassVar = ("totals", "_kept", "_waiting", "_told", "_told_until_s", "_idle_told_j", "_idle_of_devices_j")
+    SAVED: ClassVar = (
+        "totals",
+        "spent",
+        "_kept",
+        "_waiting",
+        "_told",
+        "_told_until_s",
+        "_idle_told_j",
+        "_idle_of_devices_j",
+    )
 
     writer: TableWriter
     population: Population

@@ -206,8 +206,9 @@ def _simulated(
                         simulation.resume(resumed.state)
                     except EdgesimError as error:
                         raise EdgesimError(f"{resumed.checkpoint.path}: {error}") from None
+                keep_at = config.checkpoint_at or ()
                 save = resumption.Saver(
-                    server, writer, about, checkpoint_s, asked, started, on_note, config.checkpoint_at or (), until
+                    server, writer, folder, about, checkpoint_s, asked, started, on_note, keep_at, until
                 )
                 while not isinstance(done := simulation.advance(), RunEnd):
                     assert isinstance(done, RunProgress), "the policy answers all decisions at once"

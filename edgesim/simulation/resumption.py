@@ -185,6 +185,8 @@ class Saver:
 
     server: Server
     writer: RunWriter
+    folder: Path
+    """The run's folder as the user names it."""
     about: Mapping[str, Any]
     every_s: float
     """Least wall time between two checkpoints; 0 for one at the end of each round."""
@@ -228,7 +230,7 @@ class Saver:
             about["wall_s"] = begun_s - self.started_s
             self.writer.save(about, record, is_kept)
         if ends:
-            raise stopped(self.writer.folder, self.asked.status)
+            raise stopped(self.folder, self.asked.status)
         now_s = time.perf_counter()
         pause_s = max(self.every_s, (now_s - begun_s) / _SHARE) if self.every_s else 0.0
         self._due_s = now_s + pause_s

@@ -155,7 +155,7 @@ def without_linear(image_shape, class_count):
     [
         ({"name": "mifa"}, "algorithm.kpfl does not go with algorithm.name = 'mifa'"),
         ({"name": "fedprox", "server": "safa"}, "algorithm.kpfl does not go with algorithm.server = 'safa'"),
-        ({"name": "fedmd"}, "algorithm.name = 'fedmd' with algorithm.average_weights = false does n"),
+        ({"name": "fedmd"}, "algorithm.average_weights = false does not go with algorithm.kpfl: no models"),
         (
             {"name": "cfed", "server_passes": 1},
             "algorithm.server_passes = 1 does not go w",

@@ -9,9 +9,9 @@ from itertools import count
 
 import numpy as np
 import pytest
-from edgesim.devices.placement import place_in_disc
 from sizes import size
 
+from edgesim.devices.places import place_in_disc
 from edgesim.mobility.chords import chord_midpoints
 from edgesim.mobility.models import make_paths
 from edgesim.mobility.paths import Ground

@@ -116,17 +116,22 @@ class Merges:
     count: int = 0
 
 
-class Counting(FedAvg):
+class CountingServer(FedAvg.Server):
     """Each job is told how many merges the ledger counts."""
 
-    def ledger(self, round):
-        return Merges()
+    def ledger(self, round, last):
+        return last or Merges()
 
     def note(self, ledger, arrived):
         ledger.count += 1
+        return super().note(ledger, arrived)
 
-    def given(self, state, kept, device, ledger):
-        return super().given(state, kept, device, ledger) | {"merges": torch.tensor(float(ledger.count))}
+    def given(self, state, device, ledger):
+        return super().given(state, device, ledger) | {"merges": torch.tensor(float(ledger.count))}
+
+
+class Counting(FedAvg):
+    Server = CountingServer
 
 
 class Watching(PlusOne):

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from edgesim.devices.placement import place_in_disc
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgesim.devices.places import place_in_disc
 from edgesim.mobility.legs import Legs
 from edgesim.mobility.models.direction import Direction
 from edgesim.mobility.paths import Ground, Paths
