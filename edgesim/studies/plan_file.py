@@ -62,8 +62,9 @@ def _refuse_others(study: Study, out: Path) -> None:
     """Refuse a folder that holds a run, a study over other knobs or something else; raises `EdgesimError`."""
     if is_study(out):
         planned = read_study(out).planned
-        theirs = {*planned[0].run.knobs} if planned else {*study.runs[0].knobs}
-        if theirs != {*study.runs[0].knobs}:
+        # Another process may have begun the same tuning: its study has no runs to begin with, or some already.
+        theirs = {*planned[0].run.knobs} if planned else set[str]()
+        if planned and study.runs and theirs != {*study.runs[0].knobs}:
             over = ", ".join(sorted(theirs)) or "no knobs"
             raise EdgesimError(f"{out}: holds another study, over {over}; choose another folder or remove it")
         return

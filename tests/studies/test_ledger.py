@@ -177,6 +177,17 @@ def test_another_config_for_a_planned_run_and_the_same_knobs_under_another_name_
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["plan.json"]
 
 
+def test_a_study_without_runs_may_begin_twice_and_behind_one_that_has_runs(tmp_path):
+    """Two processes begin one tuning at once; either may be first, and the first may be further already."""
+    none = replace(STUDY, runs=[])
+    grow(none, tmp_path)
+    grow(none, tmp_path)
+    assert read_plan(tmp_path).runs == []
+    grow(STUDY, tmp_path)
+    grow(none, tmp_path)
+    assert [run.folder for run in read_plan(tmp_path).runs] == [run.folder for run in STUDY.runs]
+
+
 def test_the_table_is_there_at_any_time_from_what_is_finished(tmp_path, studies_here):
     grow(replace(STUDY, runs=STUDY.runs[1:]), tmp_path)
     status, said = edgesim("study", "table", tmp_path)
