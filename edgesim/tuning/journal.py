@@ -317,7 +317,7 @@ def opened(
     """
     import optuna
     from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     folder = out / FOLDER
     path = folder / _FILE
@@ -326,7 +326,8 @@ def opened(
     facts = json.loads(json.dumps(facts))
     with _leased(folder), _quiet():
         try:
-            storage = JournalStorage(JournalFileBackend(str(path)))
+            # Not by a link, as is the default: links are refused in a study's folder.
+            storage = JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path))))
             study = optuna.create_study(
                 storage=storage,
                 study_name=_NAME,

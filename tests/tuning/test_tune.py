@@ -532,3 +532,11 @@ def test_fresh_is_refused_while_another_process_works_on_the_tuning(tmp_path):
     with leased(out / "tuning/worker-1"), pytest.raises(EdgesimError, match=r"another process works on its tuning \("):
         tuned(out, trials=1, fresh=True)
     assert (out / "tuning/journal.log").is_file()
+
+
+def test_the_journal_is_locked_without_a_link_which_another_process_would_refuse(tmp_path, monkeypatch):
+    linked = []
+    monkeypatch.setattr(os, "symlink", lambda *given, **_: linked.append(given))
+    tuned(tmp_path / "out")
+    assert linked == []
+    assert len(pd.read_csv(tmp_path / "out/trials.csv")) > 0
