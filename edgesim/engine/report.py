@@ -150,7 +150,7 @@ class Report:
     """Idle energy of each device, in J, [N]; None for devices on mains."""
 
     @cached_property
-    def _drawn(self) -> dict[str, tuple[Floats, Floats]]:
+    def drawn(self) -> dict[str, tuple[Floats, Floats]]:
         """`Activity.drawn` of each activity."""
         return {name: activity.drawn(self.population) for name, activity in ACTIVITIES.items()}
 
@@ -239,7 +239,7 @@ class Report:
         # On single numbers: energies are worked out for every row of a run, where conversions to arrays would dominate.
         for task in tasks:
             for span in task.spans:
-                power_w, efficiency = self._drawn[span.activity]
+                power_w, efficiency = self.drawn[span.activity]
                 lasted_s, device = span.t_end_s - span.t_start_s, task.device
                 energy_j.append(power_w.item(device) * lasted_s / efficiency.item(device))
         spans = [span for task in tasks for span in task.spans]

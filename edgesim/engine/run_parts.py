@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import simpy
@@ -96,7 +97,7 @@ class RunParts:
             at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s
 
-    @property
+    @cached_property
     def planner(self) -> Planner:
         """Basis of the plans of all rounds."""
         return Planner(self.world, self.learner.accounts, self.backhaul)
@@ -112,7 +113,7 @@ class RunParts:
         assert self.batteries is not None
         draw_w = 0.0
         if task.phase in ACTIVITIES:
-            power_w, efficiency = ACTIVITIES[task.phase].drawn(self.world.population)
+            power_w, efficiency = self.report.drawn[task.phase]
             draw_w = power_w.item(task.device) / efficiency.item(task.device)
         return self.batteries.draw(task.device, draw_w, self.clock.now)
 

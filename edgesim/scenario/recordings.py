@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def anatomy_of_generated(devices: int, seed: int, set_: Sequence[str] | None = N
     if section.model != "renewal":
         raise EdgesimError(f"set availability.model: expected 'renewal' here (got {section.model!r})")
     options = options_of(MODELS, section.model, section.options, "availability.model", "availability")
-    return anatomy(Renewal.model_validate(options.model_dump()).intervals(devices, Streams(seed)))
+    return anatomy(cast(Renewal, options).intervals(devices, Streams(seed)))
 
 
 def check_ins(
