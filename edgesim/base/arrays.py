@@ -1,4 +1,4 @@
-"""The array types of signatures, whose docstrings give the shapes; and one number for each of some devices."""
+"""The array types of signatures, whose docstrings give the shapes; repeated numbers, and positions in runs."""
 
 from typing import Any
 
@@ -18,3 +18,8 @@ def repeated(value: float, count: int) -> Floats:
     numbers: Floats = np.empty(count)
     numbers.fill(value)
     return numbers
+
+
+def ranks(counts: Integers) -> Integers:
+    """Position of each element in its run, from 0, of successive runs of so many elements, [sum of ``counts``]."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

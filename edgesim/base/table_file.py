@@ -110,6 +110,19 @@ def refuse_rows(
         raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
 
 
+def devices_of(path: Path, frame: pd.DataFrame, column: str) -> Integers:
+    """Device of each row, [m], of a table in which each device from 0 on has a row; raises `EdgesimError`."""
+    ids = numbers_of(frame[column])
+    no_id = ~((ids >= 0) & (ids < 2**31) & (ids == np.floor(ids)))
+    refuse_rows(path, frame, column, no_id, "a whole number, 0 or more")
+    device = ids.astype(np.int64)
+    present = np.unique(device)
+    left_out = np.flatnonzero(present != np.arange(len(present)))
+    if len(left_out):
+        raise EdgesimError(f"{path}: device {left_out[0]} has no rows; expected all devices from 0 to {present[-1]}")
+    return device
+
+
 def _unreadable(path: Path, error: Exception | Warning) -> EdgesimError:
     # Versions of pandas differ in whether a long row or a byte that is not UTF-8 is refused first.
     if path.suffix == ".csv" and isinstance(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers, ranks
 from edgesim.mobility.legs import Instants, Legs
 from edgesim.mobility.paths import Paths
 
@@ -54,7 +54,7 @@ def chords_of(legs: Legs, place: Integers, t_s: Floats, end_s: Floats, side_m: f
         first = np.floor(from_m / side_m).astype(np.int64) - 1
         counts = np.where(speed_mps > 0, np.floor(to_m / side_m).astype(np.int64) + 3 - first, 0)
         row = np.repeat(np.arange(len(legs)), counts)
-        line = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        line = first[row] + ranks(counts)
         crossed_s = _crossed_s(line, start_m[row], speed_mps[row], side_m)
         inside = (crossed_s > 0) & (crossed_s < last_s[row])
         leg.append(row[inside])

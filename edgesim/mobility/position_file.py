@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.base.errors import EdgesimError
-from edgesim.base.table_file import numbers_of, read_columns, refuse_rows
+from edgesim.base.table_file import devices_of, numbers_of, read_columns, refuse_rows
 
 DEVICE = "device"
 COLUMNS = (DEVICE, "t_s", "x_m", "y_m")
@@ -38,20 +37,16 @@ def read_positions(path: Path) -> PositionRows:
     and what was expected, or the first device without rows.
     """
     frame = read_columns(path, COLUMNS)
-    device, t_s, x_m, y_m = (numbers_of(frame[name]) for name in COLUMNS)
+    device = devices_of(path, frame, DEVICE)
+    t_s, x_m, y_m = (numbers_of(frame[name]) for name in COLUMNS[1:])
     rules = [
-        (DEVICE, ~((device >= 0) & (device < 2**31) & (device == np.floor(device))), "a whole number, 0 or more"),
         ("t_s", ~(np.isfinite(t_s) & (t_s >= 0)), "a finite number of seconds, 0 or more"),
         ("x_m", ~(np.abs(x_m) <= _FARTHEST_M), f"a number of metres from {-_FARTHEST_M:g} to {_FARTHEST_M:g}"),
         ("y_m", ~(np.abs(y_m) <= _FARTHEST_M), f"a number of metres from {-_FARTHEST_M:g} to {_FARTHEST_M:g}"),
     ]
     for column, broken, expected in rules:
         refuse_rows(path, frame, column, broken, expected)
-    present = np.unique(device.astype(np.int64))
-    left_out = np.flatnonzero(present != np.arange(len(present)))
-    if len(left_out):
-        raise EdgesimError(f"{path}: device {left_out[0]} has no rows; expected all devices from 0 to {present[-1]}")
     order = np.lexsort((t_s, device))
     twice = np.append(False, (np.diff(device[order]) == 0) & (np.diff(t_s[order]) == 0))
     refuse_rows(path, frame, "t_s", twice, "another time than in the device's other rows", order)
-    return PositionRows(device.astype(np.int64)[order], t_s[order], x_m[order], y_m[order])
+    return PositionRows(device[order], t_s[order], x_m[order], y_m[order])

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from typing_extensions import override
 
-from edgesim.base.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers, ranks
 from edgesim.base.errors import EdgesimError
 from edgesim.mobility.legs import Instants, Legs, joined
 from edgesim.mobility.paths import Box, Paths
@@ -61,8 +61,7 @@ class RecordedPaths(Paths):
         last -= (self._of_number(ids, last).t0_s >= end_s) & (last > first)
         counts = last - first + 1
         place = np.repeat(np.arange(len(ids)), counts)
-        within = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return place, self._of_number(ids[place], first[place] + within)
+        return place, self._of_number(ids[place], first[place] + ranks(counts))
 
     @override
     def need_known(self, t_s: float) -> None:

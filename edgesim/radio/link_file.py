@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from edgesim.base.arrays import Floats, Integers
+from edgesim.base.arrays import Floats, Integers, ranks
 from edgesim.base.content import find
 from edgesim.base.device_keys import DeviceKeys, Texts, need_devices
 from edgesim.base.errors import EdgesimError
-from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, texts_of, write_parquet
+from edgesim.base.table_file import devices_of, numbers_of, read_columns, refuse_rows, texts_of, write_parquet
 from edgesim.config import LinksConfig
 from edgesim.radio.capacity import CapacityTables
 from edgesim.radio.capacity_file import checked_rows
@@ -58,8 +58,7 @@ class LinkRows:
         bounds = np.searchsorted(self.device, np.arange(self.device_count + 1))
         counts = np.diff(bounds)[devices]
         place = np.repeat(np.arange(len(devices)), counts)
-        within = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return bounds[devices][place] + within, place
+        return bounds[devices][place] + ranks(counts), place
 
 
 def read_links(path: Path) -> LinkRows:
@@ -69,14 +68,7 @@ def read_links(path: Path) -> LinkRows:
     column and what was expected, or the first device without rows.
     """
     frame = read_columns(path, COLUMNS, optional=(END, KEY), text=(KEY,))
-    ids = numbers_of(frame[DEVICE])
-    no_id = ~((ids >= 0) & (ids < 2**31) & (ids == np.floor(ids)))
-    refuse_rows(path, frame, DEVICE, no_id, "a whole number, 0 or more")
-    device = ids.astype(np.int64)
-    present = np.unique(device)
-    left_out = np.flatnonzero(present != np.arange(len(present)))
-    if len(left_out):
-        raise EdgesimError(f"{path}: device {left_out[0]} has no rows; expected all devices from 0 to {present[-1]}")
+    device = devices_of(path, frame, DEVICE)
     order, t_s, bps = checked_rows(path, frame, device, DEVICE)
     device = device[order]
     keys = _keys(path, frame, device, order) if KEY in frame else None

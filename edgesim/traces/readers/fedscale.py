@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers, ranks
 from edgesim.base.device_keys import Texts, models_of, texts
 from edgesim.base.errors import EdgesimError
 from edgesim.base.memory import check_fits
@@ -115,7 +115,7 @@ def _behaviour(path: Path, keys: list[int], records: list[Any]) -> RecordedAvail
     check_fits(int(counts.sum()) * _BYTES_PER_PERIOD, f"{path}: active")
     device = np.repeat(np.arange(len(keys)), counts)
     start_s, end_s = (_flat(path, keys, lists[field], device, field) for field in ("active", "inactive"))
-    place = np.arange(len(device)) - np.repeat(np.cumsum(counts) - counts, counts)
+    place = ranks(counts)
 
     def check(bad: Booleans, field: str, values: Floats, expected: str) -> None:
         if bad.any():
