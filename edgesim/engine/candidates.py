@@ -18,8 +18,6 @@ class Everyone:
 
     SAVED: ClassVar[tuple[str, ...]] = ()
 
-    measures: ClassVar[bool] = False
-    """Whether devices join by how they train."""
     unheard: list[Promise] = field(default_factory=list)
     """Jobs whose computing has ended since the last merge, if devices join by how they train."""
 
@@ -42,7 +40,6 @@ class Asked(Everyone):
     SAVED: ClassVar[tuple[str, ...]] = ("unheard",)
 
     joiners: Joiners = field(kw_only=True)
-    measures: bool = field(kw_only=True)  # type: ignore[misc]
     answers: Answers | None = None
 
     @override
@@ -64,5 +61,4 @@ class Asked(Everyone):
 
 def make_candidates(parts: RunParts) -> Everyone:
     """The candidates of a run's rounds."""
-    measures = parts.learner.accounts.measured is not None
-    return Everyone() if parts.joiners is None else Asked(joiners=parts.joiners, measures=measures)
+    return Everyone() if parts.joiners is None else Asked(joiners=parts.joiners)

@@ -222,7 +222,7 @@ class Rounds:
             if len(this.reports) == len(this.working):
                 succeed_once(this.all_reported)
         promise.due = True
-        if self.candidates.measures:
+        if self.parts.learner.accounts.measured is not None:
             self.candidates.unheard.append(promise)
 
     def _on_arrived(self, task: Task) -> None:

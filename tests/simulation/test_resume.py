@@ -532,7 +532,7 @@ MADE_ANEW: dict[type, set[str]] = {
     # Latecomers come back from records of their own; no round is open at the end of one.
     Rounds: {"parts", "wanted", "latecomers", "drafting", "open", *Rounds.PARTS},
     Everyone: {"unheard"},
-    Asked: {"joiners", "measures", "answers"},
+    Asked: {"joiners", "answers"},
     Deadlines: set(),
     MovingDeadlines: {"a"},
     EveryRound: {"parts"},
