@@ -225,8 +225,8 @@ class TorchLearner:
 
     @property
     def most_remembered_bytes(self) -> int:
-        """Bytes of the servers' models, of the best model and the last change, and of the devices' state."""
-        models, memory = len(self._counted) + 3, self.memory
+        """Bytes of the servers' models, of the best model, the last change and the public copy, and of the devices'."""
+        models, memory = len(self._counted) + 3 + (self.public is not None), self.memory
         return models * self.global_weights.nbytes + memory.device * memory.devices + memory.making
 
     def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> "TorchRound":
