@@ -156,7 +156,9 @@ def _memory(ready: Simulation) -> dict[str, str]:
     text = f"{devices} updates of {update_mb:,.3g} MB in a round, {devices * update_mb:,.3g} MB, at most"
     if per_device := facts.get("bytes_per_merged_device"):
         text += f"; {per_device / 1e6:,.3g} MB remembered of each device that was merged"
-    text += f"; models and devices' state take up to {ready.learner.most_remembered_bytes / 1e6:,.3g} MB of a checkpoint"
+    text += (
+        f"; models and devices' state take up to {ready.learner.most_remembered_bytes / 1e6:,.3g} MB of a checkpoint"
+    )
     return {"memory": f"{text}; training on {facts['device_kind']} by {facts['back_end']}"}
 
 
