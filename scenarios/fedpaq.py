@@ -16,9 +16,8 @@ from typing import Annotated, Any
 import numpy as np
 from typer import Option
 
-from edgesim.analysis.runs import RunFolder
-from edgesim.scenario import Runs, counts, figures, published, scenario, start
-from edgesim.scenario.subset import save_classes
+import edgesim
+from edgesim.scenario import Runs, counts, figures, published, scenario, start, subset
 
 DEVICES, TAKEN, SAMPLES, STEPS, BATCH = 50, 25, 200, 5, 10
 STEP_S, RATIO = 0.01, 100
@@ -56,7 +55,7 @@ def cell(data: Path, phones: Path, seconds: float, rate: float, samples: int) ->
     }
 
 
-def losses(run: RunFolder, rounds: int, seconds: float) -> dict[str, float]:
+def losses(run: edgesim.Run, rounds: int, seconds: float) -> dict[str, float]:
     """Training loss at equal seconds and behind so many rounds, and the rounds that were made."""
     table = run.rounds
     late, first = table["t_end_s"] > 0.9 * seconds, table["round"].between(0.8 * rounds, rounds)
@@ -82,7 +81,7 @@ def main(
     """Compare numbers of levels by training loss, in time and in rounds."""
     files = runs.out.with_name(f"{runs.out.name}-files")
     data, phones = files / f"{Path(dataset).stem}-two-classes.npz", files / "phones.csv"
-    save_classes(dataset, runs.folder, CLASSES, data)
+    subset.save_classes(dataset, runs.folder, CLASSES, data)
     with np.load(data) as arrays:
         pixels, images = int(np.prod(arrays["train_images"].shape[1:])), len(arrays["train_labels"])
     write_phones(phones, pixels)
@@ -95,7 +94,7 @@ def main(
     finished = study.plan.finished
     rounds = min(len(run.rounds) for run in finished)
 
-    def own(run: RunFolder) -> dict[str, float]:
+    def own(run: edgesim.Run) -> dict[str, float]:
         return losses(run, rounds, seconds)
 
     table = published.beside(study.folder, [*LOOKS], lambda row: {}, own)

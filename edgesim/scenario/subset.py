@@ -10,6 +10,8 @@ from edgesim.base.paths import system_errors
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
 
+__all__ = ["save_classes"]
+
 
 def save_classes(dataset: str, folder: Path, classes: Sequence[int], path: Path) -> None:
     """Write the images of some classes of a data set as an ``.npz``, their labels counted from 0 in that order.
