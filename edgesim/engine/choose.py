@@ -20,8 +20,7 @@ def choose(
 ) -> Steps[tuple[Integers, Floats | None]]:
     """Ask which of the candidates [n] of a ``timeline`` are taken; returns positions as from `admit`.
 
-    Returns also the bandwidths that were decided on with them, in Hz, None where the config's allocator shares the band.
-
+    Returns also their bandwidths in Hz, [S], None where the config's allocator shares the band.
     ``times_selected`` counts the rounds in which each was taken, [n]; ``bands_hz`` are the free bands of the stations,
     [M]; ``count`` is the most candidates that the admission takes, None where it goes by band.
     """

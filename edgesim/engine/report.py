@@ -130,7 +130,7 @@ class Report:
     """Tasks since the last merge whose devices kept their weights; the next merge decides whether in vain."""
     _waiting: dict[str, list[Any]] = field(default_factory=dict)
     """The row of ``rounds`` that waits, if there is one."""
-    spent: Spending = Spending(0.0, 0.0, 0.0)
+    spent: Spending = field(default_factory=lambda: Spending(0.0, 0.0, 0.0))
     """Bits and joules of the last round that has rows, as its row of ``rounds`` has them: with those of idling."""
     _told: int = 0
     """Number of the last round whose rows are written."""
