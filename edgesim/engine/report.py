@@ -20,6 +20,7 @@ from edgesim.folder import work_kinds
 from edgesim.folder.records import TableWriter
 from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
+from edgesim.selection.view import Spending
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,6 @@ class RoundRow:
     bandwidth_hz: float
     model_held: bool = True
     """Whether the model that is tested is one that a server has; if not, it is the mean of the edge servers' models."""
-
-
-@dataclass(frozen=True)
-class Spending:
-    """Bits and joules of a round's rows, as its row of ``rounds`` has them."""
-
-    bits_up: float
-    bits_down: float
-    energy_j: float
 
 
 @dataclass(frozen=True)
@@ -138,8 +130,8 @@ class Report:
     """Tasks since the last merge whose devices kept their weights; the next merge decides whether in vain."""
     _waiting: dict[str, list[Any]] = field(default_factory=dict)
     """The row of ``rounds`` that waits, if there is one."""
-    spent: Spending = Spending(0.0, 0.0, 0.0)
-    """Bits and joules of the last round that has rows."""
+    spent: Spending = field(default_factory=lambda: Spending(0.0, 0.0, 0.0))
+    """Bits and joules of the last round that has rows, as its row of ``rounds`` has them: with those of idling."""
     _told: int = 0
     """Number of the last round whose rows are written."""
     _told_until_s: float = 0.0
@@ -199,6 +191,12 @@ class Report:
             self.write_row(evaluation)
         elif evaluation is not None:
             self.write_row(evaluation, [row.t_end_s])
+
+    def spending(self, ended: list[Task]) -> Spending:
+        """Bits and joules of the work of ended tasks, which may have no rows yet."""
+        work = self._work(ended)
+        bits_up = sum([span.bits for span in work.spans if span.activity == UPLOAD])
+        return Spending(bits_up, _bits_down(ended), sum(work.energy_j))
 
     def write_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
         """Write the row of ``rounds`` that waits, if one does, with the test of its model.
