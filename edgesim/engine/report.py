@@ -195,7 +195,7 @@ class Report:
     def spending(self, ended: list[Task]) -> Spending:
         """Bits and joules of the work of ended tasks, which may have no rows yet."""
         work = self._work(ended)
-        bits_up = sum([span.bits for span in work.spans if span.activity == UPLOAD])
+        bits_up = sum([span.bits for span in work.spans if span.activity in ON_AIR])
         return Spending(bits_up, _bits_down(ended), sum(work.energy_j))
 
     def write_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
