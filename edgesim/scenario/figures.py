@@ -15,6 +15,7 @@ from edgesim.plots.spread import draw_spread
 from edgesim.plots.style import save
 from edgesim.plots.throughput import draw_throughput
 from edgesim.plots.trace import draw_anatomy
+from edgesim.plots.training_loss import draw_loss_seconds
 
 __all__ = [
     "Album",
@@ -27,6 +28,7 @@ __all__ = [
     "draw_cost_curves",
     "draw_costs",
     "draw_heat_map",
+    "draw_loss_seconds",
     "draw_noise",
     "draw_over_time",
     "draw_partition",
