@@ -8,7 +8,7 @@ from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.learning.drift.law import When
-from edgesim.learning.drift.moving import rounds_of
+from edgesim.learning.drift.pools import rounds_of
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.streams import Streams
 
