@@ -13,7 +13,6 @@ import numpy as np
 
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
 from edgesim.learning.drift.held_out import NONE, HeldOut, part_of
 from edgesim.learning.drift.law import Setting
 from edgesim.streams import Streams
@@ -96,14 +95,6 @@ def _steps(size: int) -> Integers:
     return np.asarray(numbers[np.gcd(numbers, size) == 1])
 
 
-def rounds_of(config: RunConfig) -> int:
-    """Rounds of a resolved config without frames; with ``stop_at_s`` alone, as many deadlines as fit before it."""
-    if config.rounds is not None:
-        return config.rounds if isinstance(config.rounds, int) else sum(config.rounds)
-    assert config.stop_at_s is not None
-    return max(1, int(config.stop_at_s / config.round.tmax_s + 1e-9))
-
-
 def make_fleet(setting: Setting, pool: PoolKind) -> Fleet:
     """The devices of a run and their pools; raises `EdgesimError` where there are fewer samples than devices."""
     count, labels, classes = setting.config.devices.count, setting.dataset.train_labels, setting.dataset.class_count
@@ -134,7 +125,14 @@ def make_fleet(setting: Setting, pool: PoolKind) -> Fleet:
     counts = np.bincount(cells, minlength=pools * classes).reshape(pools, classes).astype(np.int64)
     firsts = np.arange(pools) * size
     run = setting.config
-    of_run = setting.streams, count, run.data.samples_per_device or 0, rounds_of(run), run.round.tmax_s, held_out
+    of_run = (
+        setting.streams,
+        count,
+        run.data.samples_per_device or 0,
+        max(1, run.expected_rounds),
+        run.round.tmax_s,
+        held_out,
+    )
     return Fleet(private, firsts, np.full(pools, size), counts, labels, *of_run)
 
 
