@@ -646,6 +646,17 @@ class RunConfig(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
     selection: SelectionConfig = SelectionConfig()
 
+    @property
+    def expected_rounds(self) -> int:
+        """Rounds of all frames; where only ``stop_at_s`` ends the run, as many as last up to their deadlines.
+
+        A single number of rounds counts for one frame, since the number of frames is not known before the data are
+        read.
+        """
+        if self.rounds is None:
+            return int((self.stop_at_s or 0.0) / self.round.tmax_s + 1e-9)
+        return sum(self.rounds) if isinstance(self.rounds, list) else self.rounds
+
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in, but those of what it names."""
         knowledge = {"reported": {"report_by_s": self.round.tmax_s / 2}, "planned": {"plan_quantile": 0.95}}

@@ -1,7 +1,6 @@
 """Dry runs: the complete config, payload, first round and memory of a run, and why it would be refused."""
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import tomli_w
 
 from edgesim.api.configs import Config, Overrides, configured, folder_for
 from edgesim.api.run import tell_user_code
-from edgesim.base.errors import EdgesimError
+from edgesim.base.errors import refusals
 from edgesim.base.registry import plug_ins_named
 from edgesim.config import RunConfig
 from edgesim.devices.battery import make_batteries
@@ -59,23 +58,15 @@ def dry_run(
     settings = complete(settings)
     folder = folder_for(out, config, "run", [settings])
     facts: dict[str, str] = {}
-    refused = _refusals(lambda: facts.update(_folder(folder, settings)))
+    refused = refusals(lambda: facts.update(_folder(folder, settings)))
 
     def look() -> None:
         with plug_ins_named(), Simulation(settings) as ready:
             facts.update(_payload(ready) | _coding(ready) | _first_round(ready) | _memory(ready))
             facts.update({f"note on {about}": note for about, note in ready.notes.items()})
 
-    refused += _refusals(look)
+    refused += refusals(look)
     return Outlook(settings, folder, {} if refused else facts, refused)
-
-
-def _refusals(act: Callable[[], None]) -> list[str]:
-    try:
-        act()
-    except EdgesimError as error:
-        return [str(error)]
-    return []
 
 
 def _folder(folder: Path, config: RunConfig) -> dict[str, str]:

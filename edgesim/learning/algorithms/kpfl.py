@@ -34,7 +34,7 @@ from edgesim.learning.algorithms.knowledge_pool import (
     shares,
     shares_by_class,
 )
-from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, options_of, published, tuned, tuned_on
+from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, options_of, tuned, tuned_on
 from edgesim.learning.algorithms.records import (
     Arrivals,
     Device,
@@ -46,7 +46,7 @@ from edgesim.learning.algorithms.records import (
 )
 from edgesim.learning.algorithms.server_half import Around, ServerHalf, TrainingBytes
 from edgesim.learning.algorithms.staleness import without_age
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
@@ -209,8 +209,6 @@ class Kpfl(ServerHalf):
 
     def _improved(self, state: Pooled, bench: Workbench) -> Pooled:
         """The state with a generator that has learned from the pool, and the model that has learned from both."""
-        import torch
-
         from edgesim.learning.generator import NOISE, ImageGenerator
 
         options, theta = self.options, state.weights
@@ -312,7 +310,7 @@ KPFL = Wrapper(
     KpflOptions,
     Kpfl,
     _resolved,
-    published,
+    tuned,
     _effective,
     _note,
     needs=frozenset({"joint merges", "frames from the last model"}),

@@ -20,7 +20,7 @@ from edgesim.learning.algorithms.records import (
     Step,
     Trained,
 )
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import F, Tensor
 from edgesim.streams import Streams
 
 
@@ -104,9 +104,7 @@ class LocalHalf:
 
         Several devices may be worked out at once by `torch.func.vmap`, which allows no branch on the values of tensors.
         """
-        from torch.nn.functional import cross_entropy
-
-        return cross_entropy(step.own.logits, step.labels, reduction="none")
+        return F.cross_entropy(step.own.logits, step.labels, reduction="none")
 
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """Terms that are added to the gradients of the loss."""

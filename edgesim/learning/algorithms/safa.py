@@ -18,7 +18,7 @@ from edgesim.base.quantities import Count
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, State, Workbench
 from edgesim.learning.algorithms.server_half import ServerHalf, counts, normalised, stretches, whole
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 
 
 class SafaOptions(AveragingOptions):
@@ -145,8 +145,6 @@ class SafaServer(ServerHalf):
         uploaded. After it, uploads that were not picked enter the cache and count from the next round on. Devices that
         fetched the global model have it from now on, unless they finished.
         """
-        import torch
-
         assert state.first is not None
         model = state.weights
         uploads = {

@@ -26,7 +26,7 @@ from edgesim.learning.algorithms.records import (
     Workbench,
 )
 from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, mean_change, stretches, with_mean_buffers
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 
 
 class ScaffoldOptions(Options):
@@ -112,8 +112,6 @@ class ScaffoldServer(ServerHalf):
     @override
     def start(self, weights: Tensor, bench: Workbench) -> Controls:
         """Controls of zero."""
-        import torch
-
         return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
 
     @override
