@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from edgesim.analysis.metrics import new_class_devices, scheduled_by_class
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import style
 from edgesim.plots.groups import Panel, Series, runs_of
@@ -40,12 +39,12 @@ def draw_scheduled(panels: Sequence[Panel]) -> Figure:
 
 def mean_by_class(series: Series) -> tuple[float, float]:
     """Mean scheduled clients per round, with a new class and without: over rounds, then over seeds."""
-    counts = [scheduled_by_class(run.rounds, run.activities, run.devices) for run in series.runs]
+    counts = [run.scheduled_by_class for run in series.runs]
     new = np.mean([count["with_new"].mean() for count in counts])
     return float(new), float(np.mean([count["only_old"].mean() for count in counts]))
 
 
 def _is_split(runs: Sequence[RunFolder]) -> bool:
     """Whether all runs have the classes that their devices hold in each frame, and some device gets a new one."""
-    tables = [new_class_devices(run.devices) for run in runs]
-    return all(not table.empty for table in tables) and any(table["has_new_class"].any() for table in tables)
+    newcomers = [run.has_newcomers for run in runs]
+    return None not in newcomers and any(newcomers)
