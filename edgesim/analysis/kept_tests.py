@@ -58,7 +58,9 @@ def _tests(run: RunFolder) -> pd.DataFrame:
         energy_j=spent_j.reindex(every),
     )
     start = {"round": 0.0, "t_s": 0.0, "accuracy": start_accuracy(run.metrics), "energy_j": 0.0}
-    return pd.concat([pd.DataFrame([start], columns=[*_OF_TEST], dtype=np.float64), rows.astype(np.float64)])[[*_OF_TEST]]
+    return pd.concat([pd.DataFrame([start], columns=[*_OF_TEST], dtype=np.float64), rows.astype(np.float64)])[
+        [*_OF_TEST]
+    ]
 
 
 def merged(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -10,7 +10,15 @@ from edgesim.learning.algorithms.server_half import merges_models
 from edgesim.learning.datasets import load_dataset
 from edgesim.selection.afl import share_of
 
-__all__ = ["class_count", "has_local_half", "image_shape", "merges_a_mean", "published_options", "share_of", "station_count"]
+__all__ = [
+    "class_count",
+    "has_local_half",
+    "image_shape",
+    "merges_a_mean",
+    "published_options",
+    "share_of",
+    "station_count",
+]
 
 
 def class_count(dataset: str) -> int:

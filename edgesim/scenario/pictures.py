@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.base.on_disk import in_place_of
 from edgesim.base.paths import system_errors
 from edgesim.config import DataConfig
@@ -23,6 +24,8 @@ def compress(dataset: str, folder: Path, path: Path, quality: int, shift: int = 
     was compressed before loses something again.
     """
     data = load_dataset(DataConfig(dataset=dataset, folder=str(folder)))
+    if data.images[0].dtype != np.uint8:
+        raise EdgesimError(f"{dataset}: pictures are {data.images[0].dtype}; expected uint8, which JPEG can hold")
     train, test = (_compressed(images, quality, shift) for images in data.images)
     with system_errors(f"{path}: cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
