@@ -174,6 +174,7 @@ def progress(runs: Sequence[tables.KeptRun], mark: float) -> pd.DataFrame:
 
 def report(tests: pd.DataFrame, out: Path, mark: float) -> None:
     """Print the tables of all studies of a table of tests and draw their figures, into the folder ``out``."""
+    out.mkdir(parents=True, exist_ok=True)
     for study in dict.fromkeys(tests["study"]):
         runs = tables.kept_runs(tests, study)
         table = progress(runs, mark)

@@ -22,7 +22,7 @@ _OF_TEST = ("round", "t_s", "accuracy", "clients", "newcomers", "energy_j")
 _TEXTS = ("study", "run", "status", "commit")
 
 
-def tests_of(study: StudyFolder) -> pd.DataFrame:
+def study_tests(study: StudyFolder) -> pd.DataFrame:
     """The tests of all runs of a study that have made a round, finished or not: a row each, and one of the start model.
 
     Columns: ``study`` and ``run`` (names of their folders), ``status``, ``commit``, ``seed``, ``test_images``, every
@@ -64,7 +64,7 @@ def _tests(run: RunFolder) -> pd.DataFrame:
 
 
 def merged(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Tables as from `tests_of` as one; of a run that several have, the rows of the last one."""
+    """Tables as from `study_tests` as one; of a run that several have, the rows of the last one."""
     last = {run: place for place, table in enumerate(tables) for run in _runs(table)}
     kept = [table[[last[run] == place for run in _runs(table)]] for place, table in enumerate(tables)]
     knobs = list(dict.fromkeys(name for table in tables for name in table.columns if name not in _OF_RUN + _OF_TEST))
@@ -78,12 +78,12 @@ def _runs(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def write_tests(path: Path, tests: pd.DataFrame) -> None:
-    """Write a table as from `tests_of` as Parquet, completely or not at all; raises `EdgesimError`."""
+    """Write a table as from `study_tests` as Parquet, completely or not at all; raises `EdgesimError`."""
     write_parquet(path, pa.Table.from_pandas(tests, preserve_index=False), {})
 
 
 def read_tests(path: Path) -> pd.DataFrame:
-    """Read a table that `write_tests` wrote; raises `EdgesimError` that names the file, and the column if one is bad."""
+    """Read a table that `write_tests` wrote; raises `EdgesimError` that names file and column."""
     if not path.is_file():
         raise EdgesimError(f"{path}: no such file; expected a table of tests, as a study's script writes it")
     try:
@@ -112,7 +112,7 @@ class KeptRun(RunFolder):
     """A run of which only tests are left. What it is asked beyond them fails as for a folder that is not there."""
 
     rows: pd.DataFrame
-    """Its rows of a table as from `tests_of`."""
+    """Its rows of a table as from `study_tests`."""
 
     @property
     def status(self) -> str:

@@ -27,7 +27,7 @@ def class_count(dataset: str) -> int:
 
 
 def image_shape(dataset: str, folder: Path) -> tuple[int, int, int]:
-    """Channels, height and width of a data set's images, a name or a path as ``data.dataset``; raises `EdgesimError`."""
+    """Channels, height and width of the images of a data set, as ``data.dataset`` names it; raises `EdgesimError`."""
     return load_dataset(DataConfig(dataset=dataset, folder=str(folder))).image_shape
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from edgesim.analysis.convergence import growth_table
 from edgesim.analysis.crossed import cross
-from edgesim.analysis.kept_tests import KeptRun, kept_runs, merged, read_tests, tests_of, write_tests
+from edgesim.analysis.kept_tests import KeptRun, kept_runs, merged, read_tests, study_tests, write_tests
 from edgesim.analysis.participation import course, instability, windowed
 from edgesim.analysis.recommendation import compare, recommend, stand
 from edgesim.analysis.runs import is_study, read_study
@@ -55,12 +55,12 @@ def save(table: pd.DataFrame, path: Path) -> None:
 
 
 def keep_tests(path: Path, folders: Sequence[Path]) -> pd.DataFrame:
-    """Add the tests of the studies in some folders to a file of tests; returns the whole table, as `tests_of` says.
+    """Add the tests of the studies in some folders to a file of tests; returns the whole table, as `study_tests` says.
 
     Rows of a run that the file has already are replaced, those of other runs stay. Folders without a study are left
     out, and without any the file is only read. Raises `EdgesimError`.
     """
-    found = [tests_of(read_study(folder)) for folder in folders if is_study(folder)]
+    found = [study_tests(read_study(folder)) for folder in folders if is_study(folder)]
     before = [read_tests(path)] if path.is_file() or not found else []
     tests = merged([*before, *found])
     if found:
