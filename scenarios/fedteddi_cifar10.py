@@ -20,7 +20,7 @@ from fedteddi import DIGITS, POLICIES, TEN_CLASSES
 from typer import Option
 
 import edgesim
-from edgesim.scenario import Runs, figures, known, names, pictures, refuse_unknown, scenario, start, tables
+from edgesim.scenario import Runs, figures, known, names, pictures, refuse_unknown, scenario, start, tables, work
 
 TMAX_S = 1.2
 EVERY_ROUNDS = 5
@@ -115,11 +115,14 @@ def add_comparison(runs: Runs, config: Mapping[str, Any], setting: str, policies
 
 def add_pictures(runs: Runs, dataset: str, epochs: int) -> None:
     """Plan central training, a test after each epoch, on a data set and on JPEG copies of its pictures."""
-    copy = runs.out / f"{Path(dataset).stem}-compressed.npz"
     # Pictures that were compressed before would stay as they are on the same grid of blocks.
     shift = BLOCK_SHIFT if dataset.endswith(".npz") else 0
-    pictures.compress(dataset, runs.folder, copy, QUALITY, shift)
-    for name, source in (("as they are", dataset), ("compressed", str(copy))):
+    copy = runs.out / "copies" / Path(dataset).stem / "compressed.npz"
+    made = work.Kept(copy.parent, [dataset], QUALITY, shift)
+    if not made.is_current:
+        pictures.compress(dataset, runs.folder, copy, QUALITY, shift)
+        made.keep([copy])
+    for name, source in (("given", dataset), ("compressed", str(copy))):
         central = {
             "rounds": epochs,
             "devices": {"count": 1},

@@ -173,7 +173,9 @@ def test_copies_are_what_pillow_makes_and_moved_blocks_lose_again(tmp_path):
     file = io.BytesIO()
     Image.fromarray(images[3]).save(file, "JPEG", quality=75)
     assert (once[3] == np.asarray(Image.open(file))).all()
-    assert psnr_db(once, moved) < psnr_db(images, once) + 6 < psnr_db(once, same)
+    # Copies that lay elsewhere would have next to nothing of the picture.
+    assert psnr_db(images, once) - 3 < psnr_db(once, moved) < psnr_db(once, same) - 3
+    assert psnr_db(once, np.roll(once, 4, (1, 2))) < psnr_db(images, once) - 10
     assert np.load(tmp_path / "moved.npz")["train_labels"].tolist() == list(range(10))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +38,7 @@ def study_tests(study: StudyFolder) -> pd.DataFrame:
         if entry.status == "planned" or read_table(run.folder, "rounds").empty:
             continue
         facts = read_run(run.folder)
-        about = {"study": study.folder.name, "run": run.folder.name, "status": entry.status}
+        about: dict[str, Any] = {"study": study.folder.name, "run": run.folder.name, "status": entry.status}
         about |= {"commit": facts.get("git_commit"), "seed": run.seed, "test_images": run.test_images, **run.knobs}
         tables.append(_tests(run).assign(**about)[[*about, *_OF_TEST]])
     return merged(tables)

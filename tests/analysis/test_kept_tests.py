@@ -71,9 +71,7 @@ def test_figures_and_measures_of_kept_tests_are_those_of_the_runs(learnt, tmp_pa
         assert mean_by_class(mine) == pytest.approx(mean_by_class(theirs))
         assert mean_by_class(mine)[0] > 0
     for draw in (draw_scheduled, lambda panels: draw_rounds_to_target(panels, [TARGET])):
-        heights = [
-            [patch.get_bbox().bounds for patch in draw(panels_of(of)).axes[0].patches] for of in (kept, runs)
-        ]
+        heights = [[patch.get_bbox().bounds for patch in draw(panels_of(of)).axes[0].patches] for of in (kept, runs)]
         assert np.allclose(*heights)
 
 
