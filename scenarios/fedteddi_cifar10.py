@@ -208,7 +208,8 @@ def compare(runs: Sequence[tables.KeptRun], out: Path, mark: float) -> None:
         table = tables.savings(runs, "fedteddi", mark, measure)
         if table.empty:
             continue
-        table["paper"] = [PAPER.get(policy, math.nan) if mark == MARK else math.nan for policy in table["policy"]]
+        at_paper = (table["tmax_s"] == TMAX_S) & (mark == MARK)
+        table["paper"] = table["policy"].map(PAPER).where(at_paper)
         tables.save(table, out / f"savings-{measure}.csv")
         shown = table.drop(columns=["reading"])
         tables.show(shown, f"Rounds {what} of {mark:.0%}, saved by FedTeddi", SAVING)
