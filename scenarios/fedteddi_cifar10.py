@@ -133,7 +133,7 @@ def add_pictures(runs: Runs, dataset: str, epochs: int) -> None:
         runs.add(central, labels={"data": Path(dataset).stem, "pictures": name}, seeds=[SETTINGS_SEED])
 
 
-def chosen(runs: Sequence[tables.KeptRun]) -> tuple[str | None, float] | None:
+def chosen(runs: Sequence[tables.KeptRun]) -> tuple[str, float] | None:
     """Setting and mark of the comparison by Random's runs; None while it is open which.
 
     The first setting in which a test is at `MARK`, if all before were simulated to the last round. If none of them is,
@@ -149,7 +149,8 @@ def chosen(runs: Sequence[tables.KeptRun]) -> tuple[str | None, float] | None:
         if tests["round"].max() < LAST_ROUND:
             return None
     first = next(iter(SETTINGS))
-    return first, math.floor(100 * of[first].tests["accuracy"].max()) / 100
+    # 100 x 0.29 is below 29 in floating point.
+    return first, math.floor(round(100 * of[first].tests["accuracy"].max(), 6)) / 100
 
 
 def progress(runs: Sequence[tables.KeptRun], mark: float) -> pd.DataFrame:
@@ -197,9 +198,9 @@ def draw(runs: Sequence[tables.KeptRun], out: Path, study: str, mark: float) -> 
     figures.save(figures.draw_accuracy(panels, "rounds", mark), out / f"{study}_accuracy")
     if study == "comparison":
         figures.save(figures.draw_scheduled(panels), out / f"{study}_scheduled")
-        figures.save(
-            figures.draw_rounds_to_target(panels, figures.levels_around(mark, runs)), out / f"{study}_rounds_to_target"
-        )
+        # Runs end at the mark, so that higher levels say nothing.
+        levels = [level for level in figures.levels_around(mark, runs) if level <= mark]
+        figures.save(figures.draw_rounds_to_target(panels, levels), out / f"{study}_rounds_to_target")
 
 
 def compare(runs: Sequence[tables.KeptRun], out: Path, mark: float) -> None:

@@ -35,7 +35,8 @@ def study_tests(study: StudyFolder) -> pd.DataFrame:
     tables = []
     for entry in study.planned:
         run = entry.run
-        if entry.status == "planned" or read_table(run.folder, "rounds").empty:
+        begun = any((run.folder / f"rounds.{kind}").is_file() for kind in ("parquet", "arrow"))
+        if not begun or read_table(run.folder, "rounds").empty:
             continue
         facts = read_run(run.folder)
         about: dict[str, Any] = {"study": study.folder.name, "run": run.folder.name, "status": entry.status}
