@@ -3,11 +3,12 @@
 from .analysis.compare import Compared as Compared
 from .api.dry_run import Outlook as Outlook
 from .api.dry_run import dry_run as dry_run
-from .api.episode import Episode as Episode
+from .api.episode import episode as episode
 from .api.figures import draw as draw
 from .api.names import algorithms as algorithms
 from .api.names import allocators as allocators
 from .api.names import channels as channels
+from .api.names import codecs as codecs
 from .api.names import datasets as datasets
 from .api.names import drift_laws as drift_laws
 from .api.names import joining_laws as joining_laws

@@ -161,7 +161,7 @@ PATHS = {
     "allocators": "allocator.LeastAndEqual", "drift_laws": "drift.Seasons", "joining_laws": "joining.SlowOnesRest",
     "presence_models": "presence.Shifts",
     "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses",
-    "protocols": "protocol.EnoughArrived",
+    "protocols": "protocol.EnoughArrived", "codecs": "codec.FewDigits",
 }  # fmt: skip
 
 

@@ -38,11 +38,13 @@ KNOB_NAMES = {
     "availability.file": "trace",
     "availability.model": "availability",
     "devices.count": "devices",
+    "download.codec": "codec_down",
     "drift.law": "drift",
     "joining.law": "joining",
     "devices.links.file": "links",
     "round.count": "participants",
     "topology.file": "topology",
+    "upload.codec": "codec",
 }
 """Names of knobs for keys whose last part is not clear by itself."""
 
@@ -54,10 +56,12 @@ _CHOICES = {
     "joining.": ("joining.law",),
     "learning.model_options.": ("learning.model",),
     "round.protocol_options.": ("round.protocol",),
+    "download.": ("download.codec",),
+    "upload.": ("upload.codec",),
 }
 """Beginnings of keys that are options, and the keys that say whose."""
 _NO_KNOBS = ("seed", "checkpoint_at")
-_NO_OPTIONS = ("algorithm.compute_cost", "availability.interruption")
+_NO_OPTIONS = ("algorithm.compute_cost", "availability.interruption", "upload.lost", "upload.beside")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ CLASSES = {
     "presence": "Shifts",
     "predictor": "SameHour",
     "metric": "TopLosses",
+    "codec": "FewDigits",
     "protocol": "EnoughArrived",
     "scenario": "",
 }
@@ -38,6 +39,7 @@ USE = {
     "presence": 'availability.model = "{path}"',
     "predictor": 'selection.predictor = "{path}"',
     "metric": 'evaluation.metrics = {{ "{path}" = {{}} }}',
+    "codec": 'upload.codec = "{path}"',
     "protocol": 'round.protocol = "{path}"',
     "scenario": "python {stem}.py --quick",
 }

@@ -3,6 +3,7 @@
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album
 from edgesim.plots.cost_curves import draw_cost_curves
+from edgesim.plots.formats import Formats
 from edgesim.plots.groups import Panel, Series, panels_of
 from edgesim.plots.heat_map import draw_heat_map
 from edgesim.plots.noise import draw_noise
@@ -16,9 +17,11 @@ from edgesim.plots.spread import draw_spread
 from edgesim.plots.style import save
 from edgesim.plots.throughput import draw_throughput
 from edgesim.plots.trace import draw_anatomy
+from edgesim.plots.training_loss import draw_loss_seconds
 
 __all__ = [
     "Album",
+    "Formats",
     "Panel",
     "Score",
     "Series",
@@ -27,6 +30,7 @@ __all__ = [
     "draw_cost_curves",
     "draw_costs",
     "draw_heat_map",
+    "draw_loss_seconds",
     "draw_noise",
     "draw_over_time",
     "draw_partition",

@@ -134,7 +134,7 @@ class ClusterTasks:
         if name in self._leases:
             return None
         reason = f"{', '.join(self.blind[:3])} cannot see the study, so files of its runs are sent back when they end"
-        self._early.append((name, Message(name, 0, reason, "files sent back")))
+        self._early.append((name, Message(name, 0, 0.0, reason, "files sent back")))
         try:
             self._leases[name] = Lease(order.folder)
             refuse_failed(order)

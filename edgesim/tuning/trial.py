@@ -13,9 +13,9 @@ from edgesim.base.lease import Taken, leased
 from edgesim.folder.checkpoints import saved_round
 from edgesim.folder.records import note_pruned, read_run
 from edgesim.folder.state import state_of
-from edgesim.screen.progress import Display
+from edgesim.screen.progress import ROUNDS, Display, Extent
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.run_progress import expected_rounds
+from edgesim.simulation.run_progress import expected_rounds, extent
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending
 from edgesim.studies.plan import Knob as Value
@@ -117,10 +117,13 @@ class Trials:
     def _run(self, title: str, runs: Sequence[PlannedRun], until: Mapping[str, int]) -> dict[str, Ending]:
         if not runs:
             return {}
-        rounds = {run.folder: until.get(run.folder) or expected_rounds(run.config) for run in runs}
-        anew = self.anew & rounds.keys()
+        extents = {
+            run.folder: Extent(until[run.folder], ROUNDS) if until.get(run.folder) else extent(run.config)
+            for run in runs
+        }
+        anew = self.anew & extents.keys()
         self.anew.difference_update(anew)
-        with Display(self.console, title, rounds, self.noted) as display:
+        with Display(self.console, title, extents, self.noted) as display:
             dispatch = Dispatch(self._of(runs), self.out, anew, ProcessPool(self.crew), self.jobs, display, until)
             for run in runs:
                 if simulation.why_run(self.out / run.folder, run.config, run.folder in anew) is None:

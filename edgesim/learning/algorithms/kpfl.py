@@ -112,6 +112,7 @@ class Improvement:
 class Kpfl(ServerHalf):
     """KPFL's server half around another one: it owns the pool, and all that it does not say itself that one says."""
 
+    uses_updates_once = False
     weighs_by = "by the data and ages of all devices of the pool (KPFL)"
 
     def __init__(self, inner: ServerHalf, options: KpflOptions, sizes: Sizes, streams: Streams) -> None:
@@ -342,6 +343,7 @@ KPFL = Wrapper(
     ),
     excluded=(
         ({"merging.rule": "stagnation"}, "KPFL's pool ages with every round"),
+        ({"upload.feedback": "residual"}, "its pool uses updates again; set upload.feedback = 'ef21' or 'none'"),
         ({"algorithm.server_passes": Except([0, None])}, "its server distils a pool instead"),
         ({"algorithm.average_weights": False}, "no models are averaged"),
     ),

@@ -44,6 +44,14 @@ class LocalHalf:
         self.sizes = sizes
         self.streams = streams
 
+    @property
+    def vectors_up(self) -> tuple[str, ...]:
+        """Names of the tensors of `Sent.up` that have a number for each trainable parameter, which may be coded.
+
+        Where the job was given a tensor of the same name, its change is coded.
+        """
+        return ()
+
     # What the radio and the tables need: NumPy alone. A ledger is that of the server half.
 
     def begin(self, devices: Devices, round: int, ledger: Any) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, State, Workbench
@@ -68,6 +69,8 @@ class SafaServer(ServerHalf):
 
     Cache and versions start anew in each frame.
     """
+
+    uses_updates_once = False
 
     merges = "all arrivals"
 
@@ -178,3 +181,4 @@ class Safa(Algorithm):
     Server = SafaServer
     halves = frozenset({"server"})
     needs = frozenset({"rounds", "punctual updates", "merges in all rounds"})
+    rules = (Rule({}, {"download": None}, "it counts on the model that devices have fetched"),)

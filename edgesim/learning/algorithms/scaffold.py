@@ -63,6 +63,11 @@ class Controls(State):
 class ScaffoldLocal(LocalHalf):
     """Local training with gradients corrected by control variates."""
 
+    @property
+    @override
+    def vectors_up(self) -> tuple[str, ...]:
+        return () if self.options.derive_control else ("own",)
+
     @override
     def upload_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
         """The update and, unless the server works it out, the change of c_i, [n]."""
