@@ -580,6 +580,7 @@ _GOES_WITH = (
     Rule(_CENTRAL, _FLAT, "noise is added to one weighted mean; use 'local'"),
     *_only_for({"evaluation.every_s": None}, "evaluation.every"),
     Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
+    *_only_for({"stop_at_accuracy": GIVEN}, "stop_after_tests"),
     Rule(
         {**_OWN_LINKS, "devices.profile": None},
         {"devices.links": GIVEN},
@@ -622,6 +623,8 @@ class RunConfig(Section):
     """Test accuracy at which the run ends: after the round, or the model, in whose course the first test reaches
     it; a start model that has it already is refused. Give ``rounds`` or ``stop_at_s`` as well, which end a run that
     does not."""
+    stop_after_tests: Count | None = Field(None, ge=2)
+    """How many tests in a row must be at ``stop_at_accuracy`` or above before the run ends; one when absent."""
     checkpoint_at: list[AtLeastOne] | None = None
     """Rounds whose checkpoints stay when the run has finished, to fork it from there. Changes no result."""
     devices: DevicesConfig = DevicesConfig()

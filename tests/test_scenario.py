@@ -51,6 +51,7 @@ FIGURES |= {
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
     "dpfl.py": LEARNT | {"participation_loss", "differences-algorithm", "difference_rounds-algorithm"},
     "fedteddi.py": LEARNT | {"differences-policy", "difference_rounds-policy", "difference_seconds-policy"},
+    "fedteddi_cifar10.py": {"comparison_accuracy", "comparison_scheduled", "comparison_rounds_to_target"},
     "fedstg.py": LEARNT | {"figure_1", "differences-method"},
     "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
     "radio_cost.py": LEARNT | {"cost_curves"},

@@ -10,7 +10,9 @@ from edgesim.plots.noise import draw_noise
 from edgesim.plots.partition import draw_partition
 from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sensitivity
 from edgesim.plots.radar import draw_radar
+from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scaling import draw_scaling
+from edgesim.plots.scheduled import draw_scheduled
 from edgesim.plots.spread import draw_spread
 from edgesim.plots.style import save
 from edgesim.plots.throughput import draw_throughput
@@ -33,10 +35,13 @@ __all__ = [
     "draw_over_time",
     "draw_partition",
     "draw_radar",
+    "draw_rounds_to_target",
     "draw_scaling",
+    "draw_scheduled",
     "draw_sensitivity",
     "draw_spread",
     "draw_throughput",
+    "levels_around",
     "panels_of",
     "save",
 ]
