@@ -10,6 +10,7 @@ from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.radio.correlated_field import correlated_field, field_deviations, torus_size
 from edgesim.radio.decibels import ratio_from_db
+from edgesim.radio.distances import distances_m
 from edgesim.radio.environment import Environment
 from edgesim.radio.laws.law import Law
 from edgesim.radio.squares import Squares
@@ -34,15 +35,20 @@ class RadioMaps:
     """Positions of the stations, [stations, 2]."""
     min_distance_m: float
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the maps, in bytes."""
+        return self.shadowing_db.nbytes + self.sees.nbytes
+
     def mean_power_gain(self, station: Integers, x_m: Floats, y_m: Floats) -> Floats:
         """Average power gain of places to a station each, linear, [n]: path loss and shadowing, no fading.
 
         Path loss is that of the place itself, as if it were at least ``min_distance_m`` away; places lie in the maps.
         """
         row, column = self.squares.row_and_column(x_m, y_m)
-        away_m = np.hypot(x_m - self.stations_m[station, 0], y_m - self.stations_m[station, 1])
+        away_m = distances_m(self.stations_m, station, x_m, y_m, self.min_distance_m)
         sees, shadow_db = self.sees[station, row, column], self.shadowing_db[station, row, column]
-        return ratio_from_db(-(self.law.loss_db(np.maximum(away_m, self.min_distance_m), sees) + shadow_db))
+        return ratio_from_db(-(self.law.loss_db(away_m, sees) + shadow_db))
 
 
 def draw_maps(
