@@ -114,23 +114,19 @@ def make_timeline(
         return need_hz
 
     # The functions know columns, not the timeline, which would keep itself alive.
-    moving = world.moving
-    gain = Column(
-        count,
-        lambda rows: world.gain(
-            ids[rows], round if draws is None else draws[rows], at_s, None if moving is None else station[rows]
-        ),
-    )
-    links = world.links if moving is None else path_links(world, moving, at_s, round, ids, draws)
+    gain = Column(count, lambda rows: world.gain(ids[rows], round if draws is None else draws[rows], at_s))
+    links = world.links
+    if (moving := world.moving) is not None:
+        numbers = np.full(count, round, dtype=np.int64) if draws is None else draws
+        gain = Column(count, lambda rows: moving.gain(ids[rows], numbers[rows], at_s, station[rows]))
+        links = path_links(world, moving, at_s, ids, numbers)
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
     planned = upload_bits, download, ready_s, due_s, gain, rx_power_w, Column(count, need)
     return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s, links)
 
 
-def path_links(
-    world: World, moving: MovingPlaces, at_s: float, round: int, ids: Integers, draws: Integers | None
-) -> Sequence[Link]:
-    """The link to each station that plans of devices that move go by, decided at an instant; draws as `make_timeline`.
+def path_links(world: World, moving: MovingPlaces, at_s: float, ids: Integers, draws: Integers) -> Sequence[Link]:
+    """The link to each station that plans go by of devices that move, [n], decided at an instant; ``draws`` are [n].
 
     With ``round.path_knowledge = "present"`` the gain at the decision is planned on as if it stayed.
     """
@@ -138,8 +134,8 @@ def path_links(
     if knowledge is None or knowledge == "present":
         return world.links
 
-    def numbers(some: Integers) -> int | Integers:
-        return round if draws is None else draws[np.searchsorted(ids, some)]
+    def numbers(some: Integers) -> Integers:
+        return draws[np.searchsorted(ids, some)]
 
     def power_w(some: Integers, gain: Floats) -> Floats:
         return world.rx_power_w(some, gain) * world.outage_factor

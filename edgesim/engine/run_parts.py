@@ -63,6 +63,7 @@ class RunParts:
         self.interruptions = Interruptions(self.clock, world)
         holds_rows = tests_by_time(config)
         self.report = Report(self.writer, world.population, self.batteries, self.interruptions, holds_rows)
+        self.report.writes_stations = world.moving is not None and len(self.bands) > 1
         self.evaluations = Evaluations(config, self.learner, self.report)
         self.answerer = ByPolicy(self.selector)
 
