@@ -1,7 +1,6 @@
 """Uploads of devices that move: received powers along their ways, and bands on which these change."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -16,32 +15,16 @@ from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Over, ReservedBand, Upload
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
+from edgesim.radio.course import Course
 from edgesim.radio.fading import power_factor
 from edgesim.radio.link import Known, ShannonLink
 from edgesim.radio.pieces import Pieces
 
+Key = tuple[int, ...]
+"""Device, number of its draws, and station of an upload."""
+
 _NEAREST_S, _FARTHEST_S = 1e-3, 600.0
 """Least and most seconds of a way that are looked at, to begin with."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Course:
-    """Received power of one upload over time: on each piece between two edges, of which the last may be inf."""
-
-    upload: tuple[int, int, int]
-    """Device, number of the draws, and station."""
-    edges_s: list[float]
-    pieces: Pieces
-    until_s: float
-    """Instant up to which all pieces are known."""
-
-    def piece(self, t_s: float) -> int:
-        """Number of the piece at an instant; that of the last one at the very end."""
-        return min(bisect_right(self.edges_s, t_s), len(self.edges_s) - 1) - 1
-
-    def covers(self, upload: tuple[int, int, int], since_s: float, until_s: float) -> bool:
-        """Whether this is the course of an upload between two instants."""
-        return self.upload == upload and self.edges_s[0] <= since_s and until_s <= self.until_s
 
 
 @dataclass
@@ -50,8 +33,8 @@ class Courses:
 
     world: World
     moving: MovingPlaces
-    _foreseen: dict[int, Course] = field(default_factory=dict)
-    """Courses of the last grants, by device."""
+    _foreseen: dict[Key, Course] = field(default_factory=dict)
+    """Courses of the last grants."""
 
     def foresee(self, tasks: Sequence[Task], t_s: float, due_s: float, tolerance_s: float) -> None:
         """Work out the courses of uploads that are granted at an instant, up to where they are due.
@@ -61,27 +44,25 @@ class Courses:
         self._foreseen.clear()
         until_s = due_s + 2.0 * tolerance_s
         if math.isfinite(until_s) and until_s > t_s:
-            keys = np.array([(task.device, task.number, task.station) for task in tasks], dtype=np.int64)
-            ids, numbers, station = keys.T
-            since_s = np.full(len(keys), t_s)
-            courses = self._of(ids, numbers, station, since_s, min(until_s, t_s + _FARTHEST_S))
-            self._foreseen = {course.upload[0]: course for course in courses}
+            keys = [(task.device, task.number, task.station) for task in tasks]
+            ids, numbers, station = np.array(keys, dtype=np.int64).T
+            courses = self._of(ids, numbers, station, np.full(len(keys), t_s), min(until_s, t_s + _FARTHEST_S))
+            self._foreseen = dict(zip(keys, courses, strict=True))
 
     def of(self, uploads: Sequence[Upload], station: int, until_s: float) -> list[Course]:
         """Courses of uploads to a station from their ``since_s`` to an instant behind them."""
-        keys = [(upload.device, upload.number, station) for upload in uploads]
-        courses = [self._foreseen.get(upload.device) for upload in uploads]
-        missing = [
-            row
-            for row, (key, course, upload) in enumerate(zip(keys, courses, uploads, strict=True))
-            if course is None or not course.covers(key, upload.since_s, until_s)
-        ]
-        if missing:
-            ids, numbers, stations = np.array([keys[row] for row in missing], dtype=np.int64).T
-            since_s = np.array([uploads[row].since_s for row in missing])
-            for row, course in zip(missing, self._of(ids, numbers, stations, since_s, until_s), strict=True):
-                courses[row] = course
-        return [course for course in courses if course is not None]
+        courses = {}
+        for upload in uploads:
+            course = self._foreseen.get((upload.device, upload.number, station))
+            if course is not None and course.edges_s.item(0) <= upload.since_s and until_s <= course.until_s:
+                courses[upload] = course
+        if missing := [upload for upload in uploads if upload not in courses]:
+            ids = np.array([upload.device for upload in missing], dtype=np.int64)
+            numbers = np.array([upload.number for upload in missing], dtype=np.int64)
+            since_s = np.array([upload.since_s for upload in missing])
+            stations = np.full(len(missing), station, dtype=np.int64)
+            courses |= zip(missing, self._of(ids, numbers, stations, since_s, until_s), strict=True)
+        return [courses[upload] for upload in uploads]
 
     def _of(self, ids: Integers, numbers: Integers, station: Integers, since_s: Floats, until_s: float) -> list[Course]:
         world = self.world
@@ -89,8 +70,7 @@ class Courses:
         factor = power_factor(world.fading, world.streams, ids, numbers)
         rx_power_w = world.rx_power_w(ids[along.place], along.gain) * factor[along.place]
         whole = Pieces.of(along.place, along.begin_s, along.end_s, rx_power_w)
-        keys = zip(ids.tolist(), numbers.tolist(), station.tolist(), strict=True)
-        return [Course(key, *course, until_s) for key, course in zip(keys, whole.apart(), strict=True)]
+        return [Course(edges_s, power_w, until_s) for edges_s, power_w in whole.apart()]
 
 
 def _horizons_s(
@@ -133,22 +113,11 @@ class MovingLink(Known):
 
     def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
         """Bits along the upload's course."""
-        course = self._followed[device][1]
-        piece = course.piece(start_s)
-        if end_s <= course.edges_s[piece + 1]:
-            return self.link.bits(device, bandwidth_hz, course.pieces.rx_power_w.item(piece), start_s, end_s)
-        rates = course.pieces.rates(self.link, np.array([bandwidth_hz]))
-        return float(course.pieces.bits_at(rates, start_s, end_s)[0])
+        return self._followed[device][1].bits(self.link, bandwidth_hz, start_s, end_s)
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
         """Instant on the course at which the bits are carried; inf if not by its ``until_s``."""
-        course = self._followed[device][1]
-        piece = course.piece(start_s)
-        end_s = self.link.end_s(device, bandwidth_hz, course.pieces.rx_power_w.item(piece), bits, start_s)
-        if end_s <= course.edges_s[piece + 1]:
-            return end_s
-        rates = course.pieces.rates(self.link, np.array([bandwidth_hz]))
-        return float(course.pieces.ends_at(rates, np.array([bits]), start_s)[0])
+        return self._followed[device][1].end_s(self.link, bandwidth_hz, bits, start_s)
 
     @override
     def known_until_s(self, device: int) -> float:
@@ -168,11 +137,12 @@ class MovingReservedBand(ReservedBand):
 
     @override
     def begin(self, upload: Upload, over: Over) -> None:
-        columns = upload.rx_power_w, upload.weight_hz, upload.remaining_bits, upload.deadline_s + 2 * upload.tolerance_s
-        rx_power_w, weight_hz, bits, due_s = np.array(columns)
-        self._begin(
-            upload, over, float(_horizons_s(self.link.link, rx_power_w, weight_hz, bits, due_s, upload.since_s))
-        )
+        since_s, due_s, bits = upload.since_s, upload.deadline_s + 2.0 * upload.tolerance_s, upload.remaining_bits
+        # Twice as far away as it would end at the power that it was granted for, no further than it is due.
+        link, granted = self.link.link, (upload.weight_hz, upload.rx_power_w)
+        until_s = link.end_s(upload.device, *granted, 2.0 * bits, since_s)
+        until_s = min(max(until_s, since_s + _NEAREST_S), since_s + _FARTHEST_S)
+        self._begin(upload, over, min(due_s, until_s) if due_s > since_s else until_s)
 
     def _begin(self, upload: Upload, over: Over, until_s: float) -> None:
         # A resumed upload may have begun long ago.
@@ -196,8 +166,7 @@ class MovingReservedBand(ReservedBand):
     @override
     def _need_known(self, upload: Upload) -> None:
         if upload in self.active:
-            now_s = self.clock.now
-            self._begin(upload, self.active[upload], _later_s(upload.since_s, now_s))
+            self._begin(upload, self.active[upload], _later_s(upload.since_s, self.clock.now))
 
 
 @dataclass
@@ -257,7 +226,7 @@ class MovingSharedBand(SharedBand):
         short = [at for at in self.active if at not in self._followed or self._followed[at].until_s < until_s]
         courses = dict(zip(short, self.courses.of(short, self.station, until_s), strict=True))
         self._followed = {upload: courses.get(upload) or self._followed[upload] for upload in self.active}
-        self.link.pieces = Pieces.together([course.pieces for course in self._followed.values()])
+        self.link.pieces = Pieces.together([(course.edges_s, course.rx_power_w) for course in self._followed.values()])
         self.link.until_s = until_s
 
     @override

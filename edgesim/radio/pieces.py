@@ -44,23 +44,23 @@ class Pieces:
         edges_s[row, column], power_w[row, column] = begin_s[kept], rx_power_w[kept]
         return cls(edges_s, power_w)
 
-    def apart(self) -> Iterator[tuple[list[float], Self]]:
-        """Edges and pieces of each upload, without pieces of no length at the end."""
+    def apart(self) -> Iterator[tuple[Floats, Floats]]:
+        """Edges and powers of each upload, without pieces of no length at the end."""
         lasts = self.edges_s[:, 1:] > self.edges_s[:, :-1]
         counts = lasts.shape[1] - np.argmax(lasts[:, ::-1], axis=1)
         for edges_s, power_w, count in zip(self.edges_s, self.rx_power_w, counts.tolist(), strict=True):
-            yield edges_s[: count + 1].tolist(), type(self)(edges_s[None, : count + 1], power_w[None, :count])
+            yield edges_s[: count + 1], power_w[:count]
 
     @classmethod
-    def together(cls, parts: Sequence[Self]) -> Self:
-        """Pieces of several uploads, one in each of the parts."""
-        most = max((part.rx_power_w.shape[1] for part in parts), default=1)
-        edges_s, power_w = np.empty((len(parts), most + 1)), np.ones((len(parts), most))
-        for row, part in enumerate(parts):
-            count = part.rx_power_w.shape[1]
-            edges_s[row, : count + 1], edges_s[row, count + 1 :] = part.edges_s[0], part.edges_s[0, -1]
-            power_w[row, :count] = part.rx_power_w[0]
-        return cls(edges_s, power_w)
+    def together(cls, parts: Sequence[tuple[Floats, Floats]]) -> Self:
+        """Pieces of several uploads from the edges and powers of each."""
+        most = max((len(power_w) for _, power_w in parts), default=1)
+        all_edges_s, all_power_w = np.empty((len(parts), most + 1)), np.ones((len(parts), most))
+        for row, (edges_s, power_w) in enumerate(parts):
+            count = len(power_w)
+            all_edges_s[row, : count + 1], all_edges_s[row, count + 1 :] = edges_s, edges_s[-1]
+            all_power_w[row, :count] = power_w
+        return cls(all_edges_s, all_power_w)
 
     def bits(self, link: ShannonLink, bandwidth_hz: Floats, start_s: Floats, end_s: Floats) -> Floats:
         """Bits that bandwidths [n], above 0, carry between two instants, the second one finite, [n]."""
@@ -135,8 +135,8 @@ class Pieces:
 
     def _within_s(self, start_s: Floats | float, end_s: Floats | float) -> Floats:
         """Seconds of each piece between two instants, [n, k]."""
-        begin_s = np.maximum(self.edges_s[:, :-1], np.expand_dims(start_s, -1))
-        over_s = np.minimum(self.edges_s[:, 1:], np.expand_dims(end_s, -1))
+        begin_s = np.maximum(self.edges_s[:, :-1], np.asarray(start_s)[..., None])
+        over_s = np.minimum(self.edges_s[:, 1:], np.asarray(end_s)[..., None])
         # Pieces of no length behind the end of time have no difference.
         return np.asarray(np.subtract(over_s, begin_s, out=np.zeros(begin_s.shape), where=over_s > begin_s))
 
