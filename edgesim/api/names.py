@@ -77,7 +77,7 @@ def topologies() -> list[str]:
 
 
 def recordings() -> list[str]:
-    """Names of recordings, for ``availability.file``, ``devices.profile``, ``devices.links.file``, ``mobility.file``."""
+    """Names of recordings: ``availability.file``, ``devices.profile``, ``devices.links.file``, ``mobility.file``."""
     return content.names("traces", ".parquet")
 
 

@@ -23,7 +23,9 @@ from edgesim.folder import digests, records
 from edgesim.folder.absence_file import remove_absences, write_absences
 from edgesim.folder.run_progress import RunProgress
 from edgesim.folder.run_schema import SCHEMAS
+from edgesim.folder.way_file import remove_ways, write_ways
 from edgesim.learning.interface import MODEL_FILE, Learner
+from edgesim.mobility.corners import corners
 from edgesim.simulation import named_code, resumption
 from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.inputs import input_digests, version_of
@@ -41,6 +43,9 @@ CHECKPOINT_S = 10.0
 
 _MOST_SHOWN = 10_000
 """Devices from which on pictures show groups of them, and nothing is written of the absences of each."""
+
+_MOST_CORNERS = 1_000_000
+"""Corners of all devices' ways above which nothing is written of them."""
 
 Status = Literal["finished", "failed", "interrupted"]
 
@@ -139,6 +144,15 @@ def _write_absences(folder: Path, world: World, end_s: float) -> None:
                 write_absences(folder, *spans)
 
 
+def _write_ways(folder: Path, world: World, end_s: float) -> None:
+    """Write where devices were, where they move and the table is small enough to be looked at."""
+    count = world.config.devices.count
+    if world.moving is not None and count < _MOST_SHOWN:
+        found = corners(world.moving.paths, count, end_s, _MOST_CORNERS)
+        if found is not None:
+            write_ways(folder, *found)
+
+
 def _reused(folder: Path) -> RunResult:
     with suppress(OSError):
         # Of a process that was killed when the run had just finished.
@@ -170,6 +184,7 @@ def _simulated(
         for subject, note in notes.items():
             on_note(subject, note)
         facts = _facts(learner) | world.availability.facts() | {"inputs": inputs, "notes": notes}
+        facts |= {} if world.moving is None else world.moving.facts()
         facts |= {"ends": records.ends(as_toml(config)), "has_rounds": simulation.protocol.has_rounds}
         about = resumption.about(as_toml(config), facts)
         resumed = None
@@ -188,6 +203,7 @@ def _simulated(
         checkpoint = None if resumed is None else resumed.checkpoint
         writer = records.RunWriter(folder, as_toml(config), facts, checkpoint, lease)
         remove_absences(folder)
+        remove_ways(folder)
         server = simulation.make_server(writer)
         report, clock = server.parts.report, server.parts.clock
         started = time.perf_counter() - (0.0 if resumed is None else resumed.checkpoint.about.wall_s)
@@ -220,6 +236,7 @@ def _simulated(
                     raise EdgesimError(f"no {simulation.protocol.none_made}: {reason}")
                 learner.save(folder)
                 _write_absences(folder, world, clock.now)
+                _write_ways(folder, world, clock.now)
                 status = "finished"
         except EdgesimError as error:
             reason = str(error)
