@@ -3,7 +3,7 @@
 from .analysis.compare import Compared as Compared
 from .api.dry_run import Outlook as Outlook
 from .api.dry_run import dry_run as dry_run
-from .api.episode import Episode as Episode
+from .api.episode import episode as episode
 from .api.figures import draw as draw
 from .api.names import algorithms as algorithms
 from .api.names import allocators as allocators

@@ -115,16 +115,16 @@ def test_every_scenario_leaves_tables_and_figures(tmp_path, drawing_scenario, mo
     """
     drawn, before = set(), set(saved)
 
-    def save_new(figure, stem):
+    def save_new(figure, stem, formats=("png", "svg")):
         drawn.add(stem.name)
         if stem.name in before:
-            empty = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+            empty = [stem.with_name(f"{stem.name}.{kind}") for kind in formats]
             stem.parent.mkdir(parents=True, exist_ok=True)
             for file in empty:
                 file.touch()
             return empty
         saved.add(stem.name)
-        return save(figure, stem)
+        return save(figure, stem, formats)
 
     for place in ("edgesim.plots.album", "edgesim.plots.style", "edgesim.scenario.figures"):
         monkeypatch.setattr(f"{place}.save", save_new)

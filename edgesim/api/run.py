@@ -21,6 +21,7 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.folder.run_progress import RunProgress
+from edgesim.plots.formats import USUAL
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.progress import bar
 from edgesim.simulation import composition as simulation
@@ -84,9 +85,9 @@ class Run(analysed.RunFolder):
         """
         return figure_of(self._pictures(round), name, self.folder)
 
-    def draw(self, out: str | Path | None = None) -> list[Path]:
-        """Save all figures as PNG and SVG, into ``plots`` of the folder by default; returns the files."""
-        return draw([self.folder], out)
+    def draw(self, out: str | Path | None = None, format: str = USUAL) -> list[Path]:
+        """Save all figures as png, svg or pdf, into ``plots`` of the folder by default; returns the files."""
+        return draw([self.folder], out, format=format)
 
     def _pictures(self, round: int | None = None) -> "Pictures":
         from edgesim.plots.gallery import of_runs

@@ -13,7 +13,7 @@ from edgesim.engine.offers import Offers
 from edgesim.engine.path_link import PathLink
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
-from edgesim.radio.allocators import ALLOCATORS, Request
+from edgesim.radio.allocators import ALLOCATORS, Allocator, Request
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish
 from edgesim.radio.link import Link
 from edgesim.selection.column import Column
@@ -230,17 +230,20 @@ def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: fl
     return fits, used_hz
 
 
-def share(timeline: Timeline, taken: Integers, bands_hz: Floats) -> Floats:
-    """Bandwidths of the candidates taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config.
+def share(timeline: Timeline, taken: Integers, bands_hz: Floats, allocator: Allocator | None = None) -> Floats:
+    """Bandwidths of the candidates taken (positions), [S], that share ``bands_hz`` [M] by an allocator.
 
-    Devices that have nothing to send have no share.
+    It is that of the config when absent. Devices that have nothing to send have no share.
     """
     world, shares_hz = timeline.world, np.zeros(len(taken))
     if world.own_links is not None:
         # There is no band to share, not even for uploads that are too slow on their own links.
         return shares_hz
     knobs = world.config.round
-    allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]().allocate
+    if allocator is not None:
+        allocate = allocator.allocate
+    else:
+        allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]().allocate
     sends = timeline.upload_bits[taken].nonzero()[0]
     rows = taken[sends]
     ids = timeline.ids[rows]

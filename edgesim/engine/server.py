@@ -39,8 +39,6 @@ class Server:
     parts: RunParts
     process: Process
     """Process that makes the models."""
-    accuracy: float | None = None
-    """Test accuracy of the last model tested."""
     number: RoundNumber | None = None
     """The last round that ended."""
     _rounds: Generator[simpy.Event | Decision | RunProgress, Any, str] = field(init=False)
@@ -115,11 +113,9 @@ class Server:
             # Several tests may have come in one step, and the last of them need not be the best.
             if goal is not None and (best := self.parts.evaluations.best) >= goal:
                 return f"stop_at_accuracy = {goal:g}, a test has {best:.4g}"
-            reason, evaluation = yield from watched_step(self.process, self.parts, number)
+            reason = yield from watched_step(self.process, self.parts, number)
             if reason is not None:
                 return reason
-            if evaluation is not None:
-                self.accuracy = evaluation.accuracy
             if self.parts.clock.now > LAST_S:
                 raise EdgesimError(
                     f"round {number.round} ended at {self.parts.clock.now:.4g} s, beyond the {LAST_S:g} s (317 years) "
@@ -128,8 +124,8 @@ class Server:
             if number.last_of_frame:
                 self.parts.learner.end_frame()
             self.number = number
-            spent = self.parts.report.spent
-            yield RunProgress(number.round, self.parts.clock.now, self.accuracy, **vars(spent))
+            accuracy, spent = self.parts.evaluations.accuracy, self.parts.report.spent
+            yield RunProgress(number.round, self.parts.clock.now, accuracy, **vars(spent))
         return ALL_DONE
 
     def stop(self) -> None:

@@ -88,10 +88,12 @@ class ShannonLink(Known):
 
     def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
         """Rate times airtime."""
-        return self._rate_bps(bandwidth_hz, rx_power_w) * (end_s - start_s)
+        return self._rate_bps(bandwidth_hz, rx_power_w) * (end_s - start_s) if bandwidth_hz else 0.0
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """Start plus bits over rate."""
+        """Start plus bits over rate; inf at 0 Hz."""
+        if bandwidth_hz == 0:
+            return math.inf
         return start_s + bits / self._rate_bps(bandwidth_hz, rx_power_w)
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
@@ -145,7 +147,9 @@ class RecordedLink:
         return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(0, start_s, end_s))
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """Instant at which the upload's part of the integral of C reaches its bits."""
+        """Instant at which the upload's part of the integral of C reaches its bits; inf at 0 Hz."""
+        if bandwidth_hz == 0:
+            return math.inf
         return float(self.capacity.end_s(0, bits * (self.bandwidth_hz / bandwidth_hz), start_s))
 
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:

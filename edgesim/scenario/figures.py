@@ -3,6 +3,7 @@
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album
 from edgesim.plots.cost_curves import draw_cost_curves
+from edgesim.plots.formats import Formats
 from edgesim.plots.groups import Panel, Series, panels_of
 from edgesim.plots.heat_map import draw_heat_map
 from edgesim.plots.noise import draw_noise
@@ -17,6 +18,7 @@ from edgesim.plots.trace import draw_anatomy
 
 __all__ = [
     "Album",
+    "Formats",
     "Panel",
     "Score",
     "Series",

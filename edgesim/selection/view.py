@@ -141,6 +141,17 @@ class Feedback:
 
 
 @dataclass(frozen=True)
+class Spending:
+    """Bits and joules of the work of a round, or since the model before."""
+
+    bits_up: float
+    """Bits that devices sent."""
+    bits_down: float
+    """Bits that devices were sent."""
+    energy_j: float
+
+
+@dataclass(frozen=True)
 class RoundReport:
     """Outcome of a round, for the selector."""
 
@@ -154,6 +165,17 @@ class RoundReport:
     gradients: Gradients
     length_s: float
     """Simulated seconds from the round's start to its close; without rounds, since the model before was made."""
+    t_s: float
+    """Simulated instant of the close, in s."""
+    accuracy: float | None
+    """Accuracy of the last test until then, which is never that of the model just made; None if there was none."""
+    what_was_spent: Callable[[], Spending]
+    """Answers with `spent`; asked while the report is heard."""
+
+    @cached_property
+    def spent(self) -> Spending:
+        """Bits and joules of the work that ended in the round, without the joules of idle devices."""
+        return self.what_was_spent()
 
     @cached_property
     def checked_in(self) -> Integers:

@@ -34,6 +34,7 @@ def input_digests(config: RunConfig, when_loaded: bool = False) -> dict[str, str
     sources = {
         "radio.channel": partial(environment_files, config.radio.channel),
         "topology.file": partial(_content, "topologies", config.topology.file, ".toml"),
+        "selection.file": partial(_given, config.selection.options.get("file")),
         "devices.profile": partial(_content, "traces", config.devices.profile, ".parquet"),
         "devices.links.file": partial(_content, "traces", None if links is None else links.file, ".parquet"),
         "availability.file": partial(_content, "traces", config.availability.options.get("file"), ".parquet"),
@@ -62,6 +63,10 @@ def input_digests(config: RunConfig, when_loaded: bool = False) -> dict[str, str
 
 version_of = cache(metadata.version)
 """The version of an installed package, by its name."""
+
+
+def _given(name: str | None) -> list[Path]:
+    return [] if name is None else [Path(name)]
 
 
 def _content(kind: str, name: str | None, suffix: str) -> list[Path]:

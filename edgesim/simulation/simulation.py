@@ -17,12 +17,13 @@ from edgesim.devices.topology import make_backhaul
 from edgesim.engine.decision import Planner
 from edgesim.engine.decisions import Decision
 from edgesim.engine.make_world import make_world
-from edgesim.engine.process import RoundNumber
+from edgesim.engine.process import Process, RoundNumber
 from edgesim.engine.protocols import make_protocol
 from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.run_state import RunState, restore
 from edgesim.engine.server import RunEnd, Server
+from edgesim.engine.watched import refuse
 from edgesim.engine.world import World
 from edgesim.folder.records import TableWriter
 from edgesim.folder.run_progress import RunProgress
@@ -111,7 +112,10 @@ class Simulation:
         parts = RunParts(self.world, self._selector, self.learner, writer, self.planner.backhaul, self._joiners)
         if self.config.privacy.mechanism != "none":
             parts.report.totals.uploads = {}
-        self.server = Server(parts, self.protocol.begin(parts))
+        if not isinstance(process := self.protocol.begin(parts), Process):
+            needed = "step, snapshot, restore and break_off"
+            refuse(self.config.round, f"begin returned {process!r}, expected an object with {needed}")
+        self.server = Server(parts, process)
         return self.server
 
     def begin(self) -> Evaluation | None:

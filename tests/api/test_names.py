@@ -19,7 +19,8 @@ from edgesim.simulation.kinds import KINDS
 EXAMPLES = {
     "policies": "fedteddi", "algorithms": "scaffold", "partitions": "shards", "drift_laws": "swap",
     "joining_laws": "fedstg", "presence_models": "markov", "motion_models": "waypoint",
-    "path_loss_laws": "uma", "protocols": "buffered", "predictors": "persistence", "metrics": "worst-class", "allocators": "equal_share",
+    "path_loss_laws": "uma", "protocols": "buffered",
+    "predictors": "persistence", "metrics": "worst-class", "allocators": "equal_share",
     "channels": "free-space", "topologies": "three-cells", "recordings": "sample-week", "models": "small-cnn",
     "datasets": "digits", "scenarios": "fading",
 }  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from edgesim.selection.view import Feedback, RoundReport, RoundView
+from edgesim.selection.view import Feedback, RoundReport, RoundView, Spending
 from edgesim.streams import Streams
 
 
@@ -130,6 +130,9 @@ def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, 
         feedback=Feedback(ids=heard, **columns),
         gradients=gradients,
         length_s=length_s,
+        t_s=length_s * round,
+        accuracy=None,
+        what_was_spent=lambda: Spending(0.0, 0.0, 0.0),
     )
 
 

@@ -17,7 +17,7 @@ import tomli_w
 from edgesim.base.errors import EdgesimError
 from edgesim.base.saved import pack, unpack
 from edgesim.selection import SELECTORS, make_selector, resolve_options
-from edgesim.selection.view import ClassGradients, Drafter, Feedback, RoundReport
+from edgesim.selection.view import ClassGradients, Drafter, Feedback, RoundReport, Spending
 from edgesim.streams import Streams
 
 DEVICES, CLASSES, ROUNDS, PLACES = 14, 3, 20, 5
@@ -150,6 +150,9 @@ class World:
                 Watched(Feedback(heard, *told), FEEDBACK, self.asked),
                 Watched(Gradients(now["distances"], now["shares"], round), GRADIENTS, self.asked),
                 float(now["duration_s"].max()),
+                float(round),
+                None,
+                lambda: Spending(0.0, 0.0, 0.0),
             )
         )
         return [self.old[np.array(ids, dtype=np.int64)].tolist() for ids in (offered, taken, picked)]

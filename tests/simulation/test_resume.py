@@ -241,7 +241,7 @@ def rewrite(stopped, **changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 99}, "has format 99 (edgesim reads 7)"),
+        ({"format": 99}, "has format 99 (edgesim reads 8)"),
         ({"config": OTHER}, "is of another config (round.tmax_s differs)"),
         ({"inputs": {"edgesim": "0"}}, "is of other files, code or version of edgesim (algorithm.name differs)"),
     ],
@@ -527,7 +527,7 @@ def test_sigterm_ends_the_command_with_status_75_and_the_line_that_says_how_to_g
 
 MADE_ANEW: dict[type, set[str]] = {
     Report: {"writer", "population", "batteries", "interruptions", "holds_rows", "writes_stations"},
-    Evaluations: {"config", "learner", "report"},
+    Evaluations: {"config", "learner", "report", "accuracy"},
     IdleDevices: {"availability", "batteries", "search_s"},
     Batteries: {"capacity_j", "reserve_j", "recharge_w", "idle_w"},
     # Latecomers come back from records of their own; no round is open at the end of one.
