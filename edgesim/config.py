@@ -150,8 +150,8 @@ class TopologyConfig(Section):
     file: str | None = None
     """A file under ``topologies/``; one station at the centre, with the server beside it, when absent."""
     attach: Literal["strongest", "nearest", "least_loaded"] = "strongest"
-    """How a device's station, the same for the whole run, is chosen: by the gain common to all rounds, distance or
-    devices per hertz."""
+    """How a device's station is chosen, for the whole run or, of a device that moves, for each task: by the gain common
+    to all rounds, distance or devices per hertz."""
     aggregation: Literal["flat", "hierarchical"] = "flat"
     """Whether updates are merged in the cloud, or in edge servers first."""
     cloud_every: Count | None = Field(None, ge=1)

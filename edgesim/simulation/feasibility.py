@@ -149,9 +149,11 @@ def _in_columns(columns: list[int], at_least: int) -> str:
 def check_paths(world: World, rounds: int) -> None:
     """Refuse more rounds than recorded paths last, if all rounds last to their deadline; raises `EdgesimError`."""
     knobs, least_s = world.config.round, rounds * world.config.round.tmax_s
-    if world.moving is not None and knobs.close == "deadline":
-        # The slack covers the rounding of the clock, which adds up the rounds.
-        world.moving.paths.need_known(least_s * (1 - 1e-9))
+    if world.moving is None or knobs.close != "deadline":
+        return
+    # The slack covers the rounding of the clock, which adds up the rounds.
+    if least_s * (1 - 1e-9) > world.moving.paths.known_until_s:
+        world.moving.paths.need_known(least_s)
 
 
 def check_reach(planner: Planner, samples: Floats) -> None:
