@@ -5,6 +5,7 @@ and PPO of Stable-Baselines3 where that is installed. Then they are judged in ru
 not met, beside Random, Best Channel, least band first and FedTeddi. Training that was stopped resumes.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -31,11 +32,12 @@ UNSEEN = 1_000_000
 ELITE, LEAST_SPREAD = 0.25, 0.05
 
 
-def cross_entropy(config: dict[str, Any], generations: int, population: int, episodes: int, runs: Runs) -> Any:
+def cross_entropy(
+    config: dict[str, Any], generations: int, population: int, episodes: int, runs: Runs
+) -> agents.Training:
     """Train weights of the features by the cross-entropy method (Rubinstein, 1999); returns the state of training."""
-    training = agents.Training.at(
-        runs.out / "training/cem.json", config, population, episodes, runs.set_, fresh=runs.fresh
-    )
+    file = runs.out / "training/cem.json"
+    training = agents.Training.at(file, config, population, episodes, runs.set_, fresh=runs.fresh)
     while len(training.steps) < generations:
         number = len(training.steps)
         mean = np.array(training.memory.get("mean", np.zeros(len(FEATURES))))
@@ -43,19 +45,17 @@ def cross_entropy(config: dict[str, Any], generations: int, population: int, epi
         drawn = mean + spread * np.random.default_rng([UNSEEN, number]).normal(size=(population, len(FEATURES)))
         worlds = range(UNSEEN + number * episodes, UNSEEN + (number + 1) * episodes)
         # All of a generation meet the same worlds, so that they differ by their weights alone.
-        arrived = np.array(
-            [
-                np.mean([agents.arrivals(linear(weights), config, runs.set_, seed) for seed in worlds])
-                for weights in drawn
-            ]
-        )
+        arrived = np.zeros(population)
+        for place, weights in enumerate(drawn):
+            played = [agents.arrivals(linear(weights), config, runs.set_, seed) for seed in worlds]
+            arrived[place] = np.mean(played)
         elite = drawn[np.argsort(-arrived)[: max(2, round(ELITE * population))]]
         memory = {"mean": elite.mean(axis=0), "spread": np.maximum(elite.std(axis=0), LEAST_SPREAD)}
         training.save(population * episodes * config["rounds"], float(arrived.mean()), **memory)
     return training
 
 
-def linear(weights: Any) -> Any:
+def linear(weights: Sequence[float]) -> agents.Network:
     """Agent that ranks devices by a weighted sum of `FEATURES`."""
     return agents.linear(dict(zip(FEATURES, weights, strict=True)))
 
@@ -77,10 +77,9 @@ def main(
     size = {"devices": {"count": devices, "radius_m": 250.0}, "rounds": rounds}
     trainings = {"cem": cross_entropy(TIMING | size, generations, population, episodes, runs)}
     networks = {"cem": linear(trainings["cem"].memory["mean"])}
-    weights = ", ".join(
-        f"{name} {float(of):.2f}" for name, of in zip(FEATURES, networks["cem"].layers[0][0][0], strict=False)
-    )
-    print(f"cross-entropy method, {trainings['cem'].steps[-1]:,} decisions: {weights}")
+    weights = zip(FEATURES, networks["cem"].layers[0][0][0].tolist(), strict=False)
+    learnt = ", ".join(f"{name} {weight:.2f}" for name, weight in weights)
+    print(f"cross-entropy method, {trainings['cem'].steps[-1]:,} decisions: {learnt}")
     if ppo_steps and agents.has_ppo():
         at = runs.out / "training/ppo.json"
         trainings["ppo"] = agents.Training.at(at, TIMING | size, runs.set_, fresh=runs.fresh)
@@ -92,24 +91,22 @@ def main(
     for name, network in networks.items():
         file = runs.out / f"training/{name}.safetensors"
         network.save(file)
-        runs.add(
-            LEARNING | size | {"selection": {"policy": "edgesim.rl.Agent", "file": str(file)}}, labels={"policy": name}
-        )
+        selection = {"policy": "edgesim.rl.Agent", "file": str(file)}
+        runs.add(LEARNING | size | {"selection": selection}, labels={"policy": name})
     done = runs.compare(runs.out / "judged", reference="random", against=[("policy", "least-band")])
-    arrived = {
-        name: float(
-            np.mean([run.rounds["arrived"].mean() for run in done.runs.values() if run.knobs["policy"] == name])
-        )
-        for name in [*RULES, *networks]
-    }
     for reference in ("random", "least-band"):
         table = done.compare("arrived", reference=reference).table
         tables.save(table, runs.out / f"arrived-{reference}.csv")
-        print(f"\narrivals, differences to {reference} by seed:\n{table.T.to_string(header=False)}")
+        title = f"arrivals a round, differences to {reference} by seed; intervals corrected by Holm"
+        columns = ["policy", "difference", "low_holm", "high_holm", "p_holm", "reading"]
+        tables.show_texts(table[columns], title, ("policy", "reading"))
+    arrived: dict[str, list[float]] = {name: [] for name in [*RULES, *networks]}
+    for run in done.runs.values():
+        arrived[str(run.knobs["policy"])].append(float(run.rounds["arrived"].mean()))
     curves = {name: (training.steps, training.arrivals) for name, training in trainings.items()}
-    others = {name: arrived[name] for name in (*RULES, "least-band")}
+    others = {name: float(np.mean(arrived[name])) for name in (*RULES, "least-band")}
     figures.save(figures.draw_learning_curve(curves, others), runs.out / "plots/learning_curve")
-    print(", ".join(f"{name} {value:.2f}" for name, value in arrived.items()))
+    print("arrivals a round: " + ", ".join(f"{name} {np.mean(values):.2f}" for name, values in arrived.items()))
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from edgesim.api.configs import Config, Overrides
 from edgesim.api.episode import episode
 from edgesim.base.on_disk import in_place_of
 from edgesim.folder.records import write_whole
-from edgesim.rl import Ages, Network, SchedulerEnv, network_of_ppo, observe
+from edgesim.rl import Ages, Network, observe
 from edgesim.rl.agent import ranked
 
-__all__ = ["Training", "arrivals", "has_ppo", "linear", "train_ppo"]
+__all__ = ["Network", "Training", "arrivals", "has_ppo", "linear", "train_ppo"]
 
 _ROLLOUT, _ROLLOUTS = 256, 4
 """Steps between two updates of PPO, and updates between two of its saved states."""
@@ -92,6 +92,9 @@ def train_ppo(config: Config, set: Overrides | None, steps: int, training: Train
     beside that of ``training`` is Stable-Baselines3's, a pickle among other things, and only for this.
     """
     from stable_baselines3 import PPO
+
+    from edgesim.rl.scheduler import SchedulerEnv
+    from edgesim.rl.stable_baselines import network_of_ppo
 
     env, path = SchedulerEnv(config, set), training.path.with_suffix(".zip")
     if not training.steps or not path.is_file():
