@@ -37,7 +37,9 @@ def cross_entropy(
 ) -> agents.Training:
     """Train weights of the features by the cross-entropy method (Rubinstein, 1999); returns the state of training."""
     file = runs.out / "training/cem.json"
-    training = agents.Training.at(file, config, population, episodes, runs.set_, fresh=runs.fresh)
+    decisions = population * episodes * config["rounds"]
+    asked = config, population, episodes, runs.set_
+    training = agents.Training.at(file, generations * decisions, *asked, fresh=runs.fresh)
     while len(training.steps) < generations:
         number = len(training.steps)
         mean = np.array(training.memory.get("mean", np.zeros(len(FEATURES))))
@@ -51,7 +53,7 @@ def cross_entropy(
             arrived[place] = np.mean(played)
         elite = drawn[np.argsort(-arrived)[: max(2, round(ELITE * population))]]
         memory = {"mean": elite.mean(axis=0), "spread": np.maximum(elite.std(axis=0), LEAST_SPREAD)}
-        training.save(population * episodes * config["rounds"], float(arrived.mean()), **memory)
+        training.save(decisions, float(arrived.mean()), **memory)
     return training
 
 
@@ -82,7 +84,7 @@ def main(
     print(f"cross-entropy method, {trainings['cem'].steps[-1]:,} decisions: {learnt}")
     if ppo_steps and agents.has_ppo():
         at = runs.out / "training/ppo.json"
-        trainings["ppo"] = agents.Training.at(at, TIMING | size, runs.set_, fresh=runs.fresh)
+        trainings["ppo"] = agents.Training.at(at, ppo_steps, TIMING | size, runs.set_, fresh=runs.fresh)
         networks["ppo"] = agents.train_ppo(TIMING | size, runs.set_, ppo_steps, trainings["ppo"], UNSEEN)
     elif ppo_steps:
         print("PPO is left out: Stable-Baselines3 is not installed (pip install 'edgesim[ppo]')")

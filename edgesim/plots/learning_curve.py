@@ -18,8 +18,8 @@ def draw_learning_curve(
         (axes,) = style.panel_grid(figure, [""])
         for name, (steps, arrivals) in curves.items():
             axes.plot(steps, arrivals, **styles[name].marked(max(1, len(steps) // 10)))
-        for name, arrivals in others.items():
-            axes.axhline(arrivals, color=styles[name].color, linewidth=0.9, linestyle="--")
+        for name, mean in others.items():
+            axes.axhline(mean, color=styles[name].color, linewidth=0.9, linestyle="--")
         axes.set(xlabel="decisions in training (1)", ylabel="arrivals a round (1)")
         axes.set_xlim(left=0)
         handles = [Line2D([], [], **styles[name].marked(1)) for name in curves]

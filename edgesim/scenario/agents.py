@@ -38,12 +38,16 @@ class Training:
     """Mean arrivals a round while each step trained."""
 
     @classmethod
-    def at(cls, path: Path, *inputs: Any, fresh: bool = False) -> Self:
-        """The training of a file, or a new one: where there is none, or it is of other ``inputs``, or ``fresh``."""
+    def at(cls, path: Path, decisions: int, *inputs: Any, fresh: bool = False) -> Self:
+        """The training of a file, or a new one.
+
+        It is new where there is no file, where that is of other ``inputs`` or goes on for a whole step behind so many
+        ``decisions``, and if ``fresh``.
+        """
         digest = digest_of([], *inputs)
         if path.is_file() and not fresh:
             kept = json.loads(path.read_text())
-            if kept.pop("inputs") == digest:
+            if kept.pop("inputs") == digest and not (len(kept["steps"]) > 1 and kept["steps"][-2] >= decisions):
                 return cls(path, digest, **kept)
         return cls(path, digest)
 
