@@ -95,11 +95,14 @@ def train_ppo(config: Config, set: Overrides | None, steps: int, training: Train
     A state that was saved is resumed: whether a training was stopped changes nothing in its agent. The model's own file
     beside that of ``training`` is Stable-Baselines3's, a pickle among other things, and only for this.
     """
+    import torch
     from stable_baselines3 import PPO
 
     from edgesim.rl.scheduler import SchedulerEnv
     from edgesim.rl.stable_baselines import network_of_ppo
 
+    # Layers are small: several threads take longer, and round otherwise.
+    torch.set_num_threads(1)
     env, path = SchedulerEnv(config, set), training.path.with_suffix(".zip")
     if not training.steps or not path.is_file():
         training.steps.clear()
