@@ -61,6 +61,11 @@ def metrics() -> list[str]:
     return KINDS["metrics"].names
 
 
+def codecs() -> list[str]:
+    """Names for ``upload.codec``, and for ``download.codec`` those whose error is shorter than what they code."""
+    return KINDS["codecs"].names
+
+
 def protocols() -> list[str]:
     """Names for ``round.protocol``."""
     return KINDS["protocols"].names
@@ -98,7 +103,7 @@ def scenarios() -> list[str]:
 
 LISTS = (
     policies, algorithms, allocators, partitions, drift_laws, joining_laws, presence_models, motion_models,
-    path_loss_laws, predictors, metrics, protocols, channels,
+    path_loss_laws, predictors, metrics, codecs, protocols, channels,
     topologies, recordings, models, datasets, scenarios,
 )  # fmt: skip
 """All of these functions; `edgesim list` prints their names."""

@@ -146,10 +146,9 @@ class Simulation:
 def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None]]:
     """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
     if config.rounds is None:
-        assert config.stop_at_s is not None
         if frames > 1:
             raise EdgesimError(f"rounds: give one number per frame; the data have {frames} frames")
-        return [(max(1, int(config.stop_at_s / config.round.tmax_s + 1e-9)), None)]
+        return [(max(1, config.expected_rounds), None)]
     counts = config.rounds if isinstance(config.rounds, list) else [config.rounds] * frames
     if len(counts) != frames:
         raise EdgesimError(f"rounds: {len(counts)} numbers were given, but the data have {frames} frame(s)")
