@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
 from edgesim.plots.groups import knob_text
-from edgesim.plots.intervals import LEAST_SEEDS, band_patch, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 
 
 def draw_missed_deadlines(runs: Sequence[RunFolder], over: str, series: str, panel: str) -> Figure:
@@ -48,6 +48,6 @@ def draw_missed_deadlines(runs: Sequence[RunFolder], over: str, series: str, pan
             axes.set_ylim(bottom=0)
         figure.axes[0].set_ylabel("share of uploads that\nmissed the deadline (1)")
         handles: list[Artist] = [Line2D([], [], **styles[name].marked(1)) for name in names]
-        handles += [band_patch()] if banded else []
+        handles += [style.band_patch()] if banded else []
         style.legend_below(figure, handles, texts)
     return figure
