@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
 from edgesim.plots.groups import knob_text
-from edgesim.plots.intervals import LEAST_SEEDS, band_patch, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 
 
 def draw_missed_deadlines(runs: Sequence[RunFolder], over: str, series: str, panel: str) -> Figure:
@@ -28,7 +28,7 @@ def draw_missed_deadlines(runs: Sequence[RunFolder], over: str, series: str, pan
     names = [str(label) for label in labels]
     styles = palette.line_styles(names)
     banded = len({key[3] for key in taken}) >= LEAST_SEEDS
-    texts = [*names, *(["95 % band"] if banded else [])]
+    texts = [*names, *(["95 % interval"] if banded else [])]
     titles = [knob_text(panel, value) for value in panels] if len(panels) > 1 else [""]  # type: ignore[arg-type]
     with style.figure(*style.panel_size(len(panels), 2.2), texts) as figure:
         for axes, value in zip(style.panel_grid(figure, titles), panels, strict=True):
@@ -46,8 +46,8 @@ def draw_missed_deadlines(runs: Sequence[RunFolder], over: str, series: str, pan
                     axes.fill_between(list(shares), low, high, color=styles[name].color, alpha=0.2, linewidth=0)
             axes.set_xlabel("speed of devices (m/s)" if over == "speed_mps" else over)
             axes.set_ylim(bottom=0)
-        figure.axes[0].set_ylabel("share of uploads that\nmissed the deadline (1)")
+        figure.axes[0].set_ylabel("share of uploads that\nmissed the deadline")
         handles: list[Artist] = [Line2D([], [], **styles[name].marked(1)) for name in names]
-        handles += [band_patch()] if banded else []
+        handles += [style.band_patch()] if banded else []
         style.legend_below(figure, handles, texts)
     return figure
