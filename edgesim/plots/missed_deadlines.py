@@ -28,7 +28,7 @@ def draw_missed_deadlines(runs: Sequence[RunFolder], over: str, series: str, pan
     names = [str(label) for label in labels]
     styles = palette.line_styles(names)
     banded = len({key[3] for key in taken}) >= LEAST_SEEDS
-    texts = [*names, *(["95 % interval"] if banded else [])]
+    texts = [*names, *(["95 % band"] if banded else [])]
     titles = [knob_text(panel, value) for value in panels] if len(panels) > 1 else [""]  # type: ignore[arg-type]
     with style.figure(*style.panel_size(len(panels), 2.2), texts) as figure:
         for axes, value in zip(style.panel_grid(figure, titles), panels, strict=True):
