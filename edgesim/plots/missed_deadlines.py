@@ -46,7 +46,7 @@ def draw_missed_deadlines(runs: Sequence[RunFolder], over: str, series: str, pan
                     axes.fill_between(list(shares), low, high, color=styles[name].color, alpha=0.2, linewidth=0)
             axes.set_xlabel("speed of devices (m/s)" if over == "speed_mps" else over)
             axes.set_ylim(bottom=0)
-        figure.axes[0].set_ylabel("share of uploads that\nmissed the deadline (1)")
+        figure.axes[0].set_ylabel("share of uploads that\nmissed the deadline")
         handles: list[Artist] = [Line2D([], [], **styles[name].marked(1)) for name in names]
         handles += [style.band_patch()] if banded else []
         style.legend_below(figure, handles, texts)
