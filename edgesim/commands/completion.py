@@ -18,6 +18,8 @@ _NAMES: dict[str, Callable[[], list[str]]] = {
     "drift.law": names.drift_laws,
     "joining.law": names.joining_laws,
     "learning.model": names.models,
+    "mobility.file": names.recordings,
+    "mobility.model": names.motion_models,
     "radio.channel": names.channels,
     "round.protocol": names.protocols,
     "selection.policy": names.policies,

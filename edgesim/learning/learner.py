@@ -41,7 +41,7 @@ from edgesim.learning.loss_passes import loss_drops
 from edgesim.learning.models import new_model
 from edgesim.learning.norms import norm
 from edgesim.learning.objective import refuse_without_features
-from edgesim.learning.pretrain import StartModel, start_model
+from edgesim.learning.pretrain import StartModel, refuse_untestable, start_model
 from edgesim.learning.public_copy import PublicCopy
 from edgesim.learning.ranking import roc_auc, why_without_roc_auc
 from edgesim.learning.server_memory import server_memory
@@ -110,6 +110,8 @@ class TorchLearner:
             local, server = self.accounts.local, self.accounts.server
             epochs = partial(epochs_over, config.algorithm, local.sizes)
             refuse_lone_samples(module, federation, learning, self.accounts.work, epochs)
+            if learning.pretrain:
+                refuse_untestable(federation)
             if local.features:
                 who = "algorithm.name", config.algorithm.name
                 refuse_without_features(self.model, config, dataset.image_shape, *who)

@@ -8,9 +8,10 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.accuracy_series import Over, accuracy_series
 from edgesim.analysis.metrics import final_accuracy
+from edgesim.plots import style
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past, past_text
 from edgesim.plots.groups import Panel, labels_of, runs_of
-from edgesim.plots.intervals import LEAST_SEEDS, band_patch, drawn_interval, mean_note
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, mean_note
 from edgesim.plots.panel_figures import draw_means, line_panels
 
 _MOST_BANDS = 3
@@ -66,7 +67,7 @@ def draw_accuracy(
                 drawn.lines[COMMON_PAST] = line
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=over == "rounds"))
             axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
-        drawn.lines.update({text: band_patch() for text in bands})
+        drawn.lines.update({text: style.band_patch() for text in bands})
         axes.set_xlim(left=0)
     return drawn.figure
 

@@ -13,7 +13,7 @@ from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.spending import COSTS, Cost, accuracy_over, spending
 from edgesim.plots import palette, style
 from edgesim.plots.groups import knob_text
-from edgesim.plots.intervals import LEAST_SEEDS, band_patch, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 from edgesim.plots.panel_figures import draw_means
 
 _LABELS: dict[Cost, str] = {
@@ -67,7 +67,7 @@ def draw_cost_curves(runs: Sequence[RunFolder], row: str, series: str, foremost:
         _scale_accuracy(figure.axes[0], float(means.min()), float(means.max()))
         for axes in figure.axes[:: len(COSTS)]:
             axes.set_ylabel("test accuracy,\nlogit scale")
-        handles = [*(lines[name] for name in labels), *(band_patch() for _ in note)]
+        handles = [*(lines[name] for name in labels), *(style.band_patch() for _ in note)]
         style.legend_below(figure, handles, [*labels, *note])
     return figure
 

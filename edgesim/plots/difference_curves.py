@@ -17,7 +17,7 @@ from edgesim.plots.accuracy import HOUR_S, LABELS, longest_s
 from edgesim.plots.common_past import LOOK, left_past, mark_past, past_text
 from edgesim.plots.differences import against
 from edgesim.plots.groups import Series, labels_of, panels_of
-from edgesim.plots.intervals import LEAST_SEEDS, band_patch, drawn_interval, mean_note
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, mean_note
 from edgesim.plots.panel_figures import draw_means
 
 
@@ -64,7 +64,7 @@ def draw_difference_curves(pairings: Sequence[Pairing], over: Over, reference: s
         figure.suptitle(against(pairings, reference), fontsize=8)
         handles += [Line2D([], [], **LOOK) for _ in past]
         if legend:
-            style.legend_below(figure, [*handles, *(band_patch() for _ in spread)], legend)
+            style.legend_below(figure, [*handles, *(style.band_patch() for _ in spread)], legend)
     return figure
 
 

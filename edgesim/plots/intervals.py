@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
 from edgesim.analysis.statistics import Interval, mean_interval
@@ -32,8 +31,3 @@ def mean_note(panels: Sequence[Panel]) -> str:
     seeds = {len(series.runs) for panel in panels for series in panel.series}
     counts = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
     return f"\nmean of {counts} seeds" if max(seeds) > 1 else ""
-
-
-def band_patch() -> Patch:
-    """Entry of a legend for the bands of intervals around lines of all colours."""
-    return Patch(facecolor="grey", alpha=0.3, linewidth=0)

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from edgesim.analysis.metrics import final_accuracy
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
-from edgesim.plots.intervals import LEAST_SEEDS, band_patch, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 
 _PANELS = {"noise": "noise multiplier $z$", "epsilon": "privacy loss $\\varepsilon$"}
 
@@ -51,6 +51,6 @@ def draw_noise(runs: Sequence[RunFolder]) -> Figure:
         figure.axes[0].set_ylabel("final test accuracy")
         handles: list[Artist] = [Line2D([], [], **styles[name].marked(1)) for name in noisy]
         handles += [Line2D([], [], color="grey")] if clipped else []
-        handles += [band_patch()] if banded else []
+        handles += [style.band_patch()] if banded else []
         style.legend_below(figure, handles, texts)
     return figure

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
-from edgesim.plots.intervals import LEAST_SEEDS, band_patch, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 from edgesim.plots.panel_figures import draw_means
 
 DAY_S = 86_400.0
@@ -45,7 +45,7 @@ def draw_participation(runs: Sequence[RunFolder]) -> Figure:
         below.xaxis.set_major_locator(MultipleLocator(4))
         figure.supylabel("devices per round", fontsize=8)
         lines = [*above.get_lines(), *below.get_lines()]
-        style.legend_below(figure, [*lines, band_patch()][: len(texts)], texts)
+        style.legend_below(figure, [*lines, style.band_patch()][: len(texts)], texts)
     return figure
 
 

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
@@ -177,6 +178,11 @@ def headed(figure: Figure, text: str) -> Figure:
     if text:
         figure.suptitle(folded(text, 0.85 * figure.get_figwidth()), fontsize=8)
     return figure
+
+
+def band_patch() -> Patch:
+    """Entry of a legend for the bands of intervals around lines of all colours."""
+    return Patch(facecolor="grey", alpha=0.3, linewidth=0)
 
 
 def show_error_bars(errors: ErrorbarContainer) -> None:

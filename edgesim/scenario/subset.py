@@ -30,4 +30,4 @@ def save_classes(dataset: str, folder: Path, classes: Sequence[int], path: Path)
     with system_errors(f"{path}: cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with in_place_of(path) as draft, draft.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]

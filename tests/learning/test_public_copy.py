@@ -1,10 +1,15 @@
 """The model that devices know where changes of models are coded, on quadratics worked out by hand."""
 
+import numpy as np
 import pytest
 import torch
 
 from edgesim.base.errors import Diverged
 from edgesim.config import DownloadConfig
+from edgesim.learning.federation import make_federation
+from edgesim.learning.jobs import Arrived
+from edgesim.learning.learner import TorchLearner
+from edgesim.learning.loss_passes import mean_losses
 from edgesim.learning.public_copy import PublicCopy
 from edgesim.streams import Streams
 
@@ -58,3 +63,28 @@ def test_a_change_that_is_not_finite_is_told_of_the_download():
     copy = PublicCopy(DownloadConfig(codec="sign"), Streams(0), torch.zeros(3, dtype=torch.float64), 3)
     with pytest.raises(Diverged, match=r"^download\.codec: .* not finite in float32"):
         copy.follow(torch.full((3,), 1e39, dtype=torch.float64), 1)
+
+
+def test_devices_begin_with_the_copy_and_their_updates_enter_the_model(make_config):
+    config = make_config(
+        download={"codec": "topk", "ratio": 0.1},
+        learning={"pretrain": False, "back_end": "loop", "precision": "float64"},
+    )
+    streams = Streams(0)
+    learner = TorchLearner(config, make_federation(config, streams), streams)
+    for number in (1, 2, 3):
+        (promise,) = learner.open_round(number, 1).start(np.array([number]))
+        promise.due = True
+        before, copy = learner.global_weights, learner.public.weights
+        assert torch.equal(before, copy) == (number == 1)
+        assert torch.equal(promise.job.start, copy)
+        (result,) = learner.results([promise])
+        learner.merge([Arrived(promise)], np.array([number]))
+        assert torch.allclose(learner.global_weights, before + result.update, rtol=0, atol=1e-12)
+        missing = learner.global_weights - learner.public.weights
+        assert int((missing == 0).sum()) < int((missing != 0).sum())
+    losses = learner.open_round(4, 1).losses(np.array([0]))
+    learner.model.load(learner.public.weights)
+    expected = mean_losses(learner.model, learner.data, [learner.accounts.held.samples_of(0)], 1)
+    assert losses.tolist() == expected.tolist()
+    learner.close()
