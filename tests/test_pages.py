@@ -217,6 +217,14 @@ def one_round(tmp_path_factory):
     return {name: read_table(folder, name) for name in ("rounds", "activities", "updates")}
 
 
+def test_the_page_of_policies_names_those_that_timing_only_runs_refuse():
+    text = (DOCS / "policies.md").read_text()
+    sentence = text.partition("Timing-only runs refuse the policies")[2].partition("All others run in them.")[0]
+    refused = {name for name in SELECTORS if SELECTORS[name].looks_at - {"class_counts"}}
+    assert set(re.findall(r"`([\w-]+)`", sentence)) == refused
+    assert {"best-norm", "afl"} < refused < {*SELECTORS}
+
+
 @pytest.mark.parametrize("name", ["fedteddi", "dpfl", "feddance", "fedstg", "afl"])
 def test_each_paper_has_a_table_whose_numbers_are_those_of_the_committed_results(name):
     """Read from the page alone, by another way than the one that writes it."""
