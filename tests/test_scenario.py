@@ -36,7 +36,7 @@ QUICK = [(path.name, ()) for path in sorted(SCENARIOS.glob("*.py"))] + [
     ("feddance.py", ("--selectors", "random,feddance", "--trace", "sample-week,synthetic", "--skew", "rare")),
 ]
 
-SECONDS = {"tmax_bandwidth.py", "trace_anatomy.py"}
+SECONDS = {"tmax_bandwidth.py", "trace_anatomy.py", "ef_signsgd.py"}
 """Scenarios that take about a second each when they run quickly."""
 
 LEARNT = {"accuracy_rounds", "accuracy_seconds", "final_accuracy", "training_loss", "fairness"}
@@ -46,10 +46,14 @@ FIGURES |= {
     "afl.py": LEARNT | {"curves", "tradeoff", "throughput", "spread", "radar", "differences-method"},
     "privacy.py": LEARNT | {"noise", "differences-mechanism"},
     "availability_predictor.py": {"sensitivity", "over_time", "costs"},
+    "codecs.py": LEARNT | {"cost_curves", "differences-codec"},
+    "fedpaq.py": LEARNT | {"loss_seconds", "differences-codec"},
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
     "dpfl.py": LEARNT | {"participation_loss", "differences-algorithm", "difference_rounds-algorithm"},
     "fedteddi.py": LEARNT | {"differences-policy", "difference_rounds-policy", "difference_seconds-policy"},
+    "fedteddi_cifar10.py": {"comparison_accuracy", "comparison_scheduled", "comparison_rounds_to_target"},
     "fedstg.py": LEARNT | {"figure_1", "differences-method"},
+    "mobility.py": {"missed_deadlines", "differences-path_knowledge"},
     "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
     "radio_cost.py": LEARNT | {"cost_curves"},
     "tmax_bandwidth.py": {"heat_map-arrived", "heat_map-scheduled"},
@@ -336,8 +340,8 @@ def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_t
 
 
 ALL = sorted(path.stem for path in SCENARIOS.glob("*.py"))
-WITHOUT_RUNS = {"availability_predictor", "trace_anatomy"}
-"""Scenarios about recordings alone."""
+WITHOUT_RUNS = {"availability_predictor", "trace_anatomy", "ef_signsgd"}
+"""Scenarios about recordings or functions alone."""
 
 
 def calls(tree, function):

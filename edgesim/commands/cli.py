@@ -205,7 +205,9 @@ def _plot_drift(configs: list[Path], out: Path | None, device: int | None, forma
 def new(
     kind: Annotated[
         str,
-        typer.Argument(help=f"One of {', '.join(new_command.CLASSES)}.", autocompletion=lambda: [*new_command.CLASSES]),
+        typer.Argument(
+            help=f"One of {', '.join(new_command.TEMPLATES)}.", autocompletion=lambda: [*new_command.TEMPLATES]
+        ),
     ],
     name: Annotated[str, typer.Argument(help="Name of the module, such as my_policy.")],
     folder: Annotated[Path, typer.Option(help="Where the files are written.")] = Path(),

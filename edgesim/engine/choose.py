@@ -1,7 +1,7 @@
 """Choice among the candidates of one round, under every protocol."""
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.engine.decision import Timeline, admit
+from edgesim.engine.decision import Timeline, admit, share
 from edgesim.engine.decisions import Decision, answered
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.process import RoundNumber, Steps
@@ -17,9 +17,10 @@ def choose(
     knowledge: Knowledge,
     bands_hz: Floats,
     count: int | None,
-) -> Steps[Integers]:
+) -> Steps[tuple[Integers, Floats | None]]:
     """Ask which of the candidates [n] of a ``timeline`` are taken; returns positions as from `admit`.
 
+    Returns also their bandwidths in Hz, [S], None where the config's allocator shares the band.
     ``times_selected`` counts the rounds in which each was taken, [n]; ``bands_hz`` are the free bands of the stations,
     [M]; ``count`` is the most candidates that the admission takes, None where it goes by band.
     """
@@ -45,5 +46,11 @@ def choose(
         estimates=PlannedEstimates(timeline, bands_hz, count),
     )
     policy, station = world.config.selection.policy, timeline.station
-    decision = Decision(view, lambda choice: admit(policy, choice, view, station, bands_hz, count))
+    decision = Decision(
+        view,
+        station,
+        bands_hz,
+        lambda choice: admit(policy, choice, view, station, bands_hz, count),
+        lambda taken, allocator: share(timeline, taken, bands_hz, allocator),
+    )
     return (yield from answered(parts.answerer, decision))

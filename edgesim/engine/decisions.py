@@ -8,7 +8,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from edgesim.base.arrays import Integers
+from edgesim.base.arrays import Floats, Integers
+from edgesim.radio.allocators import Allocator
 from edgesim.selection.view import Choice, RoundReport, RoundView, Selector
 
 
@@ -18,17 +19,29 @@ class Decision:
 
     view: RoundView
     """Facts on the candidates, as policies see them."""
+    station: Integers
+    """Station of each candidate, [n]."""
+    free_hz: Floats
+    """Free band of each station, in Hz, [M]."""
     admit: Callable[[Choice], Integers]
     """Function of the run's admission: positions in the view of the candidates that it takes of a choice."""
+    share: Callable[[Integers, Allocator], Floats]
+    """Function that shares the free bands by an allocator among candidates at some positions: Hz of each, [S]."""
     taken: Integers | None = None
     """Positions of the candidates taken, in their order; None while the decision is open."""
+    shares_hz: Floats | None = None
+    """Bandwidth of each candidate taken, in Hz, [S]; None where the allocator of the config shares the bands."""
 
-    def answer(self, choice: Choice) -> None:
+    def answer(self, choice: Choice, allocator: Allocator | None = None) -> None:
         """Answer with a choice as `Selector.choose` makes it, such as ``(device for device in ids)``.
 
-        Raises `EdgesimError` for offers that are not allowed; the decision then stays open.
+        An ``allocator`` shares the bands in place of the config's, where the protocol has rounds. Raises `EdgesimError`
+        for offers and shares that are not allowed; the decision then stays open.
         """
-        self.taken = self.admit(choice)
+        taken = self.admit(choice)
+        if allocator is not None:
+            self.shares_hz = self.share(taken, allocator)
+        self.taken = taken
 
 
 class Answerer(Protocol):
@@ -56,9 +69,9 @@ class ByPolicy:
         self.policy.hear(report)
 
 
-def answered(answerer: Answerer, decision: Decision) -> Generator[Decision, Any, Integers]:
-    """Ask for a decision and wait while it is open; returns the positions of the candidates taken."""
+def answered(answerer: Answerer, decision: Decision) -> Generator[Decision, Any, tuple[Integers, Floats | None]]:
+    """Ask for a decision and wait while it is open; returns the positions of the candidates taken, and their shares."""
     answerer.ask(decision)
     while (taken := decision.taken) is None:
         yield decision
-    return taken
+    return taken, decision.shares_hz

@@ -25,7 +25,7 @@ class Evaluations:
     it. The last model of a frame is always tested, at its row's end; until the next merge it counts as in force.
     """
 
-    SAVED: ClassVar = ("_passed", "_frame", "_untested", "best")
+    SAVED: ClassVar = ("_passed", "_frame", "_untested", "best", "_row", "_longest_row")
 
     config: RunConfig
     learner: Learner
@@ -37,13 +37,29 @@ class Evaluations:
     """Whether the model in force has not been tested; the start model is, before the first round."""
     best: float = 0.0
     """The greatest accuracy of all tests, that of the start model among them."""
+    accuracy: float | None = None
+    """Accuracy of the last test, of which the start model's is the first; None before it."""
+    _row: int = 0
+    """Tests at ``stop_at_accuracy`` or above since the last one below it; counted with ``stop_after_tests`` alone."""
+    _longest_row: int = 0
+    """The greatest value of ``_row`` so far."""
 
     def evaluate(self, frame: int) -> Evaluation | None:
         """Test the model as it is on the classes of a frame; None where nothing is trained."""
         evaluation = self.learner.evaluate(frame)
         if evaluation is not None:
-            self.best = max(self.best, evaluation.accuracy)
+            self.best, self.accuracy = max(self.best, evaluation.accuracy), evaluation.accuracy
+            if self.config.stop_after_tests is not None:
+                self._row = self._row + 1 if evaluation.accuracy >= (self.config.stop_at_accuracy or 0) else 0
+                self._longest_row = max(self._longest_row, self._row)
         return evaluation
+
+    def why_enough(self, goal: float) -> str:
+        """Why the run ends with the accuracy of its tests, as one line; empty while they are not good enough."""
+        in_row = self.config.stop_after_tests
+        if in_row is None:
+            return f"stop_at_accuracy = {goal:g}, a test has {self.best:.4g}" if self.best >= goal else ""
+        return f"stop_at_accuracy = {goal:g}, {in_row} tests in a row have it" if self._longest_row >= in_row else ""
 
     def of_row(self, number: RoundNumber, now_s: float) -> Evaluation | None:
         """Test the model that a round, or a merge without rounds, has just made, if it is due at once."""
@@ -55,23 +71,23 @@ class Evaluations:
         self._frame, self._untested = number.frame, not due
         return self.evaluate(number.frame) if due else None
 
-    def before_merge(self, replaced_s: float) -> Evaluation | None:
+    def before_merge(self, replaced_s: float) -> None:
         """Test the model that a merge replaces at an instant, if another instant has passed while it was in force.
 
         An instant at the very time of the merge falls to the model that the merge makes; none lies after the run's end.
         """
         stop_at_s = self.config.stop_at_s
         end_s = math.inf if stop_at_s is None else stop_at_s + self._slack_s
-        return self._look_back(min(replaced_s - self._slack_s, end_s))
+        self._look_back(min(replaced_s - self._slack_s, end_s))
 
     def end(self, now_s: float) -> None:
         """Test the last model of a run, if an instant has passed while it was in force."""
         self._look_back(now_s + self._slack_s)
 
-    def _look_back(self, until_s: float) -> Evaluation | None:
+    def _look_back(self, until_s: float) -> None:
         every_s = self.config.evaluation.every_s
         if every_s is None or not tests_by_time(self.config):
-            return None
+            return
         instants_s = []
         while (instant_s := (self._passed + 1) * every_s) < until_s:
             instants_s.append(instant_s)
@@ -79,7 +95,6 @@ class Evaluations:
         evaluation = self.evaluate(self._frame) if instants_s and self._untested else None
         self._untested = self._untested and evaluation is None
         self.report.write_row(evaluation, instants_s)
-        return evaluation
 
     @property
     def _slack_s(self) -> float:

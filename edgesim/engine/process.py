@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import simpy
 
 from edgesim.config import RoundConfig, RunConfig
 from edgesim.engine.decisions import Decision
 from edgesim.engine.work import Task
-from edgesim.learning.interface import Evaluation
 from edgesim.traces.search import Search
 
 
@@ -34,15 +33,15 @@ class RoundNumber:
 Answer = TypeVar("Answer")
 Steps = Generator[simpy.Event | Decision, Any, Answer]
 """Part of a process, which yields the events that it waits for, and decisions while they are open."""
-Step = Steps[tuple[str | None, Evaluation | None]]
-"""Process that makes one model; returns the reason why it cannot, which ends the run, or None, and the last evaluation
-on the way, if there was one."""
+Step = Steps[str | None]
+"""Process that makes one model; returns the reason why it cannot, which ends the run, or None."""
 
 
 Wanted = Callable[[int, RoundConfig], int | None]
 """Function of a protocol: `edgesim.engine.protocols.protocol.Protocol.wanted`."""
 
 
+@runtime_checkable
 class Process(Protocol):
     """Makes one model after another, and holds the state from one to the next."""
 

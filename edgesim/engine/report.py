@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgesim.activities import ACTIVITIES, DOWNLOAD, UPLOAD
+from edgesim.activities import ACTIVITIES, DOWNLOAD, ON_AIR
 from edgesim.base.arrays import Floats
 from edgesim.devices.battery import Batteries
 from edgesim.devices.population import Population
@@ -20,6 +20,7 @@ from edgesim.folder import work_kinds
 from edgesim.folder.records import TableWriter
 from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
+from edgesim.selection.view import Spending
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,6 @@ class RoundRow:
     bandwidth_hz: float
     model_held: bool = True
     """Whether the model that is tested is one that a server has; if not, it is the mean of the edge servers' models."""
-
-
-@dataclass(frozen=True)
-class Spending:
-    """Bits and joules of a round's rows, as its row of ``rounds`` has them."""
-
-    bits_up: float
-    bits_down: float
-    energy_j: float
 
 
 @dataclass(frozen=True)
@@ -106,7 +98,7 @@ class Totals:
             sums[span.activity] = sums.get(span.activity, 0.0) + joules
         if self.uploads is not None:
             for task in work.tasks:
-                if any(span.activity == UPLOAD for span in task.spans):
+                if any(span.activity in ON_AIR for span in task.spans):
                     self.uploads[task.device] = self.uploads.get(task.device, 0) + 1
 
 
@@ -133,13 +125,15 @@ class Report:
     """Presence of the devices during their work."""
     holds_rows: bool
     """Whether the row of a model that is not tested yet waits until the model is replaced: it may be tested by then."""
+    writes_stations: bool = False
+    """Whether `metrics` have the station of each task: where devices move among several."""
     totals: Totals = field(default_factory=Totals)
     _kept: list[Task] = field(default_factory=list)
     """Tasks since the last merge whose devices kept their weights; the next merge decides whether in vain."""
     _waiting: dict[str, list[Any]] = field(default_factory=dict)
     """The row of ``rounds`` that waits, if there is one."""
-    spent: Spending = Spending(0.0, 0.0, 0.0)
-    """Bits and joules of the last round that has rows."""
+    spent: Spending = field(default_factory=lambda: Spending(0.0, 0.0, 0.0))
+    """Bits and joules of the last round that has rows, as its row of ``rounds`` has them: with those of idling."""
     _told: int = 0
     """Number of the last round whose rows are written."""
     _told_until_s: float = 0.0
@@ -191,7 +185,7 @@ class Report:
         used = {(task.device, task.number) for task in origin.tasks}
         metrics = {**values, **self._wasted(work, used), **self._supply(row.t_end_s, idle_j)}
         self.write_metrics(row.round, metrics.items())
-        bits_up = sum([span.bits for span in work.spans if span.activity == UPLOAD])
+        bits_up = sum([span.bits for span in work.spans if span.activity in ON_AIR])
         self.spent = Spending(bits_up, _bits_down(ended), sum(work.energy_j) + idle_j)
         columns = vars(row) | vars(self.spent) | {"train_loss": _train_loss(merged)}
         self._waiting = {name: [value] for name, value in columns.items()}
@@ -199,6 +193,12 @@ class Report:
             self.write_row(evaluation)
         elif evaluation is not None:
             self.write_row(evaluation, [row.t_end_s])
+
+    def spending(self, ended: list[Task]) -> Spending:
+        """Bits and joules of the work of ended tasks, which may have no rows yet."""
+        work = self._work(ended)
+        bits_up = sum([span.bits for span in work.spans if span.activity in ON_AIR])
+        return Spending(bits_up, _bits_down(ended), sum(work.energy_j))
 
     def write_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
         """Write the row of ``rounds`` that waits, if one does, with the test of its model.
@@ -249,6 +249,9 @@ class Report:
         """Write the rows of ``activities`` of ended tasks."""
         work = self._work(ended)
         tasks, spans = work.tasks, work.spans
+        if self.writes_stations:
+            stations = [(("task_station", f"{task.device}/{task.number}"), float(task.station)) for task in tasks]
+            self.write_metrics(number, stations)
         devices = [task.device for task in tasks for _ in task.spans]
         # As arrays, since rows wait in memory: numbers that lie scattered there take long to be read again.
         starts_s = np.array([span.t_start_s for span in spans], dtype=np.float64)
@@ -386,7 +389,7 @@ def _wasted_by_kind(work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple
         return {}
     kinds = work_kinds.kinds(
         np.repeat(np.arange(len(merged)), [len(task.spans) for task in work.tasks]),
-        np.array([span.activity == UPLOAD for span in work.spans], dtype=bool),
+        np.array([span.activity in ON_AIR for span in work.spans], dtype=bool),
         np.array([work_kinds.NUMBER[outcome] for outcome in work.outcome]),
         np.array(merged, dtype=bool),
     )

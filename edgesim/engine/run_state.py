@@ -43,7 +43,7 @@ def snapshot(server: Server, round: int) -> RunState:
     return RunState(
         parts.clock.now,
         round,
-        server.accuracy,
+        parts.evaluations.accuracy,
         server.process.snapshot(),
         parts.selector.state,
         None if parts.joiners is None else parts.joiners.memory,
@@ -61,7 +61,7 @@ def restore(server: Server, state: RunState) -> None:
     """Restore a snapshot in a server that has not begun; the server takes over its memory."""
     parts = server.parts
     parts.clock.set_forward(state.t_s)
-    server.accuracy = state.accuracy
+    parts.evaluations.accuracy = state.accuracy
     if state.selector is not None:
         parts.selector.state = state.selector
     if parts.joiners is not None:

@@ -39,8 +39,6 @@ class Server:
     parts: RunParts
     process: Process
     """Process that makes the models."""
-    accuracy: float | None = None
-    """Test accuracy of the last model tested."""
     number: RoundNumber | None = None
     """The last round that ended."""
     _rounds: Generator[simpy.Event | Decision | RunProgress, Any, str] = field(init=False)
@@ -55,6 +53,9 @@ class Server:
             # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
             until_s = known_s + rounding_s(config.round.tmax_s, known_s)
             clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_time_beyond())
+        if (moving := self.parts.world.moving) is not None and np.isfinite(known_s := moving.paths.known_until_s):
+            until_s = known_s + rounding_s(config.round.tmax_s, known_s)
+            clock.call_at(until_s, EventKind.STOP, lambda _: moving.paths.need_known(until_s))
         if config.stop_at_s is not None:
             # A round that closes at stop_at_s counts.
             self._stop = Instant(clock, config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
@@ -110,13 +111,11 @@ class Server:
         goal = self.parts.world.config.stop_at_accuracy
         for number in numbers:
             # Several tests may have come in one step, and the last of them need not be the best.
-            if goal is not None and (best := self.parts.evaluations.best) >= goal:
-                return f"stop_at_accuracy = {goal:g}, a test has {best:.4g}"
-            reason, evaluation = yield from watched_step(self.process, self.parts, number)
+            if goal is not None and (why := self.parts.evaluations.why_enough(goal)):
+                return why
+            reason = yield from watched_step(self.process, self.parts, number)
             if reason is not None:
                 return reason
-            if evaluation is not None:
-                self.accuracy = evaluation.accuracy
             if self.parts.clock.now > LAST_S:
                 raise EdgesimError(
                     f"round {number.round} ended at {self.parts.clock.now:.4g} s, beyond the {LAST_S:g} s (317 years) "
@@ -125,8 +124,8 @@ class Server:
             if number.last_of_frame:
                 self.parts.learner.end_frame()
             self.number = number
-            spent = self.parts.report.spent
-            yield RunProgress(number.round, self.parts.clock.now, self.accuracy, **vars(spent))
+            accuracy, spent = self.parts.evaluations.accuracy, self.parts.report.spent
+            yield RunProgress(number.round, self.parts.clock.now, accuracy, **vars(spent))
         return ALL_DONE
 
     def stop(self) -> None:

@@ -28,7 +28,7 @@ from edgesim.engine.run_parts import RunParts
 from edgesim.engine.servers import OneServer, make_servers
 from edgesim.engine.watched import wanted_arrivals
 from edgesim.engine.work import RoundSignals, Task, Work
-from edgesim.learning.interface import Evaluation, Merged
+from edgesim.learning.interface import Merged
 from edgesim.learning.jobs import Arrived, build_jobs
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport
@@ -67,23 +67,23 @@ class Rounds:
         parts, config = self.parts, self.parts.world.config
         # No round begins at the instant at which the run is to end, up to the clock's rounding.
         if config.stop_at_s is not None and parts.clock.now > config.stop_at_s - drift_s(config.round.tmax_s):
-            return stopped(config), None
+            return stopped(config)
         started = time.perf_counter()
         ids = yield from check_in(parts, self.latecomers.meet_slot)
         if ids is None:
-            return too_few_left(config, parts.world.search), None
+            return too_few_left(config, parts.world.search)
         self.due_rounds.begin(number)
         self.open = this = self._open(number, ids)
         yield from self._decide(this)
         yield this.closed
         arrived, updates = self._close(this)
-        merged, origin, tested = yield from self._merge(this, arrived, updates)
-        evaluation = self._report(this, merged, origin) or tested
+        merged, origin = yield from self._merge(this, arrived, updates)
+        self._report(this, merged, origin)
         self.open = None
         self.deadlines.move(parts.clock.now - this.t_start_s)
         this.wall_s["round"] = time.perf_counter() - started
         parts.report.timing(number.round, this.wall_s)
-        return None, evaluation
+        return None
 
     def _open(self, number: RoundNumber, checked_in: Integers) -> OpenRound:
         """Open a round among devices that have checked in, which closes at its deadline at the latest."""
@@ -184,7 +184,7 @@ class Rounds:
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
             if np.count_nonzero(free) < len(free):
-                rows = free[world.places.stations(ids, parts.clock.now)]
+                rows = free[world.places.stations(ids, this.t_start_s)]
                 ids, delay_s = ids[rows], delay_s[rows]
             if len(ids) == 0:
                 return ids, np.empty(0)
@@ -196,9 +196,9 @@ class Rounds:
                 feasible = np.count_nonzero(np.asarray(need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
             before = self.times_selected[ids]
-            taken = yield from choose(parts, number, timeline, before, this.training, bands_hz, invited)
+            taken, shares_hz = yield from choose(parts, number, timeline, before, this.training, bands_hz, invited)
             parts.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
-            return ids[taken], share(timeline, taken, bands_hz)
+            return ids[taken], share(timeline, taken, bands_hz) if shares_hz is None else shares_hz
 
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
         """Set in every task whether its device uploads, and on which reservation."""
@@ -243,6 +243,9 @@ class Rounds:
         """
         this.over, accounts = self.latecomers.close(this), self.parts.learner.accounts
         self.due_rounds.settle(this.working.values())
+        if accounts.down is not None:
+            for at in (*this.over, *this.working.values()):
+                at.note_version(accounts.down)
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         if not accounts.is_due:
             trained = [this.working[device] for device in arrived.tolist()]
@@ -259,21 +262,24 @@ class Rounds:
 
     def _merge(
         self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]
-    ) -> Steps[tuple[Merged, Origin, Evaluation | None]]:
+    ) -> Steps[tuple[Merged, Origin]]:
         """Merge the picked updates, none in a skipped round, and wait until servers and cloud have computed.
 
-        Returns also the origin of the merged updates, and the test of the model that was replaced, if it was due.
+        Returns also the origin of the merged updates.
         """
         parts, clock, accounts = self.parts, self.parts.clock, self.parts.learner.accounts
         brought = [update for _, update in updates]
         server_s = accounts.server_s(len(accounts.used(brought) if accounts.is_due else []))
         with this.timed("evaluate"):
             # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
-            tested = parts.evaluations.before_merge(clock.now + server_s + self.servers.to_cloud_s(this.number))
+            parts.evaluations.before_merge(clock.now + server_s + self.servers.to_cloud_s(this.number))
         # Noted before time passes again: an update that is late now may arrive while server or cloud compute.
         this.fates = [working.task.fate for working in this.working.values() if working.task.taken]
         with this.timed("train"):
             build_jobs([working.promise for working in self.latecomers.at_work.values()] + self.candidates.unheard)
+            if accounts.adds_lost and accounts.sends:
+                lost = [at for at in (*this.over, *this.working.values()) if at.is_lost]
+                parts.learner.lose([at.promise for at in lost])
             began = np.array(list(this.working), dtype=np.int64)
             merged = parts.learner.merge(brought, began) if accounts.is_due else parts.learner.skip(brought)
             self.candidates.learn(parts.learner)
@@ -286,14 +292,25 @@ class Rounds:
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
             answer, length_s = feedback(merged, tasks), clock.now - this.t_start_s
-            checked_in, round = (lambda: this.checked_in), this.number.round
-            parts.answerer.hear(RoundReport(round, checked_in, this.selected, arrived, answer, this.training, length_s))
+            report = RoundReport(
+                this.number.round,
+                lambda: this.checked_in,
+                this.selected,
+                arrived,
+                answer,
+                this.training,
+                length_s,
+                clock.now,
+                parts.evaluations.accuracy,
+                lambda: parts.report.spending(self._ended(this)),
+            )
+            parts.answerer.hear(report)
         if server_s:
             yield clock.timeout(server_s)
         yield from self.servers.average(this.number)
-        return merged, Origin(tasks, [update.staleness for update in merging]), tested
+        return merged, Origin(tasks, [update.staleness for update in merging])
 
-    def _report(self, this: OpenRound, merged: Merged, origin: Origin) -> Evaluation | None:
+    def _report(self, this: OpenRound, merged: Merged, origin: Origin) -> None:
         """Evaluate the model and write the round's rows."""
         parts, number, now_s = self.parts, this.number, self.parts.clock.now
         with this.timed("evaluate"):
@@ -323,7 +340,6 @@ class Rounds:
         with this.timed("evaluate"):
             values |= self.due_rounds.values(number, is_new=len(merged.ids) > 0)
         parts.report.round(row, self._ended(this), merged, origin, evaluation, values)
-        return evaluation
 
     def _ended(self, this: OpenRound) -> list[Task]:
         """Tasks whose rows are those of a round that is closed."""

@@ -31,7 +31,7 @@ from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.watched import refuse, wanted_arrivals
 from edgesim.engine.work import Task, Work
-from edgesim.learning.interface import Evaluation, Merged, TrainingRound
+from edgesim.learning.interface import Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise, build_jobs
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport
@@ -109,22 +109,22 @@ class Unsynchronised:
                 back_s = self._idle.next_back_s(clock.now)
                 if math.isinf(back_s) and not self.at_work:
                     self._need_no_refusal()
-                    return too_few_left(parts.world.config, parts.world.search), None
+                    return too_few_left(parts.world.config, parts.world.search)
                 if math.isfinite(back_s):
                     self._alarm(back_s)
             yield self._wake
             self._wake = clock.event()
-        tested = parts.evaluations.before_merge(clock.now)
+        parts.evaluations.before_merge(clock.now)
         merged, origin = self._absorb(number, clock.now - t_start_s)
         if number.last_of_frame:
             # The next frame has other data.
             self.break_off()
-        evaluation = self._conclude(number, t_start_s, merged, origin) or tested
+        self._conclude(number, t_start_s, merged, origin)
         wall_s = {"round": time.perf_counter() - started}
         if merged.server_wall_s:
             wall_s["server"] = merged.server_wall_s
         parts.report.timing(number.round, wall_s)
-        return None, evaluation
+        return None
 
     def _fill(self, number: RoundNumber) -> Steps[None]:
         """Fill free places with the devices that are next in line."""
@@ -168,7 +168,7 @@ class Unsynchronised:
         samples = accounts.charged_samples(ids, number.round)
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
         timeline = make_timeline(parts.planner, number.round, ids, delay_s, now_s, tmax_s, draws=tasks)
-        rows = yield from choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
+        rows, _ = yield from choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows], now_s)
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
@@ -214,15 +214,16 @@ class Unsynchronised:
         limit = self.parts.world.config.staleness.limit
         if limit is None or self.version - working.version <= limit:
             self.arrived.append(working)
-        self._leave_place(task)
+        self._leave_place(working)
 
     def _on_dropped(self, task: Task) -> None:
-        del self.at_work[task.device]
-        self._leave_place(task)
+        self._leave_place(self.at_work.pop(task.device))
 
-    def _leave_place(self, task: Task) -> None:
-        self._idle.end(task.device)
-        self.over.append(task)
+    def _leave_place(self, working: Working) -> None:
+        if (down := self.parts.learner.accounts.down) is not None:
+            working.note_version(down)
+        self._idle.end(working.task.device)
+        self.over.append(working.task)
         succeed_once(self._wake)
 
     def _alarm(self, t_s: float) -> None:
@@ -254,8 +255,20 @@ class Unsynchronised:
         self.arrived.clear()
         self.version += 1
         selected, gradients = np.array(self.begun, dtype=np.int64), self._open_training(number)
-        report = RoundReport(number.round, self._checked_in, selected, merged.ids, answer, gradients, length_s)
-        self.parts.answerer.hear(report)
+        parts, ended = self.parts, self.over
+        report = RoundReport(
+            number.round,
+            self._checked_in,
+            selected,
+            merged.ids,
+            answer,
+            gradients,
+            length_s,
+            parts.clock.now,
+            parts.evaluations.accuracy,
+            lambda: parts.report.spending(ended),
+        )
+        parts.answerer.hear(report)
         self.training = None
         return merged, Origin(tasks, ages)
 
@@ -290,13 +303,15 @@ class Unsynchronised:
         """End all work, since the run is over; returns the tasks without rows."""
         for device, working in self.at_work.items():
             working.work.break_off("cancelled")
+            if (down := self.parts.learner.accounts.down) is not None:
+                working.note_version(down)
             self._idle.end(device)
             self.over.append(working.task)
         self.at_work.clear()
         self.line.clear()
         return self.over
 
-    def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, origin: Origin) -> Evaluation | None:
+    def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, origin: Origin) -> None:
         """Evaluate the model and write its rows."""
         parts, world, now_s = self.parts, self.parts.world, self.parts.clock.now
         evaluation = parts.evaluations.of_row(number, now_s)
@@ -320,4 +335,3 @@ class Unsynchronised:
         parts.report.round(row, self.over, merged, origin, evaluation, values)
         self.over.clear()
         self.begun.clear()
-        return evaluation

@@ -34,11 +34,11 @@ def watched_step(process: Process, parts: RunParts, number: RoundNumber) -> Step
         if still > limit:
             refuse(knobs, f"round {number.round}: waited for {still} events at {now_s:g} s and made no model")
         value = yield awaited
-    if not isinstance(ended, tuple) or len(ended) != 2:
-        refuse(knobs, f"round {number.round}: step returned {ended!r}, expected a reason or None, and a test or None")
-    if ended[0] is None and totals.rounds != rounds + 1:
+    if not isinstance(ended, str | None):
+        refuse(knobs, f"round {number.round}: step returned {ended!r}, expected a reason or None")
+    if ended is None and totals.rounds != rounds + 1:
         refuse(knobs, f"round {number.round} ended with {totals.rounds - rounds} models, expected one")
-    if ended[0] is None and totals.arrived == arrived and clock.now == begun_s:
+    if ended is None and totals.arrived == arrived and clock.now == begun_s:
         refuse(knobs, f"round {number.round}: made a model without an arrival and without waiting, at {begun_s:g} s")
     return ended
 

@@ -4,8 +4,8 @@ import os
 
 from edgesim.analysis.runs import RunFolder, flat_settings
 from edgesim.base.errors import EdgesimError
+from edgesim.base.optional import needed
 from edgesim.export.measures import measures
-from edgesim.export.optional import needed
 
 EXPERIMENT = "edgesim"
 _AT_ONCE = 1_000

@@ -11,8 +11,8 @@ from edgesim.analysis.band_use import use_by_station
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Integers
 from edgesim.base.on_disk import in_place_of
+from edgesim.base.optional import needed
 from edgesim.base.paths import system_errors
-from edgesim.export.optional import needed
 
 _SEQUENCE = 1
 _ROUNDS, _STATIONS, _DEVICES = 1, 2**20, 2**32

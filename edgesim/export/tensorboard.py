@@ -6,9 +6,9 @@ import tomli_w
 
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
+from edgesim.base.optional import needed
 from edgesim.base.paths import refuse_link, system_errors
 from edgesim.export.measures import measures
-from edgesim.export.optional import needed
 
 
 def write_tensorboard(run: RunFolder, folder: Path) -> Path:

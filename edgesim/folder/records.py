@@ -58,6 +58,7 @@ _RUN_FACTS: dict[str, tuple[type, ...]] = {
     "device_kind": (str,),
     "back_end": (str,),
     "back_end_notice": (str,),
+    "decisions": (str,),
     "notes": (dict,),
     "inputs": (dict,),
     digests.KEY: (dict,),

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from edgesim.analysis.metrics import new_class_devices, scheduled_by_class
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots.groups import Panel, runs_of
 from edgesim.plots.stacks import Part, draw_stacks
@@ -24,12 +23,12 @@ def draw_scheduled(panels: Sequence[Panel]) -> Figure:
 
 def scheduled_per_round(run: RunFolder) -> dict[str, float]:
     """Mean scheduled clients of a run's rounds: those with a new class, those without, and all."""
-    counts = scheduled_by_class(run.rounds, run.activities, run.devices)
+    counts = run.scheduled_by_class
     new, old = float(counts["with_new"].mean()), float(counts["only_old"].mean())
     return {"new": new, "old": old, "all": new + old}
 
 
 def _is_split(runs: Sequence[RunFolder]) -> bool:
     """Whether all runs have the classes that their devices hold in each frame, and some device gets a new one."""
-    tables = [new_class_devices(run.devices) for run in runs]
-    return all(not table.empty for table in tables) and any(table["has_new_class"].any() for table in tables)
+    newcomers = [run.has_newcomers for run in runs]
+    return None not in newcomers and any(newcomers)

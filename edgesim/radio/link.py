@@ -25,8 +25,18 @@ class Known(Protocol):
         return
 
 
-class Link(Known, Protocol):
-    """The uplink of a station: bandwidth, bits and duration of its uploads."""
+class ReservedLink(Known, Protocol):
+    """The uplink of a station for uploads on reservations of their own."""
+
+    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
+        """Bits that a bandwidth carries between two instants of the run's clock."""
+
+    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
+        """Instant at which a bandwidth has carried ``bits`` since ``start_s``; inf beyond the end of a recording."""
+
+
+class Link(ReservedLink, Protocol):
+    """The uplink of a station as plans have it, too: bandwidth, bits and duration of its uploads."""
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
@@ -36,12 +46,6 @@ class Link(Known, Protocol):
         Both instants are relative to ``origin_s``, the present instant of the run's clock. Raises `EdgesimError` if the
         clock has reached the end of a recording.
         """
-
-    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
-        """Bits that a bandwidth carries between two instants of the run's clock."""
-
-    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """Instant at which a bandwidth has carried ``bits`` since ``start_s``; inf beyond the end of a recording."""
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """Mean rates of a bandwidth between two instants of the run's clock, at each received power, [n].
@@ -84,10 +88,12 @@ class ShannonLink(Known):
 
     def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
         """Rate times airtime."""
-        return self._rate_bps(bandwidth_hz, rx_power_w) * (end_s - start_s)
+        return self._rate_bps(bandwidth_hz, rx_power_w) * (end_s - start_s) if bandwidth_hz else 0.0
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """Start plus bits over rate."""
+        """Start plus bits over rate; inf at 0 Hz."""
+        if bandwidth_hz == 0:
+            return math.inf
         return start_s + bits / self._rate_bps(bandwidth_hz, rx_power_w)
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
@@ -141,7 +147,9 @@ class RecordedLink:
         return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(0, start_s, end_s))
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """Instant at which the upload's part of the integral of C reaches its bits."""
+        """Instant at which the upload's part of the integral of C reaches its bits; inf at 0 Hz."""
+        if bandwidth_hz == 0:
+            return math.inf
         return float(self.capacity.end_s(0, bits * (self.bandwidth_hz / bandwidth_hz), start_s))
 
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:

@@ -35,6 +35,9 @@ class Knowledge(Protocol):
     def update_norms(self, ids: Integers) -> Floats:
         """Norm of each device's update of this round, [n] (runs the training jobs)."""
 
+    def sent_norms(self, ids: Integers) -> Floats:
+        """Norm of each device's update of this round as the server would receive it, [n] (runs the training jobs)."""
+
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch, [n] (a pass of its own)."""
 
@@ -141,6 +144,17 @@ class Feedback:
 
 
 @dataclass(frozen=True)
+class Spending:
+    """Bits and joules of the work of a round, or since the model before."""
+
+    bits_up: float
+    """Bits that devices sent."""
+    bits_down: float
+    """Bits that devices were sent."""
+    energy_j: float
+
+
+@dataclass(frozen=True)
 class RoundReport:
     """Outcome of a round, for the selector."""
 
@@ -154,6 +168,17 @@ class RoundReport:
     gradients: Gradients
     length_s: float
     """Simulated seconds from the round's start to its close; without rounds, since the model before was made."""
+    t_s: float
+    """Simulated instant of the close, in s."""
+    accuracy: float | None
+    """Accuracy of the last test until then, which is never that of the model just made; None if there was none."""
+    what_was_spent: Callable[[], Spending]
+    """Answers with `spent`; asked while the report is heard."""
+
+    @cached_property
+    def spent(self) -> Spending:
+        """Bits and joules of the work that ended in the round, without the joules of idle devices."""
+        return self.what_was_spent()
 
     @cached_property
     def checked_in(self) -> Integers:
@@ -174,8 +199,8 @@ class Selector(Protocol):
     Options: ClassVar[type[Options]] = Options
     looks_at: ClassVar[frozenset[str]] = frozenset()
     """Inputs of the policy beyond the view's arrays: ``class_counts`` (not to be had without a data set), ``losses``,
-    ``update_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's ``training_losses``,
-    ``training_accuracies`` and ``loss_drops`` (not to be had in timing-only runs)."""
+    ``update_norms``, ``sent_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's
+    ``training_losses``, ``training_accuracies`` and ``loss_drops`` (not to be had in timing-only runs)."""
     state: Any
     """Memory of the policy from one round to the next: one data class that `edgesim.base.saved` can pack, or
     None for a policy without memory. Nothing else of a selector changes: a new selector that is given the state of

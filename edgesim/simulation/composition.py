@@ -23,7 +23,9 @@ from edgesim.folder import digests, records
 from edgesim.folder.absence_file import remove_absences, write_absences
 from edgesim.folder.run_progress import RunProgress
 from edgesim.folder.run_schema import SCHEMAS
+from edgesim.folder.way_file import remove_ways, write_ways
 from edgesim.learning.interface import MODEL_FILE, Learner
+from edgesim.mobility.corners import corners
 from edgesim.simulation import named_code, resumption
 from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.inputs import input_digests, version_of
@@ -36,11 +38,17 @@ from edgesim.traces.absences import absences
 UNFINISHED, SHORTER = "was unfinished", "was shorter"
 """Reasons why a run is restarted or resumed."""
 
+OUTSIDE = "outside"
+"""Fact ``decisions`` of a run whose decisions did not come from its policy."""
+
 CHECKPOINT_S = 10.0
 """Least wall time between two checkpoints of a run."""
 
 _MOST_SHOWN = 10_000
 """Devices from which on pictures show groups of them, and nothing is written of the absences of each."""
+
+_MOST_CORNERS = 1_000_000
+"""Corners of all devices' ways above which nothing is written of them."""
 
 Status = Literal["finished", "failed", "interrupted"]
 
@@ -129,6 +137,34 @@ def run(
             raise
 
 
+def write_results(simulation: Simulation, folder: Path) -> None:
+    """Write what a finished run leaves beside its tables: the model, when devices were absent and where they were."""
+    simulation.learner.save(folder)
+    _write_absences(folder, simulation.world, simulation.server.parts.clock.now)
+    _write_ways(folder, simulation.world, simulation.server.parts.clock.now)
+
+
+def close_tables(
+    writer: records.RunWriter, simulation: Simulation, status: Status, cut: bool, reason: str, started: float
+) -> None:
+    """Close the tables of a run that has begun and ends now, with its last notes and facts.
+
+    ``cut`` is as for the writer's `close`, ``started`` the instant of its start by `time.perf_counter`.
+    """
+    world, learner = simulation.world, simulation.learner
+    report, t_end_s = simulation.server.parts.report, simulation.server.parts.clock.now
+    report.write_row()
+    wall_s = round(time.perf_counter() - started, 3)
+    empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
+    notes = end_notes(world, simulation.notes, report.totals, empty or 0)
+    counted = (
+        learner.facts()
+        | learner.privacy(report.totals.uploads or {})
+        | ({} if empty is None else {"empty_slots": empty})
+    )
+    writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
+
+
 def _write_absences(folder: Path, world: World, end_s: float) -> None:
     """Write when devices were absent, where they come and go and the table is small enough to be looked at."""
     count = world.config.devices.count
@@ -137,6 +173,15 @@ def _write_absences(folder: Path, world: World, end_s: float) -> None:
         with suppress(EdgesimError):
             if (spans := absences(world.availability, count, end_s)) is not None:
                 write_absences(folder, *spans)
+
+
+def _write_ways(folder: Path, world: World, end_s: float) -> None:
+    """Write where devices were, where they move and the table is small enough to be looked at."""
+    count = world.config.devices.count
+    if world.moving is not None and count < _MOST_SHOWN:
+        found = corners(world.moving.paths, count, end_s, _MOST_CORNERS)
+        if found is not None:
+            write_ways(folder, *found)
 
 
 def _reused(folder: Path) -> RunResult:
@@ -166,11 +211,10 @@ def _simulated(
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     inputs = input_digests(config, when_loaded=True)
     with Simulation(config, on_start, cores) as simulation, ExitStack() as contexts:
-        world, learner, notes = simulation.world, simulation.learner, simulation.notes
-        for subject, note in notes.items():
+        learner = simulation.learner
+        for subject, note in simulation.notes.items():
             on_note(subject, note)
-        facts = _facts(learner) | world.availability.facts() | {"inputs": inputs, "notes": notes}
-        facts |= {"ends": records.ends(as_toml(config)), "has_rounds": simulation.protocol.has_rounds}
+        facts = run_facts(simulation, inputs)
         about = resumption.about(as_toml(config), facts)
         resumed = None
         if may_resume:
@@ -178,7 +222,7 @@ def _simulated(
             resumed = resumption.find(folder, about, modules, on_note, strict, other_machine, simulation.place)
         if resumed is None:
             learner.prepare(on_start)
-            facts |= _facts(learner)
+            facts |= _machine(learner)
         else:
             restarted, facts = "", facts | resumed.facts
         contexts.enter_context(resumption.names_checkpoint(None if resumed is None else resumed.checkpoint.path))
@@ -188,8 +232,8 @@ def _simulated(
         checkpoint = None if resumed is None else resumed.checkpoint
         writer = records.RunWriter(folder, as_toml(config), facts, checkpoint, lease)
         remove_absences(folder)
+        remove_ways(folder)
         server = simulation.make_server(writer)
-        report, clock = server.parts.report, server.parts.clock
         started = time.perf_counter() - (0.0 if resumed is None else resumed.checkpoint.about.wall_s)
         status: Status = "failed"
         reason, cut = "an error in the program", True
@@ -216,10 +260,9 @@ def _simulated(
                     save.if_due()
                 server.stop()
                 reason, cut = done.reason, False
-                if not report.totals.rounds:
+                if not server.parts.report.totals.rounds:
                     raise EdgesimError(f"no {simulation.protocol.none_made}: {reason}")
-                learner.save(folder)
-                _write_absences(folder, world, clock.now)
+                write_results(simulation, folder)
                 status = "finished"
         except EdgesimError as error:
             reason = str(error)
@@ -235,17 +278,7 @@ def _simulated(
                 raise
             raise resumption.stopped(folder, asked.status) from None
         finally:
-            report.write_row()
-            wall_s = round(time.perf_counter() - started, 3)
-            t_end_s = clock.now
-            empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
-            notes = end_notes(world, notes, report.totals, empty or 0)
-            counted = (
-                learner.facts()
-                | learner.privacy(report.totals.uploads or {})
-                | ({} if empty is None else {"empty_slots": empty})
-            )
-            writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
+            close_tables(writer, simulation, status, cut, reason, started)
     resumed_after = 0 if resumed is None else resumed.checkpoint.about.round
     return RunResult(folder, status, reason, restarted=restarted, resumed_after=resumed_after)
 
@@ -280,6 +313,8 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
         )
     # A run that was killed between writing the two files has a config.toml but no run.json.
     run = records.read_run(folder) if (folder / "run.json").is_file() else {}
+    if run.get("decisions") == OUTSIDE:
+        raise EdgesimError(f"{folder}: holds an episode, whose decisions came from outside; choose another folder")
     if key is None and run.get("status") != "finished":
         return UNFINISHED
     if fresh:
@@ -300,7 +335,15 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     return f"{', '.join(names)} changed since it was finished" if names else None
 
 
-def _facts(learner: Learner) -> dict[str, Any]:
+def run_facts(simulation: Simulation, inputs: dict[str, str]) -> dict[str, Any]:
+    """Facts about a run for its ``run.json``; ``inputs`` are the hashes of its files and code."""
+    config, facts = simulation.config, _machine(simulation.learner) | simulation.world.availability.facts()
+    facts |= {"inputs": inputs, "notes": simulation.notes, "ends": records.ends(as_toml(config))}
+    facts |= {} if simulation.world.moving is None else simulation.world.moving.facts()
+    return facts | {"has_rounds": simulation.protocol.has_rounds}
+
+
+def _machine(learner: Learner) -> dict[str, Any]:
     """Versions and machine, for ``run.json``."""
     packages = ["numpy", "scipy", "simpy", "pyarrow"]
     return {

@@ -28,7 +28,8 @@ def modules(config: RunConfig) -> dict[str, str]:
 
 def foreign(config: RunConfig) -> dict[str, str]:
     """Names in a config of code outside edgesim, by ``section.key``; nothing of it is imported."""
-    names = {key: name for key, registry, name in kinds.named(config) if registry.foreign(name)}
+    paths = {key: (registry.foreign(name), name) for key, registry, name in kinds.named(config)}
+    names = {key: name for key, (path, name) in paths.items() if path and not path.startswith("edgesim.")}
     model = config.learning.model
     if config.learning.training == "real" and not model_module(model).startswith("edgesim."):
         names["learning.model"] = model

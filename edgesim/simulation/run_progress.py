@@ -51,17 +51,7 @@ def describe(done: RunProgress, unit: str = ROUNDS) -> str:
 
 
 def extent(config: RunConfig) -> Extent:
-    """Where a complete config ends a run: after its rounds or, if only ``stop_at_s`` does, after simulated seconds.
-
-    A single number of rounds counts for one frame, since the number of frames is not known before the data are read.
-    """
+    """Where a complete config ends a run: after its rounds or, if only ``stop_at_s`` does, after simulated seconds."""
     if config.rounds is None:
         return Extent(math.ceil(config.stop_at_s or 0.0), SECONDS)
-    return Extent(expected_rounds(config), ROUNDS)
-
-
-def expected_rounds(config: RunConfig) -> int:
-    """Rounds of a complete config; if only ``stop_at_s`` ends the run, as many as last up to their deadlines."""
-    if config.rounds is None:
-        return int((config.stop_at_s or 0.0) / config.round.tmax_s + 1e-9)
-    return sum(config.rounds) if isinstance(config.rounds, list) else config.rounds
+    return Extent(config.expected_rounds, ROUNDS)

@@ -13,7 +13,6 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.folder.state import FolderState, state_of
-from edgesim.simulation.run_progress import expected_rounds
 
 
 def fingerprint(folder: Path) -> tuple[int, ...]:
@@ -58,7 +57,7 @@ def _with_rounds(folder: Path, planned: Mapping[str, Any] | None, of_finished: b
         return state
     by_seconds = config.rounds is None
     state = replace(
-        state, of=None if by_seconds else expected_rounds(config) or None, of_s=config.stop_at_s if by_seconds else None
+        state, of=None if by_seconds else config.expected_rounds or None, of_s=config.stop_at_s if by_seconds else None
     )
     if last is None:
         return state

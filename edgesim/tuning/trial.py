@@ -15,7 +15,7 @@ from edgesim.folder.records import note_pruned, read_run
 from edgesim.folder.state import state_of
 from edgesim.screen.progress import ROUNDS, Display, Extent
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.run_progress import expected_rounds, extent
+from edgesim.simulation.run_progress import extent
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending
 from edgesim.studies.plan import Knob as Value
@@ -81,7 +81,7 @@ class Trials:
         over = [cell for cell in cells if self._has_run(cell)]
         left = [cell for cell in cells if cell not in over]
         for rung, part in enumerate(RUNGS if prune else ()):
-            rounds = {run.folder: round(part * expected_rounds(run.config)) for cell in left for run in cell.runs}
+            rounds = {run.folder: round(part * run.config.expected_rounds) for cell in left for run in cell.runs}
             due = [run for cell in left for run in cell.runs if self._is_due(run, rounds)]
             endings = self._run(title, due, rounds)
             for cell in left:

@@ -1,5 +1,6 @@
 """Episodes: decisions from outside, in memory, beside runs in folders."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import edgesim
 from edgesim.base.errors import EdgesimError
-from edgesim.selection import make_selector
+from edgesim.selection import SELECTORS, make_selector
 
 DEVICES = 12
 WORLD = {
@@ -32,9 +33,39 @@ def best_channels(view):
     return [int(device) for offer in offers for device in np.atleast_1d(offer)]
 
 
+def offers_of(episode, policy, view):
+    """Ids that a policy offers in the open decision, in its order; it hears which of them admission takes."""
+    offered = []
+
+    def heard():
+        choice = policy.choose(view)
+        offer = next(choice, None)
+        while offer is not None:
+            offered.extend(np.atleast_1d(offer).tolist())
+            answer = yield offer
+            try:
+                offer = choice.send(answer)
+            except StopIteration:
+                return
+
+    episode._open.admit(heard())
+    return offered
+
+
+def by_policy(config, out):
+    """An episode into a folder, all of whose decisions the config's policy makes."""
+    selection = config["selection"]
+    options = {key: value for key, value in selection.items() if key != "policy"}
+    policy = make_selector(selection["policy"], options, DEVICES, 10)
+    with edgesim.episode(config, looks_at=policy.looks_at, on_report=policy.hear, out=out) as episode:
+        turn = episode.reset()
+        while turn is not None:
+            turn = episode.decide(offers_of(episode, policy, turn.view))
+
+
 def played(config, seed=None, choose=best_channels):
     """All outcomes of an episode whose decisions ``choose`` makes, and how many there were."""
-    with edgesim.Episode(config) as episode:
+    with edgesim.episode(config) as episode:
         turn, outcomes, decisions = episode.reset(seed), [], 0
         while turn is not None:
             outcomes += turn.outcomes
@@ -61,10 +92,40 @@ def test_an_episode_that_takes_a_policys_offers_is_the_run_of_that_policy(kind, 
     assert [outcome.report.selected.tolist() for outcome in others] != selected
 
 
+TRAINED = WORLD | {
+    "rounds": 4,
+    "data": {"dataset": "digits", "partition": "iid", "samples_per_device": 20},
+    "learning": {"model": "mlp", "pretrain": False, "steps": 2},
+    "evaluation": {"every": 2},
+}
+WITHOUT_ROUNDS = ("random", "best-channel", "fedteddi", "power-of-choice", "oort")
+
+
+def contents(folder):
+    """Bytes of a run's tables and model by file, but for the wall times."""
+    files = [*folder.glob("*.parquet"), *folder.glob("*.safetensors")]
+    return {file.name: file.read_bytes() for file in files if file.name != "timing.parquet"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind"),
+    [(policy, "by band") for policy in SELECTORS if policy != "safa"]
+    + [(policy, "late") for policy in ("random", "feddance", "fedcs")]
+    + [(policy, kind) for policy in WITHOUT_ROUNDS for kind in ("buffered", "asynchronous")],
+)
+def test_an_episode_leaves_the_bytes_of_the_run_whose_offers_it_takes(policy, kind, tmp_path):
+    config = TRAINED | {"selection": {"policy": policy}, "round": PROTOCOLS[kind]}
+    edgesim.run(config, tmp_path / "run", quiet=True)
+    by_policy(config, tmp_path / "episode")
+    of_run, of_episode = (contents(tmp_path / name) for name in ("run", "episode"))
+    assert len(of_run) == 7
+    assert of_episode == of_run
+
+
 def test_two_episodes_in_turns_and_an_episode_reset_are_as_one_alone():
     config = WORLD | {"round": PROTOCOLS["late"]}
     alone = [at.progress for at in played(config, seed=5)[0]]
-    with edgesim.Episode(config) as first, edgesim.Episode(config) as second:
+    with edgesim.episode(config) as first, edgesim.episode(config) as second:
         first.reset(4)
         turns, seen = [first.reset(5), second.reset(5)], [[], []]
         while any(turn is not None for turn in turns):
@@ -88,7 +149,7 @@ def test_what_learning_brings_is_in_the_outcomes_and_lazy_parts_are_asked_for_in
     def on_report(report):
         sums.append(float(report.gradients.class_gradient_distances(report.arrived, "all").distances.sum()))
 
-    with edgesim.Episode(config, looks_at=["losses"], on_report=on_report) as episode:
+    with edgesim.episode(config, looks_at=["losses"], on_report=on_report) as episode:
         turn = episode.reset()
         assert np.all(turn.view.knowledge.losses(turn.view.ids) > 1)
         while (after := episode.decide(turn.view.ids)) is not None:
@@ -101,6 +162,204 @@ def test_what_learning_brings_is_in_the_outcomes_and_lazy_parts_are_asked_for_in
     assert min(sums) > 0
 
 
+def looking(config, start=None):
+    """An episode whose past and future ask for norms, which run jobs, and for class gradients."""
+    sums = []
+
+    def on_report(report):
+        sums.append(float(report.gradients.class_gradient_distances(report.selected, "all").distances.sum()))
+
+    looks_at = ["update_norms", "class_gradients"]
+    return edgesim.episode(config, looks_at=looks_at, on_report=on_report, start=start), sums
+
+
+def decided(episode, turn, seen, order, count=99):
+    """The turn behind up to ``count`` decisions for the devices with the largest norms, or with the smallest."""
+    while turn is not None and count > 0:
+        norms = turn.view.knowledge.update_norms(turn.view.ids)
+        turn, count = episode.decide(turn.view.ids[np.argsort(order * norms, kind="stable")]), count - 1
+        for outcome in episode.outcomes:
+            report = outcome.report
+            jobs = episode._simulation.learner.jobs_trained
+            seen.append((outcome.progress, outcome.lasted_s, report.selected.tolist(), report.arrived.tolist(), jobs))
+    return turn
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+@pytest.mark.parametrize(("first", "later"), [(2, 0), (2, 2)])
+def test_two_futures_of_a_snapshot_are_those_of_two_whole_runs(kind, first, later):
+    config = TRAINED | {"rounds": 24 if kind == "asynchronous" else 8, "round": PROTOCOLS[kind]}
+    whole, sums = {}, {}
+    for order in (1, -1):
+        episode, sums[order] = looking(config)
+        with episode:
+            whole[order] = []
+            turn = decided(episode, episode.reset(7), whole[order], 1, first + later)
+            assert decided(episode, turn, whole[order], order) is None
+    assert whole[1] != whole[-1]
+    episode, _ = looking(config)
+    with episode:
+        past = []
+        turn = decided(episode, episode.reset(7), past, 1, first)
+        snapshot = episode.snapshot()
+        assert snapshot.record is None
+        turn = decided(episode, turn, past, 1, later)
+        snapshot = episode.snapshot()
+        assert (snapshot.record is not None) == (later > 0)
+        assert decided(episode, turn, past, 1) is None
+        assert past == whole[1]
+    before = sum(outcome in past for outcome in snapshot.outcomes)
+    for order in (-1, 1):
+        episode, heard = looking(config, snapshot)
+        with episode:
+            turn, future = episode.reset(), []
+            assert turn.outcomes == snapshot.outcomes
+            again = episode.snapshot()
+            assert decided(episode, turn, future, order) is None
+            assert before + len(future) < len(whole[order])
+            assert future == whole[order][-len(future) :]
+            assert heard == sums[order][-len(future) :]
+    episode, _ = looking(config, again)
+    with episode:
+        future = []
+        assert decided(episode, episode.reset(7), future, -1) is None
+        assert future == whole[-1][-len(future) :]
+
+
+def test_a_snapshot_of_another_config_or_seed_and_one_without_a_decision_are_one_line():
+    config = WORLD | {"round": COUNT}
+    with edgesim.episode(config) as episode:
+        with pytest.raises(EdgesimError, match=r"^snapshot: there is no decision to make: it has not begun; reset"):
+            episode.snapshot()
+        episode.reset(3)
+        snapshot = episode.snapshot()
+    with pytest.raises(EdgesimError, match=r"^start: is a snapshot of another config \(round\.count differs\)"):
+        edgesim.episode(config, {"round.count": 3}, start=snapshot)
+    with pytest.raises(EdgesimError, match=r"^reset: seed 4: the snapshot is of a run with seed 3$"):
+        edgesim.episode(config, start=snapshot).reset(4)
+    with pytest.raises(EdgesimError, match=r"^out: an episode that begins with a snapshot lacks the rows of its past"):
+        edgesim.episode(config, start=snapshot, out="unused")
+
+
+def test_lazy_parts_of_a_view_are_known_until_the_decision():
+    with edgesim.episode(TRAINED | {"round": COUNT}, looks_at=["losses"]) as episode:
+        turn = episode.reset()
+        view, losses = turn.view, turn.view.knowledge.losses
+        gain = np.asarray(view.gain)
+        episode.decide(view.ids)
+        assert view.gain[3] == gain[3]
+        with pytest.raises(EdgesimError, match=r"^view\.need_hz: the decision is made; ask for it before decide$"):
+            view.need_hz[[3]]
+        with pytest.raises(EdgesimError, match=r"^view\.estimates\.places: the decision is made"):
+            view.estimates.places()
+        with pytest.raises(EdgesimError, match=r"^view\.knowledge\.losses: the decision is made"):
+            losses(view.ids)
+
+
+def test_what_a_report_has_of_the_round_is_what_its_row_has(tmp_path):
+    config = TRAINED | {"round": PROTOCOLS["late"], "rounds": 5, "evaluation": {"every": 2}}
+    heard = []
+
+    def on_report(report):
+        heard.append((report.t_s, report.accuracy, report.spent.bits_up, report.spent.bits_down, report.spent.energy_j))
+
+    with edgesim.episode(config, on_report=on_report, out=tmp_path / "run") as episode:
+        turn = episode.reset()
+        while turn is not None:
+            turn = episode.decide(turn.view.ids)
+        (last,) = episode.outcomes
+    with pytest.raises(EdgesimError, match=r"^report\.spent: the round is over; ask for it in on_report$"):
+        last.report.__class__.spent.func(last.report)
+    run = edgesim.open(tmp_path / "run")
+    columns = (run.rounds[name].tolist() for name in ("t_end_s", "bits_up", "bits_down", "energy_j"))
+    tested = run.rounds["test_accuracy"].tolist()
+    start = run.metrics.query("name == 'test_accuracy'")["value"].item()
+    before = [start, start, tested[1], tested[1], tested[3]]
+    t_s, bits_up, bits_down, energy_j = columns
+    assert heard == list(zip(t_s, before, bits_up, bits_down, energy_j, strict=True))
+
+
+def test_an_episodes_folder_is_kept_apart_from_runs(tmp_path):
+    config, folder = WORLD | {"round": COUNT}, tmp_path / "episode"
+    with edgesim.episode(config, out=folder) as episode:
+        episode.reset()
+        turn = episode.reset(seed=2)
+        for _ in range(2):
+            turn = episode.decide(turn.view.ids)
+    run = edgesim.open(folder)
+    assert (run.status, len(run.rounds), run.config["seed"]) == ("interrupted", 2, 2)
+    with pytest.raises(EdgesimError, match=r"holds an episode, whose decisions came from outside; choose another"):
+        edgesim.run(config, folder, {"seed": 2}, quiet=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/file").touch()
+    with pytest.raises(EdgesimError, match=r"other: not empty and not an episode's folder; choose another folder"):
+        edgesim.episode(config, out=tmp_path / "other")
+
+
+def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
+    config = WORLD | {"round": COUNT | {"count": 3, "tmax_s": 5.0, "payload_bits": 1e6}}
+    with edgesim.episode(config, out=tmp_path / "run") as episode:
+        turn = episode.reset()
+        assert turn.free_hz.tolist() == [20e6]
+        assert turn.station.tolist() == [0] * DEVICES
+        # Admission takes three, so that the share of the fourth goes unused.
+        turn = episode.decide([7, 2, 5, 1], [8e6, 4e6, 2e6, 20e6])
+        episode.decide(np.array([4, 6]), np.array([0.0, 20e6]))
+        (outcome,) = episode.outcomes
+        assert outcome.report.arrived.tolist() == [6]
+    uploads = edgesim.open(tmp_path / "run").activities.query("activity == 'upload'")
+    by_device = dict(zip(uploads["device"], uploads["bandwidth_hz"], strict=True))
+    assert by_device == pytest.approx({7: 8e6, 2: 4e6, 5: 2e6, 4: 0.0, 6: 20e6})
+    # The same shares as those of an allocator of the config.
+    equal = played(config | {"round": config["round"] | {"allocator": "equal_share"}})[0]
+    with edgesim.episode(config) as episode:
+        turn, outcomes = episode.reset(), []
+        while turn is not None:
+            turn = episode.decide(best_channels(turn.view), np.full(DEVICES, 20e6 / 3))
+            outcomes += episode.outcomes
+    assert [outcome.progress for outcome in outcomes] == [outcome.progress for outcome in equal]
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ([1e6, -1.0], r"shares_hz: expected 0 Hz or more for each device \(got -1\)$"),
+        ([1e6, math.nan], r"shares_hz: expected 0 Hz or more for each device \(got nan\)$"),
+        (
+            [15e6, 6e6],
+            r"shares_hz: 2\.1e\+07 Hz for the 2 devices taken, expected at most 2e\+07 Hz",
+        ),
+        ([1e6], r"shares_hz: expected one number for each of 2 offers \(got shape \(1,\)\)$"),
+        (["much", 1.0], r"shares_hz: expected numbers \(got \"\['much', 1\.0\]\"\)$"),
+    ],
+)
+def test_bad_shares_are_one_line_and_the_decision_stays_open(shares, said):
+    with edgesim.episode(WORLD | {"round": COUNT}) as episode:
+        episode.reset()
+        with pytest.raises(EdgesimError, match=rf"^decide in round 1: {said}"):
+            episode.decide([0, 1], shares)
+        assert episode.decide([0, 1], [15e6, 5e6]) is not None
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"round": PROTOCOLS["buffered"]}, r"round\.protocol = 'buffered' has no rounds to share bands in$"),
+        ({"radio": {"sharing": "reshared"}}, r"with radio\.sharing = 'reshared' a band is shared anew"),
+        ({"radio": {"sharing": "own"}}, r"with radio\.sharing = 'own' each device has a link of its own$"),
+    ],
+)
+def test_shares_are_refused_where_no_allocator_shares_bands(other, said, tmp_path):
+    links = tmp_path / "links.csv"
+    links.write_text("device,t_s,bps\n" + "".join(f"{device},0,1e7\n" for device in range(DEVICES)))
+    if other.get("radio") == {"sharing": "own"}:
+        other = {**other, "devices": {"count": DEVICES, "links": {"file": str(links), "after_end": "hold"}}}
+    with edgesim.episode({**WORLD, "round": COUNT, **other}) as episode:
+        episode.reset()
+        with pytest.raises(EdgesimError, match=rf"^decide in round 1: shares_hz: {said}"):
+            episode.decide([0], [1e6])
+
+
 @pytest.mark.parametrize(
     ("offers", "said"),
     [
@@ -111,7 +370,7 @@ def test_what_learning_brings_is_in_the_outcomes_and_lazy_parts_are_asked_for_in
     ],
 )
 def test_bad_offers_are_one_line_and_the_decision_stays_open(offers, said):
-    with edgesim.Episode(WORLD | {"round": COUNT}) as episode:
+    with edgesim.episode(WORLD | {"round": COUNT}) as episode:
         turn = episode.reset()
         with pytest.raises(EdgesimError, match=said):
             episode.decide(offers)
@@ -119,7 +378,7 @@ def test_bad_offers_are_one_line_and_the_decision_stays_open(offers, said):
 
 
 def test_no_decision_before_the_reset_and_after_the_end():
-    with edgesim.Episode(WORLD | {"rounds": 1, "round": COUNT}) as episode:
+    with edgesim.episode(WORLD | {"rounds": 1, "round": COUNT}) as episode:
         with pytest.raises(EdgesimError, match=r"^decide: there is no decision to make: it has not begun; reset"):
             episode.decide([0])
         turn = episode.reset()
@@ -130,7 +389,7 @@ def test_no_decision_before_the_reset_and_after_the_end():
 
 
 def test_a_round_without_an_offer_passes():
-    with edgesim.Episode(WORLD | {"round": COUNT}) as episode:
+    with edgesim.episode(WORLD | {"round": COUNT}) as episode:
         episode.reset()
         (outcome,) = episode.decide([]).outcomes
         assert outcome.report.selected.tolist() == []
@@ -140,12 +399,14 @@ def test_a_round_without_an_offer_passes():
 def test_a_policy_that_picks_among_arrivals_and_a_bad_look_are_refused():
     safa = WORLD | {"selection": {"policy": "safa"}, "round": COUNT, "algorithm": {"name": "safa"}}
     with pytest.raises(EdgesimError, match=r"selection\.policy 'safa': picks among arrivals"):
-        edgesim.Episode(safa).reset()
+        edgesim.episode(safa).reset()
     with pytest.raises(EdgesimError, match=r"needs learning\.training = 'real'"):
-        edgesim.Episode(WORLD | {"round": COUNT}, looks_at=["losses"]).reset()
+        edgesim.episode(WORLD | {"round": COUNT}, looks_at=["losses"]).reset()
 
 
-def test_the_pages_example_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs/python.md").read_text().partition("## Decisions from outside")[2]
-    exec(page.partition("```python\n")[2].partition("```")[0], {})
-    assert len(capsys.readouterr().out.splitlines()) == 20
+def test_the_pages_examples_of_episodes_run(capsys, tmp_path, monkeypatch):
+    page, names = (Path(__file__).parents[2] / "docs/agents.md").read_text(), {}
+    monkeypatch.chdir(tmp_path)
+    for heading in ("An episode", "Two futures of one past", "A saved agent as a policy"):
+        exec(page.partition(f"## {heading}\n")[2].partition("```python\n")[2].partition("```")[0], names)
+    assert len(capsys.readouterr().out.splitlines()) >= 20 + 2 + 1

@@ -58,7 +58,9 @@ def report(round, random, selected):
     size = len(selected)
     feedback = Feedback(selected, *(random.random((4, size)) + 0.1))
     there = np.flatnonzero(random.random(DEVICES) < 0.2)
-    return RoundReport(round, lambda: there, selected, selected, feedback, None, 100.0)
+    return RoundReport(
+        round, lambda: there, selected, selected, feedback, None, 100.0, 100.0 * round, None, lambda: None
+    )
 
 
 def test_time_to_predict_who_will_be_there(benchmark, yardstick_s):

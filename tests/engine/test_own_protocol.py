@@ -59,7 +59,7 @@ class Idle(Protocol):
 
     def step(self, parts, number):
         yield from ()
-        return None, None
+        return None
 
 
 class Spins(Idle):
@@ -81,6 +81,7 @@ class Odd(Idle):
 class Ends(Idle):
     def step(self, parts, number):
         yield parts.clock.timeout(1)
+        return None, None
 
 
 class OfNothing(Idle):
@@ -89,7 +90,7 @@ class OfNothing(Idle):
         merged, now_s = parts.learner.merge([], parts.world.bands_hz[:0].astype(int)), parts.clock.now
         row = RoundRow(number.round, number.frame, now_s, now_s, 0, 0, 0, 0, 0, 0, 0.0)
         parts.report.round(row, [], merged, Origin([], []), None, {})
-        return None, None
+        return None
 
 
 class Doubling(Rounds):
@@ -107,6 +108,11 @@ class Keeping(Rounds):
         arrived, updates = super()._close(this)
         brought, self.again = self.again + updates, updates[:1]
         return arrived, brought
+
+
+class Absent(Protocol):
+    def begin(self, parts):
+        pass
 
 
 class Yes(Protocol):
@@ -210,8 +216,9 @@ def test_killed_after_any_round_it_resumes_to_the_same_bytes(own):
         ("Idle", "round 1 ended with 0 models, expected one"),
         ("Spins", r"round 1: waited for 100121 events at 0 s and made no model"),
         ("Waits", r"waits for an event that never comes, at (0|50) s"),
+        ("Absent", "begin returned None, expected an object with step, snapshot, restore and break_off"),
         ("Odd", "round 1: waits for 3, expected an event of the clock or a decision"),
-        ("Ends", "round 1: step returned None, expected a reason or None, and a test or None"),
+        ("Ends", r"round 1: step returned \(None, None\), expected a reason or None"),
         ("OfNothing", "round 1: made a model without an arrival and without waiting, at 0 s"),
         ("InOneModel", r"merges the update of device \d+ that began in round 1 twice"),
         ("InTwoModels", r"merges the update of device \d+ that began in round 1 twice"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from edgesim.selection.view import Feedback, RoundReport, RoundView
+from edgesim.selection.view import Feedback, RoundReport, RoundView, Spending
 from edgesim.streams import Streams
 
 
@@ -37,6 +37,10 @@ class PlainKnowledge:
 
     def update_norms(self, ids):
         self.asked["update_norms"] = ids.tolist()
+        return self.norm[ids]
+
+    def sent_norms(self, ids):
+        self.asked["sent_norms"] = ids.tolist()
         return self.norm[ids]
 
     def gradient_deviations(self, ids):
@@ -130,6 +134,9 @@ def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, 
         feedback=Feedback(ids=heard, **columns),
         gradients=gradients,
         length_s=length_s,
+        t_s=length_s * round,
+        accuracy=None,
+        what_was_spent=lambda: Spending(0.0, 0.0, 0.0),
     )
 
 

@@ -17,7 +17,7 @@ import tomli_w
 from edgesim.base.errors import EdgesimError
 from edgesim.base.saved import pack, unpack
 from edgesim.selection import SELECTORS, make_selector, resolve_options
-from edgesim.selection.view import ClassGradients, Drafter, Feedback, RoundReport
+from edgesim.selection.view import ClassGradients, Drafter, Feedback, RoundReport, Spending
 from edgesim.streams import Streams
 
 DEVICES, CLASSES, ROUNDS, PLACES = 14, 3, 20, 5
@@ -62,7 +62,7 @@ class Watched:
 
 
 KNOWLEDGE = dict.fromkeys(["class_counts", "previous_class_counts", "global_shares"], "class_counts") | {
-    name: name for name in ("losses", "update_norms", "gradient_deviations")
+    name: name for name in ("losses", "update_norms", "sent_norms", "gradient_deviations")
 }
 GRADIENTS = {"class_gradient_distances": "class_gradients"}
 FEEDBACK = {"loss": "training_losses", "loss_rms": "training_losses", "accuracy": "training_accuracies"} | {
@@ -150,6 +150,9 @@ class World:
                 Watched(Feedback(heard, *told), FEEDBACK, self.asked),
                 Watched(Gradients(now["distances"], now["shares"], round), GRADIENTS, self.asked),
                 float(now["duration_s"].max()),
+                float(round),
+                None,
+                lambda: Spending(0.0, 0.0, 0.0),
             )
         )
         return [self.old[np.array(ids, dtype=np.int64)].tolist() for ids in (offered, taken, picked)]

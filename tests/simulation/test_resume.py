@@ -28,6 +28,7 @@ from edgesim.engine.deadlines import Deadlines, MovingDeadlines
 from edgesim.engine.due_rounds import EveryRound, SomeRounds
 from edgesim.engine.evaluations import Evaluations
 from edgesim.engine.idle_devices import IdleDevices
+from edgesim.engine.moving_uplink import MovingSharedBand
 from edgesim.engine.report import Report
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.servers import EdgeServers, OneServer
@@ -240,7 +241,7 @@ def rewrite(stopped, **changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 99}, "has format 99 (edgesim reads 7)"),
+        ({"format": 99}, "has format 99 (edgesim reads 8)"),
         ({"config": OTHER}, "is of another config (round.tmax_s differs)"),
         ({"inputs": {"edgesim": "0"}}, "is of other files, code or version of edgesim (algorithm.name differs)"),
     ],
@@ -525,8 +526,8 @@ def test_sigterm_ends_the_command_with_status_75_and_the_line_that_says_how_to_g
 
 
 MADE_ANEW: dict[type, set[str]] = {
-    Report: {"writer", "population", "batteries", "interruptions", "holds_rows"},
-    Evaluations: {"config", "learner", "report"},
+    Report: {"writer", "population", "batteries", "interruptions", "holds_rows", "writes_stations"},
+    Evaluations: {"config", "learner", "report", "accuracy"},
     IdleDevices: {"availability", "batteries", "search_s"},
     Batteries: {"capacity_j", "reserve_j", "recharge_w", "idle_w"},
     # Latecomers come back from records of their own; no round is open at the end of one.
@@ -545,6 +546,10 @@ MADE_ANEW: dict[type, set[str]] = {
     SharedBand: {
         "clock", "bandwidth_hz", "link", "active", "_over", "_table", "_rows", "_hz", "_rates", "_since_s", "_plan",
     },
+    MovingSharedBand: {
+        "clock", "bandwidth_hz", "link", "active", "_over", "_table", "_rows", "_hz", "_rates", "_since_s", "_plan",
+        "courses", "station", "_followed",
+    },
 }  # fmt: skip
 """Fields that a new object has from the config, or that are empty at the end of a round."""
 
@@ -559,7 +564,7 @@ def test_what_an_object_remembers_is_all_that_changes_of_it(kind):
 def test_every_part_of_a_run_is_saved_or_has_no_state():
     """A part that a run gains has to be in `RunState`, or here."""
     saved = {"selector", "joiners", "learner", "bands", "batteries", "report", "evaluations", "clock"}
-    without_state = {"world", "writer", "backhaul", "interruptions", "answerer"}
+    without_state = {"world", "writer", "backhaul", "interruptions", "answerer", "courses"}
     assert saved | without_state == {field.name for field in fields(RunParts)}
 
 

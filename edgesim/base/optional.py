@@ -1,4 +1,4 @@
-"""Packages that only some forms need."""
+"""Packages that are extras of edgesim."""
 
 import importlib
 from typing import Any

@@ -1,0 +1,27 @@
+"""Agents trained by Stable-Baselines3, as networks of edgesim."""
+
+from typing import Any
+
+from edgesim.base.errors import EdgesimError
+from edgesim.rl.network import Network
+from edgesim.rl.scheduler import SchedulerEnv
+
+_ACTIVATIONS = {"Tanh": "tanh", "ReLU": "relu"}
+
+
+def network_of_ppo(model: Any, env: SchedulerEnv) -> Network:
+    """The network behind the actions of a PPO or A2C model with ``MultiInputPolicy``, trained in an environment.
+
+    Its answer is the mean of the actions, as of ``model.predict(..., deterministic=True)``. Raises `EdgesimError` for a
+    policy of other parts than dense layers with one function between them.
+    """
+    env = env.unwrapped  # type: ignore[assignment]
+    parts = [*model.policy.mlp_extractor.policy_net, model.policy.action_net]
+    kinds = [type(part).__name__ for part in parts]
+    between = {_ACTIVATIONS.get(kind, kind) for kind in kinds[1::2]}
+    if any(kind != "Linear" for kind in kinds[::2]) or len(between) > 1 or not between <= {*_ACTIVATIONS.values()}:
+        raise EdgesimError(f"model: expected dense layers with tanh or relu between them (got {', '.join(kinds)})")
+    layers = [(part.weight, part.bias) for part in parts[::2]]
+    arrays = [tuple(value.detach().cpu().numpy() for value in layer) for layer in layers]
+    count = env.observation_space["candidates"].shape[0]  # type: ignore[index]
+    return Network(arrays, env.features, env.action, count, *between)  # type: ignore[arg-type]
