@@ -8,6 +8,7 @@ from .api.figures import draw as draw
 from .api.names import algorithms as algorithms
 from .api.names import allocators as allocators
 from .api.names import channels as channels
+from .api.names import codecs as codecs
 from .api.names import datasets as datasets
 from .api.names import drift_laws as drift_laws
 from .api.names import joining_laws as joining_laws

@@ -415,6 +415,33 @@ class AlgorithmConfig(OpenSection):
     """KPFL's options (`edgesim.learning.algorithms.kpfl_settings`), if its server is around the algorithm's."""
 
 
+class UploadConfig(OpenSection):
+    """Coding of updates on their way up; the other keys are the codec's own options, checked by it."""
+
+    codec: str = "none"
+    """What becomes of an update's numbers and how many bits they take: a name of `edgesim.learning.codecs.CODECS`
+    (``edgesim list`` prints them), or ``package.module.Class``. With ``none`` each number takes 32 bits."""
+    feedback: Literal["none", "residual", "ef21"] | None = None
+    """Memory of each device against what coding loses: what is missing so far (``residual``), or the update as the
+    server has it (``ef21``). When absent ``residual`` where the codec's error is shorter than the update, else none."""
+    lost: Literal["forget", "add"] = "forget"
+    """Fate of an update whose upload is lost after it was computed: ``add`` puts it into the device's residual, for
+    which its job is trained."""
+    beside: Literal["plain", "coded"] = "plain"
+    """Whether tensors that travel beside the update with a number for each parameter, such as SCAFFOLD's control, are
+    coded, too; all else beside it costs 32 bits a number."""
+    encode: Factor | None = Field(None, ge=0)
+    """Training samples that take as long as it takes a device to encode an update, by which its computing is longer.
+    When absent a third of the codec's passes over the numbers; 0 with ``algorithm.compute_cost = "equal"``."""
+
+
+class DownloadConfig(OpenSection):
+    """Coding of models on their way down: changes of a public copy; the other keys are the codec's own options."""
+
+    codec: str = "none"
+    """Codec of the changes, of those for ``upload.codec`` whose error is shorter than what they code."""
+
+
 class MergingConfig(Section):
     """Which rounds make a model (FedStg, SAC 2026)."""
 
@@ -553,6 +580,7 @@ _GOES_WITH = (
     Rule(_CENTRAL, _FLAT, "noise is added to one weighted mean; use 'local'"),
     *_only_for({"evaluation.every_s": None}, "evaluation.every"),
     Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
+    *_only_for({"stop_at_accuracy": GIVEN}, "stop_after_tests"),
     Rule(
         {**_OWN_LINKS, "devices.profile": None},
         {"devices.links": GIVEN},
@@ -595,6 +623,8 @@ class RunConfig(Section):
     """Test accuracy at which the run ends: after the round, or the model, in whose course the first test reaches
     it; a start model that has it already is refused. Give ``rounds`` or ``stop_at_s`` as well, which end a run that
     does not."""
+    stop_after_tests: Count | None = Field(None, ge=2)
+    """How many tests in a row must be at ``stop_at_accuracy`` or above before the run ends; one when absent."""
     checkpoint_at: list[AtLeastOne] | None = None
     """Rounds whose checkpoints stay when the run has finished, to fork it from there. Changes no result."""
     devices: DevicesConfig = DevicesConfig()
@@ -611,19 +641,35 @@ class RunConfig(Section):
     algorithm: AlgorithmConfig = AlgorithmConfig()
     merging: MergingConfig | None = None
     """Every round makes a model when absent."""
+    upload: UploadConfig | None = None
+    """Updates travel as they are, with 32 bits a number, when absent."""
+    download: DownloadConfig | None = None
+    """Models travel as they are, with 32 bits a number, when absent."""
     privacy: PrivacyConfig = PrivacyConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     selection: SelectionConfig = SelectionConfig()
+
+    @property
+    def expected_rounds(self) -> int:
+        """Rounds of all frames; where only ``stop_at_s`` ends the run, as many as last up to their deadlines.
+
+        A single number of rounds counts for one frame, since the number of frames is not known before the data are
+        read.
+        """
+        if self.rounds is None:
+            return int((self.stop_at_s or 0.0) / self.round.tmax_s + 1e-9)
+        return sum(self.rounds) if isinstance(self.rounds, list) else self.rounds
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in, but those of what it names."""
         knowledge = {"reported": {"report_by_s": self.round.tmax_s / 2}, "planned": {"plan_quantile": 0.95}}
         merging = None if self.merging is None or self.merging.rule == "every" else self.merging
-        sections: dict[str, Section | None] = {
+        sections: dict[str, Section | OpenSection | None] = {
             "devices": filled(self.devices, {} if self.devices.battery_j is None else _BATTERY_DEFAULTS),
             "round": filled(self.round, knowledge.get(self.round.delay_knowledge, {})),
             "learning": filled(self.learning, {"steps": 5} if self.learning.epochs is None else {}),
             "merging": merging and filled(merging, {"signal": "validation", "skip": "discard"}),
+            "download": None if self.download is None or self.download.codec == "none" else self.download,
             "evaluation": filled(self.evaluation, {"every": 1} if self.evaluation.every_s is None else {}),
         }
         if self.privacy.mechanism != "none":

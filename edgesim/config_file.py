@@ -3,7 +3,6 @@
 import copy
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,32 +51,24 @@ def _lie_together(key: str, other: str) -> bool:
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a TOML config, apply ``section.key=value`` overrides; raises `EdgesimError`."""
-    return parse_with(partial(_overridden, read_toml(as_path(path, "path"))), overrides, str(path))
-
-
-def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    nested = copy.deepcopy(dict(values))
-    for override in overrides:
-        set_value(nested, override)
-    return nested
+    values = read_toml(as_path(path, "path"))
+    return parse_with(lambda typed: changed(values, dict.fromkeys(typed)), overrides, str(path))
 
 
 Change = tuple[str, Any] | None
 """A key and its value; None where both are read from the ``section.key=value`` that was typed."""
 
 
-def change(values: dict[str, Any], text: str, key_value: Change) -> None:
-    """Apply one change to a nested mapping, which errors call ``text``; raises `EdgesimError`."""
-    key, value = key_value or _parsed(text)
-    try:
-        set_key(values, key, value)
-    except EdgesimError as error:
-        raise EdgesimError(f"set {text}: {error}") from None
-
-
-def set_value(values: dict[str, Any], override: str) -> None:
-    """Apply one ``section.key=value`` to a nested mapping; raises `EdgesimError`."""
-    change(values, override, None)
+def changed(values: Mapping[str, Any], changes: Mapping[str, Change]) -> dict[str, Any]:
+    """Copy a nested mapping and apply changes, which errors call by their texts; raises `EdgesimError`."""
+    nested = copy.deepcopy(dict(values))
+    for text, key_value in changes.items():
+        key, value = key_value or _parsed(text)
+        try:
+            set_key(nested, key, value)
+        except EdgesimError as error:
+            raise EdgesimError(f"set {text}: {error}") from None
+    return nested
 
 
 def _parsed(override: str) -> tuple[str, Any]:

@@ -92,7 +92,7 @@ def main(
         runs.add(own, {"selection.policy": taken}, labels={"aggregation": aggregation})
     study = runs.compare(target=target, reference=taken[0], against=[("aggregation", merged[0])])
     draws = partial(figures.draw_heat_map, study.table(), "aggregation", "policy", MEASURE)
-    figures.Album(study.folder / "plots").add("heat_map-accuracy", draws, study.plan.finished)
+    figures.Album(study.folder / "plots", runs.formats).add("heat_map-accuracy", draws, study.plan.finished)
     tables.crossed(study.folder, ("policy", taken[0]), ("aggregation", merged[0]), MEASURE)
 
 

@@ -158,9 +158,9 @@ def show_beside(means: pd.DataFrame, differences: pd.DataFrame, reference: str) 
     published.show_differences(differences, reference, MEASURES)
 
 
-def draw(study: edgesim.StudyResult, reference: str) -> None:
+def draw(study: edgesim.StudyResult, reference: str, formats: figures.Formats) -> None:
     """Draw the paper's figures but for that of scaling."""
-    album = figures.Album(study.folder / "plots")
+    album = figures.Album(study.folder / "plots", formats)
     runs = [*study.runs.values()]
     foremost = [run for run in runs if run.knobs["method"] in (reference, "afl", "centralised")]
     target = study.plan.target
@@ -185,7 +185,9 @@ def scale(runs: Runs, common: dict[str, Any], devices: list[int]) -> None:
     study = runs.compare()
     tables.growth(study.folder)
     finished = [*study.runs.values()]
-    figures.Album(study.folder / "plots").add("scaling", lambda: figures.draw_scaling(finished, "method"), finished)
+    figures.Album(study.folder / "plots", runs.formats).add(
+        "scaling", lambda: figures.draw_scaling(finished, "method"), finished
+    )
 
 
 @scenario(quick=QUICK | {"out": "runs/afl-quick"})
@@ -222,7 +224,7 @@ def main(
     tables.save(means, study.folder / "beside-the-paper.csv")
     tables.save(differences, study.folder / "beside-the-paper-differences.csv")
     show_beside(means, differences, reference)
-    draw(study, reference)
+    draw(study, reference, runs.formats)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def protocols(count: int, tmax_s: float) -> dict[str, dict[str, Any]]:
     }
 
 
-@scenario("runs/async-vs-sync", seeds=3, quick={"devices": 40, "count": 5, "hours": 0.15, "target": 0.6, "seeds": 1})
+@scenario("runs/async-vs-sync", seeds=3, quick={"devices": 40, "count": 5, "hours": 0.5, "target": 0.5, "seeds": 1})
 def main(
     runs: Runs,
     chosen: Annotated[str, Option("--protocols", help="Protocols to compare, with the first one.")] = (

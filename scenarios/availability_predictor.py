@@ -103,13 +103,14 @@ def main(
     # What does not fit into a short log is left out of the figure; the windows of the table must fit.
     windows = sorted({pair for pair in others if sum(pair) <= rounds} | {(history, future)})
     code = [forecasts.code_of(name) for name in chosen]
-    asked = (devices, rounds, round_s, history, future, windows, every, runs.seeds, runs.set_)
+    asked = (devices, rounds, round_s, history, future, windows, every, runs.seeds, runs.set_, runs.formats)
     files_kept, out = work.Kept(runs.out, paths, labels, chosen, code, *asked), runs.out
-    plots = [out / "plots" / f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")]
+    plots = [out / "plots" / f"{name}.{kind}" for name in FIGURES for kind in runs.formats]
     files = [out / f"{name}.csv" for name in TABLES] + plots
     if runs.fresh or not files_kept.is_current:
         logs = [log_of(runs, path, devices, round_s, rounds) for path in paths]
-        judge(out, dict(zip(labels, logs, strict=True)), chosen, windows, (history, future), every, round_s, jobs)
+        by_label, window = dict(zip(labels, logs, strict=True)), (history, future)
+        judge(out, by_label, chosen, windows, window, every, round_s, jobs, runs.formats)
         files_kept.keep(files)
     title = f"K_h {history}, K {future} rounds of {round_s:g} s, {minutes:g} minutes"
     for name, heading in (("predictors", title), ("overheads", "on a device, per selection")):
@@ -126,6 +127,7 @@ def judge(
     every: int,
     round_s: float,
     jobs: int,
+    formats: figures.Formats,
 ) -> None:
     """Judge predictors on the logs of traces, by ``window`` all of them, by ``windows`` the first; write and draw."""
     asked = [(log, name, *window, every) for log in logs.values() for name in chosen]
@@ -162,7 +164,7 @@ def judge(
         figures.draw_costs(costs, overheads, WITHOUT),
     )
     for name, figure in zip(FIGURES, drawn, strict=True):
-        figures.save(figure, out / "plots" / name)
+        figures.save(figure, out / "plots" / name, formats)
 
 
 if __name__ == "__main__":

@@ -370,7 +370,7 @@ def main(
         return
     study, compared = runs.study(), names(algorithms)
     answers = within_reach(study, compared) + (beside_the_prototype(study) if dataset == "digits" else [])
-    conclude(study.folder, [("server", "own")] if kpfl else [("algorithm", compared[0])], answers)
+    conclude(study.folder, [("server", "own")] if kpfl else [("algorithm", compared[0])], answers, runs.formats)
     report_beside(study.folder)
 
 

@@ -202,7 +202,7 @@ def main(
     study = runs.compare(against=[("method", names(methods)[0])])
     if compared := [run for run in study.runs.values() if run.knobs["method"] in FIGURE_1]:
         draws = partial(figures.draw_accuracy, figures.panels_of(compared), "rounds")
-        figures.Album(study.folder / "plots").add("figure_1", draws, compared)
+        figures.Album(study.folder / "plots", runs.formats).add("figure_1", draws, compared)
     table = beside_the_paper(study.folder)
     tables.save(table, study.folder / "beside-the-paper.csv")
     show_beside(table)

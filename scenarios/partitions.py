@@ -39,7 +39,7 @@ def main(
     tables.skews(study.folder)
     for run in study.runs.values():
         if run.seed == 0:
-            figures.save(figures.draw_partition(run), study.folder / "plots" / run.folder.name)
+            figures.save(figures.draw_partition(run), study.folder / "plots" / run.folder.name, runs.formats)
     print(f"who holds what: {study.folder / 'plots'}")
     stop_if_failed(study.folder)
 

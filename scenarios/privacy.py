@@ -61,7 +61,7 @@ def main(
     title = f"{study.folder}: accuracy, noise on the mean over the mean update, epsilon at delta {delta:g}"
     tables.show(summary[shown], title, {name: COLUMNS[name] for name in shown[2:]})
     finished = [*study.runs.values()]
-    figures.Album(study.folder / "plots").add("noise", lambda: figures.draw_noise(finished), finished)
+    figures.Album(study.folder / "plots", runs.formats).add("noise", lambda: figures.draw_noise(finished), finished)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ def main(
     tables.recommendation(study.folder, "bandwidth_hz", "algorithm")
     finished = study.plan.finished
     draws = partial(figures.draw_cost_curves, finished, "bandwidth_hz", "algorithm", FOREMOST)
-    figures.Album(study.folder / "plots").add("cost_curves", draws, finished, FOREMOST)
+    figures.Album(study.folder / "plots", runs.formats).add("cost_curves", draws, finished, FOREMOST)
 
 
 if __name__ == "__main__":

@@ -28,14 +28,14 @@ def main(
     weeks = [] if files else [(devices, seed, runs.set_) for seed in range(runs.seeds)]
     labels = short_names(given) + [f"generated ({devices:,} devices)"] * bool(weeks)
     labels += [f"generated, seed {seed}" for seed in range(1, len(weeks))]
-    kept = work.Kept(runs.out, paths, labels, weeks, published)
+    kept = work.Kept(runs.out, paths, labels, weeks, published, runs.formats)
     table = runs.out / "trace_anatomy.csv"
-    made = [table, table.with_suffix(".png"), table.with_suffix(".svg")]
+    made = [table, *(table.with_suffix(f".{kind}") for kind in runs.formats)]
     if runs.fresh or not kept.is_current:
         found = work.in_processes(recordings.anatomy_of, [(path,) for path in paths], runs.jobs)
         found += work.in_processes(recordings.anatomy_of_generated, weeks, runs.jobs)
         traces = dict(zip(labels, found, strict=True))
-        figures.save(figures.draw_anatomy(traces, published), runs.out / "trace_anatomy")
+        figures.save(figures.draw_anatomy(traces, published), runs.out / "trace_anatomy", runs.formats)
         tables.save(tables.anatomies(traces), table)
         kept.keep(made)
     tables.show_anatomies(table)

@@ -105,6 +105,7 @@ def main(
     names = [measure.replace("_", "-") for measure in MEASURES]
     # Runners-up are told too, so none is given up.
     how: dict[str, Any] = {"target": target, "seeds": seeds, "prune": False, "judge": 0, "set": runs.set_}
+    how["format"] = ",".join(runs.formats)
     tuned = edgesim.tune(base, knobs, names, trials, runs.out, jobs=runs.jobs, fresh=runs.fresh, **how)
     # With --fresh the study may have cells of trials that were forgotten.
     asked = tuned.trials.loc[tuned.trials["status"] == "complete", ["tmax_s", "bandwidth_hz"]]
@@ -114,7 +115,9 @@ def main(
         runs.add(base, axes, seeds=range(seeds, 2 * seeds))
     anew = runs.study(runs.out.with_name(f"{runs.out.name}-fresh"), target=target)
     searched = set(itertools.product(*knobs.values()))
-    conclude(runs.out, answers=[answer(found, anew.table(), measure, searched) for measure in MEASURES])
+    conclude(
+        runs.out, answers=[answer(found, anew.table(), measure, searched) for measure in MEASURES], formats=runs.formats
+    )
     stop_if_failed(anew.folder)
 
 

@@ -168,8 +168,8 @@ def ray_actors(ray_nodes):
     patch.undo()
 
 
-def _save_as_text(figure, stem):
-    files = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+def _save_as_text(figure, stem, formats=("png", "svg")):
+    files = [stem.with_name(f"{stem.name}.{kind}") for kind in formats]
     stem.parent.mkdir(parents=True, exist_ok=True)
     for file in files:
         file.write_text(f"{len(figure.axes)} panels of {file.name}")
@@ -206,7 +206,7 @@ def drawing_scenario(tmp_path, monkeypatch, studies_here):
 @pytest.fixture
 def scenario(drawing_scenario, monkeypatch):
     """Starts a scenario as `drawing_scenario` does, without a study's figures."""
-    monkeypatch.setattr("edgesim.scenario.closing.draw", lambda folders, out: [])
+    monkeypatch.setattr("edgesim.scenario.closing.draw", lambda folders, out, formats: [])
     return drawing_scenario
 
 

@@ -63,7 +63,7 @@ def test_the_first_round_of_a_dry_run_is_that_of_the_run():
     ("setting", "said"),
     [
         ("round.tmax_s=0.001", "no device can compute and upload"),
-        ("selection.policy=best-norm", "needs learning.training = 'real', not 'none': it needs update_norms"),
+        ("selection.policy=best-norm", "needs learning.training = 'real', not 'none': it needs sent_norms"),
     ],
 )
 def test_a_dry_run_of_what_would_be_refused_says_why_and_nothing_else(setting, said):

@@ -15,7 +15,7 @@ from edgesim.analysis.pairing import pairings
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
-from edgesim.config_file import parse, set_value
+from edgesim.config_file import changed, parse
 from edgesim.folder import checkpoints
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.plots.accuracy import draw_accuracy
@@ -348,8 +348,7 @@ def test_the_command_forks_and_compare_tells_the_common_past(run, tmp_path, monk
 
 
 def test_set_value_and_the_kept_key_change_no_result(run, tmp_path):
-    values = as_toml(config())
-    set_value(values, "checkpoint_at=[2]")
+    values = changed(as_toml(config()), {"checkpoint_at=[2]": None})
     simulation.run(parse(values, "test"), tmp_path)
     assert_same(tmp_path, run)
     assert simulation.run(config(), tmp_path).reused

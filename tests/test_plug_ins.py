@@ -19,7 +19,7 @@ from edgesim.base.registry import Registry
 from edgesim.base.sources import digest_when_loaded
 from edgesim.commands import new_command
 from edgesim.commands.cli import app
-from edgesim.commands.new_command import CLASSES, USE
+from edgesim.commands.new_command import TEMPLATES
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.scenario import start
@@ -161,7 +161,7 @@ PATHS = {
     "allocators": "allocator.LeastAndEqual", "drift_laws": "drift.Seasons", "joining_laws": "joining.SlowOnesRest",
     "presence_models": "presence.Shifts",
     "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses",
-    "protocols": "protocol.EnoughArrived",
+    "protocols": "protocol.EnoughArrived", "codecs": "codec.FewDigits",
 }  # fmt: skip
 
 
@@ -425,14 +425,15 @@ def test_metrics_and_predictors_that_are_none_are_refused_before_anything_is_wri
     assert not Path("run").exists()
 
 
-@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("kind", TEMPLATES)
 def test_new_writes_what_passes_its_own_test(own, kind):
     done = CliRunner().invoke(app, ["new", kind, "brand_new"])
     assert done.exit_code == 0, done.output
     written = (own / "brand_new.py").read_text()
     assert "edgesim.templates" not in written
-    assert CLASSES[kind] == "" or CLASSES[kind] not in written
-    use = USE[kind].format(path="brand_new.BrandNew", stem="brand_new")
+    shipped, use = TEMPLATES[kind]
+    assert shipped == "" or shipped not in written
+    use = use.format(path="brand_new.BrandNew", stem="brand_new")
     assert done.stdout.splitlines()[-1] == f"to use it: {use}"
     again = CliRunner().invoke(app, ["new", kind, "brand_new"])
     assert again.exit_code == 2
@@ -441,7 +442,7 @@ def test_new_writes_what_passes_its_own_test(own, kind):
 
 @pytest.mark.slow
 def test_every_new_plug_in_passes_its_own_test_in_a_folder_of_its_own(own):
-    for kind in CLASSES:
+    for kind in TEMPLATES:
         assert CliRunner().invoke(app, ["new", kind, f"my_{kind}"]).exit_code == 0
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "."]
     done = subprocess.run(command, cwd=own, capture_output=True, text=True, check=False)
@@ -467,7 +468,7 @@ def test_init_writes_a_folder_whose_run_finishes(own):
     assert again.stderr == "error: begin: is not an empty folder; choose another one\n"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind != "scenario"])
+@pytest.mark.parametrize("kind", [kind for kind in TEMPLATES if kind != "scenario"])
 def test_the_templates_pass_their_own_tests(kind, tmp_path):
     module = importlib.import_module(f"edgesim.templates.test_{kind}")
     tests = [value for name, value in vars(module).items() if name.startswith("test_")]
@@ -502,7 +503,7 @@ def test_the_page_shows_the_templates_as_they_are():
     page = (Path(__file__).parents[1] / "docs/plug-ins.md").read_text()
     shown = set(re.findall(r"```(?:python|toml)\n(.*?)```", page, re.DOTALL))
     folder = Path(new_command.__file__).parents[1] / "templates"
-    kinds = [f"{kind}.py" for kind in CLASSES if kind not in ("algorithm", "protocol", "scenario")]
+    kinds = [f"{kind}.py" for kind in TEMPLATES if kind not in ("algorithm", "protocol", "scenario")]
     assert {(folder / name).read_text() for name in (*kinds, "channel.toml")} <= shown
     skeleton = (Path(__file__).parents[1] / "docs/algorithms.md").read_text()
     assert f"```python\n{(folder / 'algorithm.py').read_text()}```" in skeleton

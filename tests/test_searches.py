@@ -62,7 +62,7 @@ def planned(monkeypatch, *arguments):
     studies = []
     monkeypatch.setattr(running, "run_study", lambda planned, *_, **__: studies.append(planned))
     monkeypatch.setattr("edgesim.api.study.StudyResult", lambda folder: SimpleNamespace(folder=folder))
-    monkeypatch.setattr("edgesim.scenario.frame.conclude", lambda *_: None)
+    monkeypatch.setattr("edgesim.scenario.frame.conclude", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", ["fedteddi.py", *arguments])
     main = runpy.run_path(str(SCENARIOS / "fedteddi.py"))["main"]
     app = typer.Typer()

@@ -164,7 +164,7 @@ def test_titles_labels_legends_and_ticks_are_drawn_whatever_the_name(name, tmp_p
         axes = style.panel_grid(figure, [labels[0]])[0]
         axes.set_xticks(range(len(labels)), labels)
         axes.set_xlabel(labels[-1])
-        style.name_run(figure, name)
+        style.headed(figure, labels[0])
         lines = [axes.plot([0, k])[0] for k in range(len(labels))]
         style.legend_below(figure, lines, labels)
         style.save(figure, tmp_path / "figure")

@@ -1,9 +1,8 @@
 """Whether the files of a run folder are what the run wrote."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-from edgesim.base.errors import EdgesimError
+from edgesim.base.errors import refusals
 from edgesim.folder import checkpoints, digests
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.folder.run_schema import SCHEMAS
@@ -15,7 +14,7 @@ def file_faults(folder: Path) -> list[str]:
     The results are compared with their digests; those of a run without digests are only read. Checkpoints have digests
     of their own.
     """
-    if faults := _refusals(read_config, folder) + _refusals(read_run, folder):
+    if faults := refusals(read_config, folder) + refusals(read_run, folder):
         return faults
     run = read_run(folder)
     if digests.KEY in run:
@@ -23,17 +22,8 @@ def file_faults(folder: Path) -> list[str]:
         faults += [f"{folder / name}: is missing" for name in missing]
         faults += [f"{folder / name}: {digests.DAMAGED}" for name in digests.damaged(folder, run)]
     elif run["status"] == "finished":
-        faults += [fault for table in SCHEMAS for fault in _refusals(read_table, folder, table)]
+        faults += [fault for table in SCHEMAS for fault in refusals(read_table, folder, table)]
     return faults + _checkpoint_faults(folder, run["status"] == "finished")
-
-
-def _refusals(read: Callable[..., object], *arguments: object) -> list[str]:
-    """The message of the `EdgesimError` that a function raises; empty if it raises none."""
-    try:
-        read(*arguments)
-    except EdgesimError as error:
-        return [str(error)]
-    return []
 
 
 def _checkpoint_faults(folder: Path, is_finished: bool) -> list[str]:

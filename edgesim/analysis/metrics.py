@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from edgesim.activities import COMPUTE, UPLOAD
+from edgesim.activities import COMPUTE, ON_AIR
 from edgesim.base.arrays import Booleans
 from edgesim.base.errors import EdgesimError
 
@@ -121,7 +121,7 @@ def miss_rate(rounds: pd.DataFrame) -> float:
 
 def spectral_efficiency_bps_per_hz(rounds: pd.DataFrame, activities: pd.DataFrame, bandwidth_hz: float) -> float:
     """Bits of the uploads that arrived over (band B x sum of the round times), in bit/s/Hz."""
-    arrived = (activities["activity"] == UPLOAD) & (activities["outcome"] == "done")
+    arrived = activities["activity"].isin(ON_AIR) & (activities["outcome"] == "done")
     # A round that the end of the run cut short has no row in ``rounds``, so its uploads have no round time.
     whole = np.isin(activities["round"].to_numpy(), rounds["round"].to_numpy())
     round_time_s = float((rounds["t_end_s"] - rounds["t_start_s"]).sum())
@@ -130,7 +130,7 @@ def spectral_efficiency_bps_per_hz(rounds: pd.DataFrame, activities: pd.DataFram
 
 def bits_up(activities: pd.DataFrame) -> float:
     """Bits that the devices of a whole run sent, including work that the end of the run cancelled."""
-    return sum_of(activities["bits"], (activities["activity"] == UPLOAD).to_numpy())
+    return sum_of(activities["bits"], activities["activity"].isin(ON_AIR).to_numpy())
 
 
 def bits_down(rounds: pd.DataFrame, metrics: pd.DataFrame) -> float:
@@ -195,7 +195,7 @@ def scheduled_devices(rounds: pd.DataFrame, activities: pd.DataFrame) -> pd.Data
     """
     activities = activities[activities["round"].isin(rounds["round"])]
     computed = (activities["activity"] == COMPUTE) & activities["outcome"].isin(["done", "skipped", "kept"])
-    sure = (activities["activity"] == UPLOAD) | computed | activities["outcome"].isin(["late", "cancelled"])
+    sure = activities["activity"].isin(ON_AIR) | computed | activities["outcome"].isin(["late", "cancelled"])
     who = activities[["round", "device"]].assign(
         sure=sure.astype(float), left=(activities["outcome"] == "dropped").astype(float)
     )
@@ -209,7 +209,7 @@ def scheduled_devices(rounds: pd.DataFrame, activities: pd.DataFrame) -> pd.Data
 
 def scheduled_share(activities: pd.DataFrame, devices: np.ndarray, rounds: int) -> np.ndarray:
     """Share of the rounds in which each device uploaded, [n]; an upload over several rounds counts once."""
-    uploads = activities[activities["activity"] == UPLOAD]
+    uploads = activities[activities["activity"].isin(ON_AIR)]
     counts = uploads.groupby("device")["round"].nunique()
     return np.asarray(counts.reindex(devices, fill_value=0).to_numpy() / rounds)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from edgesim.analysis.metrics import tests
+from edgesim.analysis.metrics import new_class_devices, scheduled_by_class, tests
 from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
@@ -38,11 +38,13 @@ KNOB_NAMES = {
     "availability.file": "trace",
     "availability.model": "availability",
     "devices.count": "devices",
+    "download.codec": "codec_down",
     "drift.law": "drift",
     "joining.law": "joining",
     "devices.links.file": "links",
     "round.count": "participants",
     "topology.file": "topology",
+    "upload.codec": "codec",
 }
 """Names of knobs for keys whose last part is not clear by itself."""
 
@@ -54,10 +56,12 @@ _CHOICES = {
     "joining.": ("joining.law",),
     "learning.model_options.": ("learning.model",),
     "round.protocol_options.": ("round.protocol",),
+    "download.": ("download.codec",),
+    "upload.": ("upload.codec",),
 }
 """Beginnings of keys that are options, and the keys that say whose."""
 _NO_KNOBS = ("seed", "checkpoint_at")
-_NO_OPTIONS = ("algorithm.compute_cost", "availability.interruption")
+_NO_OPTIONS = ("algorithm.compute_cost", "availability.interruption", "upload.lost", "upload.beside")
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,20 @@ class RunFolder:
     def tests(self) -> pd.DataFrame:
         """Rounds, instants and accuracies of the models tested, as `edgesim.analysis.metrics.tests`."""
         return tests(self.rounds, self.metrics)
+
+    @property
+    def scheduled_by_class(self) -> pd.DataFrame:
+        """Scheduled devices of each round, as `edgesim.analysis.metrics.scheduled_by_class`."""
+        return scheduled_by_class(self.rounds, self.activities, self.devices)
+
+    @property
+    def has_newcomers(self) -> bool | None:
+        """Whether some device gets a class in a frame that it did not hold in the frame before; None without classes.
+
+        None also where the run has one frame of data.
+        """
+        table = new_class_devices(self.devices)
+        return None if table.empty else bool(table["has_new_class"].any())
 
     @property
     def bandwidth_hz(self) -> float:

@@ -7,7 +7,7 @@ broadcast that takes no time has no row and is not counted.
 import numpy as np
 import pandas as pd
 
-from edgesim.activities import UPLOAD
+from edgesim.activities import ON_AIR
 from edgesim.base.arrays import Booleans, Integers
 from edgesim.folder import work_kinds
 from edgesim.folder.work_kinds import KINDS, USEFUL
@@ -30,7 +30,7 @@ def _kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> Integers:
     number, keys = pd.factorize(np.concatenate((rows, merged)))
     task, used = number[: len(rows)], np.zeros(len(keys), dtype=bool)
     used[number[len(rows) :]] = True
-    is_upload = (activities["activity"] == UPLOAD).to_numpy()
+    is_upload = activities["activity"].isin(ON_AIR).to_numpy()
     place, outcomes = pd.factorize(activities["outcome"])
     outcome = np.array([work_kinds.NUMBER[outcome] for outcome in outcomes])[place]
     if (kept := outcome == work_kinds.NUMBER["kept"]).any():

@@ -1,6 +1,5 @@
 """Configs of users: a mapping, a file or a checked config, with keys set to other values."""
 
-import copy
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
 from edgesim.base.text_file import read_toml
 from edgesim.config import RunConfig
-from edgesim.config_file import Change, change, parse_with
+from edgesim.config_file import Change, changed, parse_with
 from edgesim.simulation import named_code
 
 Config = Mapping[str, Any] | str | Path | RunConfig
@@ -45,24 +44,14 @@ def configured(config: Config, set: Overrides | None = None) -> RunConfig:
     else:
         values, where = values_of(config)
         changes = changes_of(set or ())
-
-        def changed(typed: Sequence[str]) -> dict[str, Any]:
-            nested = copy.deepcopy(values)
-            for text in typed:
-                change(nested, text, changes[text])
-            return nested
-
-        checked = parse_with(changed, [*changes], where)
+        checked = parse_with(lambda typed: changed(values, {text: changes[text] for text in typed}), [*changes], where)
     named_code.load_anew(checked)
     return checked
 
 
 def with_set(values: Mapping[str, Any], set: Overrides) -> dict[str, Any]:
     """Copy a nested mapping and set keys of the copy; raises `EdgesimError` for a key within a value."""
-    nested = copy.deepcopy(dict(values))
-    for text, key_and_value in changes_of(set).items():
-        change(nested, text, key_and_value)
-    return nested
+    return changed(values, changes_of(set))
 
 
 def changes_of(overrides: Overrides) -> dict[str, Change]:

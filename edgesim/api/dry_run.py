@@ -1,7 +1,7 @@
 """Dry runs: the complete config, payload, first round and memory of a run, and why it would be refused."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +9,15 @@ import tomli_w
 
 from edgesim.api.configs import Config, Overrides, configured, folder_for
 from edgesim.api.run import tell_user_code
-from edgesim.base.errors import EdgesimError
+from edgesim.base.errors import refusals
 from edgesim.base.registry import plug_ins_named
 from edgesim.config import RunConfig
 from edgesim.devices.battery import make_batteries
 from edgesim.engine.check_in import next_time_with
+from edgesim.engine.decision import Planner
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.idle_devices import are_there
+from edgesim.learning.charges import numbers_of
 from edgesim.screen.console import PlainConsole
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import as_toml, complete
@@ -56,23 +58,15 @@ def dry_run(
     settings = complete(settings)
     folder = folder_for(out, config, "run", [settings])
     facts: dict[str, str] = {}
-    refused = _refusals(lambda: facts.update(_folder(folder, settings)))
+    refused = refusals(lambda: facts.update(_folder(folder, settings)))
 
     def look() -> None:
         with plug_ins_named(), Simulation(settings) as ready:
-            facts.update(_payload(ready) | _first_round(ready) | _memory(ready))
+            facts.update(_payload(ready) | _coding(ready) | _first_round(ready) | _memory(ready))
             facts.update({f"note on {about}": note for about, note in ready.notes.items()})
 
-    refused += _refusals(look)
+    refused += refusals(look)
     return Outlook(settings, folder, {} if refused else facts, refused)
-
-
-def _refusals(act: Callable[[], None]) -> list[str]:
-    try:
-        act()
-    except EdgesimError as error:
-        return [str(error)]
-    return []
 
 
 def _folder(folder: Path, config: RunConfig) -> dict[str, str]:
@@ -87,6 +81,33 @@ def _payload(ready: Simulation) -> dict[str, str]:
     return {
         "payload": f"{_span(np.asarray(upload_bits))} bits up and {_span(np.asarray(download_bits))} down, per device"
     }
+
+
+def _coding(ready: Simulation) -> dict[str, str]:
+    """Bits of a coded update, and the least bandwidths of the first round with coding and without."""
+    accounts, planner = ready.learner.accounts, ready.planner
+    if accounts.up is None:
+        return {}
+    update, whole = accounts.up.update_bits, accounts.model_bits
+    text = f"an update of {numbers_of(whole):,} numbers takes {update:,} bits, {update / whole:.3%} of a model's"
+    if planner.world.own_links is None:
+        plain = copy.copy(accounts)
+        plain.up = plain.down = None
+        needs = {"with coding": _least_hz(planner), "without": _least_hz(replace(planner, accounts=plain))}
+        text += "; least bandwidths in the first round " + ", ".join(f"{how} {hz}" for how, hz in needs.items())
+    return {"coding": text}
+
+
+def _least_hz(planner: Planner) -> str:
+    """The smallest, the median and the largest least bandwidth of the first round among devices that have one."""
+    everyone = np.arange(planner.world.config.devices.count, dtype=np.int64)
+    samples = planner.accounts.charged_samples(everyone, 1)
+    needs_hz = np.asarray(timeline_of_round(planner, everyone, samples, 1, planner.world.config.round).need_hz)
+    needs_hz = needs_hz[np.isfinite(needs_hz)]
+    if not len(needs_hz):
+        return "none"
+    low, middle, high = (f"{hz / 1e6:.3g}" for hz in (needs_hz.min(), np.median(needs_hz), needs_hz.max()))
+    return f"{low} to {high} MHz, median {middle}"
 
 
 def _first_round(ready: Simulation) -> dict[str, str]:
@@ -126,6 +147,9 @@ def _memory(ready: Simulation) -> dict[str, str]:
     text = f"{devices} updates of {update_mb:,.3g} MB in a round, {devices * update_mb:,.3g} MB, at most"
     if per_device := facts.get("bytes_per_merged_device"):
         text += f"; {per_device / 1e6:,.3g} MB remembered of each device that was merged"
+    text += (
+        f"; models and devices' state take up to {ready.learner.most_remembered_bytes / 1e6:,.3g} MB of a checkpoint"
+    )
     return {"memory": f"{text}; training on {facts['device_kind']} by {facts['back_end']}"}
 
 

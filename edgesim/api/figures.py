@@ -6,26 +6,32 @@ from pathlib import Path
 from edgesim.analysis.runs import runs_of
 from edgesim.api.configs import paths_of
 from edgesim.base.paths import as_path
+from edgesim.plots.formats import USUAL, formats_of
 from edgesim.screen.console import PlainConsole
 
 
 def draw(
-    folders: str | Path | Sequence[str | Path], out: str | Path | None = None, round: int | None = None
+    folders: str | Path | Sequence[str | Path],
+    out: str | Path | None = None,
+    round: int | None = None,
+    format: str = USUAL,
 ) -> list[Path]:
-    """Save every figure that run folders, or one study folder, support, as PNG and SVG; returns the files.
+    """Save every figure that run folders, or one study folder, support; returns the files.
 
     They go to ``plots`` of the one folder, or to ``comparison`` beside several, unless ``out`` says otherwise.
-    ``round`` is that of one run's Gantt chart. A figure that is current is kept. Raises `EdgesimError`.
+    ``round`` is that of one run's Gantt chart; ``format`` one or several of png, svg and pdf, separated by commas. A
+    figure that is current is kept. Raises `EdgesimError`.
     """
     from edgesim.plots import gallery
     from edgesim.plots.groups import beyond_labels
 
+    formats = formats_of(format)
     paths = paths_of(folders)
     if out is None and paths:
         out = paths[0] / "plots" if len(paths) == 1 else paths[0].parent / "comparison"
     console = PlainConsole(stderr=True)
     with console.status("drawing the figures"):
-        files = gallery.draw(paths, as_path(out or "plots", "out"), round)
+        files = gallery.draw(paths, as_path(out or "plots", "out"), round, formats)
     if len(paths) > 1 and (unlabelled := beyond_labels(runs_of(paths))):
         console.print(f"note: the runs also differ in {', '.join(unlabelled)}, which no label says", style="yellow")
     return files

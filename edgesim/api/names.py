@@ -56,6 +56,11 @@ def metrics() -> list[str]:
     return KINDS["metrics"].names
 
 
+def codecs() -> list[str]:
+    """Names for ``upload.codec``, and for ``download.codec`` those whose error is shorter than what they code."""
+    return KINDS["codecs"].names
+
+
 def protocols() -> list[str]:
     """Names for ``round.protocol``."""
     return KINDS["protocols"].names
@@ -93,7 +98,7 @@ def scenarios() -> list[str]:
 
 LISTS = (
     policies, algorithms, allocators, partitions, drift_laws, joining_laws, presence_models, path_loss_laws, predictors,
-    metrics, protocols, channels,
+    metrics, codecs, protocols, channels,
     topologies, recordings, models, datasets, scenarios,
 )  # fmt: skip
 """All of these functions; `edgesim list` prints their names."""

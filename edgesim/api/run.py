@@ -21,12 +21,13 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.folder.run_progress import RunProgress
+from edgesim.plots.formats import USUAL
 from edgesim.screen.console import PlainConsole
-from edgesim.screen.progress import bar
+from edgesim.screen.progress import ROUNDS, bar
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import forking, named_code
 from edgesim.simulation.complete import complete
-from edgesim.simulation.run_progress import describe, expected_rounds, rounds_done
+from edgesim.simulation.run_progress import describe, extent
 from edgesim.tables.show import print_run
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ class Run(analysed.RunFolder):
         """
         return figure_of(self._pictures(round), name, self.folder)
 
-    def draw(self, out: str | Path | None = None) -> list[Path]:
-        """Save all figures as PNG and SVG, into ``plots`` of the folder by default; returns the files."""
-        return draw([self.folder], out)
+    def draw(self, out: str | Path | None = None, format: str = USUAL) -> list[Path]:
+        """Save all figures as png, svg or pdf, into ``plots`` of the folder by default; returns the files."""
+        return draw([self.folder], out, format=format)
 
     def _pictures(self, round: int | None = None) -> "Pictures":
         from edgesim.plots.gallery import of_runs
@@ -258,10 +259,12 @@ def play(
 ) -> simulation.RunResult:
     """Simulate one run, ``how`` as `simulation.run` says, with progress."""
     with bar(console, transient=True, lines=log) as progress:
-        task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
+        whole = extent(settings.resolved())
+        task = progress.add_task(settings.selection.policy, total=whole.total, text="")
 
         def show(done: RunProgress) -> None:
-            progress.update(task, completed=rounds_done(settings, done.round, done.t_s), text=describe(done))
+            completed = done.round if whole.unit == ROUNDS else math.floor(done.t_s)
+            progress.update(task, completed=completed, text=describe(done, whole.unit))
             if on_round is not None:
                 on_round(done)
 

@@ -17,6 +17,7 @@ from edgesim.api.figures import draw
 from edgesim.api.run import Run, as_html, as_line, figure_of, of_folder
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
+from edgesim.plots.formats import USUAL
 from edgesim.screen.console import PlainConsole
 from edgesim.studies import running
 from edgesim.studies.executor import Executor
@@ -80,9 +81,9 @@ class StudyResult:
         """Make one of `figures`; raises `EdgesimError`, with the names there are, for any other name."""
         return figure_of(self._pictures(), name, self.folder)
 
-    def draw(self, out: str | Path | None = None) -> list[Path]:
-        """Save all figures as PNG and SVG, into ``plots`` of the folder by default; returns the files."""
-        return draw([self.folder], out)
+    def draw(self, out: str | Path | None = None, format: str = USUAL) -> list[Path]:
+        """Save all figures as png, svg or pdf, into ``plots`` of the folder by default; returns the files."""
+        return draw([self.folder], out, format=format)
 
     def _pictures(self) -> "Pictures":
         from edgesim.plots.gallery import of_study

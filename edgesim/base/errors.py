@@ -1,6 +1,7 @@
 """The errors that users are meant to read."""
 
 import re
+from collections.abc import Callable
 
 from edgesim.base.plain_text import printable
 
@@ -38,6 +39,15 @@ class NoRunFinished(EdgesimError):  # noqa: N818 - reads as what happened
 
 class Diverged(EdgesimError):  # noqa: N818 - reads as what happened
     """A loss is no longer a finite number; the run stops and keeps every finished round."""
+
+
+def refusals(act: Callable[..., object], *arguments: object) -> list[str]:
+    """The message of the `EdgesimError` that a function raises; empty if it raises none."""
+    try:
+        act(*arguments)
+    except EdgesimError as error:
+        return [str(error)]
+    return []
 
 
 def shortened(message: str) -> str:

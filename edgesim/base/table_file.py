@@ -110,12 +110,17 @@ def refuse_rows(
         raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
 
 
+def whole_numbers(path: Path, frame: pd.DataFrame, column: str, most: int, expected: str = "") -> Integers:
+    """A column of whole numbers from 0 to ``most``; raises `EdgesimError` for others, which were ``expected``."""
+    values = numbers_of(frame[column])
+    broken = ~((values >= 0) & (values <= most) & (values == np.floor(values)))
+    refuse_rows(path, frame, column, broken, expected or f"a whole number from 0 to {most}")
+    return values.astype(np.int64)
+
+
 def devices_of(path: Path, frame: pd.DataFrame, column: str) -> Integers:
     """Device of each row, [m], of a table in which each device from 0 on has a row; raises `EdgesimError`."""
-    ids = numbers_of(frame[column])
-    no_id = ~((ids >= 0) & (ids < 2**31) & (ids == np.floor(ids)))
-    refuse_rows(path, frame, column, no_id, "a whole number, 0 or more")
-    device = ids.astype(np.int64)
+    device = whole_numbers(path, frame, column, 2**31 - 1, "a whole number, 0 or more")
     present = np.unique(device)
     left_out = np.flatnonzero(present != np.arange(len(present)))
     if len(left_out):

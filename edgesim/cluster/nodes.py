@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any, NamedTuple
 
 from edgesim.base.errors import EdgesimError
@@ -99,6 +100,24 @@ def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *argu
             # The node was lost meanwhile.
             continue
     return answers
+
+
+def ask_fitting(
+    ray: Any, share: NodeShare, question: Callable[..., tuple[str, ...]], *arguments: Any
+) -> dict[str, tuple[str, ...]]:
+    """Answers, of which edgesim's version is the first part, of the nodes with room for a share, by name.
+
+    Raises `EdgesimError` naming each that has another edgesim, or none.
+    """
+    nodes, here = [node for node in alive(ray) if share.fits(node["Resources"])], metadata.version("edgesim")
+    answers = ask_all(ray, nodes, question, *arguments)
+    if wrong := [
+        f"{name} {fault or f'has edgesim {answer[0]}, not {here}'}"
+        for name, answer, fault in answers
+        if fault or answer[0] != here
+    ]:
+        raise EdgesimError("Ray: " + "; ".join(sorted(wrong)))
+    return {name: answer for name, answer, _ in answers}
 
 
 def _amounts(resources: dict[str, float]) -> str:

@@ -28,6 +28,7 @@ from edgesim.commands.study_command import NoUserCode, run_unfinished
 from edgesim.commands.tune_command import tune_command
 from edgesim.commands.watch_command import watch_command
 from edgesim.config import RunConfig
+from edgesim.plots.formats import FORMAT_HELP, USUAL, Formats, formats_of
 from edgesim.screen.command_line import Command, Group
 from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
 from edgesim.simulation import composition as simulation
@@ -166,22 +167,23 @@ def plot(
         Path | None, typer.Option(help="Folder for the figures; RUN/plots, or comparison beside several, when absent.")
     ] = None,
     round_: Annotated[int | None, typer.Option("--round", help="Round of the Gantt chart.")] = None,
+    format_: Annotated[str, typer.Option("--format", help=FORMAT_HELP)] = USUAL,
     drift: Annotated[
         bool, typer.Option("--drift", help="Draw the class mix over time that a config leads to, without a run.")
     ] = False,
     device: Annotated[int | None, typer.Option(help="With --drift, that of one device; of all when absent.")] = None,
 ) -> None:
-    """Draw every figure that the folders support, as PNG and SVG."""
+    """Draw every figure that the folders support."""
     if drift:
-        _plot_drift(runs, out, device)
+        _plot_drift(runs, out, device, formats_of(format_))
         return
     if device is not None:
         raise EdgesimError("--device: is for --drift; add it, or leave --device out")
-    for path in edgesim.draw(runs, out, round_):
+    for path in edgesim.draw(runs, out, round_, format_):
         say(path)
 
 
-def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> None:
+def _plot_drift(configs: list[Path], out: Path | None, device: int | None, formats: Formats) -> None:
     from edgesim.learning.drift.mix_over_time import mix_over_time
     from edgesim.plots.drift import draw_drift
     from edgesim.plots.style import save
@@ -192,9 +194,9 @@ def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> No
     config = complete(edgesim.load(path))
     mix = mix_over_time(config, device)
     whose = f"all {config.devices.count} devices" if device is None else f"device {device}"
-    figure = draw_drift(mix.x, mix.shares, mix.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")
+    figure = draw_drift(mix.x, mix.shares, mix.in_seconds, f"{config.drift.law} drift, {whose}")
     folder = out or Path("runs") / f"{path.stem}-drift"
-    for file in save(figure, folder / ("drift" if device is None else f"drift-device-{device}")):
+    for file in save(figure, folder / ("drift" if device is None else f"drift-device-{device}"), formats):
         say(file)
 
 
@@ -203,7 +205,9 @@ def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> No
 def new(
     kind: Annotated[
         str,
-        typer.Argument(help=f"One of {', '.join(new_command.CLASSES)}.", autocompletion=lambda: [*new_command.CLASSES]),
+        typer.Argument(
+            help=f"One of {', '.join(new_command.TEMPLATES)}.", autocompletion=lambda: [*new_command.TEMPLATES]
+        ),
     ],
     name: Annotated[str, typer.Argument(help="Name of the module, such as my_policy.")],
     folder: Annotated[Path, typer.Option(help="Where the files are written.")] = Path(),

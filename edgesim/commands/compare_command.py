@@ -76,10 +76,7 @@ def compare_command(
 def _print(result: edgesim.Compared, headings: list[str], rows: list[list[str]]) -> None:
     console = PlainConsole()
     knobs, texts = _varying(result), headings.index("pairs")
-    shown = bare_table("", headings[:texts], headings[texts:])
-    for row in rows:
-        shown.add_row(*row)
-    print_whole(console, shown)
+    print_whole(console, bare_table("", headings[:texts], headings[texts:], rows))
     for test, row in zip(result.found, result.table.to_dict("records"), strict=True):
         place = {name: value for name, value in test.pairing.place.items() if name in knobs}
         console.print(sentence(row, knobs_text(place)))

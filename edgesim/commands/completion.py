@@ -14,6 +14,7 @@ _NAMES: dict[str, Callable[[], list[str]]] = {
     "data.partition": names.partitions,
     "devices.links.file": names.recordings,
     "devices.profile": names.recordings,
+    "download.codec": names.codecs,
     "drift.law": names.drift_laws,
     "joining.law": names.joining_laws,
     "learning.model": names.models,
@@ -21,6 +22,7 @@ _NAMES: dict[str, Callable[[], list[str]]] = {
     "round.protocol": names.protocols,
     "selection.policy": names.policies,
     "topology.file": names.topologies,
+    "upload.codec": names.codecs,
 }
 """Lists of what keys may name."""
 

@@ -12,36 +12,23 @@ from edgesim.base.paths import system_errors
 from edgesim.base.registry import look_up
 from edgesim.folder.records import write_whole
 
-CLASSES = {
-    "policy": "LongestWait",
-    "algorithm": "Mine",
-    "allocator": "LeastAndEqual",
-    "partition": "Halves",
-    "channel": "TwoSlopes",
-    "drift": "Seasons",
-    "joining": "SlowOnesRest",
-    "presence": "Shifts",
-    "predictor": "SameHour",
-    "metric": "TopLosses",
-    "protocol": "EnoughArrived",
-    "scenario": "",
+TEMPLATES = {
+    "policy": ("LongestWait", 'selection.policy = "{path}"'),
+    "algorithm": ("Mine", 'algorithm.name = "{path}"'),
+    "allocator": ("LeastAndEqual", 'round.allocator = "{path}"'),
+    "partition": ("Halves", 'data.partition = "{path}"'),
+    "channel": ("TwoSlopes", 'radio.channel = "{stem}.toml"'),
+    "drift": ("Seasons", 'drift.law = "{path}"'),
+    "joining": ("SlowOnesRest", 'joining.law = "{path}"'),
+    "presence": ("Shifts", 'availability.model = "{path}"'),
+    "predictor": ("SameHour", 'selection.predictor = "{path}"'),
+    "metric": ("TopLosses", 'evaluation.metrics = {{ "{path}" = {{}} }}'),
+    "codec": ("FewDigits", 'upload.codec = "{path}"'),
+    "protocol": ("EnoughArrived", 'round.protocol = "{path}"'),
+    "scenario": ("", "python {stem}.py --quick"),
 }
-"""Class of each template; empty for one without a class."""
-USE = {
-    "policy": 'selection.policy = "{path}"',
-    "algorithm": 'algorithm.name = "{path}"',
-    "allocator": 'round.allocator = "{path}"',
-    "partition": 'data.partition = "{path}"',
-    "channel": 'radio.channel = "{stem}.toml"',
-    "drift": 'drift.law = "{path}"',
-    "joining": 'joining.law = "{path}"',
-    "presence": 'availability.model = "{path}"',
-    "predictor": 'selection.predictor = "{path}"',
-    "metric": 'evaluation.metrics = {{ "{path}" = {{}} }}',
-    "protocol": 'round.protocol = "{path}"',
-    "scenario": "python {stem}.py --quick",
-}
-"""Line of a config that names the class by its dotted path, or a file; of a scenario its command."""
+"""Class of each template, empty for one without; and the line of a config that names the class by its dotted path, or a
+file; of a scenario its command."""
 
 
 def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
@@ -49,7 +36,7 @@ def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
 
     Raises `EdgesimError` for an unknown kind, a name that is none of a module, and files that are there already.
     """
-    shipped = look_up(CLASSES, kind, "kind")
+    shipped, use = look_up(TEMPLATES, kind, "kind")
     if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
         raise EdgesimError(
             f"{name!r}: expected a module name of small letters, digits and underscores, such as my_{kind}"
@@ -71,7 +58,7 @@ def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
             text = _text(template).replace(f"edgesim.templates.{kind}", name).replace("runs/mine", f"runs/{name}")
             text = text.replace(f"{kind}.toml", f"{name}.toml")
             write_whole(file, text.replace(shipped, own) if shipped else text)
-    return [*files], USE[kind].format(path=f"{name}.{own}", stem=folder / name)
+    return [*files], use.format(path=f"{name}.{own}", stem=folder / name)
 
 
 def write_folder(folder: Path) -> list[Path]:

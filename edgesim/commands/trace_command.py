@@ -11,6 +11,7 @@ from edgesim.base.device_keys import models_in_short
 from edgesim.base.errors import EdgesimError
 from edgesim.base.table_facts import Unobserved
 from edgesim.devices.profile import Profile
+from edgesim.plots.formats import FORMAT_HELP, USUAL, formats_of
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
 from edgesim.tables.table_text import print_whole
@@ -116,12 +117,14 @@ def show(
     observed: ObservedOption = None,
     unobserved: UnobservedOption = "absent",
     out: Annotated[Path | None, typer.Option(help="Folder of the figure; runs/trace-NAME when absent.")] = None,
+    figure_format: Annotated[str, typer.Option(help=FORMAT_HELP)] = USUAL,
 ) -> None:
     """Print statistics of a recording and draw them."""
     # Imported here: matplotlib takes long to load, and the other commands do not need it.
     from edgesim.plots import style
     from edgesim.plots.trace import MOST_TABLES, draw_anatomy, draw_capacity, draw_profile
 
+    formats = formats_of(figure_format, "--figure-format")
     path = find("traces", file, ".parquet")
     options = {"require": _parts(require), "length_s": length_s, "lengths": lengths, "median_s": median_s}
     recorded = read_recording(path, format_, **options)
@@ -146,7 +149,7 @@ def show(
     else:
         print_whole(console, capacity_table(recorded))
         figure, name = draw_capacity(recorded.tables), "capacity"
-    for drawn in style.save(figure, folder / name):
+    for drawn in style.save(figure, folder / name, formats):
         say(drawn)
 
 

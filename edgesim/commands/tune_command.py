@@ -7,6 +7,7 @@ import typer
 
 import edgesim
 from edgesim.commands.study_command import Jobs, NoUserCode
+from edgesim.plots.formats import FORMAT_HELP, USUAL
 from edgesim.screen.plain import plain_errors
 from edgesim.tuning.knobs import parse_knobs
 from edgesim.tuning.objectives import OBJECTIVES
@@ -35,6 +36,7 @@ def tune_command(
     ] = None,
     jobs: Jobs = None,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/<name of the config>-tune when absent.")] = None,
+    format_: Annotated[str, typer.Option("--format", help=FORMAT_HELP)] = USUAL,
     no_user_code: NoUserCode = False,
 ) -> None:
     """Find the values of knobs that are best by an objective, with an optimiser instead of a grid."""
@@ -53,4 +55,5 @@ def tune_command(
         judge=judge,
         fresh=fresh,
         user_code=not no_user_code,
+        format=format_,
     )

@@ -11,7 +11,7 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.device_keys import Texts
 from edgesim.base.errors import EdgesimError
 from edgesim.base.table_facts import PREFIX, read_facts
-from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, texts_of, write_parquet
+from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, texts_of, whole_numbers, write_parquet
 
 COLUMNS = ("device", "s_per_sample")
 LINK = "link_bps"
@@ -50,10 +50,9 @@ def read_profile(path: Path) -> Profile:
     """
     frame = read_columns(path, COLUMNS, optional=(LINK, CLOCK, KEY, MODEL), text=(KEY, MODEL))
     names = {name: texts_of(frame[name]) for name in (KEY, MODEL) if name in frame}
-    columns = {str(name): numbers_of(frame[name]) for name in frame.columns if name not in names}
-    device = columns.pop("device")
-    no_id = ~((device >= 0) & (device < len(device)) & (device == np.floor(device)))
-    refuse_rows(path, frame, "device", no_id, f"a whole number from 0 to {len(device) - 1}, one for each row")
+    columns = {str(name): numbers_of(frame[name]) for name in frame.columns if name not in ("device", *names)}
+    last = len(frame) - 1
+    device = whole_numbers(path, frame, "device", last, f"a whole number from 0 to {last}, one for each row")
     if KEY in names:
         refuse_rows(path, frame, KEY, names[KEY] == "", "the device's key")
     for name, values in {"device": device, **names}.items():

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from edgesim.engine.clock import Clock
+from edgesim.engine.phases import ENDED
 from edgesim.engine.uplink import Band
 from edgesim.engine.work import RoundSignals, Task, Work
+from edgesim.learning.charges import DownloadCharges
 from edgesim.learning.jobs import Promise
 
 
@@ -21,6 +23,17 @@ class Working:
     """Number of models that its server had made before the one that it started from."""
     arrived: bool = False
     """Whether an upload that went on after its round's close has arrived."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the work is over and its update, which the device has computed, did not arrive."""
+        task = self.task
+        return bool(task.taken and self.promise.due and task.phase == ENDED and task.fate != "done")
+
+    def note_version(self, charges: DownloadCharges) -> None:
+        """Note the version of the model that the device has received, if it has."""
+        if self.task.has_received:
+            charges.received(self.task.device, self.version)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Evaluations:
     it. The last model of a frame is always tested, at its row's end; until the next merge it counts as in force.
     """
 
-    SAVED: ClassVar = ("_passed", "_frame", "_untested", "best")
+    SAVED: ClassVar = ("_passed", "_frame", "_untested", "best", "_row", "_longest_row")
 
     config: RunConfig
     learner: Learner
@@ -39,13 +39,27 @@ class Evaluations:
     """The greatest accuracy of all tests, that of the start model among them."""
     accuracy: float | None = None
     """Accuracy of the last test, of which the start model's is the first; None before it."""
+    _row: int = 0
+    """Tests at ``stop_at_accuracy`` or above since the last one below it; counted with ``stop_after_tests`` alone."""
+    _longest_row: int = 0
+    """The greatest value of ``_row`` so far."""
 
     def evaluate(self, frame: int) -> Evaluation | None:
         """Test the model as it is on the classes of a frame; None where nothing is trained."""
         evaluation = self.learner.evaluate(frame)
         if evaluation is not None:
             self.best, self.accuracy = max(self.best, evaluation.accuracy), evaluation.accuracy
+            if self.config.stop_after_tests is not None:
+                self._row = self._row + 1 if evaluation.accuracy >= (self.config.stop_at_accuracy or 0) else 0
+                self._longest_row = max(self._longest_row, self._row)
         return evaluation
+
+    def why_enough(self, goal: float) -> str:
+        """Why the run ends with the accuracy of its tests, as one line; empty while they are not good enough."""
+        in_row = self.config.stop_after_tests
+        if in_row is None:
+            return f"stop_at_accuracy = {goal:g}, a test has {self.best:.4g}" if self.best >= goal else ""
+        return f"stop_at_accuracy = {goal:g}, {in_row} tests in a row have it" if self._longest_row >= in_row else ""
 
     def of_row(self, number: RoundNumber, now_s: float) -> Evaluation | None:
         """Test the model that a round, or a merge without rounds, has just made, if it is due at once."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import simpy
 
@@ -41,6 +41,7 @@ Wanted = Callable[[int, RoundConfig], int | None]
 """Function of a protocol: `edgesim.engine.protocols.protocol.Protocol.wanted`."""
 
 
+@runtime_checkable
 class Process(Protocol):
     """Makes one model after another, and holds the state from one to the next."""
 

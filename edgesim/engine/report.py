@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edgesim.activities import ACTIVITIES, DOWNLOAD, UPLOAD
+from edgesim.activities import ACTIVITIES, DOWNLOAD, ON_AIR
 from edgesim.base.arrays import Floats
 from edgesim.devices.battery import Batteries
 from edgesim.devices.population import Population
@@ -98,7 +98,7 @@ class Totals:
             sums[span.activity] = sums.get(span.activity, 0.0) + joules
         if self.uploads is not None:
             for task in work.tasks:
-                if any(span.activity == UPLOAD for span in task.spans):
+                if any(span.activity in ON_AIR for span in task.spans):
                     self.uploads[task.device] = self.uploads.get(task.device, 0) + 1
 
 
@@ -183,7 +183,7 @@ class Report:
         used = {(task.device, task.number) for task in origin.tasks}
         metrics = {**values, **self._wasted(work, used), **self._supply(row.t_end_s, idle_j)}
         self.write_metrics(row.round, metrics.items())
-        bits_up = sum([span.bits for span in work.spans if span.activity == UPLOAD])
+        bits_up = sum([span.bits for span in work.spans if span.activity in ON_AIR])
         self.spent = Spending(bits_up, _bits_down(ended), sum(work.energy_j) + idle_j)
         columns = vars(row) | vars(self.spent) | {"train_loss": _train_loss(merged)}
         self._waiting = {name: [value] for name, value in columns.items()}
@@ -195,7 +195,7 @@ class Report:
     def spending(self, ended: list[Task]) -> Spending:
         """Bits and joules of the work of ended tasks, which may have no rows yet."""
         work = self._work(ended)
-        bits_up = sum([span.bits for span in work.spans if span.activity == UPLOAD])
+        bits_up = sum([span.bits for span in work.spans if span.activity in ON_AIR])
         return Spending(bits_up, _bits_down(ended), sum(work.energy_j))
 
     def write_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
@@ -384,7 +384,7 @@ def _wasted_by_kind(work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple
         return {}
     kinds = work_kinds.kinds(
         np.repeat(np.arange(len(merged)), [len(task.spans) for task in work.tasks]),
-        np.array([span.activity == UPLOAD for span in work.spans], dtype=bool),
+        np.array([span.activity in ON_AIR for span in work.spans], dtype=bool),
         np.array([work_kinds.NUMBER[outcome] for outcome in work.outcome]),
         np.array(merged, dtype=bool),
     )

@@ -108,8 +108,8 @@ class Server:
         goal = self.parts.world.config.stop_at_accuracy
         for number in numbers:
             # Several tests may have come in one step, and the last of them need not be the best.
-            if goal is not None and (best := self.parts.evaluations.best) >= goal:
-                return f"stop_at_accuracy = {goal:g}, a test has {best:.4g}"
+            if goal is not None and (why := self.parts.evaluations.why_enough(goal)):
+                return why
             reason = yield from watched_step(self.process, self.parts, number)
             if reason is not None:
                 return reason

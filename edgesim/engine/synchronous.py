@@ -243,6 +243,9 @@ class Rounds:
         """
         this.over, accounts = self.latecomers.close(this), self.parts.learner.accounts
         self.due_rounds.settle(this.working.values())
+        if accounts.down is not None:
+            for at in (*this.over, *this.working.values()):
+                at.note_version(accounts.down)
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         if not accounts.is_due:
             trained = [this.working[device] for device in arrived.tolist()]
@@ -274,6 +277,9 @@ class Rounds:
         this.fates = [working.task.fate for working in this.working.values() if working.task.taken]
         with this.timed("train"):
             build_jobs([working.promise for working in self.latecomers.at_work.values()] + self.candidates.unheard)
+            if accounts.adds_lost and accounts.sends:
+                lost = [at for at in (*this.over, *this.working.values()) if at.is_lost]
+                parts.learner.lose([at.promise for at in lost])
             began = np.array(list(this.working), dtype=np.int64)
             merged = parts.learner.merge(brought, began) if accounts.is_due else parts.learner.skip(brought)
             self.candidates.learn(parts.learner)

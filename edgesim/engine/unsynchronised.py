@@ -214,15 +214,16 @@ class Unsynchronised:
         limit = self.parts.world.config.staleness.limit
         if limit is None or self.version - working.version <= limit:
             self.arrived.append(working)
-        self._leave_place(task)
+        self._leave_place(working)
 
     def _on_dropped(self, task: Task) -> None:
-        del self.at_work[task.device]
-        self._leave_place(task)
+        self._leave_place(self.at_work.pop(task.device))
 
-    def _leave_place(self, task: Task) -> None:
-        self._idle.end(task.device)
-        self.over.append(task)
+    def _leave_place(self, working: Working) -> None:
+        if (down := self.parts.learner.accounts.down) is not None:
+            working.note_version(down)
+        self._idle.end(working.task.device)
+        self.over.append(working.task)
         succeed_once(self._wake)
 
     def _alarm(self, t_s: float) -> None:
@@ -302,6 +303,8 @@ class Unsynchronised:
         """End all work, since the run is over; returns the tasks without rows."""
         for device, working in self.at_work.items():
             working.work.break_off("cancelled")
+            if (down := self.parts.learner.accounts.down) is not None:
+                working.note_version(down)
             self._idle.end(device)
             self.over.append(working.task)
         self.at_work.clear()

@@ -28,12 +28,14 @@ class FolderState:
     silent_s: float | None = None
     """Seconds since the last sign of life of ``holder``, where it was looked for."""
     done: int = 0
-    """Rounds on disk or, if only ``stop_at_s`` ends the run, deadlines passed.
+    """Rounds on disk.
 
     This and what follows is filled in by `edgesim.studies.ledger`.
     """
     of: int | None = None
-    """Value of ``done`` at the run's end; None where the config does not determine it."""
+    """Rounds at the run's end; None where only ``stop_at_s`` ends it, or the config does not determine it."""
+    of_s: float | None = None
+    """Simulated seconds at the run's end, where only ``stop_at_s`` ends it."""
     accuracy: float | None = None
     """Test accuracy of the last model tested."""
     t_s: float = 0.0

@@ -18,6 +18,7 @@ from edgesim.learning.algorithms.records import Arrivals, Devices, Sizes
 from edgesim.learning.algorithms.server_half import BY_CLASSES, BY_NORMS, EQUAL, Around
 from edgesim.learning.algorithms.staleness import weights
 from edgesim.learning.batches import make_local_work
+from edgesim.learning.charges import make_download_charges, make_upload_charges, numbers_of
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import START, When
 from edgesim.learning.federation import Federation
@@ -52,6 +53,12 @@ class Accounts:
         )
         self.local, self.server = make_halves(config.algorithm, sizes, streams)
         self.rule = rule
+        self.up = make_upload_charges(config, self.model_bits, len(self.local.vectors_up))
+        """Charges of coded uploads; None where updates travel as they are."""
+        self.down = make_download_charges(config, self.model_bits)
+        """Charges of coded downloads, and the version that each device has; None where models travel as they are."""
+        self.adds_lost = config.upload is not None and config.upload.lost == "add"
+        """Whether devices remember updates whose uploads are lost."""
         self.work = make_local_work(config.learning, streams, config.devices.count)
         """Steps or epochs, and batch size, of each device's jobs."""
         self.measured = joining.measured(config.joining)
@@ -83,7 +90,12 @@ class Accounts:
         rule = self.server.weighs_by if self.local.options.sends_models else EQUAL
         weights = {} if rule in ("", BY_NORMS, BY_CLASSES) else {"update_weights": rule}
         public = len(self._federation.public)
-        return weights | ({"public_images": public} if public else {})
+        facts = weights | ({"public_images": public} if public else {})
+        if self.up is not None:
+            facts |= {"update_numbers": numbers_of(self.model_bits), "update_bits": self.up.update_bits}
+        if self.down is not None:
+            facts["change_bits"] = self.down.change_bits
+        return facts
 
     def open_round(self, when: When) -> None:
         """Open a round, or open it again with other data; the ledger is asked for in the first of each frame."""
@@ -98,12 +110,16 @@ class Accounts:
         """Snapshot between two rounds, by name."""
         of_data = {"when": tuple(self.when), "first": tuple(self._first_when)}
         of_devices = {"has_model": self.has_model}
+        if self.down is not None:
+            of_devices["version"] = self.down.version
         return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_devices, **of_data}
 
     def restore(self, remembered: Mapping[str, Any]) -> None:
         """Restore the result of `snapshot`."""
         self.ledger, self.models, self._is_open = (remembered[name] for name in ("ledger", "models", "is_open"))
         self.has_model = remembered["has_model"]
+        if self.down is not None:
+            self.down.version = remembered["version"]
         self.when, self._first_when = When(*remembered["when"]), When(*remembered["first"])
         drift = self._federation.drift
         # The present data sets come last: laws remember their last answer.
@@ -160,13 +176,16 @@ class Accounts:
     def download_bits(self, ids: Integers, round: int) -> Floats:
         """Bits that each device receives, [n]."""
         bits = self._checked("download_bits", ids, self.server.download_bits(self._devices(ids), round, self.ledger))
+        if self.down is not None:
+            bits = self.down.coded(bits, ids, self.models)
         return bits if self._config.merging is None else np.where(self.has_model[ids], 0.0, bits)
 
     def settle(self, ids: Integers, round: int) -> Floats:
         """Bits that each device sends once the band is shared, [n]."""
         if not self.sends:
             return np.zeros(len(ids))
-        return self._checked("upload_bits", ids, self.local.upload_bits(self._devices(ids), round, self.local_ledger))
+        bits = self._checked("upload_bits", ids, self.local.upload_bits(self._devices(ids), round, self.local_ledger))
+        return bits if self.up is None else self.up.coded(bits)
 
     def _checked(self, method: str, ids: Integers, bits: Floats) -> Floats:
         """Bits that a method of a half returned, [n]; raises `EdgesimError` for anything but a number of bits each."""
@@ -194,6 +213,8 @@ class Accounts:
         passes = 2 / 3 * devices.sizes if "loss_drops" in self.looked_at else 0.0
         if self.measured == "held_out":
             passes = passes + self._federation.drift.held_out.sizes(ids) * self.work.epochs[ids] / 3
+        if self.up is not None:
+            passes = passes + self.up.encode_samples
         if self._config.algorithm.compute_cost == "equal":
             return np.asarray(samples + passes, dtype=np.float64)
         return np.asarray(samples * self.local.compute_factor(devices, samples, round, self.local_ledger) + passes)

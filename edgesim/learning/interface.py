@@ -121,6 +121,9 @@ class Learner(Protocol):
         on their way (``sending`` lists them) may run along with the one that arrived, which changes no result.
         """
 
+    def lose(self, promises: Sequence[Promise]) -> None:
+        """Let devices remember updates that were lost on their way, whose due jobs run (``upload.lost = "add"``)."""
+
     def skip(self, trained: Sequence[Arrived]) -> Merged:
         """End a round that makes no model; its due jobs run only if devices keep their weights."""
 

@@ -41,13 +41,14 @@ from edgesim.learning.loss_passes import loss_drops
 from edgesim.learning.models import new_model
 from edgesim.learning.norms import norm
 from edgesim.learning.objective import refuse_without_features
-from edgesim.learning.pretrain import StartModel, start_model
+from edgesim.learning.pretrain import StartModel, refuse_untestable, start_model
+from edgesim.learning.public_copy import PublicCopy
 from edgesim.learning.ranking import roc_auc, why_without_roc_auc
 from edgesim.learning.server_memory import server_memory
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
-from edgesim.learning.transforms import make_transforms
+from edgesim.learning.transforms import make_beside, make_transforms
 from edgesim.learning.transforms.noise import noise_on_mean, noise_to_update
 from edgesim.learning.transforms.transform import Metrics
 from edgesim.learning.workbench import Workbench
@@ -109,6 +110,8 @@ class TorchLearner:
             local, server = self.accounts.local, self.accounts.server
             epochs = partial(epochs_over, config.algorithm, local.sizes)
             refuse_lone_samples(module, federation, learning, self.accounts.work, epochs)
+            if learning.pretrain:
+                refuse_untestable(federation)
             if local.features:
                 who = "algorithm.name", config.algorithm.name
                 refuse_without_features(self.model, config, dataset.image_shape, *who)
@@ -120,6 +123,7 @@ class TorchLearner:
                     "data.dataset",
                 )
             self.transforms = make_transforms(config, streams, self.model.trainable)
+            self.beside = make_beside(config, streams, self.model.trainable, local.vectors_up)
             frames = len(federation.frames) - 1
             halves = Halves(local, server)
             self.memory = server_memory(
@@ -127,6 +131,10 @@ class TorchLearner:
             )
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, local, own_files)
         self.global_weights: Tensor = self.model.snapshot()
+        self.public: PublicCopy | None = None
+        """The model that devices know where changes of models are coded; None where they are sent the model."""
+        if config.download is not None:
+            self.public = PublicCopy(config.download, streams, self.global_weights, self.model.trainable)
         self.server_of: Callable[[Integers, float], Integers] = lambda ids, t_s: np.zeros_like(ids)
         """Number of the server of each of some devices at an instant in s, [n]."""
         self._counted = np.zeros(1)
@@ -199,23 +207,28 @@ class TorchLearner:
         with reproducible(self.torch_device):
             self.states = [self.accounts.server.start(self.global_weights, bench) for _ in self._counted]
         self.global_weights = self.states[0].weights
+        if self.public is not None:
+            self.public.weights = self.global_weights
 
     def snapshot(self) -> dict[str, Any]:
         """Snapshot between two rounds, by name."""
         states = [transform.state for transform in self.transforms]
-        return saved_attributes(self) | {"accounts": self.accounts.snapshot(), "transforms": states}
+        public = {} if self.public is None else {"public": saved_attributes(self.public)}
+        return saved_attributes(self) | {"accounts": self.accounts.snapshot(), "transforms": states} | public
 
     def restore(self, remembered: dict[str, Any]) -> None:
         """Restore the result of `snapshot`."""
         self.accounts.restore(remembered.pop("accounts"))
         for transform, state in zip(self.transforms, remembered.pop("transforms"), strict=True):
             transform.state = state
+        if self.public is not None:
+            restore_attributes(self.public, remembered.pop("public"))
         restore_attributes(self, remembered)
 
     @property
     def most_remembered_bytes(self) -> int:
-        """Bytes of the servers' models, of the best model and the last change, and of the devices' state."""
-        models, memory = len(self._counted) + 3, self.memory
+        """Bytes of the servers' models, of the best model, the last change and the public copy, and of the devices'."""
+        models, memory = len(self._counted) + 3 + (self.public is not None), self.memory
         return models * self.global_weights.nbytes + memory.device * memory.devices + memory.making
 
     def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> "TorchRound":
@@ -263,7 +276,7 @@ class TorchLearner:
         results, self._server_wall_s = self.results(promises), 0.0
         with reproducible(self.torch_device):
             drops = self._loss_drops(promises, results) if "loss_drops" in accounts.looked_at else None
-            results, reports = self._transformed(promises, results)
+            results, reports, memories = self._transformed(promises, results)
             rows = accounts.arrivals(used, began, self._change(used, results))
             if accounts.server.weighs_by == BY_NORMS:
                 rows = replace(
@@ -287,11 +300,16 @@ class TorchLearner:
         self._merged.update(rows.ids.tolist())
         for promise, result in zip(promises, results, strict=True):
             self._keep(promise, result)
+        for transform, of_devices in zip(self.transforms, memories, strict=True):
+            transform.state.update(of_devices)
         self._last_merged = rows.ids.tolist() or self._last_merged
         if len(rows.ids):
             self.carried.clear()
         if not bool(self.global_weights.isfinite().all()):
             raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
+        if self.public is not None and len(rows.ids):
+            with reproducible(self.torch_device):
+                self.public.follow(self.global_weights, accounts.models)
         return Merged(
             rows.ids,
             weight,
@@ -363,15 +381,46 @@ class TorchLearner:
 
     def _transformed(
         self, promises: list[Promise], results: list[JobResult]
-    ) -> tuple[list[JobResult], list[Callable[[Floats], Metrics]]]:
-        """Results with the updates as the server receives them, in order of arrival, and what transforms report."""
+    ) -> tuple[list[JobResult], list[Callable[[Floats], Metrics]], list[Mapping[int, Tensor]]]:
+        """Results with the tensors as the server receives them, in order of arrival.
+
+        Returns also what transforms report, and what each is to remember of devices once the results are merged.
+        """
         ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
-        reports = []
+        reports, memories = [], []
         for transform in self.transforms:
             passed = transform.apply(ids, tasks, [result.update for result in results])
             results = [replace(result, update=to) for result, to in zip(results, passed.received, strict=True)]
             reports.append(passed.report)
-        return results, reports
+            memories.append(passed.memories)
+        for name, coding in self.beside.items():
+            given = [_given(promise, name) for promise in promises]
+            changes = [result.up[name] - known for result, known in zip(results, given, strict=True)]
+            decoded = [known + to for known, to in zip(given, coding.apply(ids, tasks, changes).received, strict=True)]
+            results = [replace(result, up={**result.up, name: to}) for result, to in zip(results, decoded, strict=True)]
+        return results, reports, memories
+
+    def sent_norms(self, promises: list[Promise]) -> Floats:
+        """Norm of the trainable part of each promised update as it would be received if it were sent, [n]."""
+        results = self.results(promises)
+        if self.config.upload is None:
+            return np.array([result.update_norm for result in results])
+        with reproducible(self.torch_device):
+            received, _, _ = self._transformed(promises, results)
+        return np.array([norm(result.update[: self.model.trainable]) for result in received])
+
+    def lose(self, promises: Sequence[Promise]) -> None:
+        """Let devices remember updates that were lost on their way, whose jobs run; raises `Diverged`."""
+        if not promises:
+            return
+        updates = [result.update for result in self.results(list(promises))]
+        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        with reproducible(self.torch_device):
+            for transform in self.transforms:
+                if transform.stored:
+                    transform.state.update(transform.of_lost(ids, updates))
+                    return
+                updates = transform.apply(ids, tasks, updates).received
 
     def _loss_drops(self, promises: list[Promise], results: list[JobResult]) -> Floats:
         """Decrease of each device's loss by its training, on its whole present data set, [S]."""
@@ -593,3 +642,9 @@ class TorchLearner:
         loss = float(predictions(self.model, self.data, sample, False, self.cores)[0].mean())
         if self._best is None or loss < self._best[0]:
             self._best = (loss, self.global_weights)
+
+
+def _given(promise: Promise, name: str) -> Tensor | float:
+    """The tensor of a name that a promise's job was given; 0 where it was given none."""
+    assert promise.job is not None
+    return promise.job.given.get(name, 0.0)

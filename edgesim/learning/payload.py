@@ -51,6 +51,7 @@ def _deep(rest: int, per_channel: int, per_class: int, image_shape: tuple[int, i
 _RESNETS = {10: 4_896_384, 18: 11_167_104, 34: 21_275_264}
 
 PARAMETER_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
+    "linear": partial(_mlp, ()),
     "mlp": partial(_mlp, (32,)),
     "small-cnn": partial(_cnn, 5, (16, 32), False, 4, ()),
     "fedteddi-cnn": partial(_cnn, 3, (32, 32, 64, 64), True, 4, (120,)),
@@ -80,7 +81,7 @@ TORCHVISION_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
 _COUNTS = PARAMETER_COUNTS | TORCHVISION_COUNTS
 
 _TENSORS = {
-    "mlp": 4, "small-cnn": 6, "fedteddi-cnn": 20, "fedstg-cnn": 16, "afl-cnn": 8, "afl-mlp": 6,
+    "linear": 2, "mlp": 4, "small-cnn": 6, "fedteddi-cnn": 20, "fedstg-cnn": 16, "afl-cnn": 8, "afl-mlp": 6,
     "resnet10": 38, "resnet18": 62, "resnet34": 110,
     "torchvision:mobilenet_v2": 158, "torchvision:resnet18": 62, "torchvision:resnet34": 110,
     "torchvision:shufflenet_v2": 170,

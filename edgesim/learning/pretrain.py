@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from edgesim.base.errors import Diverged
+from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.base.sources import digest_when_loaded
 from edgesim.config import RunConfig
 from edgesim.learning import local_sgd
@@ -107,6 +107,18 @@ def start_model(
     return trained
 
 
+def refuse_untestable(federation: Federation) -> None:
+    """Raise `EdgesimError` where no test image is of the old classes, by which pre-training is to end."""
+    dataset, old = federation.dataset, federation.old_classes
+    assert dataset is not None, "without a dataset nothing trains"
+    if not np.isin(dataset.test_labels, old).any():
+        raise EdgesimError(
+            f"{dataset.name}: no test image is of the old classes {', '.join(map(str, old))}, on which the start model "
+            "is tested; give test images of them, or set learning.pretrain = false",
+            "data.dataset",
+        )
+
+
 def _key(model: FlatModel, data: DeviceData, federation: Federation, config: RunConfig, streams: Streams) -> str:
     """Hash of everything on which the bytes of a start model depend."""
     assert federation.dataset is not None, "without a dataset nothing trains"
@@ -148,7 +160,10 @@ def _read(path: Path, model: FlatModel, device: torch.device) -> StartModel | No
     except (OSError, SafetensorError):
         return None
     if weights.shape != model.weights.shape:
-        return None
+        raise EdgesimError(
+            f"{path}: is the start model of another net, of {weights.numel():,} numbers; expected "
+            f"{model.weights.numel():,}; remove it"
+        )
     return StartModel(weights.to(device), facts["epochs"], facts["accuracy"])
 
 

@@ -90,9 +90,9 @@ def _carries(config: RunConfig) -> bool:
 
 
 def _most_merged(config: RunConfig, rule: MergeRule, frames: int) -> float:
-    """Most updates that a run can merge; inf where its config sets no limit."""
+    """Most updates that a run can merge, or remember as lost; inf where its config sets no limit."""
     rounds, knobs = config.rounds, config.round
-    if rounds is None or knobs.count is None:
+    if rounds is None or knobs.count is None or (config.upload is not None and config.upload.lost == "add"):
         return math.inf
     taken = rule.updates_per_model or math.ceil(knobs.over_commitment * knobs.count)
     return taken * (rounds * frames if isinstance(rounds, int) else sum(rounds))
@@ -109,11 +109,14 @@ def _refuse(device: int, devices: int, more: int, sizes: Sequence[str | int], co
     kinds += ["learning.persist_momentum's velocity"] * learning.persist_momentum
     kinds += ["the weights that merging.skip = 'carry' keeps"] * _carries(config)
     those = f"all {count}" if devices == count else f"the {devices} of {count} that its rounds can merge"
+    residuals = config.upload is not None and config.upload.feedback != "none"
+    without = ", or set upload.feedback = 'none', which takes one of these less" * residuals
     made = f" and {_mib(more)} MiB for generated images and a pass of one model over them" * (more > 0)
     raise EdgesimError(
         f"algorithm: stores {_mib(device)} MiB for each device ({' and '.join(kinds)}), "
         f"{_mib(device * devices + more)} MiB for {those}{made}, above learning.memory_budget_mib = "
-        f"{learning.memory_budget_mib}; raise it or choose a smaller learning.model",
+        f"{learning.memory_budget_mib}; raise it or choose a smaller learning.model{without}",
         "algorithm.name",
         "learning.memory_budget_mib",
+        *["upload.feedback"] * residuals,
     )

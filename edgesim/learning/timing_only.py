@@ -41,6 +41,10 @@ class TimingOnlyRound(CountKnowledge):
         """Refused."""
         _refuse("update norms")
 
+    def sent_norms(self, ids: Integers) -> Floats:
+        """Refused."""
+        _refuse("norms of updates as they are sent")
+
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Refused."""
         _refuse("gradients")
@@ -102,6 +106,9 @@ class TimingOnlyLearner:
         rows = accounts.arrivals(accounts.used(arrived), began)
         weight, metrics = accounts.weigh(rows), accounts.report(rows)
         return Merged(rows.ids, accounts.note(rows, weight), None, None, None, None, metrics=metrics)
+
+    def lose(self, promises: Sequence[Promise]) -> None:
+        """Nothing is remembered of updates."""
 
     def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:
         """Refused."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -38,8 +39,10 @@ class TorchRound(CountKnowledge):
         data = accounts.when.round, accounts.held, accounts.before
         super().__init__(learner.federation, learner.streams, accounts.work, *data, tasks)
         self._learner, self.learning = learner, learning
-        self._start = learner.global_weights
-        self._states = list(learner.states)
+        self._start, self._states = learner.global_weights, list(learner.states)
+        if learner.public is not None:
+            self._start = learner.public.weights
+            self._states = [replace(state, weights=self._start) for state in self._states]
         self._promises: dict[int, Promise] = {}
 
     def start(self, ids: Integers) -> list[Promise]:
@@ -128,6 +131,10 @@ class TorchRound(CountKnowledge):
         """Norm of each device's update of this round, [n]; runs the jobs."""
         return np.array([result.update_norm for result in self._learner.results(self.start(np.asarray(ids)))])
 
+    def sent_norms(self, ids: Integers) -> Floats:
+        """Norm of each device's update of this round as it would be received, [n]; runs the jobs."""
+        return self._learner.sent_norms(self.start(np.asarray(ids)))
+
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch of the round, [n]."""
         drawn = batch_samples(self.held, self.streams, ids, self.tasks[ids], self.work)
@@ -148,7 +155,8 @@ class TorchRound(CountKnowledge):
         counts = np.stack([np.bincount(batch, minlength=class_count) for batch in labels])
         distances = np.zeros((0, class_count))
         if len(ids):
-            with self._loaded(self._learner.global_weights) as (model, data):
+            public = self._learner.public
+            with self._loaded(self._learner.global_weights if public is None else public.weights) as (model, data):
                 alpha, room = sizes / sizes.sum(), (self.learning.memory_budget_mib, self._learner.cores)
                 distances = class_gradient_distances(model, data, batches, labels, alpha, ids, class_count, part, *room)
         return ClassGradients(distances, class_shares(counts[ids]), size_weighted_shares(sizes, counts))

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.accuracy_series import Over, accuracy_series
 from edgesim.analysis.metrics import final_accuracy
+from edgesim.plots import style
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past, past_text
 from edgesim.plots.groups import Panel, labels_of, runs_of
-from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, mean_note
 from edgesim.plots.panel_figures import draw_means, line_panels
 
 _MOST_BANDS = 3
 """Most series that all get a band; of more, two are compared and the others are thin lines."""
 
-LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
+LABELS = {"rounds": "communication round", "seconds": "simulated time (s)"}
 HOUR_S = 3600.0
 
 
@@ -32,17 +32,18 @@ def draw_accuracy(
     `compared` have bands of the 95 % t interval over seeds, from three seeds on; the others are thin lines with few
     markers.
     """
-    note = spread_note(panels, "95 % bands").removeprefix("\n")
+    foremost = compared(panels, reference)
+    has_bands = any(len(series.runs) >= LEAST_SEEDS for panel in panels for series in panel.series)
+    bands = ["95 % band" if len(foremost) == len(labels_of(panels)) else "95 % band of thick lines"] * has_bands
     texts = [] if target is None else [f"target {target:g}"]
     forks = past_text(runs_of(panels))
-    with line_panels(panels, "test accuracy (1)", further=[*texts, *forks, *([note] if note else [])]) as drawn:
+    with line_panels(panels, "test accuracy" + mean_note(panels), further=[*texts, *forks, *bands]) as drawn:
         in_hours = over == "seconds" and longest_s(panels) >= HOUR_S
-        foremost = compared(panels, reference)
         for axes, panel in drawn.each:
             for series in panel.series:
                 places, values = accuracy_series(series.runs, over)
                 places = places / HOUR_S if in_hours else places
-                bands = [drawn_interval(column).within(0, 1) for column in values.T]
+                intervals = [drawn_interval(column).within(0, 1) for column in values.T]
                 look, thick = drawn.styles[series.label], series.label in foremost
                 step_between = max(1, places.size // (6 if thick else 3))
                 # The markers of each series are shifted, so that they do not hide those of another.
@@ -50,7 +51,7 @@ def draw_accuracy(
                 drawn.lines[series.label] = draw_means(
                     axes,
                     places,
-                    bands,
+                    intervals,
                     banded=thick and len(series.runs) >= LEAST_SEEDS,
                     steps=over == "seconds",
                     label=series.label,
@@ -66,8 +67,7 @@ def draw_accuracy(
                 drawn.lines[COMMON_PAST] = line
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=over == "rounds"))
             axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
-        if note:
-            drawn.lines[note] = Line2D([], [], linestyle="none")
+        drawn.lines.update({text: style.band_patch() for text in bands})
         axes.set_xlim(left=0)
     return drawn.figure
 

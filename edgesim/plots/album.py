@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from edgesim.analysis.products import Products, digest_of
 from edgesim.analysis.runs import RunFolder
+from edgesim.plots.formats import USUAL_FORMATS, Formats
 from edgesim.plots.style import save
 
 
@@ -32,19 +33,21 @@ class Pictures(dict[str, Picture]):
 class Album:
     """The figures of a folder; ``files`` are the paths of all that were added, whether drawn now or kept."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, formats: Formats = USUAL_FORMATS) -> None:
         self.files: list[Path] = []
         self._out = out
+        self._formats = formats
         self._products = Products(out)
 
     def add(self, stem: str, draw: Callable[[], Figure], runs: Sequence[RunFolder], *facts: object) -> None:
-        """Add the figure ``stem`` as PNG and SVG; it depends on the runs and on further ``facts``."""
+        """Add the figure ``stem`` in every format; it depends on the runs and on further ``facts``."""
         digest = digest_of(runs, *facts)
-        files = [self._out / f"{stem}.{kind}" for kind in ("png", "svg")]
-        if self._products.current(stem, digest) is None:
-            files = save(draw(), self._out / stem)
-            self._products.note(stem, digest, files)
-        self.files += files
+        names = {kind: f"{stem}.{kind}" for kind in self._formats}
+        stale = [kind for kind in self._formats if self._products.current(names[kind], digest) is None]
+        if stale:
+            for kind, file in zip(stale, save(draw(), self._out / stem, stale), strict=True):
+                self._products.note(names[kind], digest, [file])
+        self.files += [self._out / name for name in names.values()]
 
     def add_all(self, pictures: Pictures) -> None:
         """Add every figure of a catalogue."""

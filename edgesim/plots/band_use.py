@@ -1,11 +1,13 @@
 """Share of each station's band that is in use, over time."""
 
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from edgesim.analysis.band_use import StepSeries, use_by_station
 from edgesim.analysis.runs import RunFolder
@@ -15,6 +17,11 @@ from edgesim.plots.gantt import round_drawn
 
 MOST_ROUNDS = 10
 MOST_STATIONS = 8
+_LINES: dict[str, dict[str, Any]] = {
+    "end of a round": {"color": "black", "linestyle": ":", "linewidth": 0.6},
+    "mean of the run": {"color": palette.PALETTE["vermilion"], "linestyle": "--", "linewidth": 0.9},
+}
+"""Lines by their text in the legend."""
 
 
 def draw_band_use(run: RunFolder, round: int | None = None) -> Figure:
@@ -28,7 +35,7 @@ def draw_band_use(run: RunFolder, round: int | None = None) -> Figure:
     first = round_drawn(run, rounds, round)
     shown = rounds[(rounds["round"] >= first) & (rounds["round"] < first + MOST_ROUNDS)]
     several = len(stations) > 1
-    with style.figure(style.COLUMN_IN, 2.05 if not several else 0.65 + 0.95 * len(stations)) as figure:
+    with style.figure(style.COLUMN_IN, 1.85 if not several else 0.45 + 0.95 * len(stations), list(_LINES)) as figure:
         grid = figure.subplots(len(stations), squeeze=False, sharex=True, sharey=True).ravel()
         for i, (axes, (station, use)) in enumerate(zip(grid, stations, strict=True)):
             mean = use.mean(0.0, float(rounds["t_end_s"].iloc[-1]))
@@ -36,8 +43,8 @@ def draw_band_use(run: RunFolder, round: int | None = None) -> Figure:
             place = f"({style.letter(i)}) {figure_text(station.name)}, " if several else ""
             axes.set_title(f"{place}mean of the run {mean:.2f}")
         grid[-1].set_xlabel("simulated time (s)")
-        style.name_run(figure, run.folder.name)
-        figure.supylabel("share of the band in use (1)", fontsize=8)
+        figure.supylabel("share of the band in use", fontsize=8)
+        style.legend_below(figure, [Line2D([], [], **look) for look in _LINES.values()], list(_LINES))
     return figure
 
 
@@ -47,6 +54,6 @@ def _draw(axes: Axes, use: StepSeries, rounds: pd.DataFrame, mean: float) -> Non
     axes.fill_between(t_s, share, step="post", color=palette.PALETTE["sky"], alpha=0.4, linewidth=0)
     axes.step(t_s, share, where="post", color=palette.PALETTE["blue"], linewidth=0.8)
     for t_s in rounds["t_end_s"]:
-        axes.axvline(t_s, color="black", linestyle=":", linewidth=0.6)
-    axes.axhline(mean, color=palette.PALETTE["vermilion"], linestyle="--", linewidth=0.9)
+        axes.axvline(t_s, **_LINES["end of a round"])
+    axes.axhline(mean, **_LINES["mean of the run"])
     axes.set(xlim=(begin_s, end_s), ylim=(0, 1.04))

@@ -59,7 +59,6 @@ def draw_cell_map(run: RunFolder) -> Figure:
             stations["x_m"], stations["y_m"], marker="^", s=55, c=palette.PALETTE["vermilion"],
             edgecolors="white", linewidths=0.7, zorder=3,
         )  # fmt: skip
-        style.name_run(figure, run.folder.name)
         axes.set(aspect="equal", xlabel="east of the centre (m)", ylabel="north of the centre (m)")
         figure.colorbar(dots, ax=axes, label="share of rounds scheduled", shrink=0.85)
         marks = [_mark("^", palette.PALETTE["vermilion"])]

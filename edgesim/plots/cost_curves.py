@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from edgesim.analysis.runs import RunFolder
@@ -17,12 +16,13 @@ from edgesim.plots.groups import knob_text
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 from edgesim.plots.panel_figures import draw_means
 
-_LABELS: dict[Cost, tuple[str, float]] = {
-    "seconds": ("simulated time (s)", 1.0),
-    "bits": ("bits sent up (Gbit)", 1e-9),
-    "joules": ("energy of all devices (J)", 1.0),
+_LABELS: dict[Cost, str] = {
+    "seconds": "simulated time (s)",
+    "bits": "bits sent up (Gbit)",
+    "joules": "energy of all devices (J)",
 }
-"""Label of each cost's axis, and the factor from SI to its unit."""
+_FEW_BITS = 1e9
+"""Below this the axis of the bits is in Mbit instead of Gbit."""
 _POINTS = 200
 _MARKS = 5
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -46,7 +46,9 @@ def draw_cost_curves(runs: Sequence[RunFolder], row: str, series: str, foremost:
     lines: dict[str, Line2D] = {}
     titles = [text for text in rows.values() for _ in COSTS]
     banded = bool(foremost) and max(map(len, tables.values())) >= LEAST_SEEDS
-    note = ["95 % band"] if banded else []
+    note = ["95 % band of the thick lines"] if banded else []
+    most_bits = max(float(spent["bits"].iloc[-1]) for of in tables.values() for spent in of)
+    factors: dict[Cost, float] = {"seconds": 1.0, "bits": 1e-6 if most_bits < _FEW_BITS else 1e-9, "joules": 1.0}
     with style.figure(style.PAGE_IN, 1.65 * len(rows), [*labels, *note]) as figure:
         grid = iter(style.panel_grid(figure, titles, across=len(COSTS)))
         for value in rows:
@@ -55,15 +57,17 @@ def draw_cost_curves(runs: Sequence[RunFolder], row: str, series: str, foremost:
                 for place, name in enumerate(labels):
                     if spent := tables.get((value, name)):
                         first_mark = int(_POINTS / _MARKS * place / len(labels))
-                        lines[name] = _draw_line(axes, spent, cost, styles[name], name in foremost, first_mark)
+                        look, thick = styles[name], name in foremost
+                        lines[name] = _draw_line(axes, spent, cost, factors[cost], look, thick, first_mark)
                 axes.set_xlim(left=0)
                 axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-                axes.set_xlabel(_LABELS[cost][0])
+                label = _LABELS[cost]
+                axes.set_xlabel(label.replace("Gbit", "Mbit") if factors[cost] == 1e-6 else label)
         means = np.concatenate([np.asarray(line.get_ydata()) for axes in figure.axes for line in axes.lines])
         _scale_accuracy(figure.axes[0], float(means.min()), float(means.max()))
         for axes in figure.axes[:: len(COSTS)]:
-            axes.set_ylabel("test accuracy (1)")
-        handles = [*(lines[name] for name in labels), *(Patch(color="grey", alpha=0.3, linewidth=0) for _ in note)]
+            axes.set_ylabel("test accuracy,\nlogit scale")
+        handles = [*(lines[name] for name in labels), *(style.band_patch() for _ in note)]
         style.legend_below(figure, handles, [*labels, *note])
     return figure
 
@@ -78,11 +82,17 @@ def _scale_accuracy(axes: Axes, least: float, most: float) -> None:
 
 
 def _draw_line(
-    axes: Axes, tables: Sequence[pd.DataFrame], cost: Cost, look: palette.LineStyle, thick: bool, first_mark: int
+    axes: Axes,
+    tables: Sequence[pd.DataFrame],
+    cost: Cost,
+    factor: float,
+    look: palette.LineStyle,
+    thick: bool,
+    first_mark: int,
 ) -> Line2D:
     places, values = accuracy_over(tables, cost, _POINTS)
     bands = [drawn_interval(column).within(0, 1) for column in values.T]
-    at = places * _LABELS[cost][1]
+    at = places * factor
     # The markers of each line are shifted, so that they do not hide those of another.
     return draw_means(
         axes,

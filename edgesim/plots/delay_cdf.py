@@ -35,7 +35,7 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
             for series, by_kind in zip(panel.series, by_series, strict=True):
                 for axes, (times, shares), end_s in zip(row, by_kind, right_s, strict=True):
                     axes.step([*times, end_s], [*shares, shares[-1]], where="post", **styles[series.label].line())
-            row[0].set_ylabel("share of durations (1)")
+            row[0].set_ylabel("share of durations")
             for axes in row:
                 axes.grid()
                 axes.set_ylim(0, 1.02)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
@@ -16,7 +17,7 @@ from edgesim.plots.accuracy import HOUR_S, LABELS, longest_s
 from edgesim.plots.common_past import LOOK, left_past, mark_past, past_text
 from edgesim.plots.differences import against
 from edgesim.plots.groups import Series, labels_of, panels_of
-from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, mean_note
 from edgesim.plots.panel_figures import draw_means
 
 
@@ -33,10 +34,11 @@ def draw_difference_curves(pairings: Sequence[Pairing], over: Over, reference: s
     styles = palette.line_styles(titles)
     in_hours = over == "seconds" and longest_s(lines) >= HOUR_S
     width, height = style.panel_size(len(labels), 1.55 if len(labels) > 3 else 2.0)
-    note = spread_note(lines, "95 % bands of the paired differences").removeprefix("\n")
+    has_bands = any(len(series.runs) >= LEAST_SEEDS for line in lines for series in line.series)
+    spread = ["95 % band of the paired differences"] * has_bands
     past = past_text([run for pairing in pairings for pair in pairing.runs for run in pair])
-    legend = [*(titles if several else ()), *past, *([note] if note else ())]
-    handles = [Line2D([], [], **styles[title].line()) for title in titles if several]
+    legend = [*(titles if several else ()), *past, *spread]
+    handles: list[Artist] = [Line2D([], [], **styles[title].line()) for title in titles if several]
     with style.figure(width, height, legend) as figure:
         grid = dict(zip(labels, style.panel_grid(figure, labels), strict=True))
         for axes in grid.values():
@@ -55,14 +57,14 @@ def draw_difference_curves(pairings: Sequence[Pairing], over: Over, reference: s
                 draw_means(axes, places, bands, banded=banded, steps=steps, linewidth=1.0, **look.line())
         every, across = list(grid.values()), style.abreast(len(grid))
         for axes in every[::across]:
-            axes.set_ylabel("difference of\naccuracy (1)")
+            axes.set_ylabel("difference of\naccuracy" + mean_note(lines))
         for axes in every[-across:]:
             axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
         every[0].set_xlim(left=0)
         figure.suptitle(against(pairings, reference), fontsize=8)
         handles += [Line2D([], [], **LOOK) for _ in past]
         if legend:
-            style.legend_below(figure, [*handles, *([Line2D([], [], linestyle="none")] if note else ())], legend)
+            style.legend_below(figure, [*handles, *(style.band_patch() for _ in spread)], legend)
     return figure
 
 

@@ -25,8 +25,9 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "95 % interval": {"linewidth": _THICK},
     "corrected (Holm)": {"linewidth": _THIN},
     "significant": {"linestyle": "none", "marker": "o"},
+    "not significant": {"linestyle": "none", "marker": "o", "markerfacecolor": "white"},
 }
-"""Entries of the legend for bars and filled marks."""
+"""Entries of the legend for bars, filled and open marks."""
 
 
 def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figure:
@@ -68,7 +69,7 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
             axes.grid(visible=False, axis="y")
             axes.grid(axis="x")
             axes.xaxis.set_major_locator(MaxNLocator(4))
-            axes.set_xlabel(f"difference ({quantity(measure).unit})")
+            axes.set_xlabel(quantity(measure).with_unit("difference"))
         if {"scheduled", "arrived"} <= grid.keys():
             # Both are devices per round: one scale shows how many are lost between scheduling and arrival.
             _share_scale(grid["scheduled"], grid["arrived"])

@@ -25,9 +25,9 @@ def draw_drift(x: Floats, shares: Floats, in_seconds: bool, title: str) -> Figur
             interpolation="none",
         )
         axes.set_title(title, loc="left")
-        axes.set_xlabel("simulated time (s)" if in_seconds else "round (count)")
-        axes.set_ylabel("class (id)")
+        axes.set_xlabel("simulated time (s)" if in_seconds else "round")
+        axes.set_ylabel("class")
         for axis in (axes.yaxis,) if in_seconds else (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(integer=True, nbins=10, min_n_ticks=1))
-        figure.colorbar(image, ax=axes, label="share of samples (1)", pad=0.02)
+        figure.colorbar(image, ax=axes, label="share of samples", pad=0.02)
     return figure

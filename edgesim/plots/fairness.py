@@ -9,7 +9,10 @@ from matplotlib.ticker import StrMethodFormatter
 
 from edgesim.analysis.fairness import concentration, effective_devices, participations
 from edgesim.plots.groups import Panel
+from edgesim.plots.intervals import mean_note
 from edgesim.plots.panel_figures import line_panels
+
+_MARK = "effective number of devices"
 
 
 def draw_fairness(panels: Sequence[Panel]) -> Figure:
@@ -18,7 +21,8 @@ def draw_fairness(panels: Sequence[Panel]) -> Figure:
     Each line is marked at its `effective_devices` (as many equally used devices would be as uneven), a mean over the
     seeds that used any update.
     """
-    with line_panels(panels, "share of the updates used (1)", 2.3) as drawn:
+    with line_panels(panels, "share of the updates used" + mean_note(panels), 2.3, [_MARK]) as drawn:
+        drawn.lines[_MARK] = Line2D([], [], linestyle="none", marker="o", color="grey")
         for axes, panel in drawn.each:
             for series in panel.series:
                 look = drawn.styles[series.label]
@@ -34,6 +38,6 @@ def draw_fairness(panels: Sequence[Panel]) -> Figure:
                 drawn.lines.setdefault(series.label, Line2D([], [], **look.marked(1)))
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axes.set(ylim=(0, 1.02), xlabel="devices with the most updates (count)")
+            axes.set(ylim=(0, 1.02), xlabel="number of devices with the most updates")
         axes.set_xlim(left=1)
     return drawn.figure

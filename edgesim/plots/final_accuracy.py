@@ -1,4 +1,4 @@
-"""Final accuracy as bars (FedDance, table 3, figs. 15 and 16)."""
+"""Final accuracy of each series (FedDance, table 3, figs. 15 and 16)."""
 
 from collections.abc import Sequence
 
@@ -11,18 +11,18 @@ from edgesim.plots.panel_figures import row_panels
 
 
 def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
-    """Mean of the last five evaluations with the 95 % t interval over three seeds or more, a bar per series.
+    """Mean of the last five evaluations with the 95 % t interval over three seeds or more, a point per series.
 
-    Intervals are cut to the range of an accuracy. The axis begins just below the least bar, to show the differences.
+    Intervals are cut to the range of an accuracy. The axis covers what is drawn; it need not begin at 0.
     """
     least, most = 1.0, 0.0
-    with row_panels(panels, "final test accuracy (1)" + spread_note(panels)) as drawn:
+    with row_panels(panels, "final test accuracy" + spread_note(panels)) as drawn:
         for axes, panel in drawn.each:
             for series in panel.series:
                 band = drawn_interval([final_accuracy(run.rounds) for run in series.runs]).within(0, 1)
-                low, high = drawn.bar(axes, series.label, band, "{:.3f}")
+                low, high = drawn.point(axes, series.label, band, "{:.3f}")
                 least, most = min(least, low), max(most, high)
-        start = max(0.0, least - 0.05)
-        # Room for the number beside the longest bar.
-        axes.set_xlim(start, most + (0.2 if len(panels) == 1 else 0.3) * (most - start))
+        spread = max(most - least, 0.01)
+        # Room for the number beside the point furthest to the right.
+        axes.set_xlim(least - 0.05 * spread, most + (0.2 if len(panels) == 1 else 0.3) * spread)
     return drawn.figure

@@ -36,14 +36,16 @@ from edgesim.plots.differences import draw_differences
 from edgesim.plots.energy_bars import draw_energy, draw_energy_over_rounds
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
+from edgesim.plots.formats import USUAL_FORMATS, Formats
 from edgesim.plots.gantt import draw_gantt
-from edgesim.plots.groups import MOST_SERIES, labels_of, panels_of
+from edgesim.plots.groups import MOST_SERIES, labels_of, panels_of, setting_text
 from edgesim.plots.participation import draw_participation, spans_a_day
 from edgesim.plots.participation_loss import draw_participation_loss, panels_of_pairs
 from edgesim.plots.partition import draw_partition
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled
 from edgesim.plots.staleness import draw_staleness, has_stale_updates
+from edgesim.plots.style import headed
 from edgesim.plots.training_loss import draw_training_loss, has_training_loss
 from edgesim.plots.waste import draw_waste, draw_waste_over_rounds
 
@@ -55,8 +57,8 @@ _ALL = "all figures"
 """Name of the list of a folder's figures in its notes (`edgesim.analysis.products`)."""
 
 
-def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
-    """Draw all figures that the run folders or the one study folder support, as PNG and SVG, into ``out``.
+def draw(paths: list[Path], out: Path, round: int | None = None, formats: Formats = USUAL_FORMATS) -> list[Path]:
+    """Draw all figures that the run folders or the one study folder support into ``out``, in every format.
 
     One run: Gantt chart of ``round`` (or of the first round that scheduled a device), band use from that round on, map
     of the cell, classes held by the devices, delay CDFs; energy, wasted work and battery charge over its rounds;
@@ -91,12 +93,13 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     if out.parent in paths:
         refuse_link(out)
     digest = digest_of_study(study) if study else digest_of(runs, round)
-    drawn = Products(out).current(_ALL, digest)
+    called = f"{_ALL} as {', '.join(formats)}"
+    drawn = Products(out).current(called, digest)
     if drawn is not None:
         return [out / name for name in drawn]
-    album = Album(out)
+    album = Album(out, formats)
     album.add_all(of_study(study) if study else of_runs(runs, round))
-    Products(out).note(_ALL, digest, album.files, [path.name for path in album.files])
+    Products(out).note(called, digest, album.files, [path.name for path in album.files])
     return album.files
 
 
@@ -119,7 +122,7 @@ def of_study(study: StudyFolder) -> Pictures:
     """The figures that the finished runs of a study support, at least one."""
     pictures = Pictures()
     runs = study.finished
-    _of_one_run(runs[0], pictures)
+    _of_one_run(runs[0], pictures, of=setting_text(runs[0]))
     _of_series(runs, pictures, study)
     _of_losses(runs, pictures)
     if compared := study.compared_knob:
@@ -127,7 +130,7 @@ def of_study(study: StudyFolder) -> Pictures:
     first_on = {run.knobs.get("topology"): run for run in reversed(runs)}
     for topology, run in first_on.items():
         ending = "" if topology is None else f"-{_slug(topology)}"
-        pictures.add(f"cell_map{ending}", partial(draw_cell_map, run), [run])
+        pictures.add(f"cell_map{ending}", partial(_cell_map, run), [run])
     values = {name: {run.knobs.get(name) for run in runs} for name in study.knob_names}
     numbers = [not any(isinstance(value, str | bool) for value in found) for found in values.values() if len(found) > 1]
     if sum(numbers) > 1:
@@ -135,12 +138,19 @@ def of_study(study: StudyFolder) -> Pictures:
     return pictures
 
 
-def _of_one_run(run: RunFolder, pictures: Pictures, round: int | None = None) -> None:
-    """Figures of one run: a round, the band use from it on and, if the run has classes, those that devices hold."""
-    pictures.add("gantt", lambda: draw_gantt(run, round), [run], round)
-    pictures.add("band_use", lambda: draw_band_use(run, round), [run], round)
+def _of_one_run(run: RunFolder, pictures: Pictures, round: int | None = None, of: str = "") -> None:
+    """Figures of one run: a round, the band use from it on and, if the run has classes, those that devices hold.
+
+    ``of`` stands above each: which run it is, where there are several.
+    """
+    pictures.add("gantt", lambda: headed(draw_gantt(run, round), of), [run], round)
+    pictures.add("band_use", lambda: headed(draw_band_use(run, round), of), [run], round)
     if holdings(run.devices):
-        pictures.add("partition", lambda: draw_partition(run), [run])
+        pictures.add("partition", lambda: headed(draw_partition(run), of), [run])
+
+
+def _cell_map(run: RunFolder) -> Figure:
+    return headed(draw_cell_map(run), setting_text(run))
 
 
 def _of_series(runs: Sequence[RunFolder], pictures: Pictures, study: StudyFolder | None = None) -> None:
@@ -194,11 +204,18 @@ def _of_losses(runs: Sequence[RunFolder], pictures: Pictures) -> None:
         pictures.add("participation_loss", lambda: draw_participation_loss(compared), runs)
 
 
-def draw_against(study: StudyFolder, knob: str, reference: Knob, out: Path, called: str | None = None) -> None:
+def draw_against(
+    study: StudyFolder,
+    knob: str,
+    reference: Knob,
+    out: Path,
+    called: str | None = None,
+    formats: Formats = USUAL_FORMATS,
+) -> None:
     """Draw the figures of `add_paired` into the folder ``out``, unless all of them are there and current."""
-    name, digest = f"figures of {called or knob}", digest_of_study(study, knob, reference)
+    name, digest = f"figures of {called or knob} as {', '.join(formats)}", digest_of_study(study, knob, reference)
     if Products(out).current(name, digest) is None:
-        album, pictures = Album(out), Pictures()
+        album, pictures = Album(out, formats), Pictures()
         add_paired(study, knob, reference, pictures, called)
         album.add_all(pictures)
         Products(out).note(name, digest, album.files)

@@ -60,13 +60,12 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
         end_s = float(facts["t_end_s"] - facts["t_start_s"])
         axes.axvline(end_s, color="black", linestyle=":", linewidth=1)
         axes.set(xlim=(0, 1.04 * max(run.tmax_s, end_s)), ylim=(max(len(shown), 1) - 0.4, -0.6))
-        axes.set(xlabel="time since the round began (s)", ylabel="device (index)")
+        axes.set(xlabel="time since the round began (s)", ylabel="device")
         step = max(1, -(-len(shown) // 15))
         axes.set_yticks(np.arange(0, len(shown), step), [str(device) for device in shown[::step]])
         total = int(facts["candidates"])
         part = f", {len(shown)} of {total} devices shown" if total > MOST_DEVICES else ""
         scheduled = f"{int(facts['selected'])} scheduled, {int(facts['arrived'])} arrived"
-        style.name_run(figure, run.folder.name)
         axes.set_title(style.folded(f"round {number}: {scheduled}{part}", 0.85 * style.COLUMN_IN))
         handles = _handles(rows)
         style.legend_below(figure, handles, [str(handle.get_label()) for handle in handles])

@@ -92,6 +92,11 @@ def _label(run: RunFolder, needed: Sequence[str], one_policy: bool) -> str:
     return ", ".join(parts)
 
 
+def setting_text(run: RunFolder) -> str:
+    """Knobs and seed of a run of a study, as written above the figures that show this run alone."""
+    return ", ".join([*(knob_text(name, value) for name, value in run.knobs.items()), f"seed {run.seed}"])
+
+
 _NAMES = {
     "tmax_s": "$T_{\\max}$",
     "scheduled": "scheduled",
@@ -113,12 +118,10 @@ _NAMES = {
 _SYMBOLS = {"plan_quantile": "$q$"}
 """Short symbols for names that are too long beside a value."""
 _WHOLE_UNITS = {
-    "devices": "count",
     "spectral_efficiency_bps_per_hz": "bit/s/Hz",
-    "rounds_to_target": "count",
     "seconds_to_target": "s",
     "joules_to_target": "J",
-    "wasted_share_j": "1",
+    "wasted_share_j": "",
     "scheduled": "clients/round",
     "arrived": "updates/round",
     "we_percent": "points",
@@ -133,12 +136,17 @@ class DisplayedQuantity:
 
     name: str
     unit: str
+    """Empty for counts, and for what has no dimension."""
     factor: float
 
     @property
     def axis(self) -> str:
-        """Label of an axis, with the unit."""
-        return f"{self.name} ({self.unit})"
+        """Label of an axis: the name, then the unit in parentheses if there is one."""
+        return self.with_unit(self.name)
+
+    def with_unit(self, text: str) -> str:
+        """A text with the quantity's unit in parentheses behind it, if there is one."""
+        return f"{text} ({self.unit})" if self.unit else text
 
 
 def quantity(name: str, largest: float = 0.0) -> DisplayedQuantity:
@@ -146,8 +154,8 @@ def quantity(name: str, largest: float = 0.0) -> DisplayedQuantity:
     text, unit = _NAMES.get(name), _WHOLE_UNITS.get(name)
     stem, _, suffix = name.rpartition("_")
     if unit is None:
-        unit = UNITS.get(suffix, "1") if stem else "1"
-    text = text or figure_text(name if unit == "1" else stem.replace("_", " "))
+        unit = UNITS.get(suffix, "") if stem else ""
+    text = text or figure_text(stem.replace("_", " ") if unit else name)
     if unit == "Hz" and largest >= 1e3:
         return DisplayedQuantity(text, "MHz", 1e-6) if largest >= 1e6 else DisplayedQuantity(text, "kHz", 1e-3)
     return DisplayedQuantity(text, unit, 1.0)
@@ -160,6 +168,4 @@ def knob_text(name: str, value: Knob) -> str:
     if isinstance(value, bool):
         return f"{figure_text(name)} = {str(value).lower()}"
     what = quantity(name, abs(value))
-    return f"{_SYMBOLS.get(name, what.name)} = {value * what.factor:g}" + (
-        "" if what.unit in ("1", "count") else f" {what.unit}"
-    )
+    return f"{_SYMBOLS.get(name, what.name)} = {value * what.factor:g} {what.unit}".rstrip()

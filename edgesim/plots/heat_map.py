@@ -110,7 +110,9 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
         for axes in grid[::abreast]:
             axes.set_ylabel(up.label)
         if len(data):
-            bar = figure.colorbar(image, ax=grid, label=f"{what.name}\n({what.unit})", shrink=0.95, pad=0.02)
+            bar = figure.colorbar(
+                image, ax=grid, label=what.with_unit(f"{what.name}\n").rstrip(), shrink=0.95, pad=0.02
+            )
             if isinstance(norm, LogNorm):
                 bar.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 bar.ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -128,7 +130,7 @@ def _is_censored(row: Mapping[Hashable, Any], column: str) -> bool:
 def _text(row: Mapping[Hashable, Any], column: str) -> str:
     """Text of a cell, on one line or two; empty if it has no runs."""
     if _is_censored(row, column):
-        runs, bound = int(row["seeds"]), f"> {_number(row[f'{column}_bound'])} {quantity(column).unit}"
+        runs, bound = int(row["seeds"]), f"> {_number(row[f'{column}_bound'])} {quantity(column).unit}".rstrip()
         return f"{bound}\n{runs - int(row['not_reached'])} of {runs}"
     if pd.isna(value := row[column]):
         return ""

@@ -24,3 +24,10 @@ def spread_note(panels: Sequence[Panel], spread: str = "95 % interval") -> str:
     if max(seeds) < LEAST_SEEDS:
         return f"\nmean of {max(seeds)} seeds"
     return f"\nmean, {spread}" if min(seeds) >= LEAST_SEEDS else f"\nmean, {spread} from {LEAST_SEEDS} seeds on"
+
+
+def mean_note(panels: Sequence[Panel]) -> str:
+    """Note below an axis label that says of how many seeds lines are the means; empty if each series is one run."""
+    seeds = {len(series.runs) for panel in panels for series in panel.series}
+    counts = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    return f"\nmean of {counts} seeds" if max(seeds) > 1 else ""

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.analysis.metrics import final_accuracy
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
-from edgesim.plots.intervals import drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 
-_PANELS = {"noise": "noise multiplier z (1)", "epsilon": "epsilon (1)"}
+_PANELS = {"noise": "noise multiplier $z$", "epsilon": "privacy loss $\\varepsilon$"}
 
 
 def draw_noise(runs: Sequence[RunFolder]) -> Figure:
@@ -27,7 +28,8 @@ def draw_noise(runs: Sequence[RunFolder]) -> Figure:
     noisy = list(dict.fromkeys(name for name, noise in groups if noise))
     styles = palette.line_styles(noisy)
     clipped = [run for (_, noise), group in groups.items() if not noise for run in group]
-    texts = [*noisy, *(["clipping alone"] if clipped else [])]
+    banded = max(map(len, groups.values())) >= LEAST_SEEDS
+    texts = [*noisy, *(["clipping alone"] if clipped else []), *(["95 % band"] if banded else [])]
     with style.figure(style.PAGE_IN, 2.2, texts) as figure:
         for axes, (place, label) in zip(style.panel_grid(figure, [""] * 2), _PANELS.items(), strict=True):
             for name in noisy:
@@ -46,7 +48,9 @@ def draw_noise(runs: Sequence[RunFolder]) -> Figure:
                     float(np.mean([final_accuracy(run.rounds) for run in clipped])), color="grey", linewidth=0.8
                 )
             axes.set(xscale="log", xlabel=label)
-        figure.axes[0].set_ylabel("final test accuracy (1)")
-        handles = [Line2D([], [], **styles[name].marked(1)) for name in noisy]
-        style.legend_below(figure, [*handles, *([Line2D([], [], color="grey")] if clipped else [])], texts)
+        figure.axes[0].set_ylabel("final test accuracy")
+        handles: list[Artist] = [Line2D([], [], **styles[name].marked(1)) for name in noisy]
+        handles += [Line2D([], [], color="grey")] if clipped else []
+        handles += [style.band_patch()] if banded else []
+        style.legend_below(figure, handles, texts)
     return figure

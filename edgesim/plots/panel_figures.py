@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -29,8 +30,8 @@ class PanelFigure:
     styles: dict[str, palette.LineStyle]
     """Line style of each series, by its label."""
     each: list[tuple[Axes, Panel]]
-    lines: dict[str, Line2D] = field(default_factory=dict)
-    """The line that stands for each text of the legend of `line_panels`, to be filled in by the caller."""
+    lines: dict[str, Artist] = field(default_factory=dict)
+    """The line or patch that stands for each text of the legend of `line_panels`, to be filled in by the caller."""
 
     def bar(self, axes: Axes, label: str, band: Interval, form: str) -> tuple[float, float]:
         """Draw the bar of a series in its row, with its interval and its mean as a number; returns where it lies."""
@@ -43,13 +44,36 @@ class PanelFigure:
             color=self.styles[label].color,
             error_kw={"elinewidth": 0.6, "capsize": 2, "capthick": 0.6},
         )
-        low, high = (band.low, band.high) if known else (band.mean, band.mean)
         if bar.errorbar:
             style.show_error_bars(bar.errorbar)
+        low, high = _ends(band)
         # Of a bar to the left the number stands at its foot.
-        axes.annotate(form.format(band.mean), (max(high, 0), place), (3, 0), textcoords="offset points", ha="left",
-                      va="center", fontsize=6)  # fmt: skip
+        _write_beside(axes, form.format(band.mean), max(high, 0), place)
         return low, high
+
+    def point(self, axes: Axes, label: str, band: Interval, form: str) -> tuple[float, float]:
+        """Draw the mean of a series as a point in its row, with its interval and a number; returns where it lies.
+
+        Unlike a bar, whose length is read, a point may stand on an axis that does not begin at 0.
+        """
+        place, look = self.labels.index(label), self.styles[label]
+        low, high = _ends(band)
+        reach = None if np.isnan(band.low) else [[band.mean - low], [high - band.mean]]
+        axes.errorbar(
+            band.mean, place, xerr=reach, fmt=look.marker, color=look.color, markersize=4, elinewidth=0.9, capsize=2,
+            capthick=0.9,
+        )  # fmt: skip
+        _write_beside(axes, form.format(band.mean), high, place)
+        return low, high
+
+
+def _ends(band: Interval) -> tuple[float, float]:
+    """Ends of an interval; the mean for both where there are too few seeds for one."""
+    return (band.mean, band.mean) if np.isnan(band.low) else (band.low, band.high)
+
+
+def _write_beside(axes: Axes, text: str, x: float, place: float) -> None:
+    axes.annotate(text, (x, place), (3, 0), textcoords="offset points", ha="left", va="center", fontsize=6)
 
 
 @contextmanager

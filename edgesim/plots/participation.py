@@ -31,7 +31,8 @@ def draw_participation(runs: Sequence[RunFolder]) -> Figure:
     """
     tables = [by_hour(run.rounds) for run in runs]
     styles = palette.line_styles(list(_COLUMNS.values()))
-    with style.figure(style.COLUMN_IN, 2.9) as figure:
+    texts = list(_COLUMNS.values()) + (["95 % band"] if len(runs) >= LEAST_SEEDS else [])
+    with style.figure(style.COLUMN_IN, 2.8, texts) as figure:
         above, below = figure.subplots(2, 1, sharex=True)
         for axes, names in ((above, ["candidates"]), (below, ["selected", "arrived"])):
             for name in names:
@@ -42,8 +43,9 @@ def draw_participation(runs: Sequence[RunFolder]) -> Figure:
         above.set_ylim(bottom=0)
         below.set(xlim=(0, 24), xlabel="hour of the day (h)")
         below.xaxis.set_major_locator(MultipleLocator(4))
-        figure.supylabel("devices per round (count)", fontsize=8)
-        style.legend_below(figure, [*above.get_lines(), *below.get_lines()], list(_COLUMNS.values()))
+        figure.supylabel("devices per round", fontsize=8)
+        lines = [*above.get_lines(), *below.get_lines()]
+        style.legend_below(figure, [*lines, style.band_patch()][: len(texts)], texts)
     return figure
 
 

@@ -44,11 +44,10 @@ def draw_partition(run: RunFolder) -> Figure:
             )
             frame = "" if len(held) == 1 else f"frame {holding.when}: "
             axes.set_title(f"{frame}mean EMD {earth_movers_distances(holding.counts).mean():.2f}", loc="left")
-            axes.set_ylabel("class (id)")
+            axes.set_ylabel("class")
             axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
-        style.name_run(figure, run.folder.name)
         _name_devices(grid[-1], shown, devices)
-        bar = figure.colorbar(image, ax=grid, label="samples (count)", pad=0.02)
+        bar = figure.colorbar(image, ax=grid, label="samples", pad=0.02)
         bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
         bar.ax.minorticks_off()
     return figure
@@ -58,4 +57,4 @@ def _name_devices(axes: Axes, shown: Integers, devices: int) -> None:
     even = MaxNLocator(integer=True, nbins=10, min_n_ticks=1).tick_values(0, len(shown) - 1)
     places = [int(place) for place in even if 0 <= place < len(shown)]
     axes.set_xticks(places, [str(shown[place]) for place in places])
-    axes.set_xlabel("device (id)" if len(shown) == devices else f"device (id; {len(shown)} of {devices:,})")
+    axes.set_xlabel("device" if len(shown) == devices else f"device ({len(shown)} of {devices:,} shown)")

@@ -36,9 +36,9 @@ def draw_sensitivity(
                 at = [place for place, _ in points]
                 for row, values in enumerate(([score.accuracy for _, score in points], [s.f1 for _, s in points])):
                     grid[row, column].plot(at, values, **styles[trace].marked(every=1))
-        grid[0, 0].set(title=f"(a) $K$ = {future_rounds}", ylabel="accuracy (1)")
+        grid[0, 0].set(title=f"(a) $K$ = {future_rounds}", ylabel="accuracy")
         grid[0, 1].set(title=f"(b) $K_h$ = {history_rounds}")
-        grid[1, 0].set(xlabel="history window $K_h$ (rounds)", ylabel="F1 (1)")
+        grid[1, 0].set(xlabel="history window $K_h$ (rounds)", ylabel="F1")
         grid[1, 1].set(xlabel="future window $K$ (rounds)")
         for axes in grid.ravel():
             axes.grid()
@@ -54,7 +54,7 @@ def draw_over_time(t_h: Floats, online_share: Floats, accuracy: Mapping[str, tup
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
         for name, (at_h, values) in accuracy.items():
             above.plot(at_h, values, **styles[name].line())
-        above.set_ylabel("accuracy (1)")
+        above.set_ylabel("accuracy")
         below.plot(t_h, online_share, color=palette.PALETTE["grey"], linewidth=0.8)
         below.set(ylim=(0, None), xlabel="simulated time (h)", ylabel="online")
         below.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -78,7 +78,7 @@ def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floa
             for axes, costs in ((left, prediction_s), (right, overhead_s))
             for name, values in costs.items()
         ]
-        left.set(title="(a) predictors, on the server", ylabel="share (1)")
+        left.set(title="(a) predictors, on the server", ylabel="share")
         left.set_xlabel("wall time of a prediction, per device (ms)")
         right.set_title("(b) selectors, on the device")
         right.set_xlabel(f"wall time on a device, per selection (ms)\n{', '.join(without)}: 0")

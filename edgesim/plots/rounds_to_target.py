@@ -10,13 +10,13 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.metrics import start_accuracy, to_target
 from edgesim.analysis.runs import RunFolder
-from edgesim.base.arrays import Floats
+from edgesim.analysis.statistics import Interval
 from edgesim.plots import palette, style
 from edgesim.plots.groups import Panel, labels_of
-from edgesim.plots.intervals import LEAST_SEEDS, spread_note
+from edgesim.plots.intervals import drawn_interval, spread_note
 
 _STEPS = (-0.10, -0.05, 0.0, 0.05)
-_NEVER = "not by all runs"
+_UNKNOWN = "mean unknown, above the number: not all runs got there (how many did)"
 _HATCH = "/////"
 
 
@@ -32,19 +32,21 @@ def levels_around(target: float, runs: Sequence[RunFolder]) -> list[float]:
 
 
 def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> Figure:
-    """Grouped bars: mean rounds over seeds with one standard deviation, a group per level, a bar per series.
+    """Grouped bars: mean rounds over seeds with the 95 % t interval, a group per level, a bar per series.
 
-    Deviations are cut at 0, and not drawn for fewer than three seeds. If some runs never reach a level, there is no
-    mean but an empty, hatched bar with the number of runs that reached it. It ends at the mean's lower bound, in which
-    the other runs count with the last round that they tested. Every level must lie above every run's start accuracy.
+    Intervals are cut at 0, and not drawn for fewer than three seeds. If some runs never reach a level, the mean is not
+    known: a hatched column up to the top of the panel says above which bound it lies, in which these runs count with
+    the last round that they tested, and how many runs reached the level. Every level must lie above every run's start
+    accuracy.
     """
     labels = labels_of(panels)
     styles = palette.line_styles(labels)
     width, height = style.panel_size(len(panels), 2.0)
-    with style.figure(width, height, [*labels, _NEVER]) as figure:
+    with style.figure(width, height, [*labels, _UNKNOWN]) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         bar = 0.84 / len(labels)
-        any_missed = False
+        unknown: list[tuple[Axes, float, str, str]] = []
+        top = 0.0
         for axes, panel in zip(grid, panels, strict=True):
             for series in panel.series:
                 rank = labels.index(series.label)
@@ -52,36 +54,37 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
                 color = styles[series.label].color
                 for place, level in zip(places, levels, strict=True):
                     results = [to_target(run.tests, level, _start(run)) for run in series.runs]
-                    rounds = np.array([result.round for result in results if result.reached])
-                    if len(rounds) == len(results):
-                        _draw_mean(axes, float(place), rounds, bar, color)
+                    rounds, reached = [result.round for result in results], sum(result.reached for result in results)
+                    if reached == len(results):
+                        top = max(top, _draw_mean(axes, float(place), drawn_interval(rounds).within(0), bar, color))
                     else:
-                        any_missed = True
-                        bound = float(np.mean([result.round for result in results]))
-                        _draw_censored(axes, float(place), bound, f"{len(rounds)} of {len(results)}", bar, color)
+                        top = max(top, bound := float(np.mean(rounds)))
+                        unknown.append((axes, float(place), f"> {bound:.3g} ({reached} of {len(results)})", color))
             axes.set_xticks(np.arange(len(levels)), [f"{level:g}" for level in levels])
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-            axes.set_xlabel("test accuracy to reach (1)")
+            axes.set_xlabel("test accuracy to reach")
         for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("rounds needed (count)" + spread_note(panels, "standard deviation"))
-        axes.set_ylim(bottom=0)
+            axes.set_ylabel("rounds needed" + spread_note(panels))
+        axes.set_ylim(0, 1.05 * top)
+        for axes, place, text, color in unknown:
+            _draw_unknown(axes, place, text, bar, color)
         handles = [Patch(facecolor=styles[label].color, linewidth=0) for label in labels]
         texts = list(labels)
-        if any_missed:
-            handles.append(Patch(facecolor="white", hatch=_HATCH, edgecolor="#777777", linewidth=0.5))
-            texts.append(_NEVER)
+        if unknown:
+            handles.append(Patch(facecolor="white", hatch=_HATCH, edgecolor="#999999", linewidth=0.5))
+            texts.append(_UNKNOWN)
         style.legend_below(figure, handles, texts)
     return figure
 
 
-def _draw_mean(axes: Axes, place: float, rounds: Floats, bar: float, color: str) -> None:
-    """A bar of the mean over runs [n] that all reached the level."""
-    spread = float(rounds.std(ddof=1)) if rounds.size >= LEAST_SEEDS else 0.0
+def _draw_mean(axes: Axes, place: float, rounds: Interval, bar: float, color: str) -> float:
+    """Draw a bar of the mean of runs that all reached the level; returns the highest place that is drawn on."""
+    known = not np.isnan(rounds.low)
     drawn = axes.bar(
         place,
-        rounds.mean(),
+        rounds.mean,
         bar,
-        yerr=[[min(spread, rounds.mean())], [spread]] if spread else None,
+        yerr=[[rounds.mean - rounds.low], [rounds.high - rounds.mean]] if known else None,
         color=color,
         edgecolor="white",
         linewidth=0.3,
@@ -89,13 +92,14 @@ def _draw_mean(axes: Axes, place: float, rounds: Floats, bar: float, color: str)
     )
     if drawn.errorbar:
         style.show_error_bars(drawn.errorbar)
+    return rounds.high if known else rounds.mean
 
 
-def _draw_censored(axes: Axes, place: float, bound: float, reached: str, bar: float, color: str) -> None:
-    """An empty bar that ends at the lower bound of an unknown mean."""
-    axes.bar(place, bound, bar, facecolor="white", hatch=_HATCH, edgecolor=color, linewidth=0.5)
+def _draw_unknown(axes: Axes, place: float, text: str, bar: float, color: str) -> None:
+    """A column through the whole panel, which no bar of a known mean is, with what is known of the mean."""
+    axes.bar(place, axes.get_ylim()[1], bar, facecolor="white", hatch=_HATCH, edgecolor=color, linewidth=0.5, alpha=0.5)
     axes.annotate(
-        reached,
+        text,
         (place, 0),
         xytext=(0, 2),
         textcoords="offset points",

@@ -40,7 +40,7 @@ def draw_scaling(runs: Sequence[RunFolder], series: str) -> Figure:
     with style.figure(style.PAGE_IN, 2.3, texts) as figure:
         grid = style.panel_grid(figure, [_TITLES[clock] for clock in CLOCKS])
         for axes, clock in zip(grid, CLOCKS, strict=True):
-            axes.set(xscale="log", yscale="log", xlabel="number of devices (count)")
+            axes.set(xscale="log", yscale="log", xlabel="number of devices")
             for name, look in styles.items():
                 x, y = devices[name], seconds[clock][name]
                 axes.plot(x, y, linestyle="none", marker=look.marker, color=look.color, alpha=0.6, markersize=3)

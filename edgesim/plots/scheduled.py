@@ -2,50 +2,33 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-from edgesim.analysis.metrics import new_class_devices, scheduled_by_class
 from edgesim.analysis.runs import RunFolder
-from edgesim.plots import style
-from edgesim.plots.groups import Panel, Series, runs_of
-from edgesim.plots.panel_figures import row_panels
+from edgesim.plots.groups import Panel, runs_of
+from edgesim.plots.stacks import Part, draw_stacks
 
-_NEW, _OLD = "#444444", "#bbbbbb"
-_PARTS = ("with a new class", "only old classes")
+_NEW, _OLD = Part("with a new class", "#444444", "////"), Part("only old classes", "#bbbbbb")
 
 
 def draw_scheduled(panels: Sequence[Panel]) -> Figure:
     """Stacked bars of mean scheduled clients per round, over rounds and seeds, a bar per series.
 
-    If no device ever gets a new class, or the runs have no classes, the bars are not divided.
+    The 95 % t interval over seeds is that of all scheduled clients together. If no device ever gets a new class, or the
+    runs have no classes, the bars are not divided.
     """
-    split = _is_split(runs_of(panels))
-    with row_panels(panels, "scheduled clients (count per round)", _PARTS if split else ()) as drawn:
-        for axes, panel in drawn.each:
-            places = [drawn.labels.index(series.label) for series in panel.series]
-            means = np.array([mean_by_class(series) for series in panel.series])
-            if split:
-                axes.barh(places, means[:, 0], 0.7, color=_NEW, hatch="////", edgecolor="white", linewidth=0)
-                axes.barh(places, means[:, 1], 0.7, left=means[:, 0], color=_OLD)
-            else:
-                axes.barh(places, means.sum(axis=1), 0.7, color=_OLD)
-        if split:
-            new = Patch(facecolor=_NEW, hatch="////", edgecolor="white", linewidth=0)
-            old = Patch(facecolor=_OLD, linewidth=0)
-            style.legend_below(drawn.figure, [new, old], _PARTS)
-    return drawn.figure
+    parts = {"new": _NEW, "old": _OLD} if _is_split(runs_of(panels)) else {"all": Part("scheduled", _OLD.color)}
+    return draw_stacks(panels, parts, scheduled_per_round, "scheduled clients per round")
 
 
-def mean_by_class(series: Series) -> tuple[float, float]:
-    """Mean scheduled clients per round, with a new class and without: over rounds, then over seeds."""
-    counts = [scheduled_by_class(run.rounds, run.activities, run.devices) for run in series.runs]
-    new = np.mean([count["with_new"].mean() for count in counts])
-    return float(new), float(np.mean([count["only_old"].mean() for count in counts]))
+def scheduled_per_round(run: RunFolder) -> dict[str, float]:
+    """Mean scheduled clients of a run's rounds: those with a new class, those without, and all."""
+    counts = run.scheduled_by_class
+    new, old = float(counts["with_new"].mean()), float(counts["only_old"].mean())
+    return {"new": new, "old": old, "all": new + old}
 
 
 def _is_split(runs: Sequence[RunFolder]) -> bool:
     """Whether all runs have the classes that their devices hold in each frame, and some device gets a new one."""
-    tables = [new_class_devices(run.devices) for run in runs]
-    return all(not table.empty for table in tables) and any(table["has_new_class"].any() for table in tables)
+    newcomers = [run.has_newcomers for run in runs]
+    return None not in newcomers and any(newcomers)

@@ -42,21 +42,23 @@ def draw_stacks(
     parts: Mapping[str, Part],
     of: Callable[[RunFolder], Mapping[str, float]],
     label: str,
-    most: float = np.inf,
+    of_whole: bool = True,
 ) -> Figure:
     """A bar per series: the mean over its seeds of each part of its runs, stacked in the order of ``parts``.
 
-    ``of`` gives the parts of one run by name; their sum, the whole, is at most ``most``. Bars of three seeds or more
-    have the 95 % t interval of the whole over seeds, cut to 0 and ``most``, unless the whole is the same in all seeds.
-    The legend names the parts that occur.
+    ``of`` gives the parts of one run by name. Bars of three seeds or more have the 95 % t interval over seeds of their
+    sum or, if not ``of_whole``, of the first part, for shares, whose sum is always 1. The legend names the parts that
+    occur, if there can be several.
     """
     values = [
-        np.array([_mean_parts([of(run) for run in series.runs], parts, most) for series in panel.series])
+        np.array([_mean_parts([of(run) for run in series.runs], parts, of_whole) for series in panel.series])
         for panel in panels
     ]
     shown = _occurring(parts, np.concatenate([table[:, : len(parts)] for table in values]))
-    texts = [part.label for part in shown.values()]
-    with row_panels(panels, label + spread_note(panels), texts) as drawn:
+    texts = [part.label for part in shown.values()] if len(parts) > 1 else []
+    first = next(iter(parts.values())).label
+    spread = "95 % interval" if of_whole else f"95 % interval of the {first} share"
+    with row_panels(panels, label + spread_note(panels, spread), texts) as drawn:
         for (axes, panel), table in zip(drawn.each, values, strict=True):
             places = np.array([drawn.labels.index(series.label) for series in panel.series])
             left = np.zeros(len(places))
@@ -64,15 +66,16 @@ def draw_stacks(
                 if name in shown:
                     axes.barh(places, widths, 0.7, left=left, **parts[name].patch())
                 left = left + widths
-            ends = table[:, -2:].T
-            known = np.nan_to_num(ends.sum(axis=0)) > 1e-9 * left
+            ends, at = table[:, -2:].T, left if of_whole else table[:, 0]
+            known = ~np.isnan(ends[0])
             errors = axes.errorbar(
-                left[known], places[known], xerr=ends[:, known], fmt="none", ecolor="black", elinewidth=0.6, capsize=2
+                at[known], places[known], xerr=ends[:, known], fmt="none", ecolor="black", elinewidth=0.6, capsize=2
             )
             style.show_error_bars(errors)
         # Not before all is drawn: the panels share their scale.
         axes.set_xlim(left=0)
-        _legend(drawn.figure, shown)
+        if texts:
+            _legend(drawn.figure, shown)
     return drawn.figure
 
 
@@ -103,18 +106,21 @@ def draw_stacks_over_rounds(
                 axes.stairs(bottom + heights, edges, baseline=bottom, fill=True, **parts[name].patch())
             bottom = bottom + heights
         axes.set(xlim=(edges[0], edges[-1]), ylim=(0, None), ylabel=label)
-        axes.set_xlabel("round (count)" if block == 1 else f"round (count; means over {block} rounds)")
+        axes.set_xlabel("round" if block == 1 else f"round (means over {block} rounds)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         line = mark_past(axes, [round + 0.5 for round in past])
         _legend(figure, shown, {} if line is None else {COMMON_PAST: line})
     return figure
 
 
-def _mean_parts(runs: Sequence[Mapping[str, float]], parts: Mapping[str, Part], most: float) -> Floats:
-    """Mean of each part over runs, then the distances from the mean whole to the ends of its interval, [parts + 2]."""
+def _mean_parts(runs: Sequence[Mapping[str, float]], parts: Mapping[str, Part], of_whole: bool) -> Floats:
+    """Mean of each part over runs, then the distances from a mean to the ends of its interval, [parts + 2].
+
+    The mean is that of the parts' sum or, if not ``of_whole``, of the first part, which is a share.
+    """
     table = np.array([[amounts[name] for name in parts] for amounts in runs])
-    whole = drawn_interval(table.sum(axis=1)).within(0, most)
-    return np.append(table.mean(axis=0), [whole.mean - whole.low, whole.high - whole.mean])
+    band = drawn_interval(table.sum(axis=1)).within(0) if of_whole else drawn_interval(table[:, 0]).within(0, 1)
+    return np.append(table.mean(axis=0), [band.mean - band.low, band.high - band.mean])
 
 
 def _occurring(parts: Mapping[str, Part], values: Floats) -> dict[str, Part]:

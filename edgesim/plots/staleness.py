@@ -19,7 +19,7 @@ def has_stale_updates(runs: Sequence[RunFolder]) -> bool:
 
 def draw_staleness(panels: Sequence[Panel]) -> Figure:
     """Share of the merged updates up to each staleness, all seeds of a series together."""
-    with line_panels(panels, "share of updates (1)") as drawn:
+    with line_panels(panels, "share of updates") as drawn:
         for axes, panel in drawn.each:
             for series in panel.series:
                 ages, shares = cumulative(series)

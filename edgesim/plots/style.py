@@ -13,11 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
 from edgesim.base.paths import own_file, system_errors
-from edgesim.base.plain_text import figure_text
+from edgesim.plots.formats import USUAL_FORMATS, Formats
 
 COLUMN_IN = 3.5
 PAGE_IN = 7.16
@@ -46,7 +47,17 @@ _SETTINGS: dict[str, Any] = {
     "lines.markersize": 3.5,
     "hatch.linewidth": 0.5,
     "svg.hashsalt": "edgesim",
+    # TrueType outlines, embedded: publishers refuse the Type 3 fonts that are matplotlib's default.
+    "pdf.fonttype": 42,
 }
+
+
+_WITHOUT_DATE: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+"""For each format, the metadata that matplotlib would add and that differ from day to day or version to version."""
 
 
 def paper() -> AbstractContextManager[None]:
@@ -162,9 +173,16 @@ def legend_below(figure: Figure, handles: Sequence[Any], texts: Sequence[str]) -
     figure.legend(handles, lines, loc="outside lower center", ncols=columns)
 
 
-def name_run(figure: Figure, name: str) -> None:
-    """Write the name of the run above all panels."""
-    figure.suptitle(folded(figure_text(name), 0.85 * figure.get_figwidth()), fontsize=8)
+def headed(figure: Figure, text: str) -> Figure:
+    """The figure after writing a text above all its panels; as it is for an empty text."""
+    if text:
+        figure.suptitle(folded(text, 0.85 * figure.get_figwidth()), fontsize=8)
+    return figure
+
+
+def band_patch() -> Patch:
+    """Entry of a legend for the bands of intervals around lines of all colours."""
+    return Patch(facecolor="grey", alpha=0.3, linewidth=0)
 
 
 def show_error_bars(errors: ErrorbarContainer) -> None:
@@ -180,19 +198,19 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write ``stem.png`` (300 dpi) and ``stem.svg``; the same figure gives the same bytes every time.
+def save(figure: Figure, stem: Path, formats: Formats = USUAL_FORMATS) -> list[Path]:
+    """Write ``stem.FORMAT`` for each format (PNG at 300 dpi); the same figure gives the same bytes every time.
 
     Raises `EdgesimError` where the folder cannot be made, or a file not written.
     """
     make_folder(stem.parent)
-    png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
+    files = [stem.with_name(f"{stem.name}.{kind}") for kind in formats]
     with paper(), system_errors(f"{stem}: the figure cannot be written"):
-        # `savefig` lays out by drawing the figure on nothing: once here instead of for both files.
+        # `savefig` lays out by drawing the figure on nothing: once here instead of for every file.
         figure.set_dpi(300)
         if (engine := figure.get_layout_engine()) is not None:
             engine.execute(figure)
         figure.set_layout_engine(None)
-        figure.savefig(own_file(png), dpi=300, metadata={"Software": None})
-        figure.savefig(own_file(svg), metadata={"Date": None, "Creator": None})
-    return [png, svg]
+        for kind, file in zip(formats, files, strict=True):
+            figure.savefig(own_file(file), format=kind, dpi=300, metadata=_WITHOUT_DATE[kind])
+    return files

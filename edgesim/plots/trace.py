@@ -28,8 +28,10 @@ _THIN: dict[str, Any] = {"linewidth": 0.5, "alpha": 0.6}
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 _TIMES = {
     1.0: "1 s", 10.0: "10 s", _MINUTE_S: "1 min", 10 * _MINUTE_S: "10 min", _HOUR_S: "1 h", 10 * _HOUR_S: "10 h",
-    4 * _DAY_S: "4 d",
+    4 * _DAY_S: "4 d", 40 * _DAY_S: "40 d",
 }  # fmt: skip
+_SHORT = {"s": (1.0, 2 * _MINUTE_S), "min": (_MINUTE_S, 2 * _HOUR_S), "h": (_HOUR_S, 2 * _DAY_S), "d": (_DAY_S, np.inf)}
+"""Units of an axis of time: seconds of each, and the length of a trace up to which it is taken."""
 
 
 def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figure:
@@ -48,6 +50,8 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
         layout = [["sessions", "durations"], ["gaps", "hours"], ["time", "time"]]
         parts: dict[str, Axes] = figure.subplot_mosaic(layout)
         sessions, durations, gaps, hours, time = parts.values()
+        length_s = max(trace.length_s for trace in traces.values())
+        unit, unit_s = next((name, each_s) for name, (each_s, up_to_s) in _SHORT.items() if length_s <= up_to_s)
         for label, trace in traces.items():
             line = styles[label].line()
             _cdf(sessions, trace.sessions.astype(np.float64), **line)
@@ -56,24 +60,24 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
             _cdf(gaps, trace.mean_gap_s, **line | _WIDE)
             hours.step(np.arange(25), np.append(trace.share_by_hour, trace.share_by_hour[-1]), where="post", **line)
             edges_s, share, recorded = over_time[label]
-            time.step(edges_s / _DAY_S, np.append(share, share[-1]), where="post", **line | {"linewidth": 0.8})
+            time.step(edges_s / unit_s, np.append(share, share[-1]), where="post", **line | {"linewidth": 0.8})
             if label in apart:
-                time.step(edges_s / _DAY_S, np.append(recorded, recorded[-1]), where="post", **line | _THIN)
+                time.step(edges_s / unit_s, np.append(recorded, recorded[-1]), where="post", **line | _THIN)
         if published:
             _mark_published(sessions, durations, gaps, hours)
         sessions.set_xscale("symlog", linthresh=1)
         sessions.set_xlim(0, 2 * max(1, max(int(trace.sessions.max()) for trace in traces.values())))
         sessions.xaxis.set_major_locator(FixedLocator([0, 1, 10, 100, 1000]))
         sessions.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        sessions.set(xlabel="sessions of a device (1)", ylabel="share of devices (1)")
+        sessions.set(xlabel="sessions of a device", ylabel="share of devices")
         for axes, what in ((durations, "duration of a session"), (gaps, "gap between sessions")):
-            axes.set(xscale="log", xlim=(1, 7 * _DAY_S), xlabel=what, ylabel="share (1)")
+            axes.set(xscale="log", xlim=(1, 1.1 * min(length_s, 7 * _DAY_S)), xlabel=what, ylabel="share")
             axes.xaxis.set_major_locator(FixedLocator(list(_TIMES)))
             axes.xaxis.set_major_formatter(lambda value, _: _TIMES.get(value, ""))
             axes.minorticks_off()
         hours.set(xlim=(0, 24), xlabel="hour of the trace's day (h)")
         hours.xaxis.set_major_locator(FixedLocator(range(0, 25, 4)))
-        time.set(xlim=(0, max(trace.length_s for trace in traces.values()) / _DAY_S), xlabel="time of the trace (d)")
+        time.set(xlim=(0, length_s / unit_s), xlabel=f"time of the trace ({unit})")
         for axes in (hours, time):
             axes.set(ylim=(0, None), ylabel="devices online")
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -141,7 +145,7 @@ def draw_profile(s_per_sample: Floats, link_bps: Floats | None) -> Figure:
         grid = figure.subplots(1, len(panels), squeeze=False)
         for axes, (values, what) in zip(grid[0], panels, strict=True):
             _cdf(axes, values, color=palette.PALETTE["blue"])
-            axes.set(xscale="log", ylim=(0, 1.02), xlabel=what, ylabel="share of devices (1)")
+            axes.set(xscale="log", ylim=(0, 1.02), xlabel=what, ylabel="share of devices")
             axes.grid()
     return figure
 

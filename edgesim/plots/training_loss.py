@@ -1,4 +1,4 @@
-"""Training loss over rounds (FedDance, figs. 9 and 14)."""
+"""Training loss over rounds (FedDance, figs. 9 and 14), and over simulated seconds."""
 
 from collections.abc import Sequence
 
@@ -10,6 +10,7 @@ from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past, past_text
 from edgesim.plots.groups import Panel, runs_of
+from edgesim.plots.intervals import mean_note
 from edgesim.plots.panel_figures import line_panels
 
 _SMOOTHED = 20
@@ -27,7 +28,7 @@ def draw_training_loss(panels: Sequence[Panel]) -> Figure:
     A dotted line stands where forks leave the past that they have in common with other runs.
     """
     forks = past_text(runs_of(panels))
-    with line_panels(panels, "training loss (nat)", further=forks) as drawn:
+    with line_panels(panels, "training loss (nat)" + mean_note(panels), further=forks) as drawn:
         for axes, panel in drawn.each:
             for series in panel.series:
                 at, loss = smoothed([run.rounds["train_loss"].to_numpy(dtype=np.float64) for run in series.runs])
@@ -36,7 +37,20 @@ def draw_training_loss(panels: Sequence[Panel]) -> Figure:
             if line := mark_past(axes, left):
                 drawn.lines[COMMON_PAST] = line
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-            axes.set_xlabel("communication round (count)")
+            axes.set_xlabel("communication round")
+        axes.set(xlim=(0, None), ylim=(0, None))
+    return drawn.figure
+
+
+def draw_loss_seconds(panels: Sequence[Panel]) -> Figure:
+    """Mean loss of the updates merged, over simulated seconds and seeds, a line per series; at most 20 points each."""
+    with line_panels(panels, "training loss (nat)") as drawn:
+        for axes, panel in drawn.each:
+            for series in panel.series:
+                _, loss = smoothed([run.rounds["train_loss"].to_numpy(dtype=np.float64) for run in series.runs])
+                _, at_s = smoothed([run.rounds["t_end_s"].to_numpy(dtype=np.float64) for run in series.runs])
+                (drawn.lines[series.label],) = axes.plot(at_s, loss, **drawn.styles[series.label].marked(every=3))
+            axes.set_xlabel("simulated time (s)")
         axes.set(xlim=(0, None), ylim=(0, None))
     return drawn.figure
 

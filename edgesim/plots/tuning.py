@@ -32,7 +32,7 @@ def draw_history(trials: pd.DataFrame, measures: Mapping[str, bool]) -> Figure:
             if len(good):
                 best = good[name].cummax() if is_maximised else good[name].cummin()
                 axes.step([*good["trial"], trials["trial"].max()], [*best, best.iloc[-1]], where="post", color=_BEST)
-            axes.set(xlabel="number of the trial (count)", ylabel=quantity(name).axis)
+            axes.set(xlabel="number of the trial", ylabel=quantity(name).axis)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         handles = [
             Line2D([], [], color=_COLOR, marker="o", linestyle="none"),
@@ -72,7 +72,7 @@ def draw_importance(importances: Mapping[str, Mapping[str, float]]) -> Figure:
             axes.barh([quantity(name).name for name in names], values, color=_COLOR, height=0.6)
             for place, value in enumerate(values):
                 axes.text(value + 0.01, place, f"{value:.2f}", va="center", fontsize=7)
-            axes.set(xlim=(0, 1.15), xlabel=f"importance for {quantity(measure).name} (1)")
+            axes.set(xlim=(0, 1.15), xlabel=f"importance for {quantity(measure).name}")
             axes.grid(axis="x")
             axes.grid(visible=False, axis="y")
             axes.invert_yaxis()

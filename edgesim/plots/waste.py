@@ -13,7 +13,7 @@ from edgesim.plots.common_past import left_past
 from edgesim.plots.groups import Panel
 from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
 
-_LABELS = {"seconds": "share of device time (1)", "bits": "share of bits (1)", "joules": "share of energy (1)"}
+_LABELS = {"seconds": "share of device time", "bits": "share of bits", "joules": "share of energy"}
 _HATCHES = {"late": "////", "dropped": "xxxx", "unused": "...."}
 _PARTS = {kind: Part(kind, color, _HATCHES.get(kind, "")) for kind, color in palette.KIND_COLORS.items()}
 
@@ -21,9 +21,9 @@ _PARTS = {kind: Part(kind, color, _HATCHES.get(kind, "")) for kind, color in pal
 def draw_waste(panels: Sequence[Panel], amount: str) -> Figure:
     """Stacked bars of the share of a run's ``seconds``, ``bits`` or ``joules`` by what came of the work.
 
-    Means over seeds, a bar per series.
+    Means over seeds, a bar per series, with the 95 % t interval of the useful share.
     """
-    return draw_stacks(panels, _PARTS, lambda run: shares(run.work_by_kind, amount), _LABELS[amount], most=1.0)
+    return draw_stacks(panels, _PARTS, lambda run: shares(run.work_by_kind, amount), _LABELS[amount], of_whole=False)
 
 
 def draw_waste_over_rounds(run: RunFolder, amount: str) -> Figure:

@@ -39,7 +39,7 @@ Item = dict[str, Any]
 
 POINTS = 200
 COSTS = {
-    "rounds": "round (count)",
+    "rounds": "round",
     "seconds": "simulated time (s)",
     "bits": "bits sent up (Gbit)",
     "joules": "energy of all devices (J)",
@@ -75,7 +75,7 @@ def accuracy_charts(series: Sequence[Series], target: float | None) -> dict[str,
 def _accuracy(
     over: str, label: str, series: Sequence[Series], colors: dict[str, str], target: float | None
 ) -> figure | None:
-    plot = _chart(f"accuracy-{over}", label, "test accuracy (1)", 300)
+    plot = _chart(f"accuracy-{over}", label, "test accuracy", 300)
     for one in series:
         found = _course(one, over)
         if found is None:
@@ -123,7 +123,7 @@ def waste_chart(series: Sequence[Series]) -> Item:
     of = [[shares(run.work_by_kind, "joules") for run in line.runs] for line in series]
     table = [[float(np.mean([of_run[kind] for of_run in runs])) for runs in of] for kind in KINDS]
     source = ColumnDataSource({"label": labels, **dict(zip(KINDS, table, strict=True))})
-    plot = _chart("waste", "share of energy (1)", "", 60 + 34 * len(labels), y_range=FactorRange(*labels[::-1]))
+    plot = _chart("waste", "share of energy", "", 60 + 34 * len(labels), y_range=FactorRange(*labels[::-1]))
     bars = plot.hbar_stack(
         list(KINDS),
         y="label",
@@ -166,7 +166,7 @@ def _cell() -> figure:
 
 
 def _counts() -> figure:
-    plot = _chart("counts", COSTS["rounds"], "devices (count)", 260)
+    plot = _chart("counts", COSTS["rounds"], "number of devices", 260)
     source = _unfilled(("round", *COUNT_COLORS), "counts")
     for name, color in COUNT_COLORS.items():
         line = plot.line("round", name, source=source, color=color, line_width=1.5, name=f"count:{name}")
@@ -175,7 +175,7 @@ def _counts() -> figure:
 
 
 def _work() -> figure:
-    plot = _chart("work", COSTS["rounds"], "device seconds (s)", 260)
+    plot = _chart("work", COSTS["rounds"], "device time (s)", 260)
     source = _unfilled(("middle", "width", "rounds", *KINDS), "work")
     bars = plot.vbar_stack(
         list(KINDS),
@@ -206,7 +206,7 @@ def _chart(name: str, x: str, y: str, height: int, **more: Any) -> figure:
     plot = figure(
         name=name, height=height, sizing_mode="stretch_width", x_axis_label=x, y_axis_label=y,
         tools="pan,box_zoom,reset,save", toolbar_location="above", background_fill_color=None,
-        border_fill_color=None, outline_line_color=None, min_border_right=20, output_backend="canvas", **more,
+        border_fill_color=None, outline_line_color=None, min_border_right=34, output_backend="canvas", **more,
     )  # fmt: skip
     plot.add_tools(WheelZoomTool(modifiers={"ctrl": True}))
     plot.toolbar.logo = None

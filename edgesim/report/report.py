@@ -10,7 +10,7 @@ from edgesim.analysis.runs import RunFolder, StudyFolder, is_study, read_study, 
 from edgesim.base.errors import EdgesimError
 from edgesim.plots.groups import Series
 from edgesim.report import charts
-from edgesim.report.about import about
+from edgesim.report.about import about, repeat_run, repeat_study
 from edgesim.report.page import page, waiting_page
 from edgesim.report.run_data import MOST_BARS, run_data
 from edgesim.report.series import series_of
@@ -60,7 +60,7 @@ def _of_run(folder: Path, refresh_s: int | None, now: str) -> str:
     console = Collector()
     print_run(folder, console)
     data = _data([Series(str(run.knobs["policy"]), (run,))], [run], None, folder.resolve().name)
-    return page(folder.resolve().name, now + about(run), html_of(console.printed), data, refresh_s)
+    return page(folder.resolve().name, now + about(run, [repeat_run(run)]), html_of(console.printed), data, refresh_s)
 
 
 def _of_study(study: StudyFolder, refresh_s: int | None, now: str) -> str:
@@ -73,7 +73,7 @@ def _of_study(study: StudyFolder, refresh_s: int | None, now: str) -> str:
         summary = "<summary>all differences, with corrected intervals</summary>"
         tables += f"<details>{summary}{table}</details>" if table else ""
     first = series[0].runs[0]
-    about_run = about(first, f"edgesim report {shlex.quote(str(first.folder))} --open")
+    about_run = about(first, [repeat_study(study), f"edgesim report {shlex.quote(str(first.folder))} --open"])
     shown: list[RunFolder] = []
     rows = 0
     for run in (line.runs[0] for line in series[:MOST_RUNS]):

@@ -48,9 +48,10 @@ def table_html(
     head = "".join(f'<th scope="col">{text(heading).replace(chr(10), "<br>")}</th>' for heading in headings)
     body = []
     for i, row in enumerate(rows):
+        # Narrow screens show rows as lists, each cell beside its heading.
         cells = [
-            f"<td{'' if is_text else ' class=number'}>{text(cell)}</td>"
-            for cell, is_text in zip(row[1:], texts[1:], strict=True)
+            f'<td{"" if is_text else " class=number"} data-of="{text(heading).replace(chr(10), " ")}">{text(cell)}</td>'
+            for cell, is_text, heading in zip(row[1:], texts[1:], headings[1:], strict=True)
         ]
         end = " class=end" if i in ends else ""
         body.append(f'<tr{end}><th scope="row">{text(row[0])}</th>{"".join(cells)}</tr>')

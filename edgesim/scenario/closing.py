@@ -9,13 +9,19 @@ from rich.console import Console
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.api.study import failures
+from edgesim.plots.formats import USUAL_FORMATS, Formats
 from edgesim.plots.gallery import draw, draw_against
 from edgesim.screen.console import PlainConsole
 from edgesim.tables.show import print_study
 from edgesim.tables.show_differences import print_differences
 
 
-def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answers: Sequence[str] = ()) -> None:
+def conclude(
+    study_folder: Path,
+    against: Sequence[tuple[str, str]] = (),
+    answers: Sequence[str] = (),
+    formats: Formats = USUAL_FORMATS,
+) -> None:
     """Print a study's tables and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed.
 
     The differences of the policies from the reference policy are written to ``differences-policy.csv``. For every pair
@@ -29,9 +35,9 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
     knobs = [knob for knob, _ in against]
     for knob, reference in against:
         called = f"{knob}-{reference}" if knobs.count(knob) > 1 else knob
-        _compare(study_folder, knob, reference, called, console)
+        _compare(study_folder, knob, reference, called, console, formats)
     with console.status("drawing the figures"):
-        figures = draw([study_folder], study_folder / "plots")
+        figures = draw([study_folder], study_folder / "plots", formats=formats)
     console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")
     for answer in answers:
         console.print(answer, highlight=False)
@@ -47,7 +53,7 @@ def stop_if_failed(study_folder: Path, console: Console | None = None) -> None:
         sys.exit(1)
 
 
-def _compare(study_folder: Path, knob: str, reference: str, called: str, console: Console) -> None:
+def _compare(study_folder: Path, knob: str, reference: str, called: str, console: Console, formats: Formats) -> None:
     study = read_study(study_folder)
     values = {str(entry.run.knobs[knob]) for entry in study.planned if knob in entry.run.knobs}
     if str(reference) not in values:
@@ -58,4 +64,4 @@ def _compare(study_folder: Path, knob: str, reference: str, called: str, console
     table = differences_table(study_folder, knob, reference, write=True, called=called)
     if not table.empty:
         print_differences(table, reference, console)
-        draw_against(study, knob, reference, study_folder / "plots", called)
+        draw_against(study, knob, reference, study_folder / "plots", called, formats)

@@ -3,6 +3,7 @@
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album
 from edgesim.plots.cost_curves import draw_cost_curves
+from edgesim.plots.formats import Formats
 from edgesim.plots.groups import Panel, Series, panels_of
 from edgesim.plots.heat_map import draw_heat_map
 from edgesim.plots.learning_curve import draw_learning_curve
@@ -10,14 +11,18 @@ from edgesim.plots.noise import draw_noise
 from edgesim.plots.partition import draw_partition
 from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sensitivity
 from edgesim.plots.radar import draw_radar
+from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scaling import draw_scaling
+from edgesim.plots.scheduled import draw_scheduled
 from edgesim.plots.spread import draw_spread
 from edgesim.plots.style import save
 from edgesim.plots.throughput import draw_throughput
 from edgesim.plots.trace import draw_anatomy
+from edgesim.plots.training_loss import draw_loss_seconds
 
 __all__ = [
     "Album",
+    "Formats",
     "Panel",
     "Score",
     "Series",
@@ -27,14 +32,18 @@ __all__ = [
     "draw_costs",
     "draw_heat_map",
     "draw_learning_curve",
+    "draw_loss_seconds",
     "draw_noise",
     "draw_over_time",
     "draw_partition",
     "draw_radar",
+    "draw_rounds_to_target",
     "draw_scaling",
+    "draw_scheduled",
     "draw_sensitivity",
     "draw_spread",
     "draw_throughput",
+    "levels_around",
     "panels_of",
     "save",
 ]

@@ -11,6 +11,7 @@ import typer
 
 from edgesim.api.study import StudyResult, study
 from edgesim.base.errors import EdgesimError
+from edgesim.plots.formats import FORMAT_HELP, USUAL_FORMATS, Formats, formats_of
 from edgesim.scenario.closing import conclude
 from edgesim.scenario.options import OPTIONS
 from edgesim.screen.plain import plain_errors
@@ -30,6 +31,8 @@ class Runs:
     quick: bool = False
     jobs: int | None = None
     fresh: bool = False
+    formats: Formats = USUAL_FORMATS
+    """Of all figures."""
     typed_out: Path | None = None
     """``--out``, or the scenario's own folder; None where that has to be named by `name_folder`."""
     planned: list[PlannedRun] = field(default_factory=list)
@@ -78,7 +81,7 @@ class Runs:
     ) -> StudyResult:
         """Run the planned runs, then print tables and draw figures by `conclude`."""
         done = self.study(out, target=target, reference=reference)
-        conclude(done.folder, against)
+        conclude(done.folder, against, formats=self.formats)
         return done
 
 
@@ -87,7 +90,8 @@ def scenario(
 ) -> Callable[[Callable[Concatenate[Runs, P], None]], Callable[..., None]]:
     """Make a command of a function that takes `Runs` and options: it has the options of all scenarios, too.
 
-    These are ``--seeds``, ``--folder``, ``--set``, ``--quick``, ``--jobs``, ``--fresh``, ``--out`` and those of Ray;
+    These are ``--seeds``, ``--folder``, ``--set``, ``--quick``, ``--jobs``, ``--fresh``, ``--format``, ``--out`` and
+    those of Ray;
     ``seeds`` and ``out`` are defaults. Where a function has one of them itself, with other help or another default, the
     function and its `Runs` get the value.
 
@@ -118,6 +122,7 @@ def scenario(
         option("quick", bool, False, "--quick", **quickly),
         option("jobs", int | None, None, min=1, help="Processes; one per core when absent."),
         option("fresh", bool, False, "--fresh", help="Do again what is finished."),
+        option("formats", str, ",".join(USUAL_FORMATS), "--format", help=FORMAT_HELP),
         option("out", Path if out else Path | None, Path(out) if out else None, help=f"Folder of the results{named}."),
     ]
 
@@ -130,6 +135,7 @@ def scenario(
         def command(**chosen: Any) -> None:
             common = {parameter.name: chosen[parameter.name] for parameter in options if parameter.name != "out"}
             try:
+                common["formats"] = formats_of(common["formats"])
                 main(Runs(**common, typed_out=chosen["out"]), **{name: chosen[name] for name in own})  # type: ignore[call-arg]
             except EdgesimError as error:
                 here = ", ".join(

@@ -1,5 +1,6 @@
 """Facts about data sets, layouts and algorithms, for planning studies."""
 
+from pathlib import Path
 from typing import Any
 
 from edgesim.config import DataConfig
@@ -9,12 +10,25 @@ from edgesim.learning.algorithms.server_half import merges_models
 from edgesim.learning.datasets import load_dataset
 from edgesim.selection.afl import share_of
 
-__all__ = ["class_count", "has_local_half", "merges_a_mean", "published_options", "share_of", "station_count"]
+__all__ = [
+    "class_count",
+    "has_local_half",
+    "image_shape",
+    "merges_a_mean",
+    "published_options",
+    "share_of",
+    "station_count",
+]
 
 
 def class_count(dataset: str) -> int:
     """Classes of a data set, a name or a path as ``data.dataset``; raises `EdgesimError`."""
     return load_dataset(DataConfig(dataset=dataset)).class_count
+
+
+def image_shape(dataset: str, folder: Path) -> tuple[int, int, int]:
+    """Channels, height and width of the images of a data set, as ``data.dataset`` names it; raises `EdgesimError`."""
+    return load_dataset(DataConfig(dataset=dataset, folder=str(folder))).image_shape
 
 
 def station_count(layout: str) -> int:

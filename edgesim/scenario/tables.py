@@ -1,6 +1,6 @@
 """Tables that some studies print and write beside those of every study; CSV files lie in the study's folder."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -9,9 +9,11 @@ from rich.table import Table
 
 from edgesim.analysis.convergence import growth_table
 from edgesim.analysis.crossed import cross
+from edgesim.analysis.kept_tests import KeptRun, kept_runs, merged, read_tests, study_tests, write_tests
 from edgesim.analysis.participation import course, instability, windowed
 from edgesim.analysis.recommendation import compare, recommend, stand
-from edgesim.analysis.runs import read_study
+from edgesim.analysis.runs import is_study, read_study
+from edgesim.analysis.savings import savings
 from edgesim.analysis.spending import accuracy_within, scores, spending
 from edgesim.base.paths import own_file
 from edgesim.screen.console import PlainConsole
@@ -24,16 +26,20 @@ from edgesim.traces.session_statistics import Anatomy
 from edgesim.tuning.ranking import ranked
 
 __all__ = [
+    "KeptRun",
     "accuracy_within",
     "anatomies",
     "course",
     "crossed",
     "growth",
     "instability",
+    "keep_tests",
+    "kept_runs",
     "mean_text",
     "ranked",
     "recommendation",
     "save",
+    "savings",
     "show",
     "show_anatomies",
     "show_texts",
@@ -46,6 +52,20 @@ __all__ = [
 def save(table: pd.DataFrame, path: Path) -> None:
     """Write a table as CSV without its index; raises `EdgesimError` where the path leads out of its folder."""
     table.to_csv(own_file(path), index=False, lineterminator="\n")
+
+
+def keep_tests(path: Path, folders: Sequence[Path]) -> pd.DataFrame:
+    """Add the tests of the studies in some folders to a file of tests; returns the whole table, as `study_tests` says.
+
+    Rows of a run that the file has already are replaced, those of other runs stay. Folders without a study are left
+    out, and without any the file is only read. Raises `EdgesimError`.
+    """
+    found = [study_tests(read_study(folder)) for folder in folders if is_study(folder)]
+    before = [read_tests(path)] if path.is_file() or not found else []
+    tests = merged([*before, *found])
+    if found:
+        write_tests(path, tests)
+    return tests
 
 
 def show(table: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]]) -> None:

@@ -4,7 +4,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +22,19 @@ _SECONDS_BETWEEN_CHANGES = 0.5
 """Least time between two changes of the line in a notebook, in s."""
 
 
+ROUNDS, SECONDS = "rounds", "simulated s"
+"""Units in which the progress of runs is counted."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How long a run is, in rounds or in simulated seconds."""
+
+    total: int
+    unit: str
+    """`ROUNDS` or `SECONDS`."""
+
+
 @dataclass(frozen=True)
 class Message:
     """News of one run, from its process."""
@@ -29,6 +42,8 @@ class Message:
     run: str
     rounds: int
     """Rounds done."""
+    t_s: float
+    """Simulated seconds at the end of the last round."""
     text: str
     """Text to show: accuracy and simulated time, what is being prepared, or a note."""
     note_about: str = ""
@@ -126,13 +141,25 @@ def bar(console: Console, transient: bool = False, lines: bool | None = None) ->
 
 
 class Display:
-    """A bar for the whole study in rounds, and one for every run in progress."""
+    """A bar for the whole study, and one for every run in progress.
 
-    def __init__(self, console: Console, name: str, rounds: dict[str, int], noted: set[str] | None = None) -> None:
-        """``noted``: subjects of notes that are not printed any more; with it bars are erased at their end."""
+    Runs that end after rounds are counted in rounds, those that end after simulated seconds in these; a study of both
+    is counted in runs, of which each that is at work has done a part.
+    """
+
+    def __init__(
+        self, console: Console, name: str, extents: Mapping[str, Extent], noted: set[str] | None = None
+    ) -> None:
+        """``extents`` are the lengths of the runs.
+
+        ``noted``: subjects of notes that are not printed any more; with it bars are erased at their end.
+        """
         self._console = console
-        self._rounds = rounds
-        self._done = dict.fromkeys(rounds, 0)
+        self._extents = extents
+        units = {extent.unit for extent in extents.values()}
+        self._unit = units.pop() if len(units) == 1 else ""
+        """Unit of the whole study; empty where runs differ in theirs."""
+        self._done = dict.fromkeys(extents, 0.0)
         self._status: dict[str, str] = {}
         """Statuses of the runs that have ended."""
         self._said: set[str] = set()
@@ -143,7 +170,8 @@ class Display:
         self._held: list[str] = []
         """Failures not printed yet: if no run has a round, the study's error reports the first one instead."""
         self._progress = bar(console, transient=noted is not None)
-        self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
+        total = sum(extent.total for extent in extents.values()) if self._unit else len(extents)
+        self._all = self._progress.add_task(name, total=total, text="")
         self._bars: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
@@ -165,10 +193,12 @@ class Display:
             self._note(message)
             return
         if message.run not in self._bars:
-            total = self._rounds[message.run]
+            total = self._extents[message.run].total
             self._bars[message.run] = self._progress.add_task(f"  {message.run}", total=total, text="")
-        self._progress.update(self._bars[message.run], completed=message.rounds, text=message.text)
-        self._advance(message.run, message.rounds)
+        # In whole seconds, of which none is counted before it is over.
+        done = message.rounds if self._extents[message.run].unit == ROUNDS else math.floor(message.t_s)
+        self._progress.update(self._bars[message.run], completed=done, text=message.text)
+        self._advance(message.run, done)
         if message.rounds:
             self._get_on()
 
@@ -186,7 +216,7 @@ class Display:
     def ended(self, run: str, status: str, reason: str) -> None:
         """Note that a run has ended; a failure is printed at once if any run has had a round, else as soon as one has.
 
-        A finished run counts with all its expected rounds, even if it ended early; another one with those it did.
+        A finished run counts as a whole, even if it ended early; another one with what it did.
         """
         self._status[run] = status
         # If all runs of a study fail for the same reason, it is printed once.
@@ -198,7 +228,7 @@ class Display:
         if run in self._bars:
             self._progress.update(self._bars[run], visible=False)
         if status == "finished":
-            self._advance(run, self._rounds[run])
+            self._advance(run, self._extents[run].total)
         self._show_count()
 
     def _get_on(self) -> None:
@@ -208,14 +238,14 @@ class Display:
             self._console.print(line, style="red")
         self._held.clear()
 
-    def _advance(self, run: str, rounds: int) -> None:
-        rounds = max(rounds, self._done[run])
-        self._progress.update(self._all, advance=rounds - self._done[run])
-        self._done[run] = rounds
+    def _advance(self, run: str, amount: int) -> None:
+        done = max(float(amount) if self._unit else amount / max(1, self._extents[run].total), self._done[run])
+        self._progress.update(self._all, advance=done - self._done[run])
+        self._done[run] = done
 
     def _show_count(self) -> None:
         ended = Counter(self._status.values())
         failed = f", {ended['failed']} failed" if ended["failed"] else ""
-        self._progress.update(
-            self._all, text=f"rounds, {ended['finished']} of {len(self._rounds)} runs finished{failed}"
-        )
+        unit = f"{self._unit}, " if self._unit else ""
+        text = f"{unit}{ended['finished']} of {len(self._extents)} runs finished{failed}"
+        self._progress.update(self._all, text=text)

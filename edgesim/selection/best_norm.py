@@ -13,11 +13,11 @@ from edgesim.selection.view import Choice, RoundView
 
 
 class BestNorm(Stateless):
-    """Devices by falling norm of this round's update, ``||w_n - w||_2``, for which all candidates train."""
+    """Devices by falling norm of this round's update as the server would receive it, for which all candidates train."""
 
-    looks_at: ClassVar[frozenset[str]] = frozenset({"update_norms"})
+    looks_at: ClassVar[frozenset[str]] = frozenset({"sent_norms"})
 
     @override
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the largest update first."""
-        return walk(view.ids[descending(view.knowledge.update_norms(view.ids))])
+        return walk(view.ids[descending(view.knowledge.sent_norms(view.ids))])

@@ -35,6 +35,9 @@ class Knowledge(Protocol):
     def update_norms(self, ids: Integers) -> Floats:
         """Norm of each device's update of this round, [n] (runs the training jobs)."""
 
+    def sent_norms(self, ids: Integers) -> Floats:
+        """Norm of each device's update of this round as the server would receive it, [n] (runs the training jobs)."""
+
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch, [n] (a pass of its own)."""
 
@@ -196,8 +199,8 @@ class Selector(Protocol):
     Options: ClassVar[type[Options]] = Options
     looks_at: ClassVar[frozenset[str]] = frozenset()
     """Inputs of the policy beyond the view's arrays: ``class_counts`` (not to be had without a data set), ``losses``,
-    ``update_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's ``training_losses``,
-    ``training_accuracies`` and ``loss_drops`` (not to be had in timing-only runs)."""
+    ``update_norms``, ``sent_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's
+    ``training_losses``, ``training_accuracies`` and ``loss_drops`` (not to be had in timing-only runs)."""
     state: Any
     """Memory of the policy from one round to the next: one data class that `edgesim.base.saved` can pack, or
     None for a policy without memory. Nothing else of a selector changes: a new selector that is given the state of

@@ -6,7 +6,7 @@ from edgesim import joining
 from edgesim.base.registry import look_up
 from edgesim.config import RunConfig
 from edgesim.engine.protocols import make_protocol
-from edgesim.learning import algorithms, drift, measures
+from edgesim.learning import algorithms, codecs, drift, measures
 from edgesim.radio.allocators import ALLOCATORS
 from edgesim.selection import resolve_options
 from edgesim.simulation import needs
@@ -32,6 +32,7 @@ def complete(config: RunConfig) -> RunConfig:
         "evaluation": measures.resolve(config.evaluation),
         "joining": joining.resolve(config),
         "algorithm": algorithms.resolve(config),
+        **codecs.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": protocol.options.model_dump()}),
         "staleness": config.staleness.resolved(protocol.stale_weight),
     }

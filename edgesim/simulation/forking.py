@@ -16,7 +16,7 @@ from edgesim.base.paths import system_errors
 from edgesim.base.processes import Stopped
 from edgesim.base.saved import pack, saved_attributes
 from edgesim.config import RunConfig
-from edgesim.config_file import Change, change, parse
+from edgesim.config_file import Change, changed, parse
 from edgesim.engine.clock import drift_s
 from edgesim.engine.deadlines import Deadlines
 from edgesim.engine.evaluations import tests_by_time
@@ -106,8 +106,7 @@ def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunCo
     if "selection.policy" in keys:
         # Options are a policy's own.
         nested["selection"] = {}
-    for text, pair in changes.items():
-        change(nested, text, pair)
+    nested = changed(nested, changes)
     # Before the config is checked: another algorithm, say, has other options than those that stand there.
     then, now = flat_settings(as_toml(old)), flat_settings(nested)
     for key in keys:

@@ -11,6 +11,7 @@ from edgesim.config import RunConfig
 from edgesim.engine.protocols import PROTOCOLS
 from edgesim.joining import LAWS as JOINING
 from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.codecs import CODECS, DOWNWARD
 from edgesim.learning.drift import LAWS as DRIFT
 from edgesim.learning.measures import METRICS
 from edgesim.learning.partitions import PARTITIONS
@@ -52,6 +53,7 @@ KINDS: dict[str, ComponentKind] = {
     "path_loss_laws": ComponentKind("law", PATH_LOSS),
     "predictors": ComponentKind("predictor", PREDICTORS, "selection.predictor_options"),
     "metrics": ComponentKind("metric", METRICS, "evaluation.metrics"),
+    "codecs": ComponentKind("codec", CODECS, "upload"),
     "protocols": ComponentKind("protocol", PROTOCOLS, "round.protocol_options", lambda entry: entry.Options),
 }
 """All kinds by the names of their lists, from which lists and explanations are made."""
@@ -61,7 +63,7 @@ def named(config: RunConfig) -> Iterator[tuple[str, Registry[Any], str]]:
     """Key, registry and name of each entry of a registry that a complete config names.
 
     Without the entries of edgesim whose code no key but its version identifies: allocators, presence models,
-    predictors, metrics, protocols and path-loss laws.
+    predictors, codecs, metrics, protocols and path-loss laws.
     """
     server, data, law = config.algorithm.server, config.data, config.drift.law
     yield "selection.policy", SELECTORS, config.selection.policy
@@ -79,6 +81,8 @@ def named(config: RunConfig) -> Iterator[tuple[str, Registry[Any], str]]:
         ("round.protocol", PROTOCOLS, config.round.protocol),
         ("round.allocator", ALLOCATORS, config.round.allocator),
         ("radio.channel.path_loss", PATH_LOSS, path_loss_name(config.radio.channel)),
+        ("upload.codec", CODECS, None if config.upload is None else config.upload.codec),
+        ("download.codec", DOWNWARD, None if config.download is None else config.download.codec),
         ("selection.predictor", PREDICTORS, config.selection.options.get("predictor")),
         *((f"evaluation.metrics.{name}", METRICS, name) for name in config.evaluation.metrics or ()),
     ]

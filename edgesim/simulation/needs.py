@@ -51,6 +51,20 @@ _OF_ROUNDS = (
     "outage", "over_commitment",
 )  # fmt: skip
 
+_CODED = {"upload.codec": GIVEN}
+_CODED_DOWN = {"download.codec": GIVEN}
+_OF_32_BITS = {"round.payload_bits": lambda bits: bits == "model" or bits >= 32}
+_BY_CODEC = (
+    Rule(_CODED, _OF_32_BITS, "a codec needs a number of 32 bits"),
+    Rule(_CODED_DOWN, _OF_32_BITS, "a codec needs a number of 32 bits"),
+    Rule({"upload.lost": "add"}, {"upload.feedback": "residual"}, "lost updates are added to residuals"),
+    Rule({"upload.lost": "add"}, _ROUNDS, "without rounds nobody waits for an upload"),
+    Rule({"upload.lost": "add"}, {"merging.skip": Except(["carry"])}, "the device continues from its weights"),
+    Rule(_CODED_DOWN, {"topology.aggregation": "flat"}, "edge servers have models of their own"),
+    Rule(_CODED_DOWN, {"merging.skip": Except(["carry"])}, "devices train on from weights of their own"),
+)
+"""Which keys go with coding of uploads and downloads."""
+
 _BY_PROTOCOL = (
     Rule({"topology.aggregation": "hierarchical"}, _ROUNDS),
     Rule({"merging.rule": "stagnation"}, _ROUNDS, "one server skips rounds"),
@@ -78,6 +92,7 @@ FEATURES: dict[str, Rule] = {
     "class_counts": Rule({}, {"data.dataset": Except(["none"])}),
     "losses": _TRAINING,
     "update_norms": _TRAINING,
+    "sent_norms": _TRAINING,
     "gradient_deviations": Rule(
         {}, {"learning.training": "real", "learning.batch_size": _at_least_two}, "which two samples have, or more"
     ),
@@ -97,6 +112,7 @@ def check(config: RunConfig) -> None:
     own = PROTOCOLS[config.round.protocol].stale_weight
     chosen = {"staleness.weight": Except([None, "constant", own])}
     refuse(config, [*_BY_PROTOCOL, Rule({**chosen, **_ROUNDS}, _LATE, "it is for updates that come late")])
+    refuse(config, _BY_CODEC)
     refuse(config, _whole(config, _of("round.protocol", (), PROTOCOLS[config.round.protocol].rules)))
     refuse(config, _whole(config, _of_algorithm(config)))
     refuse(config, _whole(config, _of("availability.model", (), PRESENCE[config.availability.model].rules)))
@@ -137,6 +153,8 @@ def check_frames(config: RunConfig, frames: int) -> None:
         return
     why = f"the data have {frames} frames, and a best accuracy on one says nothing of the next"
     refuse(config, [Rule({"data.dataset": GIVEN}, {"merging": None}, why)])
+    last = "what devices know belongs to the last model, not to the best"
+    refuse(config, [replace(FEATURES[_LAST_MODEL], when={**FEATURES[_LAST_MODEL].when, **_CODED_DOWN}, why=last)])
     why = f"the server's state belongs to the last model, not to the best, and the data have {frames} frames"
     rule = replace(FEATURES[_LAST_MODEL], why=why)
     own = config.algorithm
@@ -152,6 +170,12 @@ def _of_algorithm(config: RunConfig) -> Iterator[Rule]:
     of_server = "algorithm.name" if server is local else "algorithm.server"
     for key, half in {"algorithm.name": local, of_server: server}.items():
         yield from _of(key, half.needs - {_LAST_MODEL}, half.rules)
+    if not algorithms.sends_models(config.algorithm):
+        for coded in (_CODED, _CODED_DOWN):
+            yield _without("algorithm.name", coded, "its devices send no models")
+    if not server.Server.uses_updates_once:
+        again = "its server uses updates again; set upload.feedback = 'ef21' or 'none'"
+        yield _without(of_server, {"upload.feedback": "residual"}, again)
     if local.Local.upload_bits is not LocalHalf.upload_bits:
         other = "devices send other things than their update"
         yield _without("algorithm.name", {"privacy.mechanism": Except(["none"])}, other)

@@ -36,7 +36,9 @@ def start_notes(planner: Planner, samples: Floats) -> Notes:
         "range": _beyond_the_law(world),
         "overfull": _overfull(planner, samples),
         "listed": _left_out(world.config),
-        "algorithm": algorithms.start_note(world.config, _rounds(world.config)),
+        "algorithm": algorithms.start_note(
+            world.config, world.config.expected_rounds if world.config.rounds else math.inf
+        ),
         "drift": accounts.drift_note,
     }
     return {about: note for about, note in notes.items() if note}
@@ -57,13 +59,6 @@ def end_notes(world: World, before: Notes, totals: Totals, empty_slots: int) -> 
         "search": _given_up(world.search),
     }
     return earlier | {about: note for about, note in notes.items() if note}
-
-
-def _rounds(config: RunConfig) -> float:
-    """Number of rounds of a run; inf if the config has only ``stop_at_s``."""
-    if config.rounds is None:
-        return math.inf
-    return config.rounds if isinstance(config.rounds, int) else sum(config.rounds)
 
 
 def _two_ends(config: RunConfig) -> str:

@@ -1,12 +1,13 @@
-"""Progress of a run in rounds, and its messages to the display."""
+"""Progress of a run in rounds or in simulated seconds, and its messages to the display."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgesim.config import RunConfig
 from edgesim.folder.run_progress import RunProgress
-from edgesim.screen.progress import Message
+from edgesim.screen.progress import ROUNDS, SECONDS, Extent, Message
 
 _SECONDS_BETWEEN_MESSAGES = 0.2
 
@@ -16,45 +17,41 @@ class Listener:
     """Sends messages on a run's progress, at most a few times a second."""
 
     run: str
-    config: RunConfig
     send: Callable[[Message], None]
-    rounds: int = 0
-    """Rounds done."""
+    unit: str
+    last: RunProgress | None = None
+    """The last round done."""
     sent_s: float = 0.0
     """Time of the last message on a round, by the monotonic clock, in seconds."""
 
     def on_start(self, what: str) -> None:
         """Send what the run is preparing or looking for."""
-        self.send(Message(self.run, self.rounds, what))
+        self._send(what)
 
     def on_note(self, about: str, note: str) -> None:
         """Send a note that the user should read."""
-        self.send(Message(self.run, 0, note, about))
+        self.send(Message(self.run, 0, 0.0, note, about))
 
     def on_round(self, done: RunProgress) -> None:
         """Send that the run finished a round."""
-        now_s, self.rounds = time.monotonic(), rounds_done(self.config, done.round, done.t_s)
+        now_s, self.last = time.monotonic(), done
         if now_s - self.sent_s >= _SECONDS_BETWEEN_MESSAGES:
             self.sent_s = now_s
-            self.send(Message(self.run, self.rounds, describe(done)))
+            self._send(describe(done, self.unit))
+
+    def _send(self, text: str) -> None:
+        rounds, t_s = (0, 0.0) if self.last is None else (self.last.round, self.last.t_s)
+        self.send(Message(self.run, rounds, t_s, text))
 
 
-def describe(done: RunProgress) -> str:
-    """Accuracy, if evaluated, and simulated time."""
+def describe(done: RunProgress, unit: str = ROUNDS) -> str:
+    """Accuracy, if evaluated, and what the progress in ``unit`` does not say: simulated time, or the round."""
     accuracy = "" if done.accuracy is None else f"accuracy {done.accuracy:.3f}, "
-    return f"{accuracy}t = {done.t_s:,.1f} s"
+    return f"{accuracy}t = {done.t_s:,.1f} s" if unit == ROUNDS else f"{unit}, {accuracy}round {done.round:,}"
 
 
-def expected_rounds(config: RunConfig) -> int:
-    """Rounds of a complete config, for a progress bar; a lower bound if only ``stop_at_s`` ends the run.
-
-    A single number of rounds counts for one frame, since the number of frames is not known before the data are read.
-    """
+def extent(config: RunConfig) -> Extent:
+    """Where a complete config ends a run: after its rounds or, if only ``stop_at_s`` does, after simulated seconds."""
     if config.rounds is None:
-        return int((config.stop_at_s or 0.0) / config.round.tmax_s + 1e-9)
-    return sum(config.rounds) if isinstance(config.rounds, list) else config.rounds
-
-
-def rounds_done(config: RunConfig, round: int, t_s: float) -> int:
-    """Progress of a run in units of `expected_rounds`: rounds, or deadlines passed if only ``stop_at_s`` ends it."""
-    return round if config.rounds is not None else int(t_s / config.round.tmax_s + 1e-9)
+        return Extent(math.ceil(config.stop_at_s or 0.0), SECONDS)
+    return Extent(config.expected_rounds, ROUNDS)

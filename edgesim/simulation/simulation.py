@@ -17,12 +17,13 @@ from edgesim.devices.topology import make_backhaul
 from edgesim.engine.decision import Planner
 from edgesim.engine.decisions import Decision
 from edgesim.engine.make_world import make_world
-from edgesim.engine.process import RoundNumber
+from edgesim.engine.process import Process, RoundNumber
 from edgesim.engine.protocols import make_protocol
 from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.run_state import RunState, restore
 from edgesim.engine.server import RunEnd, Server
+from edgesim.engine.watched import refuse
 from edgesim.engine.world import World
 from edgesim.folder.records import TableWriter
 from edgesim.folder.run_progress import RunProgress
@@ -111,7 +112,10 @@ class Simulation:
         parts = RunParts(self.world, self._selector, self.learner, writer, self.planner.backhaul, self._joiners)
         if self.config.privacy.mechanism != "none":
             parts.report.totals.uploads = {}
-        self.server = Server(parts, self.protocol.begin(parts))
+        if not isinstance(process := self.protocol.begin(parts), Process):
+            needed = "step, snapshot, restore and break_off"
+            refuse(self.config.round, f"begin returned {process!r}, expected an object with {needed}")
+        self.server = Server(parts, process)
         return self.server
 
     def begin(self) -> Evaluation | None:
@@ -141,10 +145,9 @@ class Simulation:
 def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None]]:
     """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
     if config.rounds is None:
-        assert config.stop_at_s is not None
         if frames > 1:
             raise EdgesimError(f"rounds: give one number per frame; the data have {frames} frames")
-        return [(max(1, int(config.stop_at_s / config.round.tmax_s + 1e-9)), None)]
+        return [(max(1, config.expected_rounds), None)]
     counts = config.rounds if isinstance(config.rounds, list) else [config.rounds] * frames
     if len(counts) != frames:
         raise EdgesimError(f"rounds: {len(counts)} numbers were given, but the data have {frames} frame(s)")

@@ -14,7 +14,7 @@ from edgesim.folder.checkpoints import saved_round
 from edgesim.folder.state import state_of
 from edgesim.screen.progress import Message
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.run_progress import Listener
+from edgesim.simulation.run_progress import Listener, extent
 from edgesim.studies.ledger import fingerprint
 
 
@@ -106,7 +106,7 @@ def refuse_failed(order: RunOrder) -> None:
 
 def run_one(order: RunOrder, cores: int, send: Callable[[Message], None]) -> Ending:
     """Carry out a run on ``cores`` cores and ``send`` its messages; every error becomes an `Ending`."""
-    listener = Listener(order.folder.name, order.config, send)
+    listener = Listener(order.folder.name, send, extent(order.config).unit)
     try:
         listener.on_start("start")
         result = simulation.run(

@@ -1,4 +1,4 @@
-"""Progress of a study's runs in rounds, read from their folders."""
+"""Progress of a study's runs in rounds and simulated seconds, read from their folders."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.folder.state import FolderState, state_of
-from edgesim.simulation.run_progress import expected_rounds, rounds_done
 
 
 def fingerprint(folder: Path) -> tuple[int, ...]:
@@ -56,11 +55,14 @@ def _with_rounds(folder: Path, planned: Mapping[str, Any] | None, of_finished: b
     except EdgesimError:
         # A folder of a planned run may not exist yet, and the state says what is wrong with a damaged one.
         return state
-    state = replace(state, of=expected_rounds(config) or None)
+    by_seconds = config.rounds is None
+    state = replace(
+        state, of=None if by_seconds else config.expected_rounds or None, of_s=config.stop_at_s if by_seconds else None
+    )
     if last is None:
         return state
     number, t_s, accuracy = last
-    return replace(state, done=rounds_done(config, number, t_s), accuracy=accuracy, t_s=t_s)
+    return replace(state, done=number, accuracy=accuracy, t_s=t_s)
 
 
 def _last_round(folder: Path) -> tuple[int, float, float | None] | None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +16,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import Lease, Taken
 from edgesim.cluster.code import packed
 from edgesim.cluster.connection import connected
-from edgesim.cluster.nodes import NodeShare, alive, ask_all, on_node
+from edgesim.cluster.nodes import NodeShare, ask_fitting, on_node
 from edgesim.folder.records import note_failure
 from edgesim.screen.progress import Message
 from edgesim.simulation import composition as simulation
@@ -71,7 +70,9 @@ class Ray:
         """Tasks for the runs of a study; raises `EdgesimError` naming the nodes that could not carry them out."""
         import ray
 
-        return ClusterTasks(ray, self, jobs, _check_nodes(ray, self.share, out.resolve()))
+        plan, answers = plan_hash(out), ask_fitting(ray, self.share, what_is_here, str(out.resolve()))
+        blind = [name for name, (_, seen) in answers.items() if seen != plan]
+        return ClusterTasks(ray, self, jobs, blind)
 
     @property
     def share(self) -> NodeShare:
@@ -134,7 +135,7 @@ class ClusterTasks:
         if name in self._leases:
             return None
         reason = f"{', '.join(self.blind[:3])} cannot see the study, so files of its runs are sent back when they end"
-        self._early.append((name, Message(name, 0, reason, "files sent back")))
+        self._early.append((name, Message(name, 0, 0.0, reason, "files sent back")))
         try:
             self._leases[name] = Lease(order.folder)
             refuse_failed(order)
@@ -221,19 +222,3 @@ class ClusterTasks:
         for name in [*self._leases]:
             self._release(name)
         self.ray.kill(self._mailbox)
-
-
-def _check_nodes(ray: Any, share: NodeShare, out: Path) -> list[str]:
-    """The nodes that do not see a study's folder; raises `EdgesimError` naming each that has another edgesim."""
-    nodes = [node for node in alive(ray) if share.fits(node["Resources"])]
-    version_here, plan_here = metadata.version("edgesim"), plan_hash(out)
-    wrong, blind = [], []
-    for name, answer, fault in ask_all(ray, nodes, what_is_here, str(out)):
-        version, plan = answer or ("", "")
-        if fault or version != version_here:
-            wrong.append(f"{name} {fault or f'has edgesim {version}, not {version_here}'}")
-        elif plan != plan_here:
-            blind.append(name)
-    if wrong:
-        raise EdgesimError("Ray: " + "; ".join(sorted(wrong)))
-    return blind

@@ -14,7 +14,7 @@ import numpy as np
 from edgesim.analysis.runs import KNOB_NAMES
 from edgesim.base.errors import EdgesimError, ForeignOption
 from edgesim.config import RunConfig
-from edgesim.config_file import parse_with, set_key, set_value
+from edgesim.config_file import changed, parse_with, set_key
 from edgesim.simulation.complete import complete
 
 Knob = str | float | bool
@@ -158,9 +158,7 @@ def own(value: Any) -> Any:
 
 def _nested(base: Mapping[str, Any], cell: Mapping[str, Knob | None], overrides: Sequence[str]) -> dict[str, Any]:
     """The config of one cell as nested mappings, as in a file."""
-    nested: dict[str, Any] = json.loads(json.dumps(base))
-    for override in overrides:
-        set_value(nested, override)
+    nested = changed(json.loads(json.dumps(base)), dict.fromkeys(overrides))
     for key, value in cell.items():
         set_key(nested, key, value)
     return nested

@@ -1,6 +1,7 @@
 """``plan.json``, the plan of a study with complete configs; the state of a run is in the run's own folder."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ def grow(study: Study, out: Path) -> None:
     Raises `EdgesimError` where the folder holds another study, or plans one of the runs otherwise.
     """
     with leased(out, "a study's folder", _PATIENCE_S):
-        _refuse_others(study, out)
         before = read_study(out).planned if is_study(out) else ()
+        _refuse_others(study, out, before)
         planned = {entry.run.folder.name: _kept(entry) for entry in before}
         for run in study.runs:
             config = json.loads(json.dumps(as_toml(run.config)))
@@ -58,18 +59,14 @@ def _kept(entry: Entry) -> dict[str, Any]:
     return {"folder": folder, "knobs": dict(entry.run.knobs), "seed": entry.run.seed, "config": dict(entry.config)}
 
 
-def _refuse_others(study: Study, out: Path) -> None:
+def _refuse_others(study: Study, out: Path, planned: Sequence[Entry]) -> None:
     """Refuse a folder that holds a run, a study over other knobs or something else; raises `EdgesimError`."""
-    if is_study(out):
-        planned = read_study(out).planned
-        # Another process may have begun the same tuning: its study has no runs to begin with, or some already.
-        theirs = {*planned[0].run.knobs} if planned else set[str]()
-        if planned and study.runs and theirs != {*study.runs[0].knobs}:
-            over = ", ".join(sorted(theirs)) or "no knobs"
-            raise EdgesimError(f"{out}: holds another study, over {over}; choose another folder or remove it")
-        return
+    # Another process may have begun the same tuning: its study has no runs to begin with, or some already.
+    if planned and study.runs and (theirs := planned[0].run.knobs).keys() != study.runs[0].knobs.keys():
+        over = ", ".join(sorted(theirs)) or "no knobs"
+        raise EdgesimError(f"{out}: holds another study, over {over}; choose another folder or remove it")
     # A study that was killed while it wrote its plan has left the beginning of it.
-    if not all(is_of_lease(path.name) or path.name == f"{PLAN}.part" for path in out.iterdir()):
+    if not is_study(out) and not all(is_of_lease(path.name) or path.name == f"{PLAN}.part" for path in out.iterdir()):
         raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another folder")
 
 

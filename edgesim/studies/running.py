@@ -24,7 +24,7 @@ from edgesim.screen.progress import Display
 from edgesim.selection import resolve_options
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.feasibility import check_files
-from edgesim.simulation.run_progress import expected_rounds
+from edgesim.simulation.run_progress import extent
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending, Executor
 from edgesim.studies.ledger import fingerprint
@@ -102,9 +102,9 @@ def run_study(
         reasons = Counter(reason for folder, reason in why.items() if folder not in endings)
         _print_reasons(reasons, len(study.runs), console)
         known = StoredMeasures(out, study.target)
-        rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
+        extents = {run.folder: extent(run.config) for run in study.runs}
         try:
-            with stopped_by(""), Display(console, study.name, rounds) as display:
+            with stopped_by(""), Display(console, study.name, extents) as display:
                 dispatch = Dispatch(
                     study, out, anew, executor, jobs, display, fingerprints=fingerprints, on_finished=known.prepare
                 )

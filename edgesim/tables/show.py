@@ -281,11 +281,11 @@ def print_skews(folder: Path, console: Console) -> None:
 
 def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[str], pd.DataFrame]]) -> Table:
     """A table with a row per division of the data, which ``names`` distinguish."""
-    table = bare_table(title, names, [heading for heading, *_ in _SKEW])
-    for names_of_row, measures in rows:
-        cells = (form.format(measures.at[measure, column]) for _, measure, column, form in _SKEW)
-        table.add_row(*names_of_row, *cells)
-    return table
+    cells = (
+        [*of_row, *(form.format(measures.at[measure, column]) for _, measure, column, form in _SKEW)]
+        for of_row, measures in rows
+    )
+    return bare_table(title, names, [heading for heading, *_ in _SKEW], cells)
 
 
 def _add_energy(table: Table, activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame) -> None:
@@ -364,24 +364,23 @@ def print_growth(table: pd.DataFrame, console: Console) -> None:
     knobs = list(table.columns[: table.columns.get_loc("runs")])
     varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1]
     title = "seconds of a round = a devices^b: b ± 95 % t interval"
-    shown = bare_table(title, [*varied, "devices", "runs"], ["simulated time", "wall time"])
-    for row in table.to_dict("records"):
-        cells = [with_interval(row, name, "{:.2f}") for name in ("simulated", "wall")]
-        devices = f"{row['fewest']} to {row['most']}"
-        shown.add_row(*(plain(row[knob]) for knob in varied), devices, str(row["runs"]), *cells)
-    print_whole(console, shown)
+    rows = (
+        [*(plain(row[knob]) for knob in varied), f"{row['fewest']} to {row['most']}", str(row["runs"])]
+        + [with_interval(row, name, "{:.2f}") for name in ("simulated", "wall")]
+        for row in table.to_dict("records")
+    )
+    print_whole(console, bare_table(title, [*varied, "devices", "runs"], ["simulated time", "wall time"], rows))
 
 
 def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:
     """Print a table of the knobs and then the measures, ``columns`` -> (heading, format)."""
     knobs = [name for name in frame.columns if name not in columns]
     varied = [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1] or knobs[:1]
-    shown = bare_table(title, varied, [heading for heading, _ in columns.values()])
-    for row in frame.to_dict("records"):
-        shown.add_row(
-            *(plain(row[knob]) for knob in varied), *(number(row[name], form) for name, (_, form) in columns.items())
-        )
-    print_whole(console, shown)
+    rows = (
+        [*(plain(row[knob]) for knob in varied), *(number(row[name], form) for name, (_, form) in columns.items())]
+        for row in frame.to_dict("records")
+    )
+    print_whole(console, bare_table(title, varied, [heading for heading, _ in columns.values()], rows))
 
 
 def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -29,20 +29,35 @@ def print_ledger(folder: Path, ledger: Mapping[str, FolderState]) -> None:
 
 
 def headline(folder: Path, ledger: Mapping[str, FolderState]) -> str:
-    """Line with the counts of runs by status and of rounds, and the command to resume if no process works on them."""
+    """Line with the counts of runs by status and of what they did, and the command to resume if no process works on
+    them.
+
+    Runs that only ``stop_at_s`` ends are counted in simulated seconds, all others in rounds.
+    """
     states = ledger.values()
-    # A finished run may have ended before its last planned round; without its tables, all are taken as done.
-    ends = [state.done if state.status == "finished" and state.done else state.of or 0 for state in states]
-    done = sum(end if state.status == "finished" else state.done for state, end in zip(states, ends, strict=True))
-    of = sum(ends)
     runs = f"{len(ledger)} runs: " if is_study(folder) else ""
     count = Counter(state.status for state in states)
     counts = ", ".join(f"{count[status]} {status}" for status in STATUSES if count[status])
-    line = f"{folder}: {runs}{counts}; {done:,} of {of:,} rounds"
+    line = "; ".join([f"{folder}: {runs}{counts}", *_amounts([*states])])
     if all(state.ended for state in states) or count["running"]:
         return line
     command = "study run" if runs else "resume"
     return f"{line}; no process works on it; `edgesim {command} {shlex.quote(str(folder))}` resumes it"
+
+
+def _amounts(states: Sequence[FolderState]) -> list[str]:
+    """Rounds, and simulated seconds, done by runs and planned for them."""
+    by_rounds = [(state, state.done, state.of) for state in states if state.of_s is None]
+    by_seconds = [(state, state.t_s, state.of_s) for state in states if state.of_s is not None]
+    texts = []
+    for rows, unit in ((by_rounds, "rounds"), (by_seconds, "simulated s")):
+        # A finished run may have ended before its planned end; without its tables, all is taken as done.
+        ends = [done if state.status == "finished" and done else of or 0 for state, done, of in rows]
+        amounts = [
+            end if state.status == "finished" else done for (state, done, _), end in zip(rows, ends, strict=True)
+        ]
+        texts += [f"{sum(amounts):,.0f} of {sum(ends):,.0f} {unit}"] if rows else []
+    return texts
 
 
 def ledger_table(ledger: Mapping[str, FolderState], room: int | None = None) -> Table:
@@ -53,9 +68,10 @@ def ledger_table(ledger: Mapping[str, FolderState], room: int | None = None) -> 
     if room is not None and len(rows) > room:
         rows.sort(key=lambda row: _URGENT.index(row[1].status))
     for name, state in rows:
-        rounds = "" if state.of is None else f"{state.done:,}/{state.of:,}"
+        rounds = f"{state.done:,}/{state.of:,}" if state.of is not None else f"{state.done:,}" if state.done else ""
         accuracy = "" if state.accuracy is None else f"{state.accuracy:.4f}"
         t_s = f"{state.t_s:,.1f}" if state.t_s else ""
+        t_s = t_s if state.of_s is None else f"{state.t_s:,.1f}/{state.of_s:,.1f}"
         what = Text(printable(_what(state)), no_wrap=True, overflow="ellipsis")
         table.add_row(name, state.status, rounds, accuracy, t_s, what)
     return table

@@ -23,13 +23,15 @@ def print_whole(console: Console, table: Table) -> None:
     console.print(table, crop=False)
 
 
-def bare_table(title: str, names: Sequence[str], measures: Iterable[str]) -> Table:
-    """A table without rows or frame, with a rule below the headings of texts (``names``) and numbers (``measures``)."""
+def bare_table(title: str, names: Sequence[str], measures: Iterable[str], rows: Iterable[Iterable[str]] = ()) -> Table:
+    """A table without a frame, with a rule below the headings of texts (``names``) and numbers (``measures``)."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
     for name in names:
         table.add_column(name, no_wrap=True)
     for measure in measures:
         table.add_column(measure, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

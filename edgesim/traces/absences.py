@@ -36,8 +36,7 @@ def absences(availability: Availability, device_count: int, end_s: float) -> Abs
         count = min(np.ceil(end_s / availability.slot_s), MOST_DRAWS)
         edges_s = np.minimum(availability.slot_s * np.arange(int(count) + 1), end_s)
     else:
-        # What follows a recording that ends with the run is not asked for.
-        return _by_stays(availability.for_run_until(end_s), device_count, end_s)
+        return _by_stays(availability, device_count, end_s)
     slots = len(edges_s) - 1
     if slots * device_count > MOST_DRAWS:
         return None

@@ -6,6 +6,7 @@ Answers are exact: a returned instant is the first one of the floating-point clo
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -120,21 +121,27 @@ class Availability(ABC):
         return self.device_count
 
     def for_run_until(self, stop_at_s: float | None) -> Self:
-        """The model for a run whose end may be known; raises `EdgesimError` where a recording ends before it."""
-        return self
+        """The model for a run that ends at ``stop_at_s``, None where that is not known.
+
+        Where the end is not known, the run has to end before ``known_until_s``: looks ahead of the clock are none of
+        its business. Raises `EdgesimError` where the end is known and a recording ends before it.
+        """
+        if stop_at_s is None or np.isinf(self.known_until_s):
+            return self
+        if stop_at_s > self.known_until_s:
+            self.refuse_time_beyond(f"{stop_at_s:.10g} s (stop_at_s)")
+        covered = copy(self)
+        covered.known_until_s = np.inf
+        return covered
 
     def refuse_time_beyond(self, what: str = "what follows") -> NoReturn:
         """Raise `EdgesimError` for a question, ``what``, about time after ``known_until_s``."""
-        refuse_beyond(self.name, self.known_until_s, what)
+        raise EdgesimError(
+            f"{self.name}: the trace ends at {self.known_until_s:.10g} s, but {what} is asked for; end the run earlier "
+            '(stop_at_s), repeat the trace (availability.after_end = "wrap") or count everyone as gone '
+            '(availability.after_end = "absent")'
+        )
 
     def facts(self) -> dict[str, Any]:
         """Facts for ``run.json``."""
         return {}
-
-
-def refuse_beyond(name: str, end_s: float, what: str) -> NoReturn:
-    """Raise `EdgesimError` for a question, ``what``, about time after ``end_s``, where a recording ends."""
-    raise EdgesimError(
-        f"{name}: the trace ends at {end_s:.10g} s, but {what} is asked for; end the run earlier (stop_at_s), repeat "
-        'the trace (availability.after_end = "wrap") or count everyone as gone (availability.after_end = "absent")'
-    )

@@ -7,16 +7,14 @@ import pandas as pd
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.quantities import MOST_DEVICES
-from edgesim.base.table_file import numbers_of, refuse_rows
+from edgesim.base.table_file import numbers_of, refuse_rows, whole_numbers
 
 
 def ids_of(frame: pd.DataFrame, path: Path, column: str) -> Integers:
     """Ids of devices, [n], each once; raises `EdgesimError` that names the file, the row and what was expected."""
-    values = numbers_of(frame[column])
-    bad = ~((values >= 0) & (values < MOST_DEVICES) & (values == np.floor(values)))
-    refuse_rows(path, frame, column, bad, f"a whole number from 0 to {MOST_DEVICES - 1}")
-    refuse_rows(path, frame, column, pd.Series(values).duplicated().to_numpy(), "each device once")
-    return values.astype(np.int64)
+    ids = whole_numbers(path, frame, column, MOST_DEVICES - 1)
+    refuse_rows(path, frame, column, pd.Series(ids).duplicated().to_numpy(), "each device once")
+    return ids
 
 
 def above_zero(frame: pd.DataFrame, path: Path, column: str, most: float = np.inf) -> Floats:

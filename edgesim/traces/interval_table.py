@@ -1,6 +1,5 @@
 """Availability as an exact table of half-open intervals, asked at any instant and in any order."""
 
-from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +8,7 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.device_keys import DeviceKeys
-from edgesim.traces.availability import Availability, refuse_beyond
+from edgesim.traces.availability import Availability
 from edgesim.traces.coincidence import LENGTHS_LIMIT, next_change, next_time_apart, next_time_with
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.repeats import instants_s
@@ -17,7 +16,7 @@ from edgesim.traces.slots import Slots
 from edgesim.traces.stays import Stays, stays_of
 
 AfterEnd = Literal["raise", "wrap", "absent"]
-"""Rule for time after a recording's end: asking is an error, the recording is repeated, or nobody is available."""
+"""Rule for time after a recording's end: a run must end before it, it is repeated, or nobody is there."""
 
 _MOST_FLEETS = 64
 """Lengths of repeated recordings up to which devices of one length are looked at together."""
@@ -26,7 +25,8 @@ _MOST_FLEETS = 64
 class IntervalTable(Availability):
     """Exact half-open intervals per device; a device without intervals is never available.
 
-    With ``after_end = "wrap"`` each device's recording is repeated at its own length.
+    With ``after_end = "wrap"`` each device's recording is repeated at its own length; else nobody is available after
+    it, and with ``"raise"`` a run must end before.
     """
 
     slots: Slots | None = None
@@ -40,6 +40,7 @@ class IntervalTable(Availability):
         self.device_count = intervals.device_count
         self.length_s = float(intervals.length_s.min())
         """Length of the shortest recording, in s."""
+        self.known_until_s = self.length_s if after_end == "raise" else np.inf
         lengths_s = np.unique(intervals.length_s)
         # One number where all recordings are equally long: dividing by it is the dearest step of a question.
         self._length_s = intervals.length_s if len(lengths_s) > 1 else lengths_s[0]
@@ -99,8 +100,6 @@ class IntervalTable(Availability):
         cycle, phase_s = self._cycle_and_phase(ids, t_s)
         start_s = self._stays.next_s(ids, phase_s)
         here, none_left = start_s == phase_s, np.isinf(start_s)
-        if self.after_end == "raise":
-            self._refuse_beyond(np.any(none_left), "the next time that a device is available")
         if self.after_end == "wrap" and none_left.any():
             start_s[none_left] = self._stays.next_s(ids[none_left], 0.0)
             cycle = cycle + none_left
@@ -112,14 +111,10 @@ class IntervalTable(Availability):
         if count > self.device_count:
             return np.inf
         if self._apart is None:
-            when_s = next_time_with(self._stays, self._cycle_s, count, t_s)
-        elif np.count_nonzero(self.available(np.arange(self.device_count), t_s)) >= count:
+            return next_time_with(self._stays, self._cycle_s, count, t_s)
+        if np.count_nonzero(self.available(np.arange(self.device_count), t_s)) >= count:
             return t_s
-        else:
-            when_s = next_time_apart(self._apart, count, t_s)
-        if self.after_end == "raise":
-            self._refuse_beyond(when_s >= self.length_s, f"the next time that {count} devices are available")
-        return when_s
+        return next_time_apart(self._apart, count, t_s)
 
     @override
     def next_change(self, t_s: float) -> float:
@@ -159,27 +154,9 @@ class IntervalTable(Availability):
         """Most devices available at one instant; a bound on it where recordings of different length are repeated."""
         return self._stays.most_at_once() if self._apart is None else len(np.unique(self._apart.device))
 
-    @override
-    def for_run_until(self, stop_at_s: float | None) -> "IntervalTable":
-        """Copy of the table for a run that ends at ``stop_at_s``, None where that is not known.
-
-        Raises `EdgesimError` where the end is known, the table is shorter and ``after_end`` refuses. Where it refuses
-        and the end is not known, the run has to end before ``known_until_s``: looks ahead of the clock are none of the
-        run's business.
-        """
-        if self.after_end != "raise":
-            return self
-        self._refuse_beyond(stop_at_s is not None and stop_at_s > self.length_s, f"{stop_at_s or 0:.10g} s (stop_at_s)")
-        table = copy(self)
-        table.after_end = "absent"
-        table.known_until_s = self.length_s if stop_at_s is None else np.inf
-        return table
-
     def _cycle_and_phase(self, ids: Integers, t_s: ArrayLike) -> tuple[Floats, Floats]:
         """Whole repetitions before an instant, and the time since the last of them."""
         instants_s = np.asarray(t_s, dtype=np.float64)
-        if self.after_end == "raise":
-            self._refuse_beyond(np.any(instants_s >= self._lengths_of(ids)), f"{np.max(instants_s):g} s")
         if self.after_end != "wrap":
             return np.zeros(()), instants_s
         lengths_s = self._lengths_of(ids)
@@ -197,8 +174,6 @@ class IntervalTable(Availability):
         """Extend stretches that end with the recording into its repetition."""
         lengths_s = self._lengths_of(ids)
         at_seam = here & (within_s == lengths_s) & np.isfinite(within_s)
-        if self.after_end == "raise":
-            self._refuse_beyond(np.any(at_seam & (lengths_s < horizon_s)), f"{horizon_s:g} s")
         if self.after_end != "wrap" or not at_seam.any():
             return cycle, within_s
         next_end_s = np.zeros(len(ids))
@@ -217,10 +192,6 @@ class IntervalTable(Availability):
         if not np.any(cycle) or not np.any(finite):
             return within_s
         return np.where(finite, instants_s(cycle, lengths_s, np.where(finite, within_s, 0.0)), np.inf)
-
-    def _refuse_beyond(self, asked: np.bool_ | bool, what: str) -> None:
-        if asked:
-            refuse_beyond(self.name, self.length_s, what)
 
 
 def _fleet(intervals: Intervals, length_s: float) -> tuple[Integers, float, Stays]:

@@ -118,6 +118,13 @@ def _latest_end_so_far_s(device: Integers, end_s: Floats) -> Floats:
     return np.asarray(sorted_s[np.maximum.accumulate(rank) - device * len(sorted_s)])
 
 
+def cycles(start_s: Floats, stay_s: float, cycle_s: float) -> Intervals:
+    """One cycle of devices that stay ``stay_s`` from their starts on; what passes its end continues at its start."""
+    device = np.tile(np.arange(len(start_s), dtype=np.int64), 2)
+    starts_s = np.concatenate([start_s, start_s - cycle_s])
+    return joined(device, starts_s, starts_s + stay_s, cycle_s, len(start_s), "availability")
+
+
 def complement(intervals: Intervals) -> Intervals:
     """Everything of [0, length) that the periods leave out; the lengths must be finite."""
     count = intervals.device_count

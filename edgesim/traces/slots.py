@@ -1,7 +1,7 @@
 """Availability that changes only at the edges of slots, each slot a function of device and slot number."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,7 @@ _AT_ONCE = 2**18
 """Most draws evaluated at once in a search, which bounds the memory."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Slots(Availability):
     """The `Availability` of all models that decide for each device and slot, with slots of ``slot_s`` seconds."""
 
@@ -43,14 +43,6 @@ class Slots(Availability):
     @override
     def changes_every(self) -> tuple[str, float]:
         return "slots that change", self.slot_s
-
-    @override
-    def for_run_until(self, stop_at_s: float | None) -> "Slots":
-        if stop_at_s is None:
-            return self
-        if stop_at_s > self.known_until_s:
-            self.refuse_time_beyond(f"{stop_at_s:.10g} s (stop_at_s)")
-        return replace(self, known_until_s=np.inf)
 
     @override
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:

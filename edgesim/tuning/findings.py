@@ -11,6 +11,7 @@ from rich.console import Console
 
 from edgesim.analysis.summary import summarise
 from edgesim.folder.records import write_whole
+from edgesim.plots.formats import Formats
 from edgesim.studies.plan import Study, own
 from edgesim.studies.running import run_study
 from edgesim.tables.table_text import bare_table, print_whole
@@ -50,6 +51,7 @@ def conclude(
     jobs: int | None,
     anew: bool,
     console: Console,
+    formats: Formats,
 ) -> Tuned:
     """Run the best cells on fresh seeds; print, write and draw the results.
 
@@ -67,7 +69,7 @@ def conclude(
     _print_table(out, task, leading if len(leading) else best, fresh, console)
     answers = answers_of(task, summary, best, fresh)
     with console.status("drawing the figures"):
-        figures = _draw(out, task, trials, leading, importances)
+        figures = _draw(out, task, trials, leading, importances, formats)
     for answer in answers:
         console.print(answer, soft_wrap=True)
     counts = trials["status"].value_counts()
@@ -230,6 +232,7 @@ def _draw(
     trials: pd.DataFrame,
     best: pd.DataFrame,
     importances: Mapping[str, Mapping[str, float]],
+    formats: Formats,
 ) -> list[Path]:
     from edgesim.plots import tuning as figures
     from edgesim.plots.style import save
@@ -249,4 +252,4 @@ def _draw(
         totals = {name: sum(by_name.get(name, 0.0) for by_name in shares.values()) for name in numeric}
         x, y = sorted(numeric, key=lambda name: -totals[name])[:2]
         drawn["contour"] = figures.draw_contour(trials, x, y, list(measures), logs)
-    return [path for name, figure in drawn.items() for path in save(figure, out / "plots" / f"tuning-{name}")]
+    return [path for name, figure in drawn.items() for path in save(figure, out / "plots" / f"tuning-{name}", formats)]

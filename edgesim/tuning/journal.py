@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from edgesim.base.errors import EdgesimError
+from edgesim.base.late import Late
 from edgesim.base.lease import LEASE_S, Lease, leased, standing
 from edgesim.base.paths import own_folder, system_errors
 from edgesim.simulation.resumption import first_difference
@@ -32,7 +33,10 @@ from edgesim.tuning.trial import Outcome
 
 if TYPE_CHECKING:
     import optuna
+    import optuna.storages.journal
     from optuna.trial import FrozenTrial, Trial
+else:
+    optuna = Late("optuna")
 
 FOLDER = "tuning"
 """Name of the journal's folder in the study's folder."""
@@ -167,8 +171,6 @@ class Journal:
 
     def add(self, values: Mapping[str, Value], seen: Seen) -> None:
         """Add a complete trial for a cell whose runs were finished before, unless the cell is excluded or has one."""
-        from optuna.trial import create_trial
-
         short = {"target": seen.short} if math.isfinite(seen.short) else {}
         parameters = {knob.key: knob.parameter(values[knob.key]) for knob in self.knobs}
         with self._locked():
@@ -176,7 +178,7 @@ class Journal:
             if _key(values) in {*left_out, *(_key(trial.values) for trial in self.trials())}:
                 return
             self.study.add_trial(
-                create_trial(
+                optuna.trial.create_trial(
                     values=list(seen.values),
                     params=parameters,
                     distributions={knob.key: knob.distribution() for knob in self.knobs},
@@ -197,8 +199,6 @@ class Journal:
 
         By measure and by key; empty for fewer than two knobs, or too few trials that count.
         """
-        import optuna
-
         counted = {trial.of_optuna for trial in self.trials() if trial.counts}
         trials = [trial for trial in self.study.get_trials(deepcopy=False) if trial.number in counted]
         shares: dict[str, dict[str, float]] = {objective.measure: {} for objective in self.objectives}
@@ -209,7 +209,7 @@ class Journal:
                 alone = optuna.create_study(direction=_direction(objective))
                 for trial in trials:
                     alone.add_trial(
-                        optuna.create_trial(
+                        optuna.trial.create_trial(
                             value=trial.values[place], params=trial.params, distributions=trial.distributions
                         )
                     )
@@ -240,9 +240,7 @@ class Journal:
 
     def _fail(self, trial: "Trial | FrozenTrial") -> None:
         """End a trial without values."""
-        from optuna.trial import TrialState
-
-        self.study.tell(trial.number, state=TrialState.FAIL)
+        self.study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
     def _values(self, parameters: Mapping[str, Any]) -> dict[str, Value]:
         return {knob.key: knob.value(parameters[knob.key]) for knob in self.knobs}
@@ -258,8 +256,6 @@ class Journal:
 
     def _drawn(self, untried: Sequence[Mapping[str, Value]] | None, number: int) -> dict[str, Any]:
         """Parameters drawn at random from the untried combinations, or from the knobs' ranges if that is None."""
-        from optuna.distributions import FloatDistribution, IntDistribution
-
         random = Streams(self.seed).generator(_UNTRIED, number)
         if untried is not None:
             values = untried[int(random.integers(len(untried)))]
@@ -267,9 +263,9 @@ class Journal:
         drawn: dict[str, Any] = {}
         for knob in self.knobs:
             match knob.distribution():
-                case IntDistribution(low=low, high=high):
+                case optuna.distributions.IntDistribution(low=low, high=high):
                     drawn[knob.key] = int(random.integers(low, high + 1))
-                case FloatDistribution(low=low, high=high):
+                case optuna.distributions.FloatDistribution(low=low, high=high):
                     ends = np.log([low, high]) if knob.is_log else np.array([low, high])
                     at = random.uniform(*ends)
                     drawn[knob.key] = min(max(float(np.exp(at)) if knob.is_log else at, low), high)
@@ -315,10 +311,6 @@ def opened(
     ``facts`` describe the task. Raises `EdgesimError` if the folder has a tuning of another task, or one that cannot
     be read.
     """
-    import optuna
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-
     folder = out / FOLDER
     path = folder / _FILE
     with system_errors(f"{folder}: cannot be {_WHAT}", "; choose another folder"):
@@ -327,7 +319,8 @@ def opened(
     with _leased(folder), _quiet():
         try:
             # Not by a link, as is the default: links are refused in a study's folder.
-            storage = JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path))))
+            files = optuna.storages.journal
+            storage = files.JournalStorage(files.JournalFileBackend(str(path), files.JournalFileOpenLock(str(path))))
             study = optuna.create_study(
                 storage=storage,
                 study_name=_NAME,
@@ -366,10 +359,8 @@ def _sampler(seed: int, number: int, knobs: int) -> "optuna.samplers.BaseSampler
 
     Of Optuna's samplers the Gaussian process does best with few trials, and a trial costs minutes.
     """
-    from optuna.samplers import GPSampler
-
     drawn = int(Streams(seed).seeds(_STREAM, number)) % _SEEDS
-    return GPSampler(
+    return optuna.samplers.GPSampler(
         seed=drawn,
         n_startup_trials=max(_STARTUP, 2 * knobs),
         # The same cell over the same seeds gives the same value.
@@ -389,8 +380,6 @@ def _key(values: Mapping[str, Value]) -> str:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Context in which Optuna prints nothing."""
-    import optuna
-
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

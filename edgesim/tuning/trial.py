@@ -13,9 +13,9 @@ from edgesim.base.lease import Taken, leased
 from edgesim.folder.checkpoints import saved_round
 from edgesim.folder.records import note_pruned, read_run
 from edgesim.folder.state import state_of
-from edgesim.screen.progress import Display
+from edgesim.screen.progress import ROUNDS, Display, Extent
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.run_progress import expected_rounds
+from edgesim.simulation.run_progress import extent
 from edgesim.studies.dispatch import Dispatch
 from edgesim.studies.executor import Ending
 from edgesim.studies.plan import Knob as Value
@@ -81,7 +81,7 @@ class Trials:
         over = [cell for cell in cells if self._has_run(cell)]
         left = [cell for cell in cells if cell not in over]
         for rung, part in enumerate(RUNGS if prune else ()):
-            rounds = {run.folder: round(part * expected_rounds(run.config)) for cell in left for run in cell.runs}
+            rounds = {run.folder: round(part * run.config.expected_rounds) for cell in left for run in cell.runs}
             due = [run for cell in left for run in cell.runs if self._is_due(run, rounds)]
             endings = self._run(title, due, rounds)
             for cell in left:
@@ -117,10 +117,13 @@ class Trials:
     def _run(self, title: str, runs: Sequence[PlannedRun], until: Mapping[str, int]) -> dict[str, Ending]:
         if not runs:
             return {}
-        rounds = {run.folder: until.get(run.folder) or expected_rounds(run.config) for run in runs}
-        anew = self.anew & rounds.keys()
+        extents = {
+            run.folder: Extent(until[run.folder], ROUNDS) if until.get(run.folder) else extent(run.config)
+            for run in runs
+        }
+        anew = self.anew & extents.keys()
         self.anew.difference_update(anew)
-        with Display(self.console, title, rounds, self.noted) as display:
+        with Display(self.console, title, extents, self.noted) as display:
             dispatch = Dispatch(self._of(runs), self.out, anew, ProcessPool(self.crew), self.jobs, display, until)
             for run in runs:
                 if simulation.why_run(self.out / run.folder, run.config, run.folder in anew) is None:

@@ -11,6 +11,7 @@ from edgesim.api.run import tell_user_code
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import system_errors
 from edgesim.base.processes import INTERRUPTED, Stopped, cores, stopped_by, why_stopped_printed
+from edgesim.plots.formats import USUAL, formats_of
 from edgesim.screen.console import PlainConsole
 from edgesim.simulation.feasibility import check_files
 from edgesim.studies.plan import Study
@@ -44,6 +45,7 @@ def tune(
     fresh: bool = False,
     user_code: bool = True,
     quiet: bool = False,
+    format: str = USUAL,
 ) -> Tuned:
     """Find the values of ``knobs`` that are best by ``objectives``, in ``trials`` trials of ``seeds`` runs each.
 
@@ -56,13 +58,14 @@ def tune(
     with ``-fresh`` behind its name. With ``fresh`` all trials are asked anew, their runs begin from the start, and
     cells that are there already no longer count unless a trial asks for them. ``jobs`` runs are at work at a time;
     with the same ``seed`` and ``jobs`` one process asks the same trials. ``user_code`` is whether configs may name
-    code outside edgesim. Scripts call this below ``if __name__ == "__main__":``, since the processes read them
-    again.
+    code outside edgesim. ``format`` is that of the figures: one or several of png, svg and
+    pdf. Scripts call this below ``if __name__ == "__main__":``, since the processes read them again.
 
     Needs Optuna. Raises `EdgesimError` for bad input, before anything is written, and where all trials fail. Ctrl-C,
     SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call, without ``fresh``, resumes it.
     """
     need_optuna()
+    formats = formats_of(format)
     if executor_in_use() is not None:
         raise EdgesimError("executor: a tuning runs in processes of this machine; leave it out")
     for what, number, least in (("trials", trials, 1), ("jobs", jobs, 1), ("judge", judge, 0)):
@@ -118,4 +121,4 @@ def tune(
         raise Stopped(f"stopped; all runs are saved, and {same} resumes {out}", status) from None
     with console.status("summing up"):
         write_summary(out)
-    return conclude(out, task, all_trials, importances, judge, jobs, fresh, console)
+    return conclude(out, task, all_trials, importances, judge, jobs, fresh, console, formats)

@@ -19,7 +19,7 @@ from edgesim.simulation.kinds import KINDS
 EXAMPLES = {
     "policies": "fedteddi", "algorithms": "scaffold", "partitions": "shards", "drift_laws": "swap",
     "joining_laws": "fedstg", "presence_models": "markov", "path_loss_laws": "uma", "protocols": "buffered",
-    "predictors": "persistence", "metrics": "worst-class", "allocators": "equal_share",
+    "predictors": "persistence", "metrics": "worst-class", "codecs": "topk", "allocators": "equal_share",
     "channels": "free-space", "topologies": "three-cells", "recordings": "sample-week", "models": "small-cnn",
     "datasets": "digits", "scenarios": "fading",
 }  # fmt: skip
@@ -56,6 +56,7 @@ NAMED = {
     "predictors": {"selection.predictor": {"selection.policy": "feddance"}},
     "metrics": {"evaluation.metrics": {}},
     "allocators": {"round.allocator": {}},
+    "codecs": {"upload.codec": {}, "download.codec": {}},
     "protocols": {"round.protocol": {}},
     "channels": {"radio.channel": {}},
     "topologies": {"topology.file": {}},

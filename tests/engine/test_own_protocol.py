@@ -110,6 +110,11 @@ class Keeping(Rounds):
         return arrived, brought
 
 
+class Absent(Protocol):
+    def begin(self, parts):
+        pass
+
+
 class Yes(Protocol):
     def wanted(self, taken, knobs):
         return True
@@ -211,6 +216,7 @@ def test_killed_after_any_round_it_resumes_to_the_same_bytes(own):
         ("Idle", "round 1 ended with 0 models, expected one"),
         ("Spins", r"round 1: waited for 100121 events at 0 s and made no model"),
         ("Waits", r"waits for an event that never comes, at (0|50) s"),
+        ("Absent", "begin returned None, expected an object with step, snapshot, restore and break_off"),
         ("Odd", "round 1: waits for 3, expected an event of the clock or a decision"),
         ("Ends", r"round 1: step returned \(None, None\), expected a reason or None"),
         ("OfNothing", "round 1: made a model without an arrival and without waiting, at 0 s"),

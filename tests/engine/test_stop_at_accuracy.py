@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from stopped_runs import assert_stops_change_nothing
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -39,6 +40,39 @@ def test_the_run_ends_behind_the_first_test_at_the_accuracy_and_is_the_same_unti
     assert (
         run(tmp_path / "cut", protocol, rounds=15, stop_at_accuracy=accuracy)["round"].tolist() == cut["round"].tolist()
     )
+
+
+@pytest.mark.parametrize("protocol", ROUNDS)
+def test_several_tests_in_a_row_are_counted_from_the_last_one_below(tmp_path, monkeypatch, protocol):
+    """A row of one before a bad test does not count, and a row may begin with the start model."""
+    plain = TorchLearner.evaluate
+
+    def rounds_with(accuracies, folder):
+        scripted = iter(accuracies + 12 * [0.1])
+        monkeypatch.setattr(TorchLearner, "evaluate", lambda *of: replace(plain(*of), accuracy=next(scripted)))
+        ends = {"stop_at_accuracy": 0.5, "stop_after_tests": 3}
+        return len(run(tmp_path / folder, protocol, 8, **ends))
+
+    assert rounds_with([0.1, 0.6, 0.4, 0.5, 0.7, 0.5, 0.9], "row") == 5
+    assert read_run(tmp_path / "row")["reason"] == "stop_at_accuracy = 0.5, 3 tests in a row have it"
+    assert rounds_with([0.6, 0.6, 0.4, 0.6, 0.6], "never") == 8
+
+
+def test_a_row_of_tests_outlives_a_stop(tmp_path, monkeypatch):
+    """The checkpoint lies between the two tests whose row ends the run."""
+    accuracies = [0.1, 0.6, 0.4, 0.6, 0.7, 0.1, 0.1]
+    plain = TorchLearner.evaluate
+    monkeypatch.setattr(
+        TorchLearner, "evaluate", lambda self, frame: replace(plain(self, frame), accuracy=accuracies[self._round])
+    )
+    ends = {"rounds": 6, "stop_at_accuracy": 0.5, "stop_after_tests": 2}
+    assert_stops_change_nothing(parse(CONFIG | ends, "test"), tmp_path, (4,))
+    assert read_table(tmp_path / "stopped", "rounds")["round"].tolist() == [1, 2, 3, 4]
+
+
+def test_tests_in_a_row_need_an_accuracy():
+    with pytest.raises(EdgesimError, match=r"stop_after_tests = 3 needs stop_at_accuracy"):
+        parse({"stop_after_tests": 3}, "test")
 
 
 def test_an_accuracy_that_is_never_reached_changes_nothing(tmp_path):

@@ -25,6 +25,8 @@ from edgesim.streams import Streams
         ("fedteddi-cnn", (3, 32, 32), 10, 558_802),  # fedteddi.md, section 6
         ("resnet18-gn", (3, 32, 32), 100, 11_220_132),  # fedteddi.md, section 6
         ("small-cnn", (1, 28, 28), 10, 25 * 16 + 16 + 400 * 32 + 32 + 1568 * 10 + 10),
+        ("linear", (1, 8, 8), 10, 650),
+        ("linear", (1, 28, 28), 10, 7_850),
         ("mlp", (1, 8, 8), 10, 64 * 32 + 32 + 32 * 10 + 10),
         # afl.md, section 6: CIFAR-10, Fashion-MNIST and digits; breast cancer, wine, digits and covertype.
         ("afl-cnn", (3, 32, 32), 10, 545_098),

@@ -140,6 +140,35 @@ def test_a_damaged_file_in_the_cache_is_replaced(make_config):
     assert cached.read_bytes() == content
 
 
+def test_a_start_model_of_another_net_in_its_place_is_one_line(make_config):
+    learning = {"pretrain_max_epochs": 1}
+    _prepared(make_config(learning=learning))
+    (cached,) = cache_folder("start-models").iterdir()
+    _prepared(make_config(learning={**learning, "model": "small-cnn"}))
+    (other,) = set(cache_folder("start-models").iterdir()) - {cached}
+    content = other.read_bytes()
+    cached.write_bytes(content)
+    # 64 x 32 + 32 + 32 x 10 + 10 weights of the MLP.
+    expected = rf"{cached}: is the start model of another net, of [0-9,]+ numbers; expected 2,410; remove it"
+    with pytest.raises(EdgesimError, match=expected) as refusal:
+        _prepared(make_config(learning=learning))
+    assert "\n" not in str(refusal.value)
+    assert cached.read_bytes() == content
+
+
+def test_a_data_set_whose_test_images_are_of_new_classes_alone_is_one_line(make_config, tmp_path):
+    path = tmp_path / "images.npz"
+    _save_digits(path)
+    arrays = dict(np.load(path))
+    new = arrays["test_labels"] > 5
+    arrays |= {name: arrays[name][new] for name in ("test_images", "test_labels")}
+    np.savez(path, **arrays)
+    with pytest.raises(EdgesimError, match=r"images: no test image is of the old classes 0, 1, 2, 3, 4, 5, on") as said:
+        _prepared(make_config(data={"dataset": str(path)}))
+    assert said.value.fields == ("data.dataset",)
+    _prepared(make_config(data={"dataset": str(path)}, learning={"pretrain": False}))
+
+
 def test_a_cache_that_cannot_be_written_is_one_line(make_config, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EDGESIM_CACHE", str(tmp_path / "file"))

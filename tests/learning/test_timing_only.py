@@ -34,7 +34,7 @@ def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(
     assert learners[0].jobs_trained == 0
 
 
-@pytest.mark.parametrize("quantity", ["losses", "update_norms", "gradient_deviations"])
+@pytest.mark.parametrize("quantity", ["losses", "update_norms", "sent_norms", "gradient_deviations"])
 def test_what_needs_training_is_refused(make_config, quantity):
     config, streams = make_config(learning={"training": "none"}), Streams(0)
     this = TimingOnlyLearner(config, make_federation(config, streams), streams).open_round(1, 1)

@@ -94,7 +94,7 @@ def test_accuracy_is_drawn_over_noise_and_over_the_epsilons_that_there_are(tmp_p
     assert over_noise.lines[0].get_xdata().tolist() == [0.1, 1.0]
     # Made-up runs have no epsilon: the line of clipping stands alone.
     assert len(over_epsilon.lines) == 1
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["local", "clipping alone"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["local", "clipping alone", "95 % band"]
 
 
 def test_a_policy_that_is_marked_by_a_letter_is_drawn_in_the_figure_of_fairness(tmp_path, run_writer):

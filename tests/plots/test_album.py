@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from edgesim import scenario
 from edgesim.analysis import products
 from edgesim.analysis.summary import write_summary
+from edgesim.plots.formats import Formats
 from edgesim.plots.gallery import draw
 
 GRID = [{"policy": policy, "tmax_s": 1.0} for policy in ("random", "fedteddi")]
@@ -22,10 +23,10 @@ def saved() -> Iterator[list[str]]:
     """Stems of the figures that are saved; what lies on disk is a line of text for each."""
     stems: list[str] = []
 
-    def save(figure: Figure, stem: Path) -> list[Path]:
+    def save(figure: Figure, stem: Path, formats: Formats) -> list[Path]:
         stems.append(stem.name)
         stem.parent.mkdir(parents=True, exist_ok=True)
-        files = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+        files = [stem.with_name(f"{stem.name}.{kind}") for kind in formats]
         for file in files:
             file.write_text(f"{len(figure.axes)} panels of {file.name}")
         return files
@@ -92,6 +93,20 @@ def test_another_round_is_another_chart(tmp_path, run_writer, drawn):
     assert drawn == ["gantt", "band_use"]
 
 
+def test_another_format_is_drawn_beside_the_files_that_are_there(tmp_path, study, drawn):
+    there = draw([study], tmp_path / "figures")
+    (tmp_path / "figures/energy.png").unlink()
+    files = draw([study], tmp_path / "figures", formats=("png", "pdf"))
+    assert {path.suffix for path in files} == {".png", ".pdf"}
+    assert len(files) == len(there)
+    assert len(drawn) == len(there) / 2
+    assert all(path.is_file() for path in (*files, *there))
+    drawn.clear()
+    assert draw([study], tmp_path / "figures", formats=("png", "pdf")) == files
+    assert draw([study], tmp_path / "figures") == there
+    assert not drawn
+
+
 def test_another_target_is_another_figure_of_accuracy(tmp_path, study, drawn):
     plan = json.loads((study / "plan.json").read_text())
     (study / "plan.json").write_text(json.dumps(plan | {"target": 0.7}))
@@ -108,7 +123,7 @@ def test_another_version_of_the_code_draws_all_again(tmp_path, study, drawn, mon
 
 def test_notes_that_cannot_be_read_only_cost_a_drawing(tmp_path, study, drawn):
     notes = tmp_path / "figures" / "made.json"
-    notes.write_text(json.dumps(json.loads(notes.read_text()) | {"energy": 3, "all figures": 3}))
+    notes.write_text(json.dumps(json.loads(notes.read_text()) | {"energy.svg": 3, "all figures as png, svg": 3}))
     draw([study], tmp_path / "figures")
     assert drawn == ["energy"]
     notes.write_text("[]")

@@ -16,15 +16,15 @@ def runs_of(study_writer, folder, seeds=3):
 
 def test_a_row_per_bandwidth_has_panels_of_seconds_bits_and_joules_with_their_units(tmp_path, study_writer):
     figure = draw_cost_curves(runs_of(study_writer, tmp_path / "study"), "bandwidth_hz", "algorithm", ["a"])
-    labels = ["simulated time (s)", "bits sent up (Gbit)", "energy of all devices (J)"]
+    labels = ["simulated time (s)", "bits sent up (Mbit)", "energy of all devices (J)"]
     assert [axes.get_xlabel() for axes in figure.axes] == labels * 2
-    assert [axes.get_ylabel() for axes in figure.axes] == ["test accuracy (1)", "", ""] * 2
+    assert [axes.get_ylabel() for axes in figure.axes] == ["test accuracy,\nlogit scale", "", ""] * 2
     titles = [axes.get_title() for axes in figure.axes]
     assert titles[0] == "(a) bandwidth = 5 MHz"
     assert titles[5] == "(f) bandwidth = 80 MHz"
     assert [len(axes.lines) for axes in figure.axes] == [2, 2, 2, 1, 1, 1]
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "95 % band"]
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "95 % band of the thick lines"]
 
 
 def test_the_same_series_looks_the_same_everywhere_and_the_foremost_have_bands(tmp_path, study_writer):
@@ -40,7 +40,7 @@ def test_a_line_holds_each_models_accuracy_until_the_next_test_and_ends_where_th
     run = RunFolder(folder, {"algorithm": "a", "bandwidth_hz": 5e6}, 0)
     seconds, bits, joules = draw_cost_curves([run], "bandwidth_hz", "algorithm").axes
     accuracy = run.rounds["test_accuracy"].tolist()
-    for axes, per_round in ((seconds, 1.0), (bits, run.rounds["bits_up"].iloc[0] * 1e-9), (joules, 3.0)):
+    for axes, per_round in ((seconds, 1.0), (bits, run.rounds["bits_up"].iloc[0] * 1e-6), (joules, 3.0)):
         ((line,),) = [axes.lines]
         at, values = line.get_data()
         assert (at[0], values[0]) == (0, 0.5)

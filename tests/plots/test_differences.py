@@ -117,3 +117,12 @@ def test_a_curve_is_the_mean_of_the_paired_differences_with_their_interval(tmp_p
     assert (band.min(), band.max()) == pytest.approx(
         (min(0, (each.mean(axis=0) - half).min()), max(0, (each.mean(axis=0) + half).max()))
     )
+
+
+def test_the_legend_names_filled_and_open_marks(tmp_path):
+    one = compared(tmp_path, "one", "seconds_to_target", [30.0, 31.5, 32.0, 33.0], REFERENCE)
+    (legend,) = draw_differences([one], "random").legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "95 % interval", "corrected (Holm)", "significant", "not significant",
+    ]  # fmt: skip
+    assert [handle.get_markerfacecolor() == "white" for handle in legend.legend_handles] == [False] * 3 + [True]

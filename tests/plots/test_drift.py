@@ -12,8 +12,8 @@ def test_every_cell_is_the_share_of_a_class_at_an_instant():
     assert (image.norm.vmin, image.norm.vmax) == (0.0, 1.0)
     # Columns are 2 s wide, around their instants; classes have whole numbers.
     assert tuple(image.get_extent()) == (-1.0, 5.0, -0.5, 1.5)
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("simulated time (s)", "class (id)")
-    assert (axes.get_title(loc="left"), bar.get_ylabel()) == ("a title", "share of samples (1)")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("simulated time (s)", "class")
+    assert (axes.get_title(loc="left"), bar.get_ylabel()) == ("a title", "share of samples")
 
 
 def test_a_single_round_has_a_column_of_its_own():

@@ -13,7 +13,7 @@ def test_a_line_per_policy_rises_to_everything_and_bears_its_number_of_devices(t
     figure = draw_fairness(panels_of(runs))
     (axes,) = figure.axes
     curves, marks = axes.get_lines()[::2], axes.get_lines()[1::2]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(policies)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*policies, "effective number of devices"]
     for curve in curves:
         x, y = curve.get_data()
         assert x.tolist() == list(range(1, 11))

@@ -52,7 +52,7 @@ def test_of_very_many_devices_some_are_drawn_and_it_is_said_so(make_run, devices
     shown = images(figure)[0].get_array()
     assert shown.shape == (2, min(devices, MOST_DEVICES))
     assert shown[:, [0, -1]].T.tolist() == counts[[0, -1]].tolist()
-    some = f"; {MOST_DEVICES} of {devices:,}" if devices > MOST_DEVICES else ""
-    assert figure.axes[0].get_xlabel() == f"device (id{some})"
+    some = f" ({MOST_DEVICES} of {devices:,} shown)" if devices > MOST_DEVICES else ""
+    assert figure.axes[0].get_xlabel() == f"device{some}"
     for tick, label in zip(figure.axes[0].get_xticks(), figure.axes[0].get_xticklabels(), strict=True):
         assert counts[int(label.get_text()), 0] == shown[0, int(tick)]

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from edgesim.base.errors import EdgesimError
 from edgesim.plots import palette, style
+from edgesim.plots.formats import formats_of
 from edgesim.selection import SELECTORS
 
 EIGHT = (
@@ -128,3 +130,37 @@ def test_panels_stand_three_abreast_but_four_of_them_two_by_two(panels, columns,
     assert figure.get_figheight() == rows
     in_first_column = [axes for axes in grid if axes.get_subplotspec().is_first_col()]
     assert grid[:: style.abreast(panels)] == in_first_column
+
+
+def drawn_line():
+    with style.figure(style.COLUMN_IN, 2.0) as figure:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1])
+        axes.set(xlabel="time (s)", ylabel=r"$T_{\max}$")
+    return figure
+
+
+def test_a_figure_as_pdf_has_the_same_bytes_each_time_and_embeds_its_fonts_as_truetype(tmp_path):
+    (first,), (second,) = (style.save(drawn_line(), tmp_path / name, ["pdf"]) for name in ("first", "second"))
+    data = first.read_bytes()
+    assert data == second.read_bytes()
+    assert data.startswith(b"%PDF")
+    assert b"/FontFile2" in data
+    assert b"/Type3" not in data
+    assert b"CreationDate" not in data
+
+
+@pytest.mark.parametrize("text", ["eps", "pdf,eps", "", " , "])
+def test_a_format_that_does_not_exist_is_refused_with_those_that_do(text):
+    with pytest.raises(EdgesimError, match=r"--format: expected one or several of png, svg, pdf, .*got"):
+        formats_of(text)
+
+
+def test_formats_are_named_once_each_and_in_their_order():
+    assert formats_of("pdf, png,pdf") == ("pdf", "png")
+
+
+def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EdgesimError, match="file: cannot be made a folder for figures: "):
+        style.save(drawn_line(), tmp_path / "file" / "line")

@@ -23,9 +23,9 @@ def test_the_lines_of_an_anatomy_are_its_distributions():
     assert durations.lines[0].get_xdata()[1:].tolist() == [10, 30, 60, 1800, 86_400]
     assert [line.get_xdata()[1:].tolist() for line in gaps.lines] == [[60, 7050], [3555]]
     assert hours.lines[0].get_ydata()[0] == pytest.approx((60 + 30 + 3600 + 10) / (4 * 3600))
-    days, share = time.lines[0].get_data()
+    day, share = time.lines[0].get_data()
     # Of four devices one is there all day; parts of 216 s, of which the first has 60, 30 and 10 s of others.
-    assert (days[-1], share[200]) == (1.0, 0.25)
+    assert (day[-1], time.get_xlabel(), share[200]) == (24.0, "time of the trace (h)", 0.25)
     assert share[0] == pytest.approx((216 + 60 + 30 + 10) / (4 * 216))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["some", "(c): mean of each device"]
 
@@ -39,6 +39,18 @@ def test_a_thin_line_says_how_many_are_still_recorded_where_recordings_differ_in
     assert recorded.tolist() == pytest.approx([1.0] * 200 + [0.5] * 201)
     assert other[200] == 0.25
     assert figure.legends[0].get_texts()[-1].get_text() == "(e): still recorded"
+
+
+@pytest.mark.parametrize(
+    ("length_s", "unit", "end", "right_s"),
+    [(90.0, "s", 90, 99.0), (600.0, "min", 10, 660.0), (36_000.0, "h", 10, 39_600.0), (864_000.0, "d", 10, 665_280.0)],
+)
+def test_the_axes_of_an_anatomy_end_with_the_recording(length_s, unit, end, right_s):
+    short = anatomy(joined(np.array([0, 0]), np.array([0.0, 40.0]), np.array([20.0, 60.0]), length_s, 1))
+    _, durations, gaps, _, time = draw_anatomy({"short": short}).axes
+    assert time.get_xlabel() == f"time of the trace ({unit})"
+    assert time.get_xlim() == (0, pytest.approx(end))
+    assert durations.get_xlim() == gaps.get_xlim() == (1, pytest.approx(right_s))
 
 
 def test_published_marks_are_drawn_only_when_wanted():

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from edgesim.analysis.runs import RunFolder, runs_of
 from edgesim.analysis.waste import shares
@@ -43,7 +44,7 @@ def test_waste_bars_stack_to_one_and_show_only_what_occurs(tmp_path, run_writer)
         assert max(bar.get_x() + bar.get_width() for bar in here) == pytest.approx(1.0)
     assert legend(figure) == ["useful", "late", "dropped", "unscheduled"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["random", "mine"]
-    assert axes.get_xlabel() == "share of energy (1)\nmean of 2 seeds"
+    assert axes.get_xlabel() == "share of energy\nmean of 2 seeds"
 
 
 def test_one_runs_waste_is_drawn_over_its_rounds(run):
@@ -53,7 +54,7 @@ def test_one_runs_waste_is_drawn_over_its_rounds(run):
     assert tops.edges.tolist() == [0.5, 1.5, 2.5, 3.5]
     assert tops.values.tolist() == pytest.approx([1.0, 1.0, 1.0])
     assert axes.patches[0].get_data().values.tolist() == pytest.approx([4 / 14] * 3)
-    assert axes.get_xlabel() == "round (count)"
+    assert axes.get_xlabel() == "round"
 
 
 PARTS = {"a": Part("first", "#000000"), "b": Part("second", "#999999", "//"), "c": Part("never", "#FF0000")}
@@ -64,7 +65,7 @@ def test_a_long_run_is_drawn_in_blocks_of_rounds_and_an_idle_block_stays_empty()
     a = np.ones(count)
     a[:5] = 0.0
     table = pd.DataFrame({"a": a, "b": 3.0 * a, "c": 0.0}, index=np.arange(1, count + 1))
-    share = draw_stacks_over_rounds(table, PARTS, "share (1)", share=True)
+    share = draw_stacks_over_rounds(table, PARTS, "share", share=True)
     first, second = (patch.get_data() for patch in share.axes[0].patches)
     assert first.values.tolist() == pytest.approx([0.0] + [0.25] * 48)
     assert second.values.tolist() == pytest.approx([0.0] + [1.0] * 48)
@@ -75,8 +76,20 @@ def test_a_long_run_is_drawn_in_blocks_of_rounds_and_an_idle_block_stays_empty()
     assert mean.axes[0].patches[1].get_data().values.tolist() == pytest.approx([0.0] + [4.0] * 48)
 
 
+def test_bars_have_the_interval_of_the_useful_share_where_it_ends_and_the_axis_says_so(tmp_path, run_writer):
+    folders = [run_writer(tmp_path / str(n), scheduled=n, seed=n, rounds=3) for n in (3, 4, 5)]
+    runs = runs_of(folders)
+    (axes,) = draw_waste(panels_of(runs), "joules").axes
+    useful = [shares(run.work_by_kind, "joules")["useful"] for run in runs]
+    assert len(set(useful)) == 3
+    interval = stats.t.interval(0.95, 2, np.mean(useful), stats.sem(useful))
+    (whisker,) = axes.collections[0].get_segments()
+    assert whisker[:, 0].tolist() == pytest.approx([max(0.0, interval[0]), interval[1]])
+    assert axes.get_xlabel() == "share of energy\nmean, 95 % interval of the useful share"
+
+
 def test_the_interval_of_shares_of_seeds_with_and_without_work_is_within_what_a_share_can_be(tmp_path, run_writer):
-    folders = [run_writer(tmp_path / str(n), scheduled=n, seed=n, rounds=3) for n in (0, 3, 4)]
+    folders = [run_writer(tmp_path / str(n), scheduled=n, seed=n, rounds=3) for n in (0, 3, 9)]
     (axes,) = draw_waste(panels_of(runs_of(folders)), "bits").axes
     (whisker,) = axes.collections[0].get_segments()
     assert whisker[:, 0].tolist() == pytest.approx([0.0, 1.0])

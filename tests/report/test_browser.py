@@ -197,8 +197,10 @@ def test_light_dark_and_paper_differ_in_colour(any_run, open_page):
     assert dark.pdf()[:5] == b"%PDF-"
 
 
-def test_policies_are_switched_off_and_on(tmp_path, open_page):
-    plan = []
+@pytest.fixture(scope="module")
+def two(tmp_path_factory) -> Path:
+    """A study of two policies, of which one is drawn in black on paper; no test changes what lies there."""
+    folder, plan = tmp_path_factory.mktemp("two") / "study", []
     for policy in ("random", "best-channel"):
         config = {
             "rounds": 3,
@@ -208,10 +210,63 @@ def test_policies_are_switched_off_and_on(tmp_path, open_page):
             "round": {"admission": "count", "count": 2},
             "learning": {"pretrain": True},
         }
-        simulation.run(parse(config, "test"), tmp_path / "study" / policy)
+        simulation.run(parse(config, "test"), folder / policy)
         plan.append({"folder": policy, "knobs": {"policy": policy}, "seed": 0, "status": "finished"})
-    write_plan(tmp_path / "study", "two", plan)
-    page = open_page(tmp_path / "study")
+    return write_plan(folder, "two", plan)
+
+
+def inks(page, chart: str) -> set[tuple[int, int, int]]:
+    """Colours of what a chart draws inside its axes, on the copy for paper; antialiased edges are left out."""
+    pixels = page.evaluate(
+        f"() => {{ const canvas = document.querySelector('#{chart} .copy'), context = canvas.getContext('2d');"
+        " return [...context.getImageData(0, 0, canvas.width, canvas.height).data]; }"
+    )
+    opaque = np.array(pixels).reshape(-1, 4)
+    colours, counts = np.unique(opaque[opaque[:, 3] == 255][:, :3], axis=0, return_counts=True)
+    return {tuple(colour) for colour in colours[counts > 20].tolist()}
+
+
+def test_paper_from_a_dark_system_has_the_colours_of_paper_from_a_light_one(two, open_page):
+    begin = "async () => { dispatchEvent(new Event('beforeprint')); for (let i = 0; i < 200; i++) await null; }"
+    pages = [open_page(two, color_scheme=scheme) for scheme in ("light", "dark")]
+    for page in pages:
+        page.evaluate(begin)
+    light, dark = (inks(page, "accuracy-rounds") for page in pages)
+    assert light == dark
+    # That of random, which is black on paper and light in the dark.
+    assert min(max(colour) for colour in dark) < 40
+    keys = "() => getComputedStyle(document.querySelector('.key')).printColorAdjust"
+    pages[1].emulate_media(media="print")
+    assert pages[1].evaluate(keys) == "exact"
+    pages[1].evaluate("() => dispatchEvent(new Event('afterprint'))")
+    assert pages[1].query_selector(".copy") is None
+    assert pages[1].evaluate("() => document.documentElement.dataset.theme") == "dark"
+
+
+def test_on_a_narrow_screen_nothing_is_cut_and_the_links_stand_below_the_title(two, open_page):
+    page = open_page(two)
+    page.set_viewport_size({"width": 420, "height": 800})
+    page.wait_for_timeout(300)
+    parts = "[...document.querySelectorAll('body, .wide, pre, nav')]"
+    assert page.evaluate(f"() => {parts}.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
+    boxes = [page.locator(one).bounding_box() for one in ("h1", "nav")]
+    assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
+    heading = "() => getComputedStyle(document.querySelector('td'), '::before').content"
+    first = page.evaluate("() => document.querySelector('thead th:nth-child(2)').textContent")
+    assert page.evaluate(heading) == f'"{first}"'
+
+
+def test_a_tooltip_goes_when_the_keyboard_moves_what_lies_below_the_pointer(any_run, open_page):
+    page = open_page(any_run)
+    page.focus("#timeline")
+    page.locator("#timeline").hover(position={"x": 400, "y": 40})
+    assert page.locator("#tip").is_visible()
+    page.keyboard.press("ArrowRight")
+    assert not page.locator("#tip").is_visible()
+
+
+def test_policies_are_switched_off_and_on(two, open_page):
+    page = open_page(two)
     shown = (
         "() => Object.values(edgesim.charts).flatMap((chart) => chart.renderers).filter((one) => "
         "one.name === 'series:best-channel').map((one) => one.visible)"

@@ -138,6 +138,27 @@ def test_the_page_says_what_was_run_and_how_to_run_it_again(any_run, any_page):
     assert json.loads((any_run / "run.json").read_text())["platform"] in any_page.written
 
 
+def test_a_study_is_repeated_from_its_plan_and_not_one_run_of_it(study, study_page):
+    command = f"mkdir NEW_FOLDER && cp {study / 'plan.json'} NEW_FOLDER && edgesim study run NEW_FOLDER"
+    assert command in study_page.written
+    assert "--out NEW_FOLDER" not in study_page.written
+
+
+@pytest.mark.parametrize(
+    ("kept", "typed"),
+    [
+        (["scenarios/cells.py", "--seeds", "3"], "python scenarios/cells.py --seeds 3"),
+        (["/opt/edgesim/__main__.py", "run", "a b.toml"], "python -m edgesim run &#x27;a b.toml&#x27;"),
+        (["/usr/bin/edgesim", "run", "a.toml"], "/usr/bin/edgesim run a.toml"),
+    ],
+)
+def test_the_command_that_began_a_run_is_one_to_type(any_run, tmp_path, kept, typed):
+    shutil.copytree(any_run, tmp_path / "run")
+    path = tmp_path / "run/run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"command": kept}))
+    assert f"<p>Begun by</p><pre>{typed}</pre>" in report_html(tmp_path / "run")
+
+
 def test_a_studys_curves_are_means_with_t_intervals(study, study_page):
     charts = study_page.data["charts"]
     assert {"accuracy-rounds", "accuracy-seconds", "accuracy-bits", "accuracy-joules", "waste"} <= set(charts)

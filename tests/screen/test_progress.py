@@ -4,18 +4,18 @@ import pytest
 from rich.console import Console
 
 from edgesim.screen import progress
-from edgesim.screen.progress import Display, Message, bar
+from edgesim.screen.progress import ROUNDS, SECONDS, Display, Extent, Message, bar
 
-ROUNDS = {"a": 400, "b": 400, "c": 400, "d": 400}
+RUNS = dict.fromkeys("abcd", Extent(400, ROUNDS))
 
 
 def last_line(news: dict[str, int], endings: dict[str, str], error: type[BaseException] | None) -> str:
     """What stands there once a study is over: rounds told of by running runs, how runs ended, what ended the study."""
     file = io.StringIO()
     try:
-        with Display(Console(file=file, width=200), "study", ROUNDS) as display:
+        with Display(Console(file=file, width=200), "study", RUNS) as display:
             for run, rounds in news.items():
-                display.show(Message(run, rounds, ""))
+                display.show(Message(run, rounds, 0.0, ""))
             for run, status in endings.items():
                 display.ended(run, status, "a reason")
             if error:
@@ -32,19 +32,43 @@ def last_line(news: dict[str, int], endings: dict[str, str], error: type[BaseExc
         ({"a": 60}, {"a": "interrupted", "b": "not run"}, KeyboardInterrupt, "60/1600 rounds, 0 of 4 runs finished "),
         ({"a": 60}, {"a": "finished", "b": "failed"}, None, "400/1600 rounds, 1 of 4 runs finished, 1 failed "),
         ({"a": 60, "b": 7}, {"a": "failed"}, None, "67/1600 rounds, 0 of 4 runs finished, 1 failed "),
-        ({}, dict.fromkeys(ROUNDS, "finished"), None, "1600/1600 rounds, 4 of 4 runs finished "),
+        ({}, dict.fromkeys(RUNS, "finished"), None, "1600/1600 rounds, 4 of 4 runs finished "),
     ],
 )
 def test_the_count_tells_the_rounds_done_and_the_runs_that_finished(news, endings, error, said):
     assert said in last_line(news, endings, error)
 
 
+def last_text(extents: dict[str, Extent], news: list[Message], ended: list[str]) -> str:
+    file = io.StringIO()
+    with Display(Console(file=file, width=200), "study", extents) as display:
+        for message in news:
+            display.show(message)
+        for run in ended:
+            display.ended(run, "finished", "")
+    return file.getvalue()
+
+
+def test_runs_that_seconds_end_are_counted_in_simulated_seconds_however_many_rounds_they_make():
+    extents = {"rounds": Extent(540, SECONDS), "fedasync": Extent(540, SECONDS)}
+    news = [Message("rounds", 4, 240.9, ""), Message("fedasync", 124, 300.0, "")]
+    assert "540/1080 simulated s, 0 of 2 runs finished" in last_text(extents, news, [])
+    assert "840/1080 simulated s, 1 of 2 runs finished" in last_text(extents, news, ["rounds"])
+
+
+def test_a_study_of_runs_by_rounds_and_by_seconds_is_counted_in_runs():
+    extents = {"a": Extent(10, ROUNDS), "b": Extent(100, SECONDS), "c": Extent(10, ROUNDS)}
+    news = [Message("a", 5, 7.0, ""), Message("b", 300, 50.0, "")]
+    assert "1/3 0 of 3 runs finished" in " ".join(last_text(extents, news, []).split())
+    assert "2/3 1 of 3 runs finished" in " ".join(last_text(extents, news, ["c"]).split())
+
+
 def test_a_note_about_one_thing_is_told_once_by_the_run_that_gave_it_first():
     file = io.StringIO()
     news = [("a", "range", "3 devices are far"), ("b", "range", "5 devices are far"), ("b", "band", "too many")]
-    with Display(Console(file=file, width=200), "study", ROUNDS) as display:
+    with Display(Console(file=file, width=200), "study", RUNS) as display:
         for run, about, text in news:
-            display.show(Message(run, 0, text, about))
+            display.show(Message(run, 0, 0.0, text, about))
     said = file.getvalue()
     assert "a: 3 devices are far" in said
     assert "b: too many" in said
@@ -76,11 +100,11 @@ def test_where_no_terminal_shows_a_bar_a_line_on_stderr_stands_for_it_after_2_s_
 
 
 def test_where_no_terminal_shows_a_bar_a_study_tells_how_far_it_is(at, capsys):
-    with Display(Console(file=io.StringIO(), width=200), "study", ROUNDS) as display:
+    with Display(Console(file=io.StringIO(), width=200), "study", RUNS) as display:
         display.ended("a", "finished", "")
         at(3.0)
-        display.show(Message("b", 40, ""))
-        display.show(Message("b", 41, ""))
+        display.show(Message("b", 40, 0.0, ""))
+        display.show(Message("b", 41, 0.0, ""))
     assert capsys.readouterr().err == "study 400/1600 rounds, 1 of 4 runs finished\n"
 
 

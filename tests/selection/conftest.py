@@ -39,6 +39,10 @@ class PlainKnowledge:
         self.asked["update_norms"] = ids.tolist()
         return self.norm[ids]
 
+    def sent_norms(self, ids):
+        self.asked["sent_norms"] = ids.tolist()
+        return self.norm[ids]
+
     def gradient_deviations(self, ids):
         self.asked["gradient_deviations"] = ids.tolist()
         return self.deviation[ids]

@@ -62,7 +62,7 @@ class Watched:
 
 
 KNOWLEDGE = dict.fromkeys(["class_counts", "previous_class_counts", "global_shares"], "class_counts") | {
-    name: name for name in ("losses", "update_norms", "gradient_deviations")
+    name: name for name in ("losses", "update_norms", "sent_norms", "gradient_deviations")
 }
 GRADIENTS = {"class_gradient_distances": "class_gradients"}
 FEEDBACK = {"loss": "training_losses", "loss_rms": "training_losses", "accuracy": "training_accuracies"} | {

@@ -23,10 +23,12 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, leased
 from edgesim.commands.cli import app
 from edgesim.folder.records import SCHEMA_VERSION, note_failure, read_run
+from edgesim.folder.state import FolderState
 from edgesim.simulation import composition as simulation
 from edgesim.studies import dispatch, executor, running
-from edgesim.studies.ledger import fingerprint, read_ledger
+from edgesim.studies.ledger import fingerprint, read_any_ledger, read_ledger
 from edgesim.studies.plan_file import grow, read_plan
+from edgesim.tables.show_ledger import headline, ledger_table
 
 TIMING = {
     "rounds": 3,
@@ -285,3 +287,26 @@ def statuses_in(folder):
         return statuses(folder)
     except EdgesimError:
         return {}
+
+
+def test_runs_that_seconds_end_show_their_rounds_and_are_counted_in_seconds(tmp_path):
+    """FedAsync makes many short rounds where plain rounds make few: only the seconds say how far each is."""
+    ledger = {
+        "rounds": FolderState("finished", done=13, t_s=540.0, of_s=540.0),
+        "fedasync": FolderState("stopped", done=124, t_s=270.0, of_s=540.0),
+    }
+    assert headline(tmp_path, ledger).partition("; no process")[0].endswith("; 810 of 1,080 simulated s")
+    columns = {str(column.header): list(column.cells) for column in ledger_table(ledger).columns}
+    assert columns["rounds"] == ["13", "124"]
+    assert columns["simulated s"] == ["540.0/540.0", "270.0/540.0"]
+    both = ledger | {"mine": FolderState("running", done=2, of=8, t_s=7.0)}
+    assert headline(tmp_path, both).endswith("; 2 of 8 rounds; 810 of 1,080 simulated s")
+
+
+def test_the_ledger_of_a_run_that_seconds_end_has_its_rounds_and_its_seconds(tmp_path):
+    values = {key: value for key, value in TIMING.items() if key != "rounds"} | {"stop_at_s": 2.5}
+    (run,) = grid(values, {"round.tmax_s": [0.8]}, [0])
+    run_study(Study("s", [run]), tmp_path, console=quiet())
+    (state,) = read_any_ledger(tmp_path).values()
+    assert (state.done, state.of, state.of_s) == (3, None, 2.5)
+    assert 2.0 < state.t_s <= 2.5

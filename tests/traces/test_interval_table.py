@@ -243,30 +243,28 @@ def test_a_stretch_that_lasts_to_the_horizon_has_no_end_before_it() -> None:
     assert asked.available_until(device, 4.0, 4.5).tolist() == [4.0]
 
 
-def test_beyond_the_end_a_table_refuses_and_says_how_long_it_is_and_how_to_wrap() -> None:
-    asked, ids = table([(0, 0.0, 5.0), (1, 60.0, 70.0)], "raise"), np.arange(DEVICES)
-    said = r'the trace ends at 70 s.*availability\.after_end = "wrap"'
-    assert asked.available(ids, 69.9).tolist() == [False, True, False, False, False]
-    for question in (
-        lambda: asked.available(ids, 70.0),
-        lambda: asked.available_until(ids, 71.0, 80.0),
-        lambda: asked.available_until(ids, 65.0, 80.0),
-        lambda: asked.next_available(ids, 65.0),
-        lambda: asked.next_time_with(2, 65.0),
-    ):
-        with pytest.raises(EdgesimError, match=said):
-            question()
-    assert asked.available_until(ids[:2], 65.0, 70.0).tolist() == [65.0, np.inf]
-    assert asked.next_available(ids[:2], 0.0).tolist() == [0.0, 60.0]
-    # More devices than there are never come, whatever follows.
-    assert asked.next_time_with(DEVICES + 1, 0.0) == np.inf
+def test_beyond_its_end_a_table_that_is_not_repeated_has_nobody() -> None:
+    for after_end in ("raise", "absent"):
+        asked, ids = table([(0, 0.0, 5.0), (1, 60.0, 70.0)], after_end), np.arange(DEVICES)
+        assert asked.available(ids, 69.9).tolist() == [False, True, False, False, False]
+        assert not asked.available(ids, 70.0).any()
+        assert asked.available_until(ids[:2], 65.0, 80.0).tolist() == [65.0, 70.0]
+        assert asked.available_until(ids[:2], 65.0, 70.0).tolist() == [65.0, np.inf]
+        assert asked.next_available(ids[:2], 0.0).tolist() == [0.0, 60.0]
+        assert asked.next_available(ids[:1], 65.0).tolist() == [np.inf]
+        assert asked.next_time_with(2, 65.0) == np.inf
+        # More devices than there are never come, whatever follows.
+        assert asked.next_time_with(DEVICES + 1, 0.0) == np.inf
 
 
 def test_a_run_of_known_end_is_refused_at_once_by_a_shorter_trace() -> None:
     asked = table([(0, 0.0, 5.0)], "raise")
     with pytest.raises(EdgesimError, match=r"ends at 70 s, but 70\.5 s \(stop_at_s\)"):
         asked.for_run_until(70.5)
+    # Without a known end it is the clock that stops there; looks ahead find nobody.
+    assert asked.for_run_until(None).known_until_s == 70.0
     covered = asked.for_run_until(70.0)
+    assert covered.known_until_s == np.inf
     assert covered.available_until(np.array([0]), 2.0, 90.0).tolist() == [5.0]
     assert covered.next_time_with(1, 71.0) == np.inf
     wrapped = table([(0, 0.0, 5.0)], "wrap")

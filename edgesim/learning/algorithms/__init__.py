@@ -97,6 +97,11 @@ def epochs_over(config: AlgorithmConfig, sizes: Sizes, held: Integers) -> list[t
     return [pair for kind in halves(config) for pair in kind.epochs_over(_own_options(kind, options), sizes, held)]
 
 
+def sends_models(config: AlgorithmConfig) -> bool:
+    """Whether models and updates travel, as the local half of a config has it; raises `EdgesimError`."""
+    return _own_options(halves(config)[0], resolve_options(config)).sends_models
+
+
 def start_note(config: RunConfig, rounds: float) -> str:
     """Messages of the wrappers of a complete config before the first of so many rounds; empty where there are none."""
     around = wrappers(config.algorithm).items()

@@ -29,7 +29,7 @@ from edgesim.learning.algorithms.records import (
     Workbench,
 )
 from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 
 
 class CfedOptions(Options):
@@ -206,8 +206,6 @@ class CfedServer(ServerHalf):
 
         Image j of pass e is taught by model (e n + j) mod (S + 1) of the received ones by id and the one before.
         """
-        import torch
-
         options, before = self.options, state.before
         if not options.server_passes or before is None:
             return state

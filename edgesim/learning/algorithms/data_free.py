@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from edgesim.learning.algorithms.distillation import likeness
 from edgesim.learning.algorithms.records import Frozen, Workbench
-from edgesim.learning.torch_types import SGD, Parameter, Tensor
+from edgesim.learning.torch_types import SGD, F, Parameter, Tensor, torch
 
 CLIP_NORM = 10.0
 _LR, _WEIGHT_DECAY = 0.01, 1e-5
@@ -19,8 +19,6 @@ def teaching(pool: Frozen, by_class: Tensor, images: Tensor, labels: Tensor) -> 
     ``by_class`` is W^y, [S, C]. Models are frozen; the gradient is taken part by part of them, so that the activations
     of one part alone are in memory at a time.
     """
-    import torch
-
     seen = images.detach().requires_grad_()
     total, gradient = images.new_zeros(()), torch.zeros_like(seen)
     for part, outputs in pool(seen):
@@ -41,19 +39,14 @@ def contrast(features: Tensor, labels: Tensor, temperature: float) -> Tensor:
     Features are [n, F]. cen(y), the mean of the features of class y in the batch, has no gradient; classes without an
     image in the batch take no part.
     """
-    import torch
-    from torch.nn.functional import cross_entropy, normalize, one_hot
-
     present, own = torch.unique(labels, return_inverse=True)
-    members = one_hot(own, len(present)).T.to(features)
+    members = F.one_hot(own, len(present)).T.to(features)
     centres = members @ features.detach() / members.sum(1, keepdim=True)
-    return cross_entropy(normalize(features) @ normalize(centres).T / temperature, own)
+    return F.cross_entropy(F.normalize(features) @ F.normalize(centres).T / temperature, own)
 
 
 def ensemble(pool: Frozen, by_class: Tensor, images: Tensor, labels: Tensor) -> Tensor:
     """y_ens, [n, classes]: logits that all models make of `inputs`, weighted by W^y of the images' classes (eq. 7)."""
-    import torch
-
     with torch.no_grad():
         parts = [(by_class[part][:, labels, None] * outputs.logits).sum(0) for part, outputs in pool(images)]
     return torch.stack(parts).sum(0)
@@ -61,14 +54,11 @@ def ensemble(pool: Frozen, by_class: Tensor, images: Tensor, labels: Tensor) -> 
 
 def distilled(bench: Workbench, weights: Tensor, images: Sequence[Tensor], taught: Sequence[Tensor]) -> Tensor:
     """The model, [P], after a step of SGD on each batch of `inputs` towards the logits taught for them (eq. 8)."""
-    from torch.nn.functional import kl_div, log_softmax, softmax
 
     def loss(own: Tensor, step: int) -> Tensor:
-        return kl_div(log_softmax(own, 1), softmax(taught[step], 1), reduction="batchmean")
+        return F.kl_div(F.log_softmax(own, 1), F.softmax(taught[step], 1), reduction="batchmean")
 
     def steps(parameters: Sequence[Parameter]) -> tuple[SGD, None]:
-        import torch
-
         return torch.optim.SGD(parameters, _LR, weight_decay=_WEIGHT_DECAY), None
 
     return bench.fit(weights, images, loss, steps, CLIP_NORM)

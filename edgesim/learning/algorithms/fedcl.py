@@ -21,7 +21,7 @@ from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Devices, Pull, Sizes, State, Workbench
 from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 
 
 class FedClOptions(AveragingOptions):
@@ -42,8 +42,6 @@ class FedClLocal(LocalHalf):
     @override
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """2 coe Omega_l (w - w_start), the gradient of coe sum_l Omega_l ||w_l - w_start,l||^2."""
-        import torch
-
         sizes = torch.tensor(self.sizes.tensor_sizes, device=given["omega"].device)
         return Pull(to_start=2 * self.options.coe * given["omega"].repeat_interleave(sizes))
 
@@ -61,8 +59,6 @@ class FedClServer(ServerHalf):
     @override
     def prepare(self, state: State, bench: Workbench) -> State:
         """Omega_l, [L]: the sum over batches of the square norm of the gradient of tensor l, over the images in all."""
-        import torch
-
         # Up to the rounding of a share that is not exact.
         size = int(self.options.proxy_share * bench.private_count + 1e-9)
         per_class = max(2, size // self.sizes.classes)

@@ -16,7 +16,7 @@ from edgesim.base.quantities import Count, Factor
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, State, Workbench
 from edgesim.learning.algorithms.server_half import ServerHalf
-from edgesim.learning.torch_types import Parameter, Tensor
+from edgesim.learning.torch_types import F, Parameter, Tensor, torch
 
 
 class FedDfOptions(AveragingOptions):
@@ -41,9 +41,6 @@ class FedDfServer(ServerHalf):
 
         A single device's model is the average itself, and teaches nothing.
         """
-        import torch
-        from torch.nn.functional import kl_div, log_softmax, softmax
-
         from edgesim.learning.passes import ROWS
 
         options = self.options
@@ -55,12 +52,12 @@ class FedDfServer(ServerHalf):
             own = torch.cat([outputs.logits for outputs in bench.outputs(start + update, parts)])
             logits = own if logits is None else logits + own
         assert logits is not None
-        taught = softmax(logits / len(arrived.ids) / options.T, 1)
+        taught = F.softmax(logits / len(arrived.ids) / options.T, 1)
         places = self._batches(len(bench.public), bench.round)
         on_device = [torch.from_numpy(batch).to(taught.device) for batch in places]
 
         def loss(own: Tensor, step: int) -> Tensor:
-            return kl_div(log_softmax(own / options.T, 1), taught[on_device[step]], reduction="batchmean")
+            return F.kl_div(F.log_softmax(own / options.T, 1), taught[on_device[step]], reduction="batchmean")
 
         def steps(parameters: Sequence[Parameter]) -> tuple[torch.optim.Adam, torch.optim.lr_scheduler.LRScheduler]:
             adam = torch.optim.Adam(parameters, options.lr)

@@ -17,7 +17,7 @@ from edgesim.learning.algorithms.algorithm import Algorithm, Options
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Arrivals, Device, Pull, State, Workbench
 from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, mean_change, whole, with_mean_buffers
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 
 
 class FedDynOptions(Options):
@@ -69,8 +69,6 @@ class FedDynServer(ServerHalf):
     @override
     def given(self, state: Corrections, device: Device, ledger: None) -> dict[str, Tensor]:
         """The model, alpha_i as ``alpha`` and, unless it is zero still, g_i as ``own``."""
-        import torch
-
         alpha = self.options.alpha
         if self.options.adaptive:
             alpha *= device.total_samples / (self.sizes.devices * device.samples)
@@ -83,8 +81,6 @@ class FedDynServer(ServerHalf):
 
         Without late updates that is the plain mean of the models + the mean of all g_i. Buffers take the plain mean.
         """
-        import torch
-
         size, own = self.sizes.parameters, dict(state.own)
         total = mean_change(arrived, np.ones(len(alpha)), size)
         # As a rule all count alike: then one pass over the updates will do.

@@ -20,7 +20,7 @@ from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, Sizes, State, Step, Workbench
 from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import F, Tensor, torch
 from edgesim.streams import Streams
 
 _DECAY, _LEAST = 0.98, 1e-4
@@ -79,18 +79,16 @@ class FedGenLocal(LocalHalf):
         b_t KL(softmax h of the sample's class, softmax own) and a_t B_g / batch times the cross-entropy of h of drawn
         classes; no gradient goes through the former's h.
         """
-        from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
-
         plain = super().loss(step)
         if self.options.a_0 == 0 or "generator" not in step.given:
             return plain
         assert step.head is not None
         made, drawn = self.latents(step)
         of_classes, of_batch = step.head(made).tensor_split([len(drawn)])
-        target, own = softmax(of_batch.detach(), 1), log_softmax(step.own.logits, 1)
-        apart = kl_div(own, target, reduction="none").sum(1)
+        target, own = F.softmax(of_batch.detach(), 1), F.log_softmax(step.own.logits, 1)
+        apart = F.kl_div(own, target, reduction="none").sum(1)
         of_labels, of_drawn = step.given["strengths"]
-        terms: Tensor = of_labels * apart + of_drawn * cross_entropy(of_classes, drawn)
+        terms: Tensor = of_labels * apart + of_drawn * F.cross_entropy(of_classes, drawn)
         return plain + terms
 
     def latents(self, step: Step) -> tuple[Tensor, Tensor]:
@@ -98,8 +96,6 @@ class FedGenLocal(LocalHalf):
 
         The former come first, as their draws are not to depend on whether a stack fills up the batch.
         """
-        import torch
-
         from edgesim.learning import draws
 
         assert step.key is not None
@@ -159,8 +155,6 @@ class FedGenServer(ServerHalf):
     @override
     def refine(self, state: Taught, arrived: Arrivals, ledger: Sending, bench: Workbench) -> State:
         """Train the generator by the last layers of the devices' models, as `objective` says."""
-        import torch
-
         if not len(arrived.ids):
             return state
         options, weights = self.options, state.weights
@@ -200,7 +194,5 @@ def taught_by(logits: Tensor, labels: Tensor, shares: Tensor) -> Tensor:
     """Mean over latents of the cross-entropies of S teachers' logits [S, B, C], each times the teacher's share of the
     samples of that class, [S, C]; labels are [B].
     """
-    from torch.nn.functional import cross_entropy
-
-    losses = cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)), reduction="none")
+    losses = F.cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)), reduction="none")
     return (shares[:, labels].flatten() * losses).sum() / len(labels)

@@ -33,7 +33,7 @@ from edgesim.learning.algorithms.records import (
 )
 from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import F, Tensor, torch
 
 
 class FedMdOptions(AveragingOptions):
@@ -172,8 +172,6 @@ class FedMdServer(ServerHalf):
     @override
     def start(self, weights: Tensor, bench: Workbench) -> State:
         """The model that the server trains on the labelled public images; without a consensus, NaN for each, [M, C]."""
-        from torch.nn.functional import cross_entropy
-
         count = _subset_size(self.options, self.sizes)
         shared = {"consensus": weights.new_full((count, self.sizes.classes), np.nan)}
         random = self.streams.generator("public-training")
@@ -183,15 +181,13 @@ class FedMdServer(ServerHalf):
             return State(weights, shared)
 
         def loss(logits: Tensor, step: int) -> Tensor:
-            return cross_entropy(logits, bench.labels(batches[step]))
+            return F.cross_entropy(logits, bench.labels(batches[step]))
 
         return State(bench.fit(weights, batches, loss), shared)
 
     @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Consensus) -> State:
         """The consensus is the plain mean of the logits that arrived; FedAvg's model if models travel."""
-        import torch
-
         merged = super().merge(state, arrived, alpha, ledger)
         # Of a pool `refine` makes it.
         if not len(arrived.ids) or arrived.pool is not None:
@@ -201,8 +197,6 @@ class FedMdServer(ServerHalf):
     @override
     def refine(self, state: State, arrived: Arrivals, ledger: Consensus, bench: Workbench) -> State:
         """The state whose consensus is the mean, by shares, of all pool models' logits on the round's subset."""
-        import torch
-
         pool = arrived.pool
         if pool is None:
             return state

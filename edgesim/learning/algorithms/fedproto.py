@@ -19,7 +19,7 @@ from edgesim.learning.algorithms.own_models import WITHOUT_MODELS
 from edgesim.learning.algorithms.prototypes import MergesPrototypes, Senders, SendsPrototypes, held, senders
 from edgesim.learning.algorithms.records import Arrivals, Devices, Outputs, State, Step, Workbench
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 
 
 class FedProtoOptions(AveragingOptions):
@@ -82,8 +82,6 @@ class FedProtoServer(MergesPrototypes):
     @override
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """The means of the prototypes that arrived now (eq. 6), and FedAvg's model if models travel."""
-        import torch
-
         merged = super().merge(state, arrived, alpha, ledger)
         # Of a pool `refine` makes them.
         if not len(arrived.ids) or arrived.pool is not None:
@@ -98,8 +96,6 @@ class FedProtoServer(MergesPrototypes):
     @override
     def refine(self, state: State, arrived: Arrivals, ledger: Senders, bench: Workbench) -> State:
         """The means of the prototypes of all devices of a pool, by their shares."""
-        import torch
-
         if arrived.pool is None:
             return state
         sent = torch.stack(list(arrived.pool.up["prototypes"]))

@@ -19,7 +19,7 @@ from edgesim.learning.algorithms.finch import finch
 from edgesim.learning.algorithms.prototypes import MergesPrototypes, Senders, SendsPrototypes, held, senders
 from edgesim.learning.algorithms.records import Arrivals, Devices, State, Step, Workbench
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import F, Tensor, torch
 
 
 class FplOptions(AveragingOptions):
@@ -49,13 +49,10 @@ class FplLocal(SendsPrototypes):
         The contrast is -log of the share of the sample's class in the sum of e^(cos(z, c) / tau) over all clusters c;
         the distance is that to the class's unbiased prototype, the mean of its clusters.
         """
-        import torch
-        from torch.nn.functional import normalize
-
         z, there = step.own.features, held(table)
         rows = table.nan_to_num()
         # One product of matrices: pairs of samples and clusters one by one would take most of a step.
-        cosines = normalize(z) @ normalize(rows, dim=-1).flatten(0, 1).T
+        cosines = F.normalize(z) @ F.normalize(rows, dim=-1).flatten(0, 1).T
         alike = cosines.reshape(len(z), *there.shape) / self.options.tau
         # Finite, so that rows which are not there have a gradient of 0 and not of NaN.
         nothing = torch.finfo(z.dtype).min / 4
@@ -131,8 +128,6 @@ def _clusters(sent: Sequence[Tensor], shares: Floats | None = None) -> Tensor:
 
     With ``shares`` [S] of the devices means are weighted by these.
     """
-    import torch
-
     every = torch.stack(list(sent), 1)
     weights = None if shares is None else every.new_tensor(shares)
     means = []

@@ -34,7 +34,7 @@ from edgesim.learning.algorithms.knowledge_pool import (
     shares,
     shares_by_class,
 )
-from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, options_of, published, tuned, tuned_on
+from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, options_of, tuned, tuned_on
 from edgesim.learning.algorithms.records import (
     Arrivals,
     Device,
@@ -46,7 +46,7 @@ from edgesim.learning.algorithms.records import (
 )
 from edgesim.learning.algorithms.server_half import Around, ServerHalf, TrainingBytes
 from edgesim.learning.algorithms.staleness import without_age
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ class Improvement:
 class Kpfl(ServerHalf):
     """KPFL's server half around another one: it owns the pool, and all that it does not say itself that one says."""
 
+    uses_updates_once = False
     weighs_by = "by the data and ages of all devices of the pool (KPFL)"
 
     def __init__(self, inner: ServerHalf, options: KpflOptions, sizes: Sizes, streams: Streams) -> None:
@@ -208,8 +209,6 @@ class Kpfl(ServerHalf):
 
     def _improved(self, state: Pooled, bench: Workbench) -> Pooled:
         """The state with a generator that has learned from the pool, and the model that has learned from both."""
-        import torch
-
         from edgesim.learning.generator import NOISE, ImageGenerator
 
         options, theta = self.options, state.weights
@@ -311,7 +310,7 @@ KPFL = Wrapper(
     KpflOptions,
     Kpfl,
     _resolved,
-    published,
+    tuned,
     _effective,
     _note,
     needs=frozenset({"joint merges", "frames from the last model"}),
@@ -342,6 +341,7 @@ KPFL = Wrapper(
     ),
     excluded=(
         ({"merging.rule": "stagnation"}, "KPFL's pool ages with every round"),
+        ({"upload.feedback": "residual"}, "its pool uses updates again; set upload.feedback = 'ef21' or 'none'"),
         ({"algorithm.server_passes": Except([0, None])}, "its server distils a pool instead"),
         ({"algorithm.average_weights": False}, "no models are averaged"),
     ),

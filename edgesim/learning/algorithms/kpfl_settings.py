@@ -4,7 +4,11 @@ The latter (DPFL, ``hyper_config.json``) were tuned per cell, on the test accura
 or CIFAR-10.
 """
 
+import csv
+import json
 from collections.abc import Mapping
+from functools import cache
+from importlib import resources
 from typing import Any, Literal
 
 from pydantic import Field
@@ -48,70 +52,16 @@ class KpflOptions(Options):
     """Simulated seconds that the server takes for a step of either kind; in the paper none."""
 
 
-_NAMES = ("generator_steps", "distil_steps", "contrast", "ce", "diversity", "T", "age_active", "age_idle")
-
 LAWS = {"always": "static", "bernoulli": "timed-random", "markov": "Markov"}
 """Models of presence and the paper's words for them; others have no settings of their own."""
 
-_DEFAULT = (8, 4, 8.0, 5.0, 7.0, 10.0, 0.16, 0.2)
-_OFFICE_CALTECH = {
-    "fedavg": (
-        (8, 5, 6.0, 6.0, 3.0, 40.0, 0.0, 0.0),
-        (8, 4, 8.0, 5.0, 7.0, 10.0, 0.02, -0.18),
-        (5, 3, 3.0, 5.0, 9.0, 40.0, 0.16, 0.2),
-    ),
-    "fedprox": (
-        (8, 4, 8.0, 5.0, 7.0, 10.0, 0.02, -0.18),
-        (8, 4, 8.0, 5.0, 7.0, 10.0, 0.02, -0.18),
-        (5, 3, 3.0, 5.0, 9.0, 40.0, 0.16, 0.2),
-    ),
-    "scaffold": (
-        (9, 3, 5.0, 6.0, 1.0, 10.0, 0.0, 0.0),
-        (10, 3, 8.0, 6.0, 2.0, 40.0, -0.14, -0.08),
-        (9, 3, 1.0, 6.0, 7.0, 10.0, 0.2, 0.16),
-    ),
-    "fedmd": (
-        (2, 4, 3.0, 3.0, 3.0, 40.0, 0.0, 0.0),
-        (5, 1, 2.0, 9.0, 6.0, 40.0, -0.04, -0.16),
-        (5, 4, 5.0, 3.0, 8.0, 50.0, -0.06, 0.12),
-    ),
-    "fedgen": (
-        (8, 1, 6.0, 4.0, 2.0, 30.0, 0.0, 0.0),
-        (4, 2, 3.0, 6.0, 6.0, 30.0, -0.1, 0.12),
-        (9, 4, 7.0, 6.0, 4.0, 30.0, 0.04, -0.16),
-    ),
-    "moon": (
-        (3, 3, 9.0, 3.0, 2.0, 10.0, 0.0, 0.0),
-        (6, 1, 7.0, 4.0, 6.0, 50.0, -0.2, -0.14),
-        (3, 1, 9.0, 3.0, 4.0, 40.0, 0.16, 0.06),
-    ),
-    "fpl": (
-        (7, 4, 4.0, 6.0, 10.0, 30.0, 0.0, 0.0),
-        (1, 2, 7.0, 1.0, 4.0, 1.0, 0.04, -0.06),
-        (9, 2, 10.0, 4.0, 10.0, 50.0, -0.08, -0.14),
-    ),
-    "flwf": (
-        (3, 3, 8.0, 5.0, 9.0, 20.0, 0.0, 0.0),
-        (7, 1, 3.0, 3.0, 6.0, 20.0, -0.04, 0.1),
-        (9, 2, 3.0, 3.0, 8.0, 20.0, 0.16, -0.12),
-    ),
-    "cfed": (
-        (7, 2, 3.0, 5.0, 4.0, 40.0, 0.0, 0.0),
-        (7, 1, 3.0, 3.0, 6.0, 20.0, -0.04, 0.1),
-        (7, 1, 3.0, 3.0, 6.0, 20.0, -0.04, 0.1),
-    ),
-}
-"""Tuned options by algorithm, for the three laws of `LAWS` in their order."""
-_CIFAR10 = {
-    "fedprox": (
-        (9, 2, 1.0, 3.0, 5.0, 50.0, 0.0, 0.0),
-        (8, 2, 7.0, 3.0, 2.0, 40.0, 0.0, -0.04),
-        (8, 2, 6.0, 4.0, 7.0, 40.0, 0.04, -1.86),
-    )
-}
 
-
-_TABLES = {"Office-Caltech-10": _OFFICE_CALTECH, "CIFAR-10": _CIFAR10}
+@cache
+def _tables() -> dict[tuple[str, ...], dict[str, Any]]:
+    """Tuned options by data set, algorithm and model of presence, as ``kpfl_settings.csv`` lists them."""
+    text = resources.files("edgesim.learning.algorithms").joinpath("kpfl_settings.csv").read_text()
+    names, *rows = csv.reader(text.splitlines())
+    return {tuple(row[:3]): dict(zip(names[3:], map(json.loads, row[3:]), strict=True)) for row in rows}
 
 
 def tuned_on(algorithm: str, dataset: str, presence: str) -> str | None:
@@ -119,23 +69,16 @@ def tuned_on(algorithm: str, dataset: str, presence: str) -> str | None:
 
     Of other data sets than CIFAR-10 it is Office-Caltech-10.
     """
-    own = "CIFAR-10" if dataset == "cifar10" and algorithm in _CIFAR10 else "Office-Caltech-10"
-    return own if algorithm in _TABLES[own] and presence in LAWS else None
+    names = [*["CIFAR-10"] * (dataset == "cifar10"), "Office-Caltech-10"]
+    return next((name for name in names if (name, algorithm, presence) in _tables()), None)
 
 
 def tuned(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
-    """Options by name, as tuned on `tuned_on`; where the paper tuned none, those that its program calls default.
+    """Options by name, as tuned on `tuned_on`; empty where the paper tuned none.
 
     Options of the algorithm inside are not among them.
     """
-    own = tuned_on(algorithm, dataset, presence)
-    values = _DEFAULT if own is None else _TABLES[own][algorithm][list(LAWS).index(presence)]
-    return dict(zip(_NAMES, values, strict=True))
-
-
-def published(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
-    """Options by name, as tuned on `tuned_on`; empty where the paper tuned none."""
-    return tuned(algorithm, dataset, presence) if tuned_on(algorithm, dataset, presence) else {}
+    return dict(_tables().get((tuned_on(algorithm, dataset, presence) or "", algorithm, presence), {}))
 
 
 def options_of(given: Mapping[str, Any]) -> KpflOptions:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import F, Tensor, torch
 
 HIDDEN = 256
 _LR, _LR_DECAY, _WEIGHT_DECAY = 3e-4, 0.98, 1e-2
@@ -59,7 +59,6 @@ class LatentGenerator:
 
 def new_generator(sizes: LatentSizes, random: np.random.Generator, like: Tensor) -> LatentGenerator:
     """Untrained: weights and biases uniform within 1 / sqrt(inputs), as `torch.nn.Linear` has them."""
-    import torch
 
     def linear(inputs: int, outputs: int) -> list[Tensor]:
         bound = inputs**-0.5
@@ -78,17 +77,14 @@ def latents(
 
     In training mode it changes the running ``moments`` in place.
     """
-    import torch
-    from torch.nn.functional import batch_norm, linear, relu
-
     parts = torch.split(weights, [math.prod(shape) for shape in sizes.shapes])
     into, bias, scale, shift, out, out_bias = (
         part.view(shape) for part, shape in zip(parts, sizes.shapes, strict=True)
     )
     one_hot = (labels[:, None] == torch.arange(sizes.classes, device=labels.device)).to(noise)
-    hidden = linear(torch.cat([noise, one_hot], 1), into, bias)
-    hidden = batch_norm(hidden, moments[0], moments[1], scale, shift, train)
-    return linear(relu(hidden), out, out_bias)
+    hidden = F.linear(torch.cat([noise, one_hot], 1), into, bias)
+    hidden = F.batch_norm(hidden, moments[0], moments[1], scale, shift, train)
+    return F.linear(F.relu(hidden), out, out_bias)
 
 
 def trained(

@@ -20,7 +20,7 @@ from edgesim.learning.algorithms.records import (
     Step,
     Trained,
 )
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import F, Tensor
 from edgesim.streams import Streams
 
 
@@ -43,6 +43,14 @@ class LocalHalf:
         self.options = options
         self.sizes = sizes
         self.streams = streams
+
+    @property
+    def vectors_up(self) -> tuple[str, ...]:
+        """Names of the tensors of `Sent.up` that have a number for each trainable parameter, which may be coded.
+
+        Where the job was given a tensor of the same name, its change is coded.
+        """
+        return ()
 
     # What the radio and the tables need: NumPy alone. A ledger is that of the server half.
 
@@ -96,9 +104,7 @@ class LocalHalf:
 
         Several devices may be worked out at once by `torch.func.vmap`, which allows no branch on the values of tensors.
         """
-        from torch.nn.functional import cross_entropy
-
-        return cross_entropy(step.own.logits, step.labels, reduction="none")
+        return F.cross_entropy(step.own.logits, step.labels, reduction="none")
 
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """Terms that are added to the gradients of the loss."""

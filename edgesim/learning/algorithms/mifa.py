@@ -36,6 +36,8 @@ class UpdateTable(State):
 class MifaServer(ServerHalf):
     """Server whose step in each round is the mean of the last updates of all devices."""
 
+    uses_updates_once = False
+
     weighs_by = EQUAL
 
     stored = ("trainable",)

@@ -12,7 +12,7 @@ from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.fedavg import Averaging
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Outputs, Sent, Step, Trained
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import F, Tensor
 
 
 class MoonOptions(AveragingOptions):
@@ -38,10 +38,8 @@ class ContrastiveTraining(LocalHalf):
     @override
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy plus mu softplus((cos(z, z_previous) - cos(z, z_start)) / T), [n] (eq. 3 and 4)."""
-        from torch.nn.functional import softplus
-
         previous, start = (_cosine(step.own, step.teachers[name]) for name in ("previous", "start"))
-        contrast: Tensor = self.options.mu * softplus((previous - start) / self.options.T)
+        contrast: Tensor = self.options.mu * F.softplus((previous - start) / self.options.T)
         return super().loss(step) + contrast
 
     @override
@@ -61,6 +59,4 @@ class Moon(Algorithm):
 
 def _cosine(own: Outputs, other: Outputs) -> Tensor:
     """Cosine similarity of two models' features of each sample, [n]."""
-    from torch.nn.functional import cosine_similarity
-
-    return cosine_similarity(own.features, other.features)
+    return F.cosine_similarity(own.features, other.features)

@@ -49,8 +49,13 @@ def why_unknown(config: RunConfig, weighs_by: str, has_buffers: bool, frames: in
         return "buffers of the model, such as batch norm's moments, travel without clipping and noise"
     if frames > 1 and config.learning.keep_best:
         return "the model with which a frame goes on is chosen by training images (learning.keep_best)"
+    upload = config.upload
+    if upload is not None and upload.lost == "add":
+        return "updates whose uploads are lost are sent later, and uploads alone are counted (upload.lost)"
     if config.privacy.mechanism == "local":
         return None
+    if upload is not None and upload.feedback != "none":
+        return "what coding loses of an update reaches the model in later rounds (upload.feedback)"
     if weighs_by in (BY_NORMS, BY_CLASSES):
         return f"weights that look at {weighs_by} have no bounded sensitivity under central noise"
     if config.staleness.weight == "refl":

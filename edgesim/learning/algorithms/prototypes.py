@@ -15,7 +15,7 @@ from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
 from edgesim.learning.algorithms.server_half import ServerHalf
 from edgesim.learning.payload import BITS_PER_PARAMETER
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import F, Tensor
 
 
 @dataclass
@@ -82,9 +82,7 @@ def senders(arrived: Arrivals) -> Integers:
 
 def class_means(outputs: Outputs, labels: Tensor, classes: int) -> Tensor:
     """Mean features of the samples of each class, [C, F]; NaN for a class without any."""
-    from torch.nn.functional import one_hot
-
-    members = one_hot(labels, classes).T.to(outputs.features)
+    members = F.one_hot(labels, classes).T.to(outputs.features)
     return (members @ outputs.features) / members.sum(1, keepdim=True)
 
 

@@ -13,11 +13,12 @@ from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, State, Workbench
 from edgesim.learning.algorithms.server_half import ServerHalf, counts, normalised, stretches, whole
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 
 
 class SafaOptions(AveragingOptions):
@@ -68,6 +69,8 @@ class SafaServer(ServerHalf):
 
     Cache and versions start anew in each frame.
     """
+
+    uses_updates_once = False
 
     merges = "all arrivals"
 
@@ -142,8 +145,6 @@ class SafaServer(ServerHalf):
         uploaded. After it, uploads that were not picked enter the cache and count from the next round on. Devices that
         fetched the global model have it from now on, unless they finished.
         """
-        import torch
-
         assert state.first is not None
         model = state.weights
         uploads = {
@@ -178,3 +179,4 @@ class Safa(Algorithm):
     Server = SafaServer
     halves = frozenset({"server"})
     needs = frozenset({"rounds", "punctual updates", "merges in all rounds"})
+    rules = (Rule({}, {"download": None}, "it counts on the model that devices have fetched"),)

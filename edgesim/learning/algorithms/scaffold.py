@@ -26,7 +26,7 @@ from edgesim.learning.algorithms.records import (
     Workbench,
 )
 from edgesim.learning.algorithms.server_half import EQUAL, ServerHalf, mean_change, stretches, with_mean_buffers
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 
 
 class ScaffoldOptions(Options):
@@ -62,6 +62,11 @@ class Controls(State):
 
 class ScaffoldLocal(LocalHalf):
     """Local training with gradients corrected by control variates."""
+
+    @property
+    @override
+    def vectors_up(self) -> tuple[str, ...]:
+        return () if self.options.derive_control else ("own",)
 
     @override
     def upload_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
@@ -107,8 +112,6 @@ class ScaffoldServer(ServerHalf):
     @override
     def start(self, weights: Tensor, bench: Workbench) -> Controls:
         """Controls of zero."""
-        import torch
-
         return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
 
     @override

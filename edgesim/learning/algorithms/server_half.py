@@ -10,7 +10,7 @@ import numpy as np
 
 from edgesim.base.arrays import Floats, Integers, repeated
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, Sizes, State, Workbench
-from edgesim.learning.torch_types import Tensor
+from edgesim.learning.torch_types import Tensor, torch
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class ServerHalf:
 
     merges: ClassVar[Merges] = "otherwise"
     """What the state is made of; it decides which servers, noise and other halves the server goes with."""
+    uses_updates_once: ClassVar[bool] = True
+    """Whether each update enters the model but once; else what coding adds to one for those before counts again."""
     weighs_by: str = ""
     """What the weights of updates go by. Empty: the option ``weights``; `EQUAL`: all count alike; `BY_NORMS` and
     `BY_CLASSES`: that, too. Any other text is for ``run.json``."""
@@ -171,8 +173,6 @@ def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
 
     For algorithms whose server corrects the trainable parameters alone.
     """
-    import torch
-
     assert arrived.updates is not None
     size = len(parameters)
     if size == arrived.updates.shape[1]:
@@ -188,8 +188,6 @@ def rebased(updates: Sequence[Tensor], starts: Sequence[Tensor], model: Tensor, 
     updates started from. A mean of their changes would add those of other models: a running variance can become
     negative by it. Where all started from the model itself, rows are the updates.
     """
-    import torch
-
     if not updates:
         return model.new_empty((0, len(model)))
     rows = torch.stack(list(updates))

@@ -77,9 +77,9 @@ class JobActor:
         return True
 
 
-def version_here() -> str:
+def version_here() -> tuple[str]:
     """Version of edgesim that is installed on a node."""
-    return metadata.version("edgesim")
+    return (metadata.version("edgesim"),)
 
 
 def order_of(job: Job, shared: Sequence[str]) -> JobOrder:

@@ -21,7 +21,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import cores
 from edgesim.cluster.code import packed
 from edgesim.cluster.connection import connected
-from edgesim.cluster.nodes import NodeShare, alive, ask_all
+from edgesim.cluster.nodes import NodeShare, ask_fitting
 from edgesim.config import LearningConfig
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.back_ends.job_actor import JobActor, order_of, own_tensor, own_tensors, version_here
@@ -155,13 +155,7 @@ class RayBackEnd:
         if (self._count or 0) > room:
             has = f"the Ray cluster has room for {room} that take {self._share.amounts} each"
             raise EdgesimError(f"learning.workers: {self._count} actors are wanted, and {has}")
-        nodes = [node for node in alive(self._ray) if self._share.fits(node["Resources"])]
-        wrong, here = [], version_here()
-        for called, version, fault in ask_all(self._ray, nodes, version_here):
-            if fault or version != here:
-                wrong.append(f"{called} {fault or f'has edgesim {version}, not {here}'}")
-        if wrong:
-            raise EdgesimError("Ray: " + "; ".join(sorted(wrong)))
+        ask_fitting(self._ray, self._share, version_here)
 
     def _await_first(self) -> None:
         """Wait until all actors have begun or, for long, one of them; raises `EdgesimError`."""

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
 from edgesim.base.validation import options_of
+from edgesim.config import RunConfig, UploadConfig
 from edgesim.learning.codecs.codec import Codec
 from edgesim.learning.codecs.half import Half
 from edgesim.learning.codecs.natural import Natural
@@ -26,8 +28,38 @@ _OWN: dict[str, type[Codec]] = {
     "randk": RandK,
 }
 CODECS = Registry("upload.codec", "codecs", Codec, _OWN)
+DOWNWARD = Registry("download.codec", "codecs", Codec, _OWN)
+"""The same codecs, named for models on their way down."""
 
 
-def make_codec(name: str, options: Mapping[str, Any]) -> Codec:
+def make_codec(name: str, options: Mapping[str, Any], registry: Registry[type[Codec]] = CODECS) -> Codec:
     """The codec of a name with its options; raises `EdgesimError` for an unknown name or option."""
-    return options_of(CODECS.including(name), name, options, "upload.codec", "upload")
+    section = registry.field.partition(".")[0]
+    return options_of(registry.including(name), name, options, registry.field, section)
+
+
+def make_upload_codec(upload: UploadConfig) -> Codec:
+    """The codec of a section ``[upload]`` whose feedback is known, as it goes with this; raises `EdgesimError`."""
+    codec = make_codec(upload.codec, upload.options)
+    return codec if upload.feedback == "none" else codec.for_feedback()
+
+
+def resolve(config: RunConfig) -> dict[str, Any]:
+    """The sections ``upload`` and ``download`` of a run with all defaults written out; raises `EdgesimError`."""
+    upload, download = config.upload, config.download
+    if upload is not None:
+        codec = make_codec(upload.codec, upload.options)
+        feedback = upload.feedback or codec.default_feedback
+        upload = upload.with_options(codec.model_dump()).model_copy(update={"feedback": feedback})
+        samples = make_upload_codec(upload).samples(feedback) * (config.algorithm.compute_cost == "passes")
+        upload = upload.model_copy(update={"encode": samples if upload.encode is None else upload.encode})
+    if download is not None:
+        codec = make_codec(download.codec, download.options, DOWNWARD)
+        if codec.distortion != "contraction":
+            raise EdgesimError(
+                f"download.codec: {download.codec!r} cannot code changes of models, whose error must be shorter than "
+                "they are; use 'sign', 'topk', 'stc' or 'qsgd' with rounding = 'nearest'",
+                "download.codec",
+            )
+        download = download.with_options(codec.model_dump())
+    return {"upload": upload, "download": download}

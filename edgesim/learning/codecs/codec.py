@@ -5,7 +5,7 @@ of a vector depends on nothing that travels beside it.
 """
 
 from abc import ABC, abstractmethod
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import Section
@@ -15,9 +15,15 @@ Distortion = Literal["contraction", "unbiased", "rounding"]
 """Kind of a codec's error. ``contraction``: shorter than the vector by a factor below 1; ``unbiased``: 0 in the mean,
 and perhaps longer than the vector; ``rounding``: small in each number, and 0 for none."""
 
+PASSES_OF_FEEDBACK = 4.0
+"""Passes over the numbers of a vector that a memory takes."""
+
 
 class Codec(Section, ABC):
     """A way to send a vector; its fields are its options in ``[upload]``."""
+
+    passes: ClassVar[float] = 0.0
+    """Passes over the numbers of a vector, a multiply-add each, that encoding it takes a device."""
 
     @property
     @abstractmethod
@@ -34,16 +40,25 @@ class Codec(Section, ABC):
         """``upload.feedback`` when absent: contractions lose nothing for ever with a residual."""
         return "residual" if self.distortion == "contraction" else "none"
 
+    def samples(self, feedback: str) -> float:
+        """Training samples of a dense net that take a device as long as encoding: three passes each, with feedback."""
+        return (self.passes + PASSES_OF_FEEDBACK * (feedback != "none")) / 3
+
+    def unscaled(self) -> Self:
+        """The codec without any factor that only makes it right in the mean."""
+        return self
+
     def for_feedback(self) -> Self:
         """The codec as it goes with a memory of what was lost; raises `EdgesimError` for one that amplifies it."""
-        if self.distortion == "unbiased":
+        codec = self.unscaled()
+        if codec.distortion == "unbiased":
             raise EdgesimError(
                 "upload.feedback: needs a codec whose error is shorter than the update, which that of unbiased codecs "
                 "need not be: what was lost would grow without end",
                 "upload.feedback",
                 "upload.codec",
             )
-        return self
+        return codec
 
     def setting(self, d: int) -> int:
         """Setting by the options for ``d`` numbers, such as the numbers kept; 0 for codecs without any."""
@@ -60,3 +75,10 @@ class Codec(Section, ABC):
         ``uniforms`` are float32, [d], and None for a codec that does not draw. Raises `EdgesimError` for a vector that
         the codec cannot write.
         """
+
+    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor | None:
+        """Whole numbers from 0 for what each number of a vector became, [d], of which ``metrics`` has the entropy.
+
+        None for a codec without any; ``encoded`` and ``decoded`` are the vector and what was read of it, [d].
+        """
+        return None

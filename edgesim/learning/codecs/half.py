@@ -1,5 +1,7 @@
 """Numbers of 16 bits: IEEE 754's binary16, to the nearest and of equally near ones the even."""
 
+from typing import ClassVar
+
 import numpy as np
 from typing_extensions import override
 
@@ -15,6 +17,8 @@ LARGEST = 65_504.0
 class Half(Codec):
     """Numbers rounded to 11 significant bits; below 6.1e-5 to multiples of 2^-24."""
 
+    passes: ClassVar[float] = 14.0
+
     @property
     @override
     def distortion(self) -> Distortion:
@@ -27,6 +31,13 @@ class Half(Codec):
     @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
         return vector.clamp(-LARGEST, LARGEST).half().float()
+
+    @override
+    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """The words of binary16."""
+        import torch
+
+        return decoded.half().view(torch.int16).long() + 2**15
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

@@ -4,6 +4,8 @@
 S. Horvath et al., "Natural compression for distributed deep learning", arXiv 1905.10988.
 """
 
+from typing import ClassVar
+
 import numpy as np
 from typing_extensions import override
 
@@ -18,6 +20,8 @@ _LARGEST = 2.0**127
 
 class Natural(Codec):
     """Signs and exponents of float32; numbers below 2^-126 become 0 or that."""
+
+    passes: ClassVar[float] = 8.0
 
     @property
     @override
@@ -37,6 +41,13 @@ class Natural(Codec):
         words = (uniforms * 2**_MANTISSA_BITS).int().add_(vector.view(torch.int32))
         rounded: Tensor = words.bitwise_and_(-1 << _MANTISSA_BITS).view(torch.float32)
         return rounded.clamp_(-_LARGEST, _LARGEST)
+
+    @override
+    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """Signs and exponents."""
+        import torch
+
+        return (decoded.view(torch.int32) >> _MANTISSA_BITS).long() + 2**8
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

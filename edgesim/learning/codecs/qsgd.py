@@ -27,6 +27,7 @@ class Qsgd(Codec):
         Rule({"rounding": "nearest"}, {"norm": "max"}, "of a length all levels may round to 0 for ever"),
     )
 
+    passes: ClassVar[float] = 10.0
     levels: int = Field(7, ge=1, le=32_767)
     """s: levels on each side of 0; a level takes ceil(log2(2 s + 1)) bits."""
     norm: Literal["max", "l2"] = "max"
@@ -57,21 +58,36 @@ class Qsgd(Codec):
 
     def _in_buckets(self, vector: Tensor, uniforms: Tensor | None, s: int) -> tuple[Tensor, Tensor]:
         """Levels of the buckets, [n, bucket], the last one filled up with zeros, and their scales, [n, 1]."""
-        d = len(vector)
-        size = min(self.bucket, d)
-        flat = vector.new_zeros(-(-d // size) * size)
-        flat[:d] = vector
-        buckets = flat.view(-1, size)
-        scales = as_sent(buckets.abs().amax(1) if self.norm == "max" else buckets.double().square().sum(1).sqrt())
-        scales = scales[:, None]
+        buckets = self._cut(vector)
+        scales = self._scales(buckets)
         buckets.div_(scales.where(scales > 0, 1.0)).mul_(s)
         if uniforms is None:
             buckets.round_()
         else:
-            flat[:d] += uniforms
+            buckets.view(-1)[: len(vector)] += uniforms
             buckets.floor_()
         # In float32 s plus a uniform may round to s + 1, and a rounded length may be below the largest number.
         return buckets.clamp_(-s, s), scales
+
+    def _cut(self, vector: Tensor) -> Tensor:
+        """A copy in buckets, [n, bucket], the last one filled up with zeros."""
+        d = len(vector)
+        size = min(self.bucket, d)
+        flat = vector.new_zeros(-(-d // size) * size)
+        flat[:d] = vector
+        return flat.view(-1, size)
+
+    def _scales(self, buckets: Tensor) -> Tensor:
+        """The scale of each bucket, [n, 1]."""
+        sizes = buckets.abs().amax(1) if self.norm == "max" else buckets.double().square().sum(1).sqrt()
+        return as_sent(sizes)[:, None]
+
+    @override
+    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """The levels."""
+        scales = self._scales(self._cut(encoded))
+        levels = self._cut(decoded).div_(scales.where(scales > 0, 1.0)).mul_(setting).round_()
+        return levels.view(-1)[: len(decoded)].long() + setting
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

@@ -1,6 +1,6 @@
 """Random k: numbers at places that sender and receiver both draw, so that no places travel."""
 
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import PrivateAttr
@@ -15,6 +15,8 @@ from edgesim.learning.torch_types import Tensor
 
 class RandK(Codec):
     """k places, each set of k as likely as any other; the numbers there count d / k times, all others become 0."""
+
+    passes: ClassVar[float] = 12.0
 
     ratio: kept.Ratio = 0.01
     """k as a share of all numbers, rounded up."""
@@ -31,8 +33,8 @@ class RandK(Codec):
         return True
 
     @override
-    def for_feedback(self) -> Self:
-        """The codec whose numbers count once: with d / k the residual would grow without end."""
+    def unscaled(self) -> Self:
+        """The codec whose numbers count once: with d / k a residual would grow without end."""
         codec = self.model_copy()
         codec._is_scaled = False
         return codec

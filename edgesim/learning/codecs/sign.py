@@ -1,5 +1,7 @@
 """Signs of all numbers, and their mean |number| (Karimireddy et al., "Error feedback fixes SignSGD", ICML 2019)."""
 
+from typing import ClassVar
+
 import numpy as np
 from typing_extensions import override
 
@@ -13,6 +15,8 @@ from edgesim.learning.torch_types import Tensor
 class Sign(Codec):
     """A bit for each number; 0 counts as positive."""
 
+    passes: ClassVar[float] = 16.0
+
     @property
     @override
     def distortion(self) -> Distortion:
@@ -25,6 +29,11 @@ class Sign(Codec):
     @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
         return signs(vector).mul_(mean_size(vector))
+
+    @override
+    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """1 for what is negative."""
+        return (decoded < 0).long()
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

@@ -1,5 +1,7 @@
 """What codecs share that keep the largest numbers of a vector: how many, and how their places are written."""
 
+from typing import ClassVar
+
 from typing_extensions import override
 
 from edgesim.learning.codecs import kept
@@ -9,6 +11,8 @@ from edgesim.learning.codecs.places import Coding
 
 class Sparse(Codec):
     """A codec that keeps the k largest |numbers|, of equal ones those at lower places."""
+
+    passes: ClassVar[float] = 56.0
 
     ratio: kept.Ratio = 0.01
     """k as a share of all numbers, rounded up."""

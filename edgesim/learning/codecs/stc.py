@@ -28,6 +28,11 @@ class Stc(Sparse):
         numbers = vector[places]
         return vector.new_zeros(len(vector)).index_copy_(0, places, signs(numbers).mul_(mean_size(numbers)))
 
+    @override
+    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """0, 1 and 2 for what is negative, dropped and positive."""
+        return decoded.sign().long() + 1
+
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""
         places = kept.largest(vector.abs(), setting)

@@ -23,6 +23,11 @@ class TopK(Sparse):
         places = kept.largest(vector.abs(), setting)
         return vector.new_zeros(len(vector)).index_copy_(0, places, vector[places])
 
+    @override
+    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """1 for what is kept; the values of these are no symbols."""
+        return (decoded != 0).long()
+
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""
         places = kept.largest(vector.abs(), setting)

@@ -4,19 +4,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from numbers import Integral
 
-from edgesim.base.errors import EdgesimError
+from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.learning.codecs.codec import Codec
 from edgesim.learning.codecs.feedback import SENDERS, Feedback, Sent
 from edgesim.learning.torch_types import Tensor
 
 
-def charged_bits(codec: Codec, d: int) -> int:
-    """Bits of an update of ``d`` numbers; raises `EdgesimError` for a codec that answers no whole number from 0 on."""
+def charged_bits(codec: Codec, d: int, field: str = "upload.codec") -> int:
+    """Bits of an update of ``d`` numbers; ``field`` names the codec in messages.
+
+    Raises `EdgesimError` for a codec that answers no whole number from 0 on.
+    """
     bits = codec.bits(d, codec.setting(d))
     if not isinstance(bits, Integral) or bits < 0:
         raise EdgesimError(
-            f"upload.codec: {type(codec).__name__}.bits answered {bits!r}, expected a whole number from 0 on",
-            "upload.codec",
+            f"{field}: {type(codec).__name__}.bits answered {bits!r}, expected a whole number from 0 on",
+            field,
         )
     return int(bits)
 
@@ -37,32 +40,34 @@ def transmit(
     left: dict[int, Tensor] = {}
     for update, device, drawn in zip(updates, devices, uniforms, strict=False):
         coder = partial(receive, codec, uniforms=drawn, setting=codec.setting(len(update)))
-        sent = SENDERS[feedback](update, left.get(device, memories.get(device)), coder)
+        try:
+            sent = SENDERS[feedback](update, left.get(device, memories.get(device)), coder)
+        except Diverged as error:
+            raise Diverged(f"device {device}: {error}") from None
         if sent.memory is not None:
             left[device] = sent.memory
         yield sent
 
 
-def receive(codec: Codec, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
-    """A vector as it is decoded, [d], float32 whatever the precision of the vector.
+def receive(codec: Codec, vector: Tensor, uniforms: Tensor | None, setting: int, field: str = "upload.codec") -> Tensor:
+    """A vector as it is decoded, [d], float32 whatever the precision of the vector; ``field`` names the codec.
 
-    Raises `EdgesimError` for numbers that are not finite in float32, and for a codec that answers anything but d finite
-    numbers.
+    Raises `Diverged` for numbers that are not finite in float32, and `EdgesimError` for a codec that answers anything
+    but d finite numbers.
     """
     single = vector.float()
     if not _is_finite(single):
-        raise EdgesimError(
-            "upload.codec: an update has numbers that are not finite in float32, expected finite ones; "
-            "lower learning.lr",
-            "upload.codec",
+        raise Diverged(
+            f"{field}: an update has numbers that are not finite in float32, expected finite ones; lower learning.lr",
+            field,
             "learning.lr",
         )
     coded = codec.coded(single, uniforms, setting)
     if coded.shape != single.shape or coded.dtype != single.dtype or not _is_finite(coded):
         raise EdgesimError(
-            f"upload.codec: {type(codec).__name__}.coded answered {coded.dtype} {list(coded.shape)}, expected "
+            f"{field}: {type(codec).__name__}.coded answered {coded.dtype} {list(coded.shape)}, expected "
             f"{len(single)} finite numbers of {single.dtype}",
-            "upload.codec",
+            field,
         )
     return coded
 

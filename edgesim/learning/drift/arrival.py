@@ -12,8 +12,8 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Setting
-from edgesim.learning.drift.moving import DealtClasses, Drawn, Moving, PooledLaw, make_fleet
-from edgesim.learning.drift.pools import walks
+from edgesim.learning.drift.moving import Drawn, Moving, PooledLaw
+from edgesim.learning.drift.pools import Fleet, make_fleet, walks
 
 
 class SampleArrival(PooledLaw):
@@ -28,7 +28,7 @@ class SampleArrival(PooledLaw):
     @override
     def make(self, setting: Setting) -> Moving:
         fleet = make_fleet(setting, self.pool)
-        least = int(fleet.pools.sizes.min())
+        least = int(fleet.sizes.min())
         if least < fleet.size:
             raise EdgesimError(
                 f"data.samples_per_device: devices begin with {fleet.size} samples, and the pool of a device has "
@@ -38,7 +38,7 @@ class SampleArrival(PooledLaw):
             )
         grows = self.keep == "all"
         # Of data sets that grow any size may be that of a job.
-        ahead = np.arange(fleet.size, int(fleet.pools.sizes.max()) + 1) if grows else np.array([fleet.size])
+        ahead = np.arange(fleet.size, int(fleet.sizes.max()) + 1) if grows else np.array([fleet.size])
         stream, sizes = _Stream(fleet, self.rate_per_s, grows), partial(np.array, ahead)
         return Moving(lambda when: when.t_s, stream.at, sizes, held_out=fleet.held_out)
 
@@ -47,7 +47,7 @@ class SampleArrival(PooledLaw):
 class _Stream:
     """Arrivals until the last instant asked for; an earlier instant starts again at t = 0."""
 
-    fleet: DealtClasses
+    fleet: Fleet
     rate_per_s: float
     grows: bool
     _t_s: float = np.inf
@@ -60,11 +60,10 @@ class _Stream:
 
     def __post_init__(self) -> None:
         fleet, devices = self.fleet, np.arange(self.fleet.device_count)
-        pools = fleet.pools
-        pool = pools.of(devices)
-        self._first, self._size = pools.firsts[pool], pools.sizes[pool]
+        pool = fleet.of(devices)
+        self._first, self._size = fleet.firsts[pool], fleet.sizes[pool]
         self._begin, self._step = walks(fleet.streams, "drift/arrivals", devices, self._size)
-        self._seen = np.flatnonzero(pools.class_counts.any(axis=0))
+        self._seen = np.flatnonzero(fleet.class_counts.any(axis=0))
 
     def at(self, t_s: float) -> Holdings:
         """Data sets of the devices at an instant."""
@@ -105,12 +104,12 @@ class _Stream:
         return np.asarray(self._first[devices] + within)
 
     def _labels(self, devices: Integers, turn: Integers) -> Integers:
-        pools = self.fleet.pools
-        return np.asarray(pools.labels[pools.samples[self._places(devices, turn)]])
+        fleet = self.fleet
+        return np.asarray(fleet.labels[fleet.samples[self._places(devices, turn)]])
 
     def _samples(self, count: Integers, device: int) -> Integers:
         """Samples of a device after ``count`` [N] arrivals at each device; ascending."""
         size, arrived = self.fleet.size, int(count[device])
         first, last = (0, min(size + arrived, int(self._size[device]))) if self.grows else (arrived, arrived + size)
         turns = np.arange(first, last)
-        return np.sort(self.fleet.pools.samples[self._places(np.full(len(turns), device), turns)])
+        return np.sort(self.fleet.samples[self._places(np.full(len(turns), device), turns)])

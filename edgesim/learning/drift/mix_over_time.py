@@ -8,7 +8,6 @@ from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.learning.drift.law import When
-from edgesim.learning.drift.moving import rounds_of
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.streams import Streams
 
@@ -41,7 +40,7 @@ def mix_over_time(config: RunConfig, device: int | None = None) -> MixOverTime:
         raise EdgesimError("drift: data.dataset = 'none' has no classes; name a data set")
     federation = make_federation(config, Streams(config.seed))
     frames, drift = len(federation.frames) - 1, federation.drift
-    lengths = config.rounds if isinstance(config.rounds, list) else [rounds_of(config)] * frames
+    lengths = config.rounds if isinstance(config.rounds, list) else [max(1, config.expected_rounds)] * frames
     ends, rounds = np.cumsum(lengths), sum(lengths)
     cells = config.devices.count * federation.class_count
     count = int(np.clip(_CELLS / cells, _LEAST_INSTANTS, MOST_INSTANTS))

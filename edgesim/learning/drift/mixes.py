@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.learning.drift.moving import DealtClasses, Drawn, by_class
-from edgesim.learning.drift.pools import need_in_pools
+from edgesim.learning.drift.moving import Drawn, by_class
+from edgesim.learning.drift.pools import Fleet, need_in_pools
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -25,7 +25,7 @@ Mixes = Annotated[list[Mix], Field(min_length=1)]
 """Mixes of devices: a single one for all, or several, of which device n has mix n modulo their number."""
 
 
-def as_rows(mixes: list[list[float]], fleet: DealtClasses, key: str) -> Floats:
+def as_rows(mixes: list[list[float]], fleet: Fleet, key: str) -> Floats:
     """Mixes as rows, [G, C]; raises `EdgesimError` for a mix that has not one share per class of the data."""
     for mix in mixes:
         if len(mix) != fleet.class_count:
@@ -47,17 +47,17 @@ def whole(rows: Floats, size: int) -> Integers:
     return np.asarray(counts + (rank < (size - counts.sum(axis=1))[:, None]))
 
 
-def hold(fleet: DealtClasses, rows: Floats, seen: Floats) -> Drawn:
+def hold(fleet: Fleet, rows: Floats, seen: Floats) -> Drawn:
     """Data sets by mixes [G, C], of which device n has row n modulo G; ``seen`` are all mixes until now, [*, C]."""
     counts = whole(rows, fleet.size)
     return by_class(fleet, lambda ids: counts[ids % len(rows)], np.flatnonzero(seen.any(axis=0)))
 
 
-def need(fleet: DealtClasses, *mixes: Floats) -> None:
+def need(fleet: Fleet, *mixes: Floats) -> None:
     """Refuse pools without enough samples for one of several mixes, [G, C] each; raises `EdgesimError`."""
-    devices = np.arange(fleet.device_count if len(fleet.pools.sizes) > 1 else max(len(rows) for rows in mixes))
+    devices = np.arange(fleet.device_count if len(fleet.sizes) > 1 else max(len(rows) for rows in mixes))
     most = np.stack([np.ceil(rows * fleet.size - 1e-9).astype(np.int64)[devices % len(rows)] for rows in mixes])
-    need_in_pools(fleet.pools, most.max(axis=0), f"{fleet.size} samples by the mixes of [drift] need up to")
+    need_in_pools(fleet, most.max(axis=0), f"{fleet.size} samples by the mixes of [drift] need up to")
 
 
 SLACK = 1e-9

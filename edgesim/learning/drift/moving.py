@@ -8,12 +8,11 @@ from typing import Any, ClassVar, cast
 from typing_extensions import override
 
 from edgesim.base.arrays import Integers
-from edgesim.config import RunConfig
 from edgesim.learning.drift.held_out import NONE, HeldOut
 from edgesim.learning.drift.holdings import ByDevice, Holdings
-from edgesim.learning.drift.law import START, Law, Setting, When
-from edgesim.learning.drift.pools import PoolKind, Pools, make_pools
-from edgesim.streams import Streams
+from edgesim.learning.drift.law import START, Law, When
+from edgesim.learning.drift.pools import Fleet, PoolKind
+from edgesim.learning.drift.pools import make_fleet as make_fleet
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,52 +27,11 @@ class Drawn(Holdings):
         return self.find(device)
 
 
-@dataclass(frozen=True, eq=False)
-class DealtClasses:
-    """The devices of a run, their pools of samples and the run's length, for a law whose data move."""
-
-    pools: Pools
-    device_count: int
-    class_count: int
-    size: int
-    """Samples of a device's data set, ``data.samples_per_device``; 0 where the law decides."""
-    rounds: int
-    """T: the rounds of the run, or as many deadlines as fit before its end."""
-    round_s: float
-    """Duration of a round that lasts to its deadline."""
-
-    @property
-    def held_out(self) -> HeldOut:
-        """Samples on which devices measure themselves."""
-        return self.pools.held_out
-
-    @property
-    def streams(self) -> Streams:
-        """Random streams of the run."""
-        return self.pools.streams
-
-
 class PooledLaw(Law):
     """A law that takes samples from pools."""
 
     pool: PoolKind = "shared"
     """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
-
-
-def make_fleet(setting: Setting, pool: PoolKind) -> DealtClasses:
-    """The devices of a run and their pools; raises `EdgesimError`."""
-    config = setting.config
-    size = config.data.samples_per_device or 0
-    count, classes = config.devices.count, setting.dataset.class_count
-    return DealtClasses(make_pools(setting, pool), count, classes, size, rounds_of(config), config.round.tmax_s)
-
-
-def rounds_of(config: RunConfig) -> int:
-    """Rounds of a resolved config without frames; with ``stop_at_s`` alone, as many deadlines as fit before it."""
-    if config.rounds is not None:
-        return config.rounds if isinstance(config.rounds, int) else sum(config.rounds)
-    assert config.stop_at_s is not None
-    return max(1, int(config.stop_at_s / config.round.tmax_s + 1e-9))
 
 
 @dataclass(eq=False)
@@ -89,7 +47,7 @@ class Moving:
     warning: str = ""
     in_seconds: bool = True
     held_out: HeldOut = NONE
-    """Samples on which devices measure themselves: `DealtClasses.held_out`."""
+    """Samples on which devices measure themselves: `Fleet.held_out`."""
     moves: ClassVar = True
     _dealt: tuple[Hashable, Holdings] | None = None
     """The last phase asked for, and its data sets."""
@@ -111,7 +69,7 @@ class Moving:
         return last
 
 
-def by_class(fleet: DealtClasses, deal: Callable[[Integers], Integers], classes_seen: Integers) -> Drawn:
+def by_class(fleet: Fleet, deal: Callable[[Integers], Integers], classes_seen: Integers) -> Drawn:
     """Data sets with ``deal(ids)`` samples of each class, [n, C], taken from the pool in the device's own order."""
     counts = ByDevice((fleet.device_count, fleet.class_count), deal)
     sizes = ByDevice((fleet.device_count,), lambda ids: counts[ids].sum(axis=1))
@@ -119,7 +77,7 @@ def by_class(fleet: DealtClasses, deal: Callable[[Integers], Integers], classes_
         cast(Integers, sizes),
         cast(Integers, counts),
         classes_seen,
-        lambda device: fleet.pools.of_classes(device, counts[device]),
+        lambda device: fleet.of_classes(device, counts[device]),
     )
 
 

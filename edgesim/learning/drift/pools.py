@@ -22,8 +22,8 @@ PoolKind = Literal["shared", "iid_partition"]
 
 
 @dataclass(frozen=True, eq=False)
-class Pools:
-    """Q pools of samples: one that all devices share, or one for each device."""
+class Fleet:
+    """The devices of a run, and their Q pools of samples: one that all devices share, or one for each device."""
 
     samples: Integers
     """Indices into the training set, pool after pool, each in random order; without those held out."""
@@ -37,7 +37,19 @@ class Pools:
     """Labels of the whole training set."""
     streams: Streams
     device_count: int
+    size: int
+    """Samples of a device's data set, ``data.samples_per_device``; 0 where the law decides."""
+    rounds: int
+    """T: the rounds of the run, or as many deadlines as fit before its end."""
+    round_s: float
+    """Duration of a round that lasts to its deadline."""
     held_out: HeldOut = NONE
+    """Samples on which devices measure themselves."""
+
+    @property
+    def class_count(self) -> int:
+        """C."""
+        return int(self.class_counts.shape[1])
 
     def of(self, devices: Integers) -> Integers:
         """The pool of each device, [n]."""
@@ -83,11 +95,11 @@ def _steps(size: int) -> Integers:
     return np.asarray(numbers[np.gcd(numbers, size) == 1])
 
 
-def make_pools(setting: Setting, kind: PoolKind) -> Pools:
-    """The pools of a run; raises `EdgesimError` where there are fewer samples than devices."""
+def make_fleet(setting: Setting, pool: PoolKind) -> Fleet:
+    """The devices of a run and their pools; raises `EdgesimError` where there are fewer samples than devices."""
     count, labels, classes = setting.config.devices.count, setting.dataset.train_labels, setting.dataset.class_count
     private = setting.private[setting.streams.generator("drift/pool").permutation(len(setting.private))]
-    size = len(private) if kind == "shared" else len(private) // count
+    size = len(private) if pool == "shared" else len(private) // count
     if size == 0:
         raise EdgesimError(
             f"devices.count: {count} devices are more than the {len(private)} training samples, of which each needs "
@@ -95,7 +107,7 @@ def make_pools(setting: Setting, kind: PoolKind) -> Pools:
             "devices.count",
             "drift.pool",
         )
-    pools, held_out = 1 if kind == "shared" else count, NONE
+    pools, held_out = 1 if pool == "shared" else count, NONE
     private = private[: pools * size]
     if setting.holds_out:
         count_out = part_of(size)
@@ -112,10 +124,19 @@ def make_pools(setting: Setting, kind: PoolKind) -> Pools:
     cells = np.repeat(np.arange(pools), size) * classes + labels[private]
     counts = np.bincount(cells, minlength=pools * classes).reshape(pools, classes).astype(np.int64)
     firsts = np.arange(pools) * size
-    return Pools(private, firsts, np.full(pools, size), counts, labels, setting.streams, count, held_out)
+    run = setting.config
+    of_run = (
+        setting.streams,
+        count,
+        run.data.samples_per_device or 0,
+        max(1, run.expected_rounds),
+        run.round.tmax_s,
+        held_out,
+    )
+    return Fleet(private, firsts, np.full(pools, size), counts, labels, *of_run)
 
 
-def need_in_pools(pools: Pools, most: Integers, what: str) -> None:
+def need_in_pools(pools: Fleet, most: Integers, what: str) -> None:
     """Refuse pools with fewer samples of a class than a device may ever hold, ``most`` [N or 1, C].
 
     ``what`` says why. Raises `EdgesimError`.

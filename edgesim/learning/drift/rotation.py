@@ -16,8 +16,8 @@ from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count, Factor
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Setting, When
-from edgesim.learning.drift.moving import DealtClasses, Moving, PooledLaw, aliases, by_class, make_fleet
-from edgesim.learning.drift.pools import need_in_pools
+from edgesim.learning.drift.moving import Moving, PooledLaw, aliases, by_class
+from edgesim.learning.drift.pools import Fleet, make_fleet, need_in_pools
 
 _AT_ONCE = 1 << 15
 
@@ -56,12 +56,12 @@ class Rotation(PooledLaw):
                 f"drift.classes: {self.classes[1]} are more than the {fleet.class_count} classes; lower it",
                 "drift.classes",
             )
-        need_in_pools(fleet.pools, np.ones((1, fleet.class_count), dtype=np.int64), "a device that draws it needs")
+        need_in_pools(fleet, np.ones((1, fleet.class_count), dtype=np.int64), "a device that draws it needs")
         warning = aliases(self.speed / fleet.rounds) if self.rotates else ""
         laws = partial(self._turn, fleet), partial(self._deal, fleet), partial(self._sizes, fleet)
         return Moving(*laws, warning, self.clock == "seconds", fleet.held_out)
 
-    def _turn(self, fleet: DealtClasses, when: When) -> float:
+    def _turn(self, fleet: Fleet, when: When) -> float:
         """Turn R of an instant: the number of the round, or simulated time in rounds."""
         return float(when.round) if self.clock == "rounds" else when.t_s / fleet.round_s
 
@@ -76,20 +76,20 @@ class Rotation(PooledLaw):
         weight /= weight.sum(axis=1, keepdims=True)
         return np.asarray(weight)
 
-    def _deal(self, fleet: DealtClasses, turn: float) -> Holdings:
+    def _deal(self, fleet: Fleet, turn: float) -> Holdings:
         return by_class(fleet, partial(self._counts, fleet, turn), np.arange(fleet.class_count))
 
-    def _counts(self, fleet: DealtClasses, turn: float, ids: Integers) -> Integers:
+    def _counts(self, fleet: Fleet, turn: float, ids: Integers) -> Integers:
         """Samples of each class of some devices, [n, C]."""
         counts = np.empty((len(ids), fleet.class_count), dtype=np.int64)
         # In pieces that fit into the processor's cache, unlike the numbers of a million devices.
         for first in range(0, len(ids), _AT_ONCE):
             devices = ids[first : first + _AT_ONCE]
-            held = fleet.pools.class_counts[fleet.pools.of(devices)]
+            held = fleet.class_counts[fleet.of(devices)]
             counts[first : first + _AT_ONCE] = np.where(self._draws(fleet, turn, devices), held, 0)
         return counts
 
-    def _draws(self, fleet: DealtClasses, turn: float, devices: Integers) -> Booleans:
+    def _draws(self, fleet: Fleet, turn: float, devices: Integers) -> Booleans:
         """Whether each device draws each class, [n, C]."""
         streams, number = fleet.streams, int(turn)
         # As many draws one after another without replacement, chances renormalised each time, as least values of e / p.
@@ -100,6 +100,6 @@ class Rotation(PooledLaw):
         last = np.sort(values, axis=1)[np.arange(len(devices)), drawn - 1]
         return np.asarray(values <= last[:, None])
 
-    def _sizes(self, fleet: DealtClasses) -> Integers:
+    def _sizes(self, fleet: Fleet) -> Integers:
         """Sizes of the data sets in all rounds of the run, without repeats."""
         return np.unique(np.concatenate([self._deal(fleet, float(R)).sizes for R in range(1, fleet.rounds + 1)]))

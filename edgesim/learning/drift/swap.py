@@ -11,7 +11,8 @@ from edgesim.learning.drift import mixes
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Setting
 from edgesim.learning.drift.mixes import Mixes
-from edgesim.learning.drift.moving import Moving, PooledLaw, make_fleet
+from edgesim.learning.drift.moving import Moving, PooledLaw
+from edgesim.learning.drift.pools import make_fleet
 
 
 class Swap(PooledLaw):

@@ -12,7 +12,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import first_line, imported, look_up
 from edgesim.learning.determinism import refused_by_name
 from edgesim.learning.models.from_torchvision import PREFIX, from_torchvision
-from edgesim.learning.models.plain import afl_cnn, afl_mlp, fedstg_cnn, fedteddi_cnn, mlp, small_cnn
+from edgesim.learning.models.plain import afl_cnn, afl_mlp, fedstg_cnn, fedteddi_cnn, linear, mlp, small_cnn
 from edgesim.learning.models.resnet import RESNETS
 from edgesim.learning.torch_settings import seeded
 
@@ -20,6 +20,7 @@ Builder = Callable[..., nn.Module]
 """Makes a module for images of a shape (C, H, W) and a number of classes, from options by name."""
 
 MODELS: dict[str, Builder] = {
+    "linear": linear,
     "mlp": mlp,
     "small-cnn": small_cnn,
     "fedteddi-cnn": fedteddi_cnn,

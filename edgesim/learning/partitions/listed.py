@@ -7,7 +7,7 @@ from typing_extensions import override
 from edgesim.base.arrays import Integers
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
-from edgesim.base.table_file import numbers_of, read_columns, refuse_rows
+from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, whole_numbers
 from edgesim.learning.partitions.partition import Partition
 from edgesim.streams import Streams
 
@@ -42,11 +42,8 @@ class Listed(Partition):
             )
         path = find("partitions", self.file, ".parquet", "data.partition_options.file")
         frame = read_columns(path, (DEVICE, SAMPLE))
-        values = {name: numbers_of(frame[name]) for name in (DEVICE, SAMPLE)}
-        for name, most in ((DEVICE, 2**31 - 1), (SAMPLE, len(labels) - 1)):
-            broken = ~((values[name] >= 0) & (values[name] <= most) & (values[name] == np.floor(values[name])))
-            refuse_rows(path, frame, name, broken, f"a whole number from 0 to {most}")
-        device, sample = (values[name].astype(np.int64) for name in (DEVICE, SAMPLE))
+        most = {DEVICE: 2**31 - 1, SAMPLE: len(labels) - 1}
+        device, sample = (whole_numbers(path, frame, name, most[name]) for name in most)
         order = np.lexsort((sample, device))
         device, sample = device[order], sample[order]
         # Of equal rows the later ones come last, since the sort is stable.

@@ -13,10 +13,14 @@ from edgesim.learning.transforms.transform import Passed, Transform
 
 
 class Clip(Transform):
-    """Shortens the trainable part of an update, ``parameters`` numbers, to ``privacy.clip``."""
+    """Shortens the trainable part of an update, ``parameters`` numbers, to ``privacy.clip``.
 
-    def __init__(self, config: PrivacyConfig, parameters: int) -> None:
+    ``key`` is that of its row ``privacy`` of ``metrics``.
+    """
+
+    def __init__(self, config: PrivacyConfig, parameters: int, key: str = "clipped") -> None:
         super().__init__()
+        self._key = key
         assert config.clip is not None
         self._most = config.clip
         self._size = parameters
@@ -31,4 +35,4 @@ class Clip(Transform):
         if not clipped:
             return Passed(clipped)
         share = float(np.mean([length > self._most for length in lengths]))
-        return Passed(clipped, lambda alpha: {("privacy", "clipped"): share})
+        return Passed(clipped, lambda alpha: {("privacy", self._key): share})

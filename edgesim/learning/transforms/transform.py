@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.torch_types import Tensor
@@ -22,12 +21,14 @@ class Passed:
     """[S] of [P]."""
     report: Callable[[Floats], Metrics] = lambda alpha: {}
     """Rows of ``metrics``, given the weights of the updates in the merge, [S]."""
+    memories: Mapping[int, Tensor] = field(default_factory=dict)
+    """What it is to remember of devices from then on, once the updates are merged."""
 
 
 class Transform(ABC):
     """A change of updates; what it remembers of a device changes when an update of the device is merged."""
 
-    stored: ClassVar[int] = 0
+    stored: int = 0
     """Vectors of trainable parameters that it remembers of each device that was ever merged."""
 
     def __init__(self) -> None:
@@ -39,5 +40,9 @@ class Transform(ABC):
         """Change the updates of a merge, [S] of [P], in order of arrival, in new tensors.
 
         ``ids`` are their devices and ``tasks`` the numbers of the tasks among each device's own, [S] each. A device may
-        have several.
+        have several. What it remembers stays as it is: the updates may not be merged yet.
         """
+
+    def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> Mapping[int, Tensor]:
+        """What it is to remember of devices whose updates, [S] of [P], got no further than here and are lost."""
+        return {}

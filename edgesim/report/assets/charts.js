@@ -76,7 +76,7 @@ function fillWork(run) {
   const data = { middle: first.map((one, i) => (one + last[i]) / 2), width: first.map((one, i) => (last[i] - one + 1) * 0.92),
     rounds: first.map((one, i) => one === last[i] ? `${one}` : `${one} to ${last[i]}`), ...Object.fromEntries(Object.keys(DATA.kinds).map((kind) => [kind, list(work[amount][kind])])) };
   source("work", "work").data = data;
-  charts.work.left.find((one) => one.axis_label !== undefined).axis_label = { seconds: "device seconds (s)", bits: "bits (bit)", joules: "energy (J)" }[amount] + (work.block > 1 ? ` per ${work.block} rounds` : " per round");
+  charts.work.left.find((one) => one.axis_label !== undefined).axis_label = { seconds: "device time (s)", bits: "sent (bit)", joules: "energy (J)" }[amount] + (work.block > 1 ? ` per ${work.block} rounds` : " per round");
 }
 
 function colorCharts() {

@@ -4,7 +4,7 @@ function showWho(picture, run) {
   const groups = run.groups, numbers = run.roundNumbers, size = groups ? groups.size : 1;
   const source = groups ? { groups: groups.who.states, rows: groups.count, spans: groups.who.spans, span: groups.who.block } : makeWho(run, run.made);
   picture.show({
-    run, source, band: null, end: groups ? groups.who.spans * groups.who.block : numbers.length, label: "round (count)", whole: true,
+    run, source, band: null, end: groups ? groups.who.spans * groups.who.block : numbers.length, label: "round", whole: true,
     rowLabel: groups ? `groups of ${size} devices` : "device", rowName: (row) => row * size,
     name: (at) => numbers[Math.round(at)] ?? "",
     at: (x, row) => ({ round: numbers[Math.floor(x)] ?? null, ...(row === null ? {} : { device: row * size }) }),

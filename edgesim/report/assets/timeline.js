@@ -3,7 +3,7 @@
 // Where bars are wide they are drawn one by one; where several share a point of the screen, the point's column is
 // divided among the states by the time that they take.
 
-const LEFT = 62, RIGHT = 10, AXIS = 34, GAP = 6, STRIP = 64;
+const LEFT = 62, RIGHT = 24, AXIS = 34, GAP = 6, STRIP = 64;
 
 function lower(values, value, from, to) {
   while (from < to) { const middle = (from + to) >> 1; if (values[middle] < value) from = middle + 1; else to = middle; }
@@ -77,6 +77,8 @@ function barText(run, i) {
   return `${activity} ${number(bars.start[i])} to ${number(bars.end[i])} s${outcome === "done" ? "" : ` (${outcome})`}${band}`;
 }
 
+function hideTip() { document.getElementById("tip").hidden = true; }
+
 function spread(sums, offset, width, from, to, weight) {
   const a = Math.max(0, from), b = Math.min(width, to);
   if (b <= a) return;
@@ -94,7 +96,7 @@ class Picture {
     this.canvas = canvas; this.hidden = hidden; this.facts = null; this.drawn = 0;
     canvas.addEventListener("pointerdown", (event) => this.grab(event));
     canvas.addEventListener("pointermove", (event) => this.hover(event));
-    canvas.addEventListener("pointerleave", () => { document.getElementById("tip").hidden = true; });
+    canvas.addEventListener("pointerleave", hideTip);
     canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     canvas.addEventListener("dblclick", () => this.reset());
     canvas.addEventListener("keydown", (event) => this.key(event));
@@ -197,6 +199,8 @@ class Picture {
     };
     if (!acts[event.key] || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
+    // What lies below the pointer is another place now.
+    hideTip();
     acts[event.key]();
   }
 

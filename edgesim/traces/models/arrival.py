@@ -7,7 +7,6 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
-from edgesim.base.errors import EdgesimError
 from edgesim.base.quantities import Count, Seconds
 from edgesim.config import filled
 from edgesim.streams import Streams
@@ -16,7 +15,7 @@ from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.forced import Forced
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
-from edgesim.traces.models.options import IfEmpty, Model
+from edgesim.traces.models.options import IfEmpty, Model, refuse_more
 
 
 class Arrival(Model):
@@ -77,12 +76,7 @@ class Arrival(Model):
     @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """One available period for every device; raises `EdgesimError` for more at the start than there are."""
-        if self.at_start > device_count:
-            raise EdgesimError(
-                f"availability.at_start ({self.at_start}) must not be above devices.count ({device_count})",
-                "availability.at_start",
-                "devices.count",
-            )
+        refuse_more("at_start", self.at_start, device_count)
         own = self.resolved(0.0, True)
         if self._in_rounds:
             return own._by_rounds(device_count, streams)

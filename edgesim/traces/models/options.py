@@ -121,3 +121,10 @@ def slot_length_s(slot_s: float | None) -> float:
     if slot_s is None:
         raise EdgesimError("availability.slot_s: expected the length of a slot in s; resolve the config or give one")
     return slot_s
+
+
+def refuse_more(key: str, number: int, device_count: int) -> None:
+    """Raise `EdgesimError` for more devices in an option of ``[availability]`` than there are."""
+    if number > device_count:
+        keys = f"availability.{key}", "devices.count"
+        raise EdgesimError(f"{keys[0]} ({number}) must not be above {keys[1]} ({device_count})", *keys)

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from edgesim.base.quantities import Seconds
 from edgesim.streams import Streams
-from edgesim.traces.intervals import Intervals, joined
+from edgesim.traces.intervals import Intervals, cycles
 from edgesim.traces.models.options import DAY_S, Repeated
 
 
@@ -25,8 +25,5 @@ class Periodic(Repeated):
     @override
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """One period of every device; available time that passes its end continues at its start."""
-        ids = np.arange(device_count, dtype=np.int64)
-        start_s = self.period_s * streams.uniform("availability-phase", ids)
-        device = np.concatenate([ids, ids])
-        starts_s = np.concatenate([start_s, start_s - self.period_s])
-        return joined(device, starts_s, starts_s + self.on_s, self.period_s, device_count, "availability")
+        start_s = self.period_s * streams.uniform("availability-phase", np.arange(device_count, dtype=np.int64))
+        return cycles(start_s, self.on_s, self.period_s)

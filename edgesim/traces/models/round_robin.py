@@ -8,14 +8,13 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Integers
-from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import GIVEN, Rule
 from edgesim.base.quantities import Count, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
-from edgesim.traces.intervals import Intervals, joined
-from edgesim.traces.models.options import Repeated
+from edgesim.traces.intervals import Intervals, cycles, joined
+from edgesim.traces.models.options import Repeated, refuse_more
 
 _GROUPS, _TURN_S = 5, 600.0
 
@@ -85,13 +84,8 @@ class RoundRobin(Repeated):
     @override
     def make(self, device_count: int, streams: Streams) -> Availability:
         """One cycle of turns, repeated; raises `EdgesimError` for a window of more devices than there are."""
-        window, _ = self._window
-        if self._of_windows and window > device_count:
-            raise EdgesimError(
-                f"availability.at_once ({window}) must not be above devices.count ({device_count})",
-                "availability.at_once",
-                "devices.count",
-            )
+        if self._of_windows:
+            refuse_more("at_once", self._window[0], device_count)
         return super().make(device_count, streams) if self.turn_rounds is None else self._by_rounds(device_count)
 
     def _by_rounds(self, device_count: int) -> ByRounds:
@@ -110,12 +104,7 @@ class RoundRobin(Repeated):
         groups, turn_s = self.groups or _GROUPS, self.turn_s or _TURN_S
         if self._of_windows:
             return self._windows(device_count, turn_s)
-        ids = np.arange(device_count, dtype=np.int64)
-        cycle_s = groups * turn_s
-        start_s = (ids % groups) * turn_s
-        device = np.concatenate([ids, ids])
-        starts_s = np.concatenate([start_s, start_s - cycle_s])
-        return joined(device, starts_s, starts_s + turn_s + self.overlap_s, cycle_s, device_count, "availability")
+        return cycles(np.asarray(np.arange(device_count) % groups * turn_s), turn_s + self.overlap_s, groups * turn_s)
 
     def _windows(self, device_count: int, turn_s: float) -> Intervals:
         window, overlap = self._window

@@ -6,10 +6,8 @@ Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 20
 
 from pathlib import Path
 
-import numpy as np
-
 from edgesim.base.errors import EdgesimError
-from edgesim.base.table_file import numbers_of, read_columns, refuse_rows
+from edgesim.base.table_file import numbers_of, read_columns, refuse_rows, whole_numbers
 from edgesim.traces.readers.mahimahi import PACKET_BITS
 from edgesim.traces.readers.results import Capacity
 
@@ -27,12 +25,10 @@ def read_mahimahi_bins(path: Path) -> Capacity:
     frame = read_columns(path, COLUMNS, text=COLUMNS[:2])
     name = frame["trace"].astype(str) + "-" + frame["direction"].astype(str)
     counts = frame.groupby(name, sort=False).cumcount().to_numpy()
-    number, packets = numbers_of(frame["bin"]), numbers_of(frame["packets"])
+    number = numbers_of(frame["bin"])
     in_order = "0, 1, 2, ... in the rows of a trace and direction, none left out"
     refuse_rows(path, frame, "bin", number != counts, in_order)
-    whole = (packets == np.floor(packets)) & (packets >= 0) & (packets <= _MOST_PACKETS)
-    refuse_rows(path, frame, "packets", ~whole, f"a whole number from 0 to {_MOST_PACKETS}")
-    bps = packets * PACKET_BITS * _BINS_PER_S
+    bps = whole_numbers(path, frame, "packets", _MOST_PACKETS) * PACKET_BITS * _BINS_PER_S
     tables = {
         str(key): (number[rows] / _BINS_PER_S, bps[rows])
         for key, rows in name.groupby(name, sort=False).indices.items()

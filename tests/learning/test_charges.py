@@ -1,0 +1,134 @@
+"""Bits and time that coding is charged, by hand."""
+
+import numpy as np
+import pytest
+
+from edgesim.learning.accounts import Accounts
+from edgesim.learning.charges import DownloadCharges, UploadCharges
+from edgesim.learning.federation import make_federation
+from edgesim.learning.payload import Network
+from edgesim.simulation.complete import complete
+from edgesim.streams import Streams
+
+P, MODEL = 2410, 77_120
+EVERYONE = np.arange(4)
+
+
+@pytest.fixture
+def make_accounts(make_config):
+    def make(**sections):
+        data = {"dataset": "digits", "partition": "iid", "samples_per_device": 40}
+        sections = {"devices": {"count": 4}, "data": data, "learning": {"pretrain": False, "steps": 5}} | sections
+        config = complete(make_config(**sections))
+        streams = Streams(0)
+        return Accounts(config, make_federation(config, streams), streams, Network(P, 32, 4))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("upload", "bits"),
+    [
+        (None, 77_120), ({"codec": "none"}, 77_120), ({"codec": "half"}, 38_560), ({"codec": "qsgd"}, 9_800),
+        ({"codec": "qsgd", "bucket": 2410}, 9_672), ({"codec": "natural"}, 21_690), ({"codec": "sign"}, 2_442),
+        ({"codec": "topk"}, 1_012), ({"codec": "topk", "coding": "index"}, 1_100), ({"codec": "stc"}, 269),
+        ({"codec": "randk"}, 800),
+    ],
+)  # fmt: skip
+def test_an_update_costs_the_bits_of_its_codec(make_accounts, upload, bits):
+    accounts = make_accounts(upload=upload)
+    assert accounts.settle(EVERYONE, 1).tolist() == [bits] * 4
+    assert accounts.download_bits(EVERYONE, 1).tolist() == [MODEL] * 4
+    assert accounts.facts().get("update_bits") == (None if upload is None else bits)
+
+
+def test_a_payload_of_another_model_is_charged_for_its_own_numbers(make_accounts):
+    """558,802 numbers, of which 1 % take 226,614 bits, whatever model is trained."""
+    accounts = make_accounts(upload={"codec": "topk"}, round={"payload_bits": 17_881_664})
+    assert accounts.settle(EVERYONE, 1).tolist() == [226_614] * 4
+    assert accounts.facts()["update_numbers"] == 558_802
+    # 100 bits are three numbers.
+    assert make_accounts(upload={"codec": "sign"}, round={"payload_bits": 100}).settle(EVERYONE, 1)[0] == 35
+
+
+@pytest.mark.parametrize(
+    ("beside", "derive", "bits"),
+    [("plain", False, 1_012 + MODEL), ("coded", False, 2 * 1_012), ("plain", True, 1_012), ("coded", True, 1_012)],
+)
+def test_what_travels_beside_is_coded_or_plain(make_accounts, beside, derive, bits):
+    algorithm = {"name": "scaffold", "derive_control": derive}
+    accounts = make_accounts(upload={"codec": "topk", "beside": beside}, algorithm=algorithm)
+    assert accounts.settle(EVERYONE, 1).tolist() == [bits] * 4
+
+
+def test_small_tensors_beside_an_update_stay_at_32_bits(make_accounts):
+    """Prototypes of ten classes and 32 features."""
+    algorithm, data = {"name": "fedproto", "average_weights": True}, {"dataset": "digits", "partition": "iid"}
+    plain = make_accounts(algorithm=algorithm, data=data).settle(EVERYONE, 1)
+    coded = make_accounts(algorithm=algorithm, data=data, upload={"codec": "sign", "beside": "coded"})
+    assert (plain - coded.settle(EVERYONE, 1)).tolist() == [MODEL - 2_442] * 4
+
+
+def test_a_device_that_sends_no_model_pays_for_none():
+    charges = UploadCharges(100.0, 10, 2, 0.0)
+    assert charges.coded(np.array([0.0, 64.0, 200.0, 232.0])).tolist() == [0, 64, 20, 52]
+
+
+@pytest.mark.parametrize(
+    ("upload", "samples"),
+    [
+        ({"codec": "none"}, 0), ({"codec": "natural"}, 8 / 3), ({"codec": "qsgd"}, 10 / 3),
+        ({"codec": "randk"}, 4), ({"codec": "half"}, 14 / 3), ({"codec": "sign"}, 20 / 3),
+        ({"codec": "sign", "feedback": "none"}, 16 / 3), ({"codec": "topk"}, 20), ({"codec": "stc"}, 20),
+        ({"codec": "stc", "encode": 7.0}, 7),
+    ],
+)  # fmt: skip
+def test_encoding_takes_the_time_of_its_passes(make_accounts, upload, samples):
+    without = make_accounts().charged_samples(EVERYONE, 1)
+    longer = make_accounts(upload=upload).charged_samples(EVERYONE, 1) - without
+    assert longer.tolist() == pytest.approx([samples] * 4)
+
+
+def test_encoding_takes_no_time_where_all_algorithms_take_that_of_fedavg(make_accounts):
+    algorithm = {"compute_cost": "equal"}
+    without = make_accounts(algorithm=algorithm).charged_samples(EVERYONE, 1)
+    found = make_accounts(algorithm=algorithm, upload={"codec": "topk"}).charged_samples(EVERYONE, 1)
+    assert found.tolist() == without.tolist()
+
+
+def test_two_coded_vectors_take_twice_the_time(make_accounts):
+    algorithm = {"name": "scaffold"}
+    without = make_accounts(algorithm=algorithm).charged_samples(EVERYONE, 1)
+    coded = make_accounts(algorithm=algorithm, upload={"codec": "natural", "beside": "coded"})
+    assert (coded.charged_samples(EVERYONE, 1) - without).tolist() == pytest.approx([16 / 3] * 4)
+
+
+def test_a_device_is_sent_the_changes_that_it_missed_or_the_model():
+    """558,802 numbers at 4 bits: 7 changes take 15,646,680 bits, 8 more than the model."""
+    version = np.array([-1, 0, 3, 2, 10])
+    charges = DownloadCharges(17_881_664.0, 2_235_240, version)
+    bits = charges.coded(np.full(5, 17_881_664.0), np.arange(5), 10)
+    assert bits.tolist() == [17_881_664, 17_881_664, 15_646_680, 17_881_664, 0]
+    # What is sent beside the model is sent whole, and nothing is taken off a download without a model.
+    assert charges.coded(np.array([17_881_664.0 + 640, 64.0]), np.array([2, 4]), 10).tolist() == [15_647_320, 64]
+
+
+def test_a_version_once_received_stays():
+    charges = DownloadCharges(320.0, 8, np.full(3, -1))
+    for device, version in ((1, 4), (1, 2), (2, 0)):
+        charges.received(device, version)
+    assert charges.version.tolist() == [-1, 4, 0]
+
+
+def test_accounts_go_by_the_merges_behind_a_model(make_accounts):
+    download = {"codec": "qsgd", "rounding": "nearest", "bucket": 2410}
+    accounts = make_accounts(download=download)
+    assert accounts.download_bits(EVERYONE, 1).tolist() == [MODEL] * 4
+    accounts.down.received(2, 0)
+    accounts.models = 3
+    # 2,410 levels of 4 bits and a scale, three times.
+    assert accounts.download_bits(EVERYONE, 4).tolist() == [MODEL, MODEL, 3 * 9_672, MODEL]
+    remembered = accounts.snapshot()
+    again = make_accounts(download=download)
+    again.restore(remembered)
+    assert again.download_bits(EVERYONE, 4).tolist() == [MODEL, MODEL, 3 * 9_672, MODEL]

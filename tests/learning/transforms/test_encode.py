@@ -1,0 +1,293 @@
+"""Coded updates in a learner: what is merged, what devices remember of it, and what is told."""
+
+import codec_reference as reference
+import numpy as np
+import pytest
+import torch
+
+from edgesim.base.errors import Diverged
+from edgesim.base.saved import pack, unpack
+from edgesim.learning.codecs import make_codec
+from edgesim.learning.codecs.entropy import entropy_bits
+from edgesim.learning.federation import make_federation
+from edgesim.learning.jobs import Arrived
+from edgesim.learning.learner import TorchLearner
+from edgesim.learning.transforms import make_transforms
+from edgesim.learning.transforms.encode import Encode
+from edgesim.streams import Streams
+
+IDS = np.array([3, 1, 3])
+TASKS = np.array([1, 1, 2])
+TOP = {"codec": "topk", "ratio": 0.1, "feedback": "residual"}
+
+
+@pytest.fixture
+def make_learner(make_config):
+    made = []
+
+    def make(upload, algorithm=None, **learning):
+        learning = {"pretrain": False, "back_end": "loop", "precision": "float64"} | learning
+        config = make_config(upload=upload, learning=learning, algorithm=algorithm or {"name": "fedavg"})
+        streams = Streams(config.seed)
+        made.append(TorchLearner(config, make_federation(config, streams), streams))
+        return made[-1]
+
+    yield make
+    for learner in made:
+        learner.close()
+
+
+def promises(learner, number, ids):
+    made = learner.open_round(number, 1).start(np.array(ids))
+    for promise in made:
+        promise.due = True
+    return made
+
+
+def trained(learner, made):
+    return {promise.device: result.update.clone() for promise, result in zip(made, learner.results(made), strict=True)}
+
+
+def merge(learner, number, ids, arriving=None):
+    """The updates that devices trained in a round in which some arrive, or all, and what the merge answers."""
+    made = promises(learner, number, ids)
+    updates = trained(learner, made)
+    arrived = [Arrived(promise) for promise in made if arriving is None or promise.device in arriving]
+    return updates, learner.merge(arrived, np.array(ids))
+
+
+def top(vector):
+    """The tenth of a vector that is largest, by another implementation."""
+    numbers = vector.tolist()
+    return torch.tensor(reference.topk(numbers, -(-len(numbers) // 10)), dtype=torch.float64)
+
+
+def test_the_server_merges_what_is_decoded_and_the_device_keeps_what_is_not(make_learner):
+    learner = make_learner(TOP)
+    before = learner.global_weights.clone()
+    updates, merged = merge(learner, 1, [0, 2])
+    shares = learner.accounts.held.sizes[[0, 2]] / learner.accounts.held.sizes[[0, 2]].sum()
+    expected = before + sum(share * top(updates[device]) for share, device in zip(shares, (0, 2), strict=True))
+    assert torch.allclose(learner.global_weights, expected, rtol=0, atol=1e-7)
+    residuals = learner.transforms[0].state
+    assert residuals.keys() == {0, 2}
+    for device, residual in residuals.items():
+        assert torch.allclose(residual, updates[device] - top(updates[device]), rtol=0, atol=1e-7)
+    assert merged.update_norm.tolist() == pytest.approx([float(updates[device].norm()) for device in (0, 2)])
+
+
+def test_over_rounds_with_losses_and_returns_sent_and_left_are_all_updates_that_were_merged(make_learner):
+    """Device 0 is lost in round 2 and away in round 3; what it remembers then stays as it was."""
+    learner = make_learner(TOP)
+    sums, received = {0: 0, 1: 0}, {0: 0, 1: 0}
+    for number, (ids, arriving) in enumerate([([0, 1], [0, 1]), ([0, 1], [1]), ([1], [1]), ([0, 1], [0, 1])], 1):
+        residuals = {device: residual.clone() for device, residual in learner.transforms[0].state.items()}
+        before = learner.global_weights.clone()
+        updates, _ = merge(learner, number, ids, arriving)
+        for device in arriving:
+            sent = top(updates[device] + residuals.get(device, 0.0))
+            sums[device], received[device] = sums[device] + updates[device], received[device] + sent
+            left = learner.transforms[0].state[device]
+            assert torch.allclose(received[device] + left, sums[device], rtol=0, atol=1e-6)
+        if len(arriving) == 1:
+            assert torch.allclose(learner.global_weights, before + sent, rtol=0, atol=1e-6)
+        for device in {0, 1} - {*arriving}:
+            assert torch.equal(learner.transforms[0].state[device], residuals[device])
+
+
+def test_with_add_a_lost_update_becomes_part_of_the_residual(make_learner):
+    learner = make_learner(TOP | {"lost": "add"})
+    merge(learner, 1, [0, 1])
+    left = learner.transforms[0].state[0].clone()
+    made = promises(learner, 2, [0, 1])
+    second = trained(learner, made)
+    ran = learner.jobs_trained
+    learner.lose([made[0]])
+    learner.merge([Arrived(made[1])], np.array([0, 1]))
+    assert learner.jobs_trained == ran
+    assert torch.allclose(learner.transforms[0].state[0], left + second[0], rtol=0, atol=1e-12)
+    learner.lose(promises(learner, 3, [5]))
+    assert learner.jobs_trained == ran + 1
+    assert 5 in learner.transforms[0].state
+
+
+def test_two_updates_of_a_device_in_one_merge_use_its_residual_once(make_learner):
+    learner = make_learner(TOP)
+    (first,), (second,) = promises(learner, 1, [0]), promises(learner, 2, [0])
+    earlier, later = trained(learner, [first])[0], trained(learner, [second])[0]
+    learner.merge([Arrived(first, staleness=1), Arrived(second)], np.array([0]))
+    left = earlier - top(earlier)
+    assert torch.allclose(learner.transforms[0].state[0], left + later - top(left + later), rtol=0, atol=1e-6)
+
+
+def test_a_learner_that_is_resumed_has_the_residuals(make_learner):
+    ends = []
+    for resumed in (False, True):
+        learner = make_learner(TOP)
+        merge(learner, 1, [0, 1])
+        if resumed:
+            remembered = unpack(dict, *pack(learner.snapshot()))
+            learner = make_learner(TOP)
+            learner.restore(remembered)
+        merge(learner, 2, [0, 1], [0])
+        ends.append((learner.global_weights, learner.transforms[0].state))
+    assert torch.equal(ends[0][0], ends[1][0])
+    assert all(torch.equal(ends[1][1][device], residual) for device, residual in ends[0][1].items())
+
+
+def test_norms_as_they_would_be_received_leave_nothing_behind(make_learner):
+    learner = make_learner(TOP)
+    merge(learner, 1, [0, 1])
+    residual = learner.transforms[0].state[0].clone()
+    this = learner.open_round(2, 1)
+    norms = this.sent_norms(np.array([0, 1]))
+    updates = trained(learner, this.start(np.array([0, 1])))
+    expected = [float(top(updates[device] + learner.transforms[0].state[device]).norm()) for device in (0, 1)]
+    assert norms.tolist() == pytest.approx(expected, rel=1e-6)
+    assert this.update_norms(np.array([0])).tolist() == pytest.approx([float(updates[0].norm())])
+    assert torch.equal(learner.transforms[0].state[0], residual)
+
+
+def test_without_coding_they_are_the_norms_of_the_updates(make_learner):
+    this = make_learner(None).open_round(1, 1)
+    assert this.sent_norms(np.array([2, 4])).tolist() == this.update_norms(np.array([2, 4])).tolist()
+
+
+@pytest.mark.parametrize("worst", [np.inf, np.nan, 1e39])
+def test_updates_that_are_not_finite_end_the_run_as_diverged_before_they_are_coded(make_learner, worst):
+    learner = make_learner(TOP)
+    made = promises(learner, 1, [4])
+    learner.results(made)[0].update[7] = worst
+    with pytest.raises(Diverged, match=r"^device 4: upload\.codec: an update has numbers that are not finite") as ended:
+        learner.merge([Arrived(promise) for promise in made], np.array([4]))
+    assert len(str(ended.value).splitlines()) == 1
+    assert not learner.transforms[0].state
+
+
+def control_after_two_rounds(learner):
+    """SCAFFOLD's controls of device 0 behind rounds 1 and 2, and those that it sent."""
+    found = []
+    for number in (1, 2):
+        made = promises(learner, number, [0, 1])
+        sent = {
+            promise.device: result.up["own"].clone()
+            for promise, result in zip(made, learner.results(made), strict=True)
+        }
+        known = {promise.device: promise.job.given.get("own") for promise in made}
+        learner.merge([Arrived(promise) for promise in made], np.array([0, 1]))
+        found.append((sent[0], known[0], learner.states[0].own[0]))
+    return found
+
+
+def test_controls_of_scaffold_travel_as_coded_changes_of_what_the_server_has(make_learner):
+    scaffold = {"name": "scaffold"}
+    learner = make_learner(TOP | {"beside": "coded"}, scaffold)
+    (first, nothing, behind), (second, known, then) = control_after_two_rounds(learner)
+    assert nothing is None
+    assert torch.allclose(behind, top(first), rtol=0, atol=1e-6)
+    assert torch.equal(known, behind)
+    assert torch.allclose(then, behind + top(second - behind), rtol=0, atol=1e-6)
+    # c is the mean of all c_i.
+    controls = learner.states[0].own.values()
+    mean = sum(controls) / learner.accounts.local.sizes.devices
+    assert torch.allclose(learner.states[0].shared["control"], mean, rtol=0, atol=1e-9)
+
+
+def test_plain_controls_are_as_they_were_sent_and_derived_ones_come_of_the_decoded_update(make_learner):
+    plain = make_learner(TOP, {"name": "scaffold"})
+    for sent, _, behind in control_after_two_rounds(plain):
+        assert torch.equal(behind, sent)
+    learner = make_learner(TOP, {"name": "scaffold", "derive_control": True}, momentum=0.0, steps=2, lr=0.1)
+    made = promises(learner, 1, [0])
+    update = trained(learner, made)[0]
+    learner.merge([Arrived(made[0])], np.array([0]))
+    # -update / (K lr); its error is 1 / (2 x 0.1) = 5 times that of the update.
+    assert torch.allclose(learner.states[0].own[0], -top(update) / 0.2, rtol=0, atol=1e-6)
+    error = (learner.states[0].own[0] + update / 0.2).norm() / (update - top(update)).norm()
+    assert float(error) == pytest.approx(5.0, rel=1e-6)
+
+
+def updates_of(rows, width=12):
+    return list(torch.randn(rows, width, generator=torch.Generator().manual_seed(4), dtype=torch.float64))
+
+
+def test_buffers_pass_as_they_are():
+    coding = Encode(make_codec("sign", {}), "residual", Streams(0), 10)
+    updates = updates_of(3)
+    passed = coding.apply(IDS, TASKS, updates)
+    for before, after in zip(updates, passed.received, strict=True):
+        assert torch.equal(after[10:], before[10:])
+        assert len(after[:10].abs().unique()) == 1
+    assert all(len(memory) == 10 for memory in passed.memories.values())
+
+
+@pytest.mark.parametrize("codec", ["qsgd", "natural", "randk"])
+def test_draws_are_those_of_device_and_task(codec):
+    """However a merge is split; and a device draws anew for its next task."""
+    updates = [updates_of(1, 400)[0]] * 3
+    coding = Encode(make_codec(codec, {"ratio": 0.1} if codec == "randk" else {}), "none", Streams(0), 400)
+    together = coding.apply(IDS, TASKS, updates).received
+    apart = [coding.apply(IDS[[row]], TASKS[[row]], [updates[row]]).received[0] for row in range(3)]
+    assert all(torch.equal(one, other) for one, other in zip(together, apart, strict=True))
+    assert not torch.equal(together[0], together[2])
+    assert not torch.equal(together[0], together[1])
+
+
+def test_rows_of_metrics_are_means_over_the_updates():
+    coding = Encode(make_codec("topk", {"ratio": 0.25}), "residual", Streams(0), 8)
+    updates = updates_of(2, 8)
+    rows = coding.apply(np.array([0, 1]), np.array([1, 1]), updates).report(np.ones(2))
+    lost = [float((one - torch.tensor(reference.topk(one.tolist(), 2))).norm() / one.norm()) for one in updates]
+    assert rows[("codec", "error")] == pytest.approx(np.mean(lost), rel=1e-6)
+    assert rows[("codec", "missing")] == pytest.approx(np.mean(lost), rel=1e-6)
+    assert rows[("codec", "setting")] == 2
+    assert rows[("codec", "entropy_bits")] == pytest.approx(-(0.25 * np.log2(0.25) + 0.75 * np.log2(0.75)))
+    nothing = coding.apply(np.array([0]), np.array([1]), [torch.zeros(8, dtype=torch.float64)]).report(np.ones(1))
+    assert nothing == {("codec", "setting"): 2.0, ("codec", "entropy_bits"): 0.0}
+
+
+def entropy_by_counting(values):
+    shares = np.unique(values, return_counts=True)[1] / len(values)
+    return float(-(shares * np.log2(shares)).sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("qsgd", {}),
+        ("qsgd", {"norm": "l2", "bucket": 64}),
+        ("natural", {}),
+        ("sign", {}),
+        ("stc", {"ratio": 0.1}),
+        ("half", {}),
+    ],
+)
+def test_entropy_is_that_of_the_symbols(name, options):
+    """Levels of a bucket counted by their values over its scale; all else by the values themselves."""
+    codec = make_codec(name, options)
+    vector = torch.randn(640, generator=torch.Generator().manual_seed(1))
+    drawn = torch.rand(640, generator=torch.Generator().manual_seed(2)) if codec.draws else None
+    setting = codec.setting(640)
+    decoded = codec.coded(vector, drawn, setting)
+    values = decoded.double().numpy()
+    if name == "qsgd":
+        cut = [slice(first, first + codec.bucket) for first in range(0, 640, codec.bucket)]
+        scales = [reference.scale_of(vector[part].tolist(), codec.norm) for part in cut]
+        values = np.concatenate([np.rint(values[part] / scale * 7) for part, scale in zip(cut, scales, strict=True)])
+    found = entropy_bits(codec.symbols(vector, decoded, setting))
+    assert found == pytest.approx(entropy_by_counting(values), abs=1e-12)
+
+
+def test_central_privacy_clips_what_is_decoded_again(make_config):
+    """Coding lengthens: a unit vector by its sign and k = d / 2 of randk times 2."""
+    privacy = {"mechanism": "central", "clip": 1.0, "noise": 1.0, "delta": 1e-5}
+    config = make_config(privacy=privacy, upload={"codec": "randk", "ratio": 0.5, "feedback": "none"})
+    update, ids = torch.ones(64, dtype=torch.float64), np.array([0])
+    transforms = make_transforms(config, Streams(0), 64)
+    lengths, metrics, updates = [], {}, [update]
+    for transform in transforms:
+        passed = transform.apply(ids, ids, updates)
+        updates, metrics = passed.received, metrics | passed.report(np.ones(1))
+        lengths.append(float(updates[0].norm()))
+    assert lengths == pytest.approx([1.0, 2**0.5, 1.0], rel=1e-6)
+    assert metrics[("privacy", "clipped")] == metrics[("privacy", "clipped_again")] == 1.0

@@ -1,0 +1,320 @@
+"""Whole runs whose updates are coded: what stays the same, what is charged, what survives a stop, what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from stopped_runs import assert_stops_change_nothing, content
+
+import edgesim
+from edgesim.base.errors import EdgesimError
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
+from edgesim.folder.records import read_run, read_table
+from edgesim.learning.algorithms.privacy import why_unknown
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import complete
+from edgesim.simulation.needs import check_frames
+
+BASE: dict[str, Any] = {
+    "seed": 2,
+    "rounds": 5,
+    "devices": {"count": 8},
+    "data": {"partition": "iid", "samples_per_device": 40},
+    "round": {"tmax_s": 0.8, "close": "deadline"},
+    "learning": {"pretrain": False, "steps": 2, "back_end": "loop"},
+    "evaluation": {"samples": 40},
+}
+SLOTS = {"model": "bernoulli", "probability": 0.8, "slot_s": 0.3}
+"""Devices that leave in the middle of their work."""
+BUFFERED = {
+    "protocol": "buffered",
+    "admission": "count",
+    "count": 4,
+    "close": "arrivals",
+    "protocol_options": {"buffer": 3},
+}
+
+
+def config(**sections: Any) -> RunConfig:
+    """`BASE` with other sections; None leaves one out."""
+    both = {key: BASE.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
+    return parse({key: of for key, of in (BASE | both).items() if of is not None}, "test")
+
+
+@pytest.fixture
+def run(tmp_path):
+    def play(name, **sections):
+        result = simulation.run(config(**sections), tmp_path / name)
+        assert result.status == "finished", result.reason
+        return tmp_path / name
+
+    return play
+
+
+def without_codec_rows(folder):
+    metrics = read_table(folder, "metrics")
+    return metrics[metrics["name"] != "codec"].reset_index(drop=True)
+
+
+@pytest.mark.parametrize("feedback", ["none", pytest.param("residual", marks=pytest.mark.slow)])
+def test_with_codec_none_a_run_is_as_without_upload_but_for_its_rows(run, feedback):
+    plain, coded = run("plain"), run("coded", upload={"codec": "none", "feedback": feedback, "encode": 0.0})
+    tables = content(plain), content(coded)
+    assert [name for name, data in tables[0].items() if tables[1][name] != data] == ["metrics.parquet"]
+    pd.testing.assert_frame_equal(without_codec_rows(plain), without_codec_rows(coded))
+    errors = read_table(coded, "metrics").query("name == 'codec' and key == 'error'")["value"]
+    assert errors.tolist() == [0.0] * 5
+
+
+@pytest.mark.parametrize(
+    ("upload", "same"),
+    [
+        ({"codec": "topk", "ratio": 1.0}, True),
+        pytest.param({"codec": "topk", "ratio": 1.0, "feedback": "none"}, True, marks=pytest.mark.slow),
+        pytest.param({"codec": "randk", "ratio": 1.0}, True, marks=pytest.mark.slow),
+        ({"codec": "stc", "ratio": 1.0}, False), pytest.param({"codec": "sign"}, False, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_with_all_numbers_kept_the_model_is_that_of_the_algorithm_alone(run, upload, same):
+    """Which is false of codecs that send one size for all of them."""
+    plain, coded = content(run("plain")), content(run("coded", upload=upload | {"encode": 0.0}))
+    assert (plain["model.safetensors"] == coded["model.safetensors"]) == same
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"upload": {"codec": "sign"}},
+        {"upload": {"codec": "topk", "lost": "add"}, "availability": SLOTS},
+        {
+            "upload": {"codec": "qsgd"},
+            "download": {"codec": "topk"},
+            "round": {"download_s": 0.05},
+            "availability": SLOTS,
+        },
+        {"upload": {"codec": "stc", "feedback": "ef21"}, "round": BUFFERED, "availability": SLOTS},
+    ],
+    ids=["sign", "lost", "down", "buffered"],
+)
+def test_runs_without_training_have_the_same_events(run, sections):
+    """But for losses; the jobs of lost updates are trained for their residuals."""
+    real = run("real", **sections)
+    timing = run("timing", **sections | {"learning": {"training": "none", "steps": 2}, "evaluation": None})
+    for name, unlike in (("activities", []), ("updates", ["loss", "accuracy", "update_norm", "loss_rms"])):
+        tables = [read_table(folder, name) for folder in (real, timing)]
+        kept = [column for column in tables[0] if column not in unlike]
+        pd.testing.assert_frame_equal(tables[0][kept], tables[1][kept])
+    rounds = [
+        read_table(folder, "rounds")[["t_end_s", "bits_up", "bits_down", "energy_j"]] for folder in (real, timing)
+    ]
+    pd.testing.assert_frame_equal(*rounds)
+
+
+@pytest.mark.parametrize("codec", ["topk", pytest.param("qsgd", marks=pytest.mark.slow)])
+def test_loop_and_workers_have_the_same_bytes(run, codec):
+    folders = [run(name, upload={"codec": codec}, learning={"back_end": name}) for name in ("loop", "workers")]
+    assert content(folders[0]) == content(folders[1])
+
+
+IN_FLIGHT = {
+    "residuals": {"upload": {"codec": "topk"}},
+    "late": {
+        "upload": {"codec": "sign"},
+        "round": {
+            "late": "keep",
+            "close": "arrivals",
+            "delay_knowledge": "planned",
+            "plan_quantile": 0.1,
+            "tmax_s": 0.5,
+        },
+    },
+    "lost": {"upload": {"codec": "stc", "lost": "add"}, "availability": SLOTS},
+    "buffered": {"upload": {"codec": "topk", "feedback": "ef21"}, "round": BUFFERED, "download": {"codec": "sign"}},
+    "controls": {
+        "upload": {"codec": "topk", "beside": "coded"},
+        "download": {"codec": "stc"},
+        "algorithm": {"name": "scaffold"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in ("late", "controls") else pytest.mark.slow) for kind in IN_FLIGHT]
+)
+def test_a_run_that_is_killed_and_resumed_with_residuals_has_every_byte(kind, tmp_path):
+    assert_stops_change_nothing(config(**IN_FLIGHT[kind], rounds=6), tmp_path, (3, 5))
+
+
+def test_a_fork_that_changes_nothing_of_the_coding_goes_on_with_the_residuals(run, tmp_path):
+    whole = run("whole", upload={"codec": "topk"}, checkpoint_at=[3])
+    fork = edgesim.fork(whole, 3, {"evaluation.samples": 30}, out=tmp_path / "fork", quiet=True)
+    assert (fork.folder / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    with pytest.raises(EdgesimError, match=r"set upload\.codec: a fork has the past of its run"):
+        edgesim.fork(whole, 3, {"upload.codec": "sign"}, out=tmp_path / "other", quiet=True)
+
+
+def test_jobs_of_lost_updates_run_only_where_they_are_added(run):
+    jobs = {}
+    for lost in ("forget", "add"):
+        folder = run(lost, upload={"codec": "topk", "lost": lost}, availability=SLOTS)
+        rounds, work = read_table(folder, "rounds"), read_table(folder, "activities")
+        jobs[lost] = int(rounds["jobs_trained"].sum())
+    assert jobs["forget"] == rounds["arrived"].sum()
+    cut = work.query("activity == 'upload' and outcome in ('dropped', 'late')")
+    assert len(cut) > 0
+    assert jobs["add"] >= jobs["forget"] + len(cut)
+
+
+PRESENCE = """\
+device,1,2,3,4,5,6
+0,1,1,1,1,1,1
+1,1,0,0,1,1,1
+2,0,1,1,1,1,1
+"""
+
+
+def test_downloads_are_as_long_as_what_a_device_has_missed(run, tmp_path):
+    """Links of 1 Mbit/s; a change of 2,410 numbers at 16 bits, of which a device that was away twice needs three.
+
+    The model is sent where it is shorter than changes: behind two, since 2 x 38,592 bits are more than 77,120.
+    """
+    (tmp_path / "presence.csv").write_text(PRESENCE)
+    (tmp_path / "phones.csv").write_text("device,s_per_sample,link_bps\n0,0.001,1e6\n1,0.001,1e6\n2,0.001,1e6\n")
+    world = {
+        "rounds": 6,
+        "devices": {"count": 3, "profile": str(tmp_path / "phones.csv")},
+        "radio": {"sharing": "own"},
+        "availability": {"model": "table", "file": str(tmp_path / "presence.csv"), "slots": "rounds"},
+        "round": {"tmax_s": 3.0, "download_s": "link", "close": "arrivals"},
+    }
+    near = {"rounding": "nearest", "bucket": 2410}
+    for levels, change in ((7, 9_672), (32_767, 38_592)):
+        folder = run(f"w-{levels}", **world, download={"codec": "qsgd", "levels": levels, **near})
+        down = read_table(folder, "activities").query("activity == 'download'")
+        bits = down.pivot_table(index="device", columns="round", values="bits", aggfunc="sum")
+        missed = {0: [None, 1, 1, 1, 1, 1], 1: [None, 0, 0, 3, 1, 1], 2: [0, None, 1, 1, 1, 1]}
+        for device, counts in missed.items():
+            expected = [77_120 if count is None else min(count * change, 77_120) for count in counts]
+            found = bits.loc[device].reindex(range(1, 7)).fillna(0.0).tolist()
+            assert found == pytest.approx(expected), (levels, device)
+        lasted = down["t_end_s"] - down["t_start_s"]
+        assert np.allclose(lasted, down["bits"] / 1e6)
+
+
+def test_run_json_and_metrics_tell_of_the_coding(run):
+    folder = run("run", upload={"codec": "sign"}, download={"codec": "topk"}, round={"payload_bits": 320_000})
+    facts, metrics = read_run(folder), read_table(folder, "metrics")
+    assert (facts["update_numbers"], facts["update_bits"]) == (10_000, 10_032)
+    assert facts["change_bits"] > 0
+    assert facts["bytes_per_merged_device"] == 4 * facts["parameters"]
+    keys = set(metrics[metrics["name"] == "codec"]["key"])
+    assert keys == {"error", "missing", "entropy_bits"}
+    uploads = read_table(folder, "activities").query("activity == 'upload' and outcome == 'done'")
+    assert uploads["bits"].tolist() == pytest.approx([10_032] * len(uploads))
+
+
+def test_defaults_are_written_out():
+    upload = complete(config(upload={"codec": "topk"})).upload
+    assert upload is not None
+    assert (upload.feedback, upload.encode, upload.options) == ("residual", 20.0, {"ratio": 0.01, "coding": "rice"})
+    assert complete(config(upload={"codec": "topk"}, algorithm={"compute_cost": "equal"})).upload.encode == 0
+    assert complete(config(upload={"codec": "qsgd", "rounding": "nearest"})).upload.feedback == "residual"
+    assert complete(config(upload={"codec": "randk"})).upload.feedback == "none"
+    assert complete(config(download={"codec": "none"})).download is None
+    again = complete(complete(config(upload={"codec": "stc"}, download={"codec": "sign"})))
+    assert again == complete(again)
+
+
+CARRY = {"merging": {"skip": "carry"}, "data": {"validation_per_class": 5}}
+EDGES = {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}}
+PUBLIC = {"data": {"public": "carved"}}
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"upload": {"codec": "zip"}}, r"upload\.codec: unknown codec 'zip'"),
+        ({"upload": {"codec": "sign", "levels": 3}}, r"upload\.levels: is an option of codec 'qsgd', not of 'sign'"),
+        ({"upload": {"codec": "qsgd", "levels": 0}}, r"upload\.levels: .*greater than or equal to 1"),
+        ({"upload": {"codec": "qsgd", "levels": 32_768}}, r"upload\.levels: .*less than or equal to 32767"),
+        ({"upload": {"codec": "topk", "ratio": 0.0}}, r"upload\.ratio: .*greater than 0"),
+        ({"upload": {"codec": "randk", "ratio": 1.1}}, r"upload\.ratio: .*less than or equal to 1"),
+        ({"upload": {"codec": "qsgd", "bucket": 1}}, r"upload\.bucket: .*greater than or equal to 2"),
+        ({"upload": {"codec": "qsgd", "norm": "l2", "rounding": "nearest"}}, "rounding = 'nearest'"),
+        ({"upload": {"codec": "natural", "feedback": "ef21"}}, r"upload\.feedback: needs a codec whose error"),
+        ({"upload": {"codec": "qsgd", "feedback": "residual"}}, r"upload\.feedback: needs a codec whose error"),
+        ({"upload": {"codec": "topk"}, "algorithm": {"name": "mifa"}}, r"upload\.feedback .*algorithm\.name"),
+        ({"upload": {"codec": "topk"}, "algorithm": {"name": "safa"}}, r"upload\.feedback .*algorithm\.name"),
+        ({"upload": {"codec": "topk"}, "algorithm": {"server": "mifa"}}, r"upload\.feedback .*algorithm\.server"),
+        ({"upload": {"codec": "topk"}, "algorithm": {"kpfl": {}}}, r"upload\.feedback = 'residual' .*algorithm\.kpfl"),
+        ({"upload": {"codec": "topk", "feedback": "ef21", "lost": "add"}}, r"upload\.lost = 'add' needs upload"),
+        ({"upload": {"codec": "qsgd", "lost": "add"}}, r"upload\.lost = 'add' needs upload\.feedback = 'residual'"),
+        ({"upload": {"codec": "topk", "lost": "add"}, "round": BUFFERED}, r"upload\.lost = 'add' needs round"),
+        ({"upload": {"codec": "topk", "lost": "add"}, **CARRY}, r"upload\.lost = 'add' does not go with merging\.skip"),
+        ({"upload": {"codec": "sign"}, "round": {"payload_bits": 31}}, r"upload\.codec .*round\.payload_bits = 31"),
+        ({"download": {"codec": "sign"}, "round": {"payload_bits": 31}}, r"download\.codec .*round\.payload_bits = 31"),
+        ({"upload": {"codec": "sign"}, "algorithm": {"name": "fedmd"}, **PUBLIC}, r"upload\.codec .*algorithm\.name"),
+        ({"upload": {"codec": "none"}, "algorithm": {"name": "fedproto"}}, r"upload\.codec .*algorithm\.name"),
+        ({"download": {"codec": "sign"}, "algorithm": {"name": "fedproto"}}, r"download\.codec .*algorithm\.name"),
+        ({"download": {"codec": "qsgd"}}, r"download\.codec: 'qsgd' cannot code changes of models"),
+        ({"download": {"codec": "half"}}, r"download\.codec: 'half' cannot code changes of models"),
+        ({"download": {"codec": "randk"}}, r"download\.codec: 'randk' cannot code changes of models"),
+        ({"download": {"codec": "sgn"}}, r"download\.codec: unknown codec 'sgn', did you mean 'sign'\?"),
+        ({"download": {"codec": "sign", "ratio": 0.1}}, r"download\.ratio: is an option of"),
+        ({"download": {"codec": "sign"}, **EDGES}, r"download\.codec .*topology\.aggregation"),
+        ({"download": {"codec": "sign"}, **CARRY}, r"download\.codec .*merging\.skip = 'carry'"),
+        ({"download": {"codec": "sign"}, "algorithm": {"name": "safa"}}, r"algorithm\.name .*download"),
+        ({"upload": {"feedback": "always"}}, r"upload\.feedback: "),
+        ({"upload": {"encode": -1.0}}, r"upload\.encode: "),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_refused_in_a_line_that_names_the_key(sections, message):
+    with pytest.raises(EdgesimError, match=message) as refused:
+        complete(config(**sections))
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("algorithm", [{"name": "mifa"}, {"name": "safa"}, {"kpfl": {}}], ids=["mifa", "safa", "kpfl"])
+def test_servers_that_use_updates_again_take_ef21(algorithm):
+    sections = {
+        "upload": {"codec": "topk", "feedback": "ef21"},
+        "algorithm": algorithm,
+        "learning": {"keep_best": False},
+    }
+    assert complete(config(**sections)).upload.feedback == "ef21"
+
+
+def test_frames_from_the_best_model_are_refused_with_coded_downloads():
+    with pytest.raises(EdgesimError, match=r"download\.codec = 'sign' needs learning\.keep_best = false"):
+        check_frames(complete(config(download={"codec": "sign"})), 2)
+    check_frames(complete(config(download={"codec": "sign"}, learning={"keep_best": False})), 2)
+    check_frames(complete(config(upload={"codec": "sign"})), 2)
+
+
+def test_residuals_that_do_not_fit_the_budget_are_refused_with_the_way_out(tmp_path):
+    this = config(
+        upload={"codec": "sign"}, devices={"count": 40}, learning={"memory_budget_mib": 1, "model": "fedteddi-cnn"}
+    )
+    with pytest.raises(EdgesimError, match=r"upload\.feedback = 'none'") as refused:
+        simulation.run(this, tmp_path / "run")
+    assert "learning.memory_budget_mib" in refused.value.fields
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "upload", "reason"),
+    [
+        ("local", {"codec": "topk"}, None),
+        ("local", {"codec": "topk", "lost": "add"}, "upload.lost"),
+        ("central", {"codec": "qsgd"}, None),
+        ("central", {"codec": "topk"}, "upload.feedback"),
+        ("central", {"codec": "topk", "feedback": "ef21"}, "upload.feedback"),
+    ],
+)
+def test_epsilon_is_right_or_not_told(mechanism, upload, reason):
+    this = complete(config(privacy={"mechanism": mechanism, "noise": 1.0, "clip": 1.0}, upload=upload))
+    why = why_unknown(this, "", has_buffers=False, frames=1)
+    assert why is None if reason is None else reason in why

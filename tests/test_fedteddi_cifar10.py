@@ -1,0 +1,191 @@
+"""What ``scenarios/fedteddi_cifar10.py`` plans, chooses and refuses."""
+
+import io
+import runpy
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from edgesim.base.errors import EdgesimError
+from edgesim.scenario import Runs, pictures, tables
+
+SCRIPT = "fedteddi_cifar10.py"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    folder = Path(__file__).parents[1] / "scenarios"
+    monkeypatch.syspath_prepend(folder)
+    return runpy.run_path(str(folder / SCRIPT))
+
+
+def save(path, images, labels, test_labels=None):
+    test = np.arange(10) if test_labels is None else np.array(test_labels)
+    test_images = np.resize(images, (len(test), *images.shape[1:]))
+    np.savez(path, train_images=images, train_labels=labels, test_images=test_images, test_labels=test)
+
+
+@pytest.fixture
+def cifar(tmp_path):
+    """Noise in the shape of CIFAR-10, enough of each class for the paper's devices."""
+    random = np.random.default_rng(0)
+    labels = np.repeat(np.arange(10), 750)
+    save(tmp_path / "cifar10.npz", random.integers(0, 256, (7500, 32, 32, 3), dtype=np.uint8), labels)
+    return "cifar10.npz"
+
+
+def test_settings_differ_from_the_first_one_in_what_their_names_say(script):
+    runs = Runs()
+    config = script["base"]("digits", 300, 1.2)
+    script["add_settings"](runs, config, list(script["SETTINGS"]), ["random", "fedteddi"], 150)
+    of = {(run.knobs["setting"], run.knobs["policy"]): run.config for run in runs.planned}
+    assert len(of) == 2 * 8
+    assert {run.seed for run in runs.planned} == {1000}
+    # FedTeddi's lambda falls over 300 rounds, of which 150 are made.
+    assert {(config.rounds, config.stop_at_s) for config in of.values()} == {(300, 180.0)}
+    kept = {name for (name, _), config in of.items() if config.learning.persist_momentum}
+    assert kept == {"tau5-kept", "tau10-kept", "tau24-kept"}
+    assert {name: config.learning.steps for (name, _), config in of.items()} == {
+        name: int(name.partition("-")[0].removeprefix("tau")) for name in script["SETTINGS"]
+    }
+    rates = {name: of[name, "random"].learning.lr for name in script["SETTINGS"]}
+    assert rates == dict.fromkeys(rates, 0.1) | {"tau5-lr0.03": 0.03, "tau5-lr0.09": 0.09}
+
+
+def test_the_comparison_is_of_the_papers_setting_and_ends_at_the_mark_for_good(script):
+    runs = Runs(seeds=2)
+    config = script["base"]("cifar10.npz", 300, 1.2)
+    config["data"]["dataset"] = "digits"
+    script["add_comparison"](runs, config, "tau10", script["names"](script["POLICIES"]), 0.75)
+    assert [run.seed for run in runs.planned] == [0] * 8 + [1] * 8
+    assert len({run.knobs["policy"] for run in runs.planned}) == 8
+    for run in runs.planned:
+        learning = run.config.learning
+        assert (learning.model, learning.lr, learning.steps, learning.batch_size) == ("fedteddi-cnn", 0.01, 10, 32)
+        assert (run.config.stop_at_accuracy, run.config.stop_after_tests, run.config.evaluation.every) == (0.75, 5, 5)
+        assert (run.config.round.tmax_s, run.config.data.samples_per_device) == (1.2, 750)
+        assert run.config.round.payload_bits == "model"
+
+
+def run_of(setting, policy, accuracies, every=5):
+    """A run whose start model has 0.1, tested every five rounds."""
+    count = len(accuracies)
+    rows = {"round": every * np.arange(count + 1), "accuracy": [0.1, *accuracies], "status": "finished"}
+    knobs = {"setting": setting, "policy": policy}
+    rows = pd.DataFrame(rows).assign(t_s=lambda of: 1.2 * of["round"], clients=3.0, newcomers=1.0, energy_j=0.0)
+    return tables.KeptRun(Path(f"{setting}-{policy}"), knobs, 1000, rows)
+
+
+def test_the_rule_takes_the_first_setting_in_which_random_is_at_75_percent(script):
+    chosen, names = script["chosen"], list(script["SETTINGS"])
+    below, there, short = [0.70] * 60, [0.6, 0.75, 0.6], [0.6] * 30
+    # FedTeddi decides nothing.
+    assert chosen([run_of(names[0], "fedteddi", there)]) is None
+    assert chosen([run_of(names[0], "random", below), run_of(names[0], "fedteddi", there)]) is None
+    assert chosen([run_of(names[0], "random", there)]) == ("tau5", 0.75)
+    # What comes later counts only once all before went to round 300.
+    later = [run_of(name, "random", there) for name in names[1:3]]
+    assert chosen([run_of(names[0], "random", short), *later]) is None
+    assert chosen([run_of(names[0], "random", below), *later]) == ("tau5-kept", 0.75)
+
+
+def test_where_random_never_is_the_first_setting_stays_and_the_mark_falls(script):
+    names = list(script["SETTINGS"])
+    runs = [run_of(name, "random", [0.5] * 59 + [0.749]) for name in names[1:]]
+    for best, mark in ((0.689, 0.68), (0.58, 0.58)):
+        assert script["chosen"]([run_of(names[0], "random", [0.5] * 59 + [best]), *runs]) == ("tau5", mark)
+
+
+@pytest.mark.parametrize("step", ["settings", "comparison"])
+def test_pictures_of_another_shape_are_one_line(tmp_path, scenario, step):
+    labels = np.repeat(np.arange(10), 5)
+    save(tmp_path / "cifar10.npz", np.zeros((50, 28, 28), dtype=np.uint8), labels)
+    done = scenario(SCRIPT, "--step", step, "--out", "out")
+    assert done.exit_code == 2, done.output
+    assert "--dataset cifar10.npz: its pictures are 28x28 with 1 channels; expected those of CIFAR-10" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_pictures_without_the_old_classes_are_one_line(tmp_path, scenario, cifar):
+    arrays = dict(np.load(tmp_path / cifar))
+    save(tmp_path / cifar, arrays["train_images"], arrays["train_labels"], [6, 7, 8, 9])
+    done = scenario(SCRIPT, "--step", "comparison", "--policies", "random", "--seeds", "1", "--out", "out")
+    assert done.exit_code == 1, done.output
+    assert "cifar10: no test image is of the old classes 0, 1, 2, 3, 4, 5" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_unknown_is_one_line(scenario):
+    for arguments, said in (
+        (["--step", "jpeg"], "--step: unknown 'jpeg'; known: settings, pictures, comparison, report"),
+        (["--step", "settings", "--dataset", "digits", "--settings", "tau7"], "--settings: unknown 'tau7'"),
+        (["--step", "settings"], "cifar10.npz: no such file"),
+        ([], "tests.parquet: no such file"),
+    ):
+        done = scenario(SCRIPT, *arguments, "--out", "out")
+        assert done.exit_code == 2, done.output
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_report_needs_the_file_of_tests_alone(tmp_path, scenario, figures_as_text):
+    """Settings are simulated in two goes, and a later one adds to the file of which the folders are gone."""
+    quick = ["--dataset", "digits", "--tmax", "0.8", "--rounds", "20", "--jobs", "1", "--tests", "kept.parquet"]
+    settings = [*quick, "--step", "settings", "--settings", "tau5,tau10"]
+    done = scenario(SCRIPT, *settings, "--last-round", "10", "--out", "first")
+    assert done.exit_code == 0, done.output
+    longer = scenario(SCRIPT, *settings, "--policies", "random", "--last-round", "20", "--out", "first")
+    assert longer.exit_code == 0, longer.output
+    kept = pd.read_parquet(tmp_path / "kept.parquet")
+    assert kept.groupby("run")["round"].max().to_dict() == {
+        "tau5-random-s1000": 20, "tau10-random-s1000": 20, "tau5-fedteddi-s1000": 10, "tau10-fedteddi-s1000": 10,
+    }  # fmt: skip
+    shutil.rmtree(tmp_path / "first")
+    compared = scenario(SCRIPT, "--quick", "--jobs", "1", "--tests", "kept.parquet", "--out", "second")
+    assert compared.exit_code == 0, compared.output
+    again = scenario(SCRIPT, "--tests", "kept.parquet", "--out", "third")
+    assert again.exit_code == 0, again.output
+    for name in ("settings.csv", "comparison.csv", "savings-rounds_to_target.csv", "plots/comparison_scheduled.png"):
+        assert (tmp_path / "third" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+    assert "by the rule: still open" in again.output
+
+
+def psnr_db(images, copies):
+    return 10 * np.log10(255**2 / np.mean((images.astype(float) - copies) ** 2))
+
+
+def test_copies_are_what_pillow_makes_and_moved_blocks_lose_again(tmp_path):
+    """Smooth coloured pictures; on the same grid a second compression loses next to nothing."""
+    random = np.random.default_rng(0)
+    smooth = random.uniform(0, 255, (10, 4, 4, 3)).repeat(8, 1).repeat(8, 2)
+    smooth += np.linspace(-40, 40, 32)[:, None]
+    images = smooth.clip(0, 255).astype(np.uint8)
+    save(tmp_path / "plain.npz", images, np.arange(10))
+    for source, name, shift in (("plain", "once", 0), ("once", "same", 0), ("once", "moved", 4)):
+        pictures.compress(str(tmp_path / f"{source}.npz"), tmp_path, tmp_path / f"{name}.npz", 75, shift)
+    once, same, moved = (np.load(tmp_path / f"{name}.npz")["train_images"] for name in ("once", "same", "moved"))
+    file = io.BytesIO()
+    Image.fromarray(images[3]).save(file, "JPEG", quality=75)
+    assert (once[3] == np.asarray(Image.open(file))).all()
+    # Copies that lay elsewhere would have next to nothing of the picture.
+    assert psnr_db(images, once) - 3 < psnr_db(once, moved) < psnr_db(once, same) - 3
+    assert psnr_db(once, np.roll(once, 4, (1, 2))) < psnr_db(images, once) - 10
+    assert np.load(tmp_path / "moved.npz")["train_labels"].tolist() == list(range(10))
+
+
+def test_grey_pictures_stay_grey_and_floats_are_one_line(tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (10, 28, 28), dtype=np.uint8)
+    save(tmp_path / "grey.npz", images, np.arange(10))
+    pictures.compress(str(tmp_path / "grey.npz"), tmp_path, tmp_path / "copy.npz", 75)
+    assert np.load(tmp_path / "copy.npz")["test_images"].shape == (10, 28, 28, 1)
+    save(tmp_path / "floats.npz", images.astype(np.float32), np.arange(10))
+    with pytest.raises(EdgesimError, match=r"floats.npz: pictures are float32; expected uint8"):
+        pictures.compress(str(tmp_path / "floats.npz"), tmp_path, tmp_path / "copy2.npz", 75)
+    assert not (tmp_path / "copy2.npz").exists()
