@@ -126,7 +126,7 @@ def add_pictures(runs: Runs, dataset: str, epochs: int) -> None:
         central = {
             "rounds": epochs,
             "devices": {"count": 1},
-            "round": {"tmax_s": 1e6, "payload_bits": 1, "admission": "count", "count": 1},
+            "round": {"tmax_s": 1e6, "payload_bits": 1, "admission": "count", "count": 1, "allocator": "equal_share"},
             "data": {"dataset": source, "partition": "dirichlet"},
             "learning": {"model": TEN_CLASSES["learning"]["model"], "lr": 0.01, "epochs": 1, "pretrain": False},
         }

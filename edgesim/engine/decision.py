@@ -117,16 +117,20 @@ def make_timeline(
     gain = Column(count, lambda rows: world.gain(ids[rows], round if draws is None else draws[rows], at_s))
     links = world.links
     if (moving := world.moving) is not None:
-        numbers = np.full(count, round, dtype=np.int64) if draws is None else draws
-        gain = Column(count, lambda rows: moving.gain(ids[rows], numbers[rows], at_s, station[rows]))
-        links = path_links(world, moving, at_s, ids, numbers)
+        gain = Column(
+            count,
+            lambda rows: moving.gain(ids[rows], round if draws is None else draws[rows], at_s, station[rows]),
+        )
+        links = path_links(world, moving, at_s, ids, round if draws is None else draws)
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
     planned = upload_bits, download, ready_s, due_s, gain, rx_power_w, Column(count, need)
     return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s, links)
 
 
-def path_links(world: World, moving: MovingPlaces, at_s: float, ids: Integers, draws: Integers) -> Sequence[Link]:
-    """The link to each station that plans go by of devices that move, [n], decided at an instant; ``draws`` are [n].
+def path_links(world: World, moving: MovingPlaces, at_s: float, ids: Integers, draws: int | Integers) -> Sequence[Link]:
+    """The link to each station that plans go by of devices that move, [n], decided at an instant.
+
+    ``draws`` is the number of their draws, or that of each, [n].
 
     With ``round.path_knowledge = "present"`` the gain at the decision is planned on as if it stayed.
     """
@@ -134,8 +138,8 @@ def path_links(world: World, moving: MovingPlaces, at_s: float, ids: Integers, d
     if knowledge is None or knowledge == "present":
         return world.links
 
-    def numbers(some: Integers) -> Integers:
-        return draws[np.searchsorted(ids, some)]
+    def numbers(some: Integers) -> int | Integers:
+        return draws if isinstance(draws, int) else draws[np.searchsorted(ids, some)]
 
     def power_w(some: Integers, gain: Floats) -> Floats:
         return world.rx_power_w(some, gain) * world.outage_factor

@@ -26,7 +26,7 @@ class PathLink(Known):
     station: int
     knowledge: PathKnowledge
     decided_s: float
-    draws: Callable[[Integers], Integers]
+    draws: Callable[[Integers], int | Integers]
     """Numbers of the draws of devices, by their ids."""
     power_w: Callable[[Integers, Floats], Floats]
     """Received powers that devices are planned on, by their ids and their gains."""

@@ -43,6 +43,7 @@ class Paths(ABC):
     def legs(self, ids: Integers, t_s: Instants) -> Legs:
         """The leg of each device at the present instant, [n]; cheapest if instants never fall.
 
+        The result holds until the next question, and must not be changed.
         ``t_s`` is one instant or [n]. Beyond the end of a recording devices are taken to stay where they were last: a
         run must not get there (`need_known`).
         """

@@ -103,7 +103,7 @@ WITHOUT_ROUNDS = ("random", "best-channel", "fedteddi", "power-of-choice", "oort
 
 def contents(folder):
     """Bytes of a run's tables and model by file, but for the wall times."""
-    files = [*folder.glob("*.parquet"), *folder.glob("*.safetensors")]
+    files = [*folder.glob("*.parquet"), folder / "model.safetensors"]
     return {file.name: file.read_bytes() for file in files if file.name != "timing.parquet"}
 
 

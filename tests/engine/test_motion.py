@@ -189,6 +189,21 @@ def test_reserved_uploads_carry_the_integral_of_the_rate_over_their_ways(tmp_pat
     assert done["bits"].to_numpy() == pytest.approx(BITS, rel=1e-12)
 
 
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_uploads_that_go_on_past_the_deadline_end_on_the_way_behind_it(tmp_path, sharing):
+    """Deadlines of 0.3 s, in which a third of the payload gets through: the way is looked at again and again."""
+    knobs = {"late": "keep", "tmax_s": 0.3, "admission": "count", "count": 10, "allocator": "equal_share"}
+    config = parse(values(mobility=FAST, rounds=12, round=knobs, radio={"sharing": sharing}), "late")
+    simulation.run(config, tmp_path / "run")
+    acts = read_table(tmp_path / "run", "activities").query("activity == 'upload' and outcome == 'done'")
+    long = acts[acts["t_end_s"] - acts["t_start_s"] > 0.4]
+    assert len(long) > 5
+    assert long["bits"].to_numpy() == pytest.approx(BITS, rel=1e-12)
+    if sharing == "reserved":
+        with Simulation(complete(config)) as again:
+            assert carried_bits(again.world, long) == pytest.approx(BITS, rel=1e-7)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
 def test_of_a_hundred_thousand_uploads_no_bit_is_lost(tmp_path, sharing):

@@ -55,7 +55,8 @@ def test_an_agent_of_one_weight_is_the_policy_that_sorts_by_the_feature(tmp_path
 
 def test_an_agent_decides_in_the_environment_as_in_a_run(tmp_path):
     random = np.random.default_rng(1)
-    env = SchedulerEnv(CONFIG, action="subset")
+    narrow = CONFIG | {"radio": {"bandwidth_hz": 3e6}, "round": {"payload_bits": 4e6, "tmax_s": 0.5}}
+    env = SchedulerEnv(narrow, action="subset")
     sizes = [DEVICES * 6 + 1, 5, DEVICES]
     layers = [
         (random.normal(size=(out, into)).astype(np.float32), random.normal(size=out).astype(np.float32))
@@ -71,7 +72,7 @@ def test_an_agent_decides_in_the_environment_as_in_a_run(tmp_path):
         assert scores == pytest.approx(np.clip(values, -1, 1))
         seen, reward, ended, _, _ = env.step((scores > 0).astype(np.int8))
         rewards.append(reward)
-    run = edgesim.run(by_agent(tmp_path / "agent.safetensors", seed=3), tmp_path / "run", quiet=True)
+    run = edgesim.run(by_agent(tmp_path / "agent.safetensors", **narrow, seed=3), tmp_path / "run", quiet=True)
     assert run.rounds["arrived"].tolist() == rewards
     assert len(set(rewards)) > 1
 

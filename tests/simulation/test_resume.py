@@ -575,11 +575,12 @@ def test_what_a_learner_remembers_is_all_that_changes_of_it():
     learner.close()
     made_anew = {
         "config", "federation", "streams", "dataset", "cores", "torch_device", "model", "data", "accounts", "back_end",
-        "_metrics", "_notice", "transforms", "server_of", "memory",
+        "_metrics", "_notice", "transforms", "beside", "server_of", "memory", "public",
     }  # fmt: skip
     within_a_merge = {"_server_wall_s"}
     assert set(vars(learner)) == set(TorchLearner.SAVED) | made_anew | within_a_merge
     of_config = {"model_bits", "local", "server", "rule", "work", "measured", "looked_at", "_config", "_federation"}
+    of_config |= {"up", "down", "adds_lost"}
     of_instants = {"held", "before", "_first", "when", "_first_when"}
     assert (
         set(vars(learner.accounts)) == {"ledger", "models", "_is_open", "has_model", "is_due"} | of_config | of_instants
