@@ -1,10 +1,12 @@
-"""Builds the handbook: ``python docs/build.py`` writes ``docs/knobs.md`` anew and the site into ``site/``.
+"""Builds the handbook: ``python docs/build.py`` writes ``docs/knobs.md`` and the tables beside papers anew, and the
+site into ``site/``.
 
 The site is made of a copy of the README, ``docs/`` and ``plots/`` in ``build/handbook``: there they lie as in the
 repository, so that the same relative links hold in both. Nothing is fetched: pages, figures and docstrings of this
 checkout are all that is read.
 """
 
+import runpy
 import shutil
 import subprocess
 import sys
@@ -91,6 +93,7 @@ def dead_files(site: Path) -> list[str]:
 def main() -> None:
     """Write the page of knobs and build the site; ends with 1 where a link of it is dead."""
     (DOCS / "knobs.md").write_text(knobs())
+    runpy.run_path(str(DOCS / "beside_papers.py"))["main"]()
     copy_pages(ROOT / "build/handbook")
     if status := subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=ROOT).returncode:
         sys.exit(status)

@@ -15,6 +15,8 @@ FIGURES = Path(__file__).parents[1] / "plots"
 _TINTS = (1.0, 0.75, 0.5, 0.3, 0.16)
 _MOST_ERROR = 2.0
 """Mean distance of a pixel's channels from the palette, of 255, from which on a picture has colours of its own."""
+_BLOCK, _MOST_IN_BLOCK = 8, 25.0
+"""The same in any block of so many pixels each way: a scale of colours, small in a picture, keeps its order."""
 
 
 def palette() -> Image.Image:
@@ -33,8 +35,10 @@ def shrink(path: Path, out: Path) -> None:
     whole = Image.open(path).convert("RGB")
     small = whole.resize((round(whole.width / 2), round(whole.height / 2)), Image.Resampling.LANCZOS)
     few = small.quantize(palette=palette(), dither=Image.Dither.NONE)
-    error = np.abs(np.asarray(few.convert("RGB")).astype(int) - np.asarray(small)).mean()
-    if error >= _MOST_ERROR:
+    error = np.abs(np.asarray(few.convert("RGB")).astype(int) - np.asarray(small)).mean(axis=2)
+    high, wide = (length // _BLOCK for length in error.shape)
+    blocks = error[: high * _BLOCK, : wide * _BLOCK].reshape(high, _BLOCK, wide, _BLOCK).mean(axis=(1, 3))
+    if error.mean() >= _MOST_ERROR or blocks.max() >= _MOST_IN_BLOCK:
         few = small.quantize(160, method=Image.Quantize.MEDIANCUT, kmeans=2, dither=Image.Dither.NONE)
     few.save(out, optimize=True, dpi=(150, 150))
 

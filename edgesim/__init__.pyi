@@ -14,6 +14,7 @@ from .api.names import drift_laws as drift_laws
 from .api.names import joining_laws as joining_laws
 from .api.names import metrics as metrics
 from .api.names import models as models
+from .api.names import motion_models as motion_models
 from .api.names import partitions as partitions
 from .api.names import path_loss_laws as path_loss_laws
 from .api.names import policies as policies

@@ -133,8 +133,13 @@ class RadioConfig(Section):
     """``reserved``: an upload keeps the bandwidth reserved for it; ``reshared``: the active uploads split the band anew
     whenever one begins or ends; ``own``: each device has its own link, recorded in ``devices.links`` or as one rate in
     ``devices.profile``."""
-    shadowing: Literal["per_round", "per_run"] | None = None
-    """How often shadowing is drawn; the environment file decides when absent."""
+    shadowing: Literal["per_round", "per_run", "map"] | None = None
+    """How often shadowing is drawn, or a map of it over the plane, for devices that move; when absent the environment
+    file decides, and with ``[mobility]`` it is a map."""
+    grid_m: Metres | None = Field(None, ge=0.1, le=1000)
+    """Side of the squares on each of which the gain of a device that moves is constant; 5 when absent."""
+    between_stations: float | None = Field(None, ge=0, le=1)
+    """Correlation of the maps of shadowing of two stations; 0 when absent."""
     fading: Literal["none", "rayleigh"] | None = None
     """Block fading of each upload; the environment file decides when absent."""
 
@@ -145,12 +150,19 @@ class TopologyConfig(Section):
     file: str | None = None
     """A file under ``topologies/``; one station at the centre, with the server beside it, when absent."""
     attach: Literal["strongest", "nearest", "least_loaded"] = "strongest"
-    """How a device's station, the same for the whole run, is chosen: by the gain common to all rounds, distance or
-    devices per hertz."""
+    """How a device's station is chosen, for the whole run or, of a device that moves, for each task: by the gain common
+    to all rounds, distance or devices per hertz."""
     aggregation: Literal["flat", "hierarchical"] = "flat"
     """Whether updates are merged in the cloud, or in edge servers first."""
     cloud_every: Count | None = Field(None, ge=1)
     """Rounds between two averages of the edge servers' models in the cloud (``hierarchical``)."""
+
+
+class MobilityConfig(OpenSection):
+    """How devices move; the other keys are the model's own options, checked by the model."""
+
+    model: str
+    """The model of motion (``edgesim list`` prints the names), or ``package.module.Class``."""
 
 
 YEAR_S = 365.25 * 86_400
@@ -207,6 +219,10 @@ class RoundConfig(Section):
     outage: float | None = Field(None, gt=0, lt=1)
     """Each upload is planned with the gain that its fading falls below with this probability, such as 0.05, so that
     this share of reserved uploads misses the deadline; with the average gain when absent."""
+    path_knowledge: Literal["present", "straight", "known", "worst"] | None = None
+    """What the scheduler knows of the paths of devices that move, when it plans least bandwidths: the gain at the
+    decision (``present``, when absent), the present velocity, for ever (``straight``), or the path itself (``known``),
+    of which ``worst`` takes the least gain."""
     admission: Literal["band", "count"] = "band"
     """Which offered devices are taken: those whose least bandwidth still fits the band, or the first ``count``."""
     count: Count | None = Field(None, ge=1)
@@ -530,6 +546,8 @@ _LAW = {"drift.law": Except(["frames"])}
 _SKIPS = {"merging.rule": "stagnation"}
 _NOISY = {"privacy.mechanism": ("local", "central")}
 _CENTRAL = {"privacy.mechanism": "central"}
+_MOTION = {"mobility": GIVEN}
+_MAP = {"radio.shadowing": "map"}
 _COUNT = {"round.admission": "count"}
 _LATE = {"round.late": "keep"}
 _OF_DECAY = ("lr_decay", "lr_decay_every", "lr_offset", "lr_min")
@@ -538,6 +556,11 @@ _GOES_WITH = (
     Rule({"devices.kappa": GIVEN}, {"devices.profile": GIVEN}, "it is for processors whose clock_hz a profile gives"),
     *_only_for({"devices.battery_j": GIVEN}, *(f"devices.{key}" for key in _BATTERY_DEFAULTS)),
     Rule({"topology.attach": Except(["strongest"])}, {"topology.file": GIVEN}),
+    *_only_for(_MOTION, "radio.grid_m", "radio.between_stations", "round.path_knowledge"),
+    Rule(_MAP, _MOTION, "it is for devices that move"),
+    Rule({"radio.between_stations": GIVEN}, {"radio.shadowing": (None, "map")}, "it is for maps"),
+    Rule(_MOTION, {"radio.sharing": ("reserved", "reshared")}, "links of their own contain the motion"),
+    Rule(_MOTION, {"topology.attach": ("strongest", "nearest")}, "devices that move join by gain or distance alone"),
     *_only_for(_EDGES, "topology.cloud_every"),
     Rule(_EDGES, {"topology.file": GIVEN, "topology.cloud_every": GIVEN}),
     Rule(_COUNT, {"round.count": GIVEN}, "how many devices are taken, such as round.count=10"),
@@ -630,6 +653,8 @@ class RunConfig(Section):
     devices: DevicesConfig = DevicesConfig()
     radio: RadioConfig = RadioConfig()
     topology: TopologyConfig = TopologyConfig()
+    mobility: MobilityConfig | None = None
+    """Devices stand still when absent."""
     availability: AvailabilityConfig = AvailabilityConfig()
     round: RoundConfig = RoundConfig()
     staleness: StalenessConfig = StalenessConfig()
@@ -663,15 +688,21 @@ class RunConfig(Section):
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in, but those of what it names."""
         knowledge = {"reported": {"report_by_s": self.round.tmax_s / 2}, "planned": {"plan_quantile": 0.95}}
+        planned = knowledge.get(self.round.delay_knowledge, {}) | (
+            {"path_knowledge": "present"} if self.mobility else {}
+        )
         merging = None if self.merging is None or self.merging.rule == "every" else self.merging
         sections: dict[str, Section | OpenSection | None] = {
             "devices": filled(self.devices, {} if self.devices.battery_j is None else _BATTERY_DEFAULTS),
-            "round": filled(self.round, knowledge.get(self.round.delay_knowledge, {})),
+            "round": filled(self.round, planned),
             "learning": filled(self.learning, {"steps": 5} if self.learning.epochs is None else {}),
             "merging": merging and filled(merging, {"signal": "validation", "skip": "discard"}),
             "download": None if self.download is None or self.download.codec == "none" else self.download,
             "evaluation": filled(self.evaluation, {"every": 1} if self.evaluation.every_s is None else {}),
         }
+        if self.mobility is not None:
+            radio = filled(self.radio, {"shadowing": "map", "grid_m": 5.0})
+            sections["radio"] = filled(radio, {"between_stations": 0.0} if radio.shadowing == "map" else {})
         if self.privacy.mechanism != "none":
             delta = {} if self.privacy.noise is None else {"delta": 1e-5}
             sections["privacy"] = filled(self.privacy, {"clip": 1.0} | delta)

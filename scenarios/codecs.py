@@ -64,7 +64,7 @@ def main(
     tables.recommendation(study.folder, "band_mhz", "codec")
     finished = study.plan.finished
     draws = partial(figures.draw_cost_curves, finished, "band_mhz", "codec", FOREMOST)
-    figures.Album(study.folder / "plots").add("cost_curves", draws, finished, FOREMOST)
+    figures.Album(study.folder / "plots", runs.formats).add("cost_curves", draws, finished, FOREMOST)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def main(
     published.show(table, f"{study.folder}: training loss in {seconds:g} s and in {rounds} rounds", ["codec"], LOOKS)
     differences = published.differences(study.folder, "codec", "none", [*LOOKS][1:], own)
     published.show_differences(differences, "none", LOOKS)
-    album, panels = figures.Album(study.folder / "plots"), figures.panels_of(finished)
+    album, panels = figures.Album(study.folder / "plots", runs.formats), figures.panels_of(finished)
     album.add("loss_seconds", lambda: figures.draw_loss_seconds(panels), finished)
 
 

@@ -176,7 +176,7 @@ def progress(runs: Sequence[tables.KeptRun], mark: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def report(tests: pd.DataFrame, out: Path, mark: float) -> None:
+def report(tests: pd.DataFrame, out: Path, mark: float, formats: figures.Formats) -> None:
     """Print the tables of all studies of a table of tests and draw their figures, into the folder ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     for study in dict.fromkeys(tests["study"]):
@@ -184,7 +184,7 @@ def report(tests: pd.DataFrame, out: Path, mark: float) -> None:
         table = progress(runs, mark)
         tables.save(table, out / f"{study}.csv")
         tables.show(table, f"{study}: {len(runs)} runs, {(table['status'] == 'finished').sum()} finished", PROGRESS)
-        draw(runs, out / "plots", study, mark)
+        draw(runs, out / "plots", study, mark, formats)
         if study == "settings":
             setting = chosen(runs)
             print("by the rule: " + ("still open" if setting is None else f"{setting[0]}, mark {setting[1]:g}"))
@@ -192,15 +192,15 @@ def report(tests: pd.DataFrame, out: Path, mark: float) -> None:
             compare([run for run in runs if run.status == "finished"], out, mark)
 
 
-def draw(runs: Sequence[tables.KeptRun], out: Path, study: str, mark: float) -> None:
+def draw(runs: Sequence[tables.KeptRun], out: Path, study: str, mark: float, formats: figures.Formats) -> None:
     """Draw accuracy over rounds and, of policies, who was scheduled and the rounds to several accuracies."""
     panels = figures.panels_of(runs)
-    figures.save(figures.draw_accuracy(panels, "rounds", mark), out / f"{study}_accuracy")
+    figures.save(figures.draw_accuracy(panels, "rounds", mark), out / f"{study}_accuracy", formats)
     if study == "comparison":
-        figures.save(figures.draw_scheduled(panels), out / f"{study}_scheduled")
+        figures.save(figures.draw_scheduled(panels), out / f"{study}_scheduled", formats)
         # Runs end at the mark, so that higher levels say nothing.
         levels = [level for level in figures.levels_around(mark, runs) if level <= mark]
-        figures.save(figures.draw_rounds_to_target(panels, levels), out / f"{study}_rounds_to_target")
+        figures.save(figures.draw_rounds_to_target(panels, levels), out / f"{study}_rounds_to_target", formats)
 
 
 def compare(runs: Sequence[tables.KeptRun], out: Path, mark: float) -> None:
@@ -248,7 +248,7 @@ def main(
     if runs.planned:
         runs.study(runs.out / step, target=mark if step == "comparison" else None)
     kept = tables.keep_tests(tests or runs.out / "tests.parquet", [runs.out / name for name in STEPS])
-    report(kept, runs.out, mark)
+    report(kept, runs.out, mark, runs.formats)
 
 
 def refuse_other_pictures(dataset: str, folder: Path) -> None:

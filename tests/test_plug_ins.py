@@ -159,7 +159,7 @@ def test_an_installed_package_offers_names(own, monkeypatch):
 PATHS = {
     "policies": "policy.LongestWait", "algorithms": "algorithm.Mine", "partitions": "partition.Halves",
     "allocators": "allocator.LeastAndEqual", "drift_laws": "drift.Seasons", "joining_laws": "joining.SlowOnesRest",
-    "presence_models": "presence.Shifts",
+    "presence_models": "presence.Shifts", "motion_models": "motion.Visits",
     "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses",
     "protocols": "protocol.EnoughArrived", "codecs": "codec.FewDigits",
 }  # fmt: skip

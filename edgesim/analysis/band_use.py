@@ -24,13 +24,26 @@ class StepSeries(NamedTuple):
 
 
 def use_by_station(run: RunFolder) -> Iterator[tuple[Any, StepSeries]]:
-    """Each row of ``stations`` with the use of its band; devices are where they are at the end of the run."""
-    activities, devices = run.activities, run.devices
-    where = devices.loc[devices["frame"] == devices["frame"].max(), ["device", "station"]]
-    uploads = activities[activities["activity"].isin(ON_AIR)].merge(where, on="device")
+    """Each row of ``stations`` with the use of its band."""
+    activities = run.activities
+    uploads = activities[activities["activity"].isin(ON_AIR)]
+    uploads = uploads.assign(station=stations_of(run, uploads))
     for station in run.stations.itertuples():
         own = uploads[uploads["station"] == station.station]
         yield station, band_use(own, float(station.bandwidth_hz), reshared=run.sharing == "reshared")
+
+
+def stations_of(run: RunFolder, activities: pd.DataFrame) -> pd.Series:
+    """Station of each of some rows of ``activities`` of a run.
+
+    It is that of the device or, where devices move among several stations, that of the task (``task_station``).
+    """
+    of_tasks = run.metrics[run.metrics["name"] == "task_station"]
+    if len(of_tasks):
+        keys = activities["device"].astype(str) + "/" + activities["task"].astype(str)
+        return keys.map(of_tasks.set_index("key")["value"].astype(int))
+    devices = run.devices[run.devices["frame"] == run.devices["frame"].max()]
+    return activities["device"].map(devices.set_index("device")["station"])
 
 
 def band_use(uploads: pd.DataFrame, bandwidth_hz: float, *, reshared: bool) -> StepSeries:

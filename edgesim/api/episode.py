@@ -168,6 +168,11 @@ class Episode:
         self.reason = "it has not begun"
         """Why there is no decision to make."""
 
+    @property
+    def device_count(self) -> int:
+        """Number of devices of the run."""
+        return self._config.devices.count
+
     def __enter__(self) -> Self:
         return self
 

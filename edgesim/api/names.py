@@ -41,6 +41,11 @@ def presence_models() -> list[str]:
     return KINDS["presence_models"].names
 
 
+def motion_models() -> list[str]:
+    """Names for ``mobility.model``."""
+    return KINDS["motion_models"].names
+
+
 def path_loss_laws() -> list[str]:
     """Names for ``law`` of a channel's ``[path_loss]``."""
     return KINDS["path_loss_laws"].names
@@ -77,7 +82,7 @@ def topologies() -> list[str]:
 
 
 def recordings() -> list[str]:
-    """Names of recordings of phones, for ``availability.file``, ``devices.profile`` and ``devices.links.file``."""
+    """Names of recordings: ``availability.file``, ``devices.profile``, ``devices.links.file``, ``mobility.file``."""
     return content.names("traces", ".parquet")
 
 
@@ -97,8 +102,8 @@ def scenarios() -> list[str]:
 
 
 LISTS = (
-    policies, algorithms, allocators, partitions, drift_laws, joining_laws, presence_models, path_loss_laws, predictors,
-    metrics, codecs, protocols, channels,
+    policies, algorithms, allocators, partitions, drift_laws, joining_laws, presence_models, motion_models,
+    path_loss_laws, predictors, metrics, codecs, protocols, channels,
     topologies, recordings, models, datasets, scenarios,
 )  # fmt: skip
 """All of these functions; `edgesim list` prints their names."""

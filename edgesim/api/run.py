@@ -133,8 +133,11 @@ def as_html(facts: dict[str, str], table: str = "") -> str:
 
 def figure_of(pictures: "Pictures", name: str, folder: Path) -> "Figure":
     """Make the figure of a name; raises `EdgesimError` for an unknown one, with the names there are."""
+    from edgesim.plots.gallery import NEEDS
+
     if name not in pictures:
-        hint = did_you_mean(name, pictures) or ";"
+        known = max((start for start in NEEDS if name.startswith(start)), key=len, default="")
+        hint = f", which needs {NEEDS[known]};" if known else did_you_mean(name, pictures) or ";"
         raise EdgesimError(f"{folder}: has no figure {name!r}{hint} its figures are {', '.join(pictures)}")
     return pictures[name].make()
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from edgesim.api import names
 from edgesim.commands import explain
+from edgesim.learning.codecs import DOWNWARD
 
 _NAMES: dict[str, Callable[[], list[str]]] = {
     "algorithm.name": names.algorithms,
@@ -14,10 +15,12 @@ _NAMES: dict[str, Callable[[], list[str]]] = {
     "data.partition": names.partitions,
     "devices.links.file": names.recordings,
     "devices.profile": names.recordings,
-    "download.codec": names.codecs,
+    "download.codec": lambda: DOWNWARD.names,
     "drift.law": names.drift_laws,
     "joining.law": names.joining_laws,
     "learning.model": names.models,
+    "mobility.file": names.recordings,
+    "mobility.model": names.motion_models,
     "radio.channel": names.channels,
     "round.protocol": names.protocols,
     "selection.policy": names.policies,

@@ -19,6 +19,7 @@ from edgesim.base.registry import did_you_mean
 from edgesim.base.validation import models_in
 from edgesim.config import RunConfig
 from edgesim.learning.algorithms import WRAPPERS
+from edgesim.learning.codecs import DOWNWARD
 from edgesim.simulation.kinds import KINDS
 
 _UNITS = UNITS | {
@@ -115,6 +116,8 @@ def _keys() -> Iterator[Key]:
         if kind.section:
             for name, entry in kind.entries.items():
                 yield from _of(kind.options(entry), kind.section, f"{kind.word} {name!r}")
+    for name, codec in DOWNWARD.items():
+        yield from _of(codec, "download", f"codec {name!r}")
     for name, wrapper in WRAPPERS.items():
         yield from _of(wrapper.Options, f"algorithm.{name}", "")
 

@@ -21,6 +21,7 @@ TEMPLATES = {
     "drift": ("Seasons", 'drift.law = "{path}"'),
     "joining": ("SlowOnesRest", 'joining.law = "{path}"'),
     "presence": ("Shifts", 'availability.model = "{path}"'),
+    "motion": ("Visits", 'mobility.model = "{path}"'),
     "predictor": ("SameHour", 'selection.predictor = "{path}"'),
     "metric": ("TopLosses", 'evaluation.metrics = {{ "{path}" = {{}} }}'),
     "codec": ("FewDigits", 'upload.codec = "{path}"'),

@@ -15,8 +15,8 @@ _MARGIN = 10.0 ** (-6.0 / 10.0)
 def attach(how: Attach, gain: Floats, distance_m: Floats, bandwidth_share: Floats) -> Integers:
     """The station of each device, [N].
 
-    ``gain`` (the linear power gain that lasts for the whole run) and ``distance_m`` have one row per station, [M, N];
-    ``bandwidth_share`` has one entry per station, [M].
+    ``gain`` (the linear power gain that no draw of a round changes) and ``distance_m`` have one row per station,
+    [M, N]; ``bandwidth_share`` has one entry per station, [M].
 
     ``strongest`` and ``nearest``: the first such station. ``least_loaded``: in the order of their ids, devices join
     the station with the fewest devices per hertz among those within 6 dB of their strongest; of equally loaded ones

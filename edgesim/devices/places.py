@@ -1,16 +1,31 @@
 """Positions of devices, and the stations that serve them, at any instant."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.config import DevicesConfig
 from edgesim.streams import Streams
 
 
+class Places(Protocol):
+    """Where devices are, and which stations serve those that begin to work, at any instant."""
+
+    def positions_m(self, ids: Integers, t_s: float) -> tuple[Floats, Floats]:
+        """Position of each device at an instant, [n] each."""
+
+    def stations(self, ids: Integers, t_s: float) -> Integers:
+        """Station that serves each device which begins to work at an instant, [n]."""
+
+    def distances_m(self, ids: Integers, t_s: float) -> Floats:
+        """Distance of each device to that station at an instant, [n]."""
+
+
 @dataclass(frozen=True)
-class FixedPlaces:
+class FixedPlaces(Places):
     """Places of devices that stand still, [N]: answers are the same at all instants."""
 
     x_m: Floats
@@ -19,21 +34,17 @@ class FixedPlaces:
     """Horizontal distance of each device to its station."""
     station: Integers
 
+    @override
     def positions_m(self, ids: Integers, t_s: float) -> tuple[Floats, Floats]:
-        """Position of each device at an instant, [n] each."""
         return self.x_m[ids], self.y_m[ids]
 
+    @override
     def stations(self, ids: Integers, t_s: float) -> Integers:
-        """Station that serves each device at an instant, [n]."""
         return self.station[ids]
 
+    @override
     def distances_m(self, ids: Integers, t_s: float) -> Floats:
-        """Distance of each device to its station at an instant, [n]."""
         return self.distance_m[ids]
-
-    def since_s(self, t_s: float) -> float:
-        """Instant since which all devices have been where they are at ``t_s``, in s."""
-        return 0.0
 
 
 def place_in_disc(ids: Integers, radius_m: float, min_distance_m: float, streams: Streams) -> tuple[Floats, Floats]:

@@ -1,6 +1,6 @@
 """Uploads of a round and their shares of the band: admission of the devices that a policy offers, then an allocator."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,11 +8,14 @@ import numpy as np
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.devices.topology import Backhaul
+from edgesim.engine.moving_places import MovingPlaces
 from edgesim.engine.offers import Offers
+from edgesim.engine.path_link import PathLink
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
 from edgesim.radio.allocators import ALLOCATORS, Allocator, Request
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish
+from edgesim.radio.link import Link
 from edgesim.selection.column import Column
 from edgesim.selection.view import Choice, RoundView
 
@@ -53,6 +56,8 @@ class Timeline:
     """The round's start on the run's clock."""
     tmax_s: float
     """The round's deadline."""
+    links: Sequence[Link]
+    """The link of the uploads to each station that the plan goes by, [M]."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ def make_timeline(
     """
     world, accounts, backhaul = planner.world, planner.accounts, planner.backhaul
     at_s = t_start_s if decided_s is None else t_start_s + decided_s
-    count, station = len(ids), world.places.stations(ids, at_s)
+    # Devices that wait for the decision began to work at the round's start, each with its station of then.
+    count, station = len(ids), world.places.stations(ids, t_start_s)
     download_bits, upload_bits = accounts.plan(ids, round)
     most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
     due_s = tmax_s - backhaul.of_station_s(float(most_bits)) * accounts.sends
@@ -103,15 +109,42 @@ def make_timeline(
         some, bits, start_s, power_w = ids[rows], upload_bits[rows], ready_s[rows], rx_power_w[rows]
         need_hz = np.empty(len(some))
         for number, there in world.by_station(station[rows]):
-            link, end_s = world.links[number], float(due_s[number])
+            link, end_s = links[number], float(due_s[number])
             need_hz[there] = link.least_hz(some[there], bits[there], start_s[there], end_s, power_w[there], t_start_s)
         return need_hz
 
     # The functions know columns, not the timeline, which would keep itself alive.
     gain = Column(count, lambda rows: world.gain(ids[rows], round if draws is None else draws[rows], at_s))
+    links = world.links
+    if (moving := world.moving) is not None:
+        gain = Column(
+            count,
+            lambda rows: moving.gain(ids[rows], round if draws is None else draws[rows], at_s, station[rows]),
+        )
+        links = path_links(world, moving, at_s, ids, round if draws is None else draws)
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
     planned = upload_bits, download, ready_s, due_s, gain, rx_power_w, Column(count, need)
-    return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s)
+    return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s, links)
+
+
+def path_links(world: World, moving: MovingPlaces, at_s: float, ids: Integers, draws: int | Integers) -> Sequence[Link]:
+    """The link to each station that plans go by of devices that move, [n], decided at an instant.
+
+    ``draws`` is the number of their draws, or that of each, [n].
+
+    With ``round.path_knowledge = "present"`` the gain at the decision is planned on as if it stayed.
+    """
+    knowledge = world.config.round.path_knowledge
+    if knowledge is None or knowledge == "present":
+        return world.links
+
+    def numbers(some: Integers) -> int | Integers:
+        return draws if isinstance(draws, int) else draws[np.searchsorted(ids, some)]
+
+    def power_w(some: Integers, gain: Floats) -> Floats:
+        return world.rx_power_w(some, gain) * world.outage_factor
+
+    return [PathLink(moving, number, knowledge, at_s, numbers, power_w) for number in range(len(world.bands_hz))]
 
 
 def admit(
@@ -227,7 +260,7 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats, allocator: Allo
             ready_s=ready_s[there],
             rx_power_w=rx_power_w[there],
             need_hz=needs_hz[there],
-            link=world.links[station],
+            link=timeline.links[station],
             t_start_s=timeline.t_start_s,
             bandwidth_hz=float(bands_hz[station]),
             deadline_s=float(timeline.due_s[station]),

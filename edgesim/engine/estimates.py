@@ -53,7 +53,7 @@ class PlannedEstimates:
         rx_power_w = self.timeline.rx_power_w[rows]
         bps = np.empty(len(rows))
         for station, there in world.by_station(self.timeline.station[rows]):
-            link, band_hz = world.links[station], share * float(world.bands_hz[station])
+            link, band_hz = self.timeline.links[station], share * float(world.bands_hz[station])
             bps[there] = link.mean_bps(ids[there], band_hz, rx_power_w[there], start_s, end_s)
         with np.errstate(divide="ignore"):
             return np.asarray(self.timeline.upload_bits[rows] / bps)

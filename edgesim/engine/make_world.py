@@ -2,29 +2,36 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import GIVEN, Rule, refuse
-from edgesim.config import DevicesConfig, RunConfig
+from edgesim.config import DevicesConfig, MobilityConfig, RunConfig
 from edgesim.devices.attachment import attach
 from edgesim.devices.places import FixedPlaces, places_around_one_station
 from edgesim.devices.population import Population, make_population
 from edgesim.devices.topology import ONE_STATION, Topology, load_topology
 from edgesim.engine.clock import drift_s
+from edgesim.engine.moving_places import MovingPlaces
 from edgesim.engine.world import World
+from edgesim.mobility.models import make_paths
+from edgesim.mobility.paths import Ground
 from edgesim.radio.environment import Environment, RecordedEnvironment, load_environment
 from edgesim.radio.link import Link, OwnLinks, RecordedOwnLinks
 from edgesim.radio.link_file import load_links
+from edgesim.radio.maps import draw_maps
+from edgesim.radio.place_gains import DrawnGains, MapGains
+from edgesim.radio.squares import Squares
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.search import Search
 
 _RECORDED = Rule(
     {"radio.channel": GIVEN},
-    {"radio.shadowing": None, "radio.fading": (None, "none"), "round.outage": None},
+    {"mobility": None, "radio.shadowing": None, "radio.fading": (None, "none"), "round.outage": None},
     "the recorded capacity contains it",
 )
 
@@ -36,6 +43,8 @@ def make_world(config: RunConfig, streams: Streams, on_long: Callable[[str], Non
         refuse(config, [_RECORDED])
     else:
         own = config.radio.model_dump(include={"shadowing", "fading"}, exclude_none=True)
+        if config.radio.shadowing == "map":
+            del own["shadowing"]
         environment = environment.model_copy(update=own)
         if environment.fading == "none":
             refuse(config, [Rule({"radio.channel": GIVEN}, {"round.outage": None}, "it has no fading to plan for")])
@@ -54,8 +63,39 @@ def make_world(config: RunConfig, streams: Streams, on_long: Callable[[str], Non
         topology = load_topology(config.topology.file)
         if config.topology.aggregation == "hierarchical" and not topology.edge_servers:
             refuse(config, [Rule({"topology.file": GIVEN}, {"topology.aggregation": "flat"}, "it has no edge_servers")])
+    moving = None
+    if config.mobility is not None:
+        # Of a recorded capacity motion was refused above.
+        of_law = cast(Environment, environment)
+        moving = make_moving_places(config, config.mobility, places, topology, of_law, streams)
+    elif config.topology.file is not None:
         places = _attach(config, places, topology, environment, streams)
-    return World(config, streams, population, places, environment, availability, topology, own_links, search)
+    parts = environment, availability, topology, own_links, search, moving
+    return World(config, streams, population, moving or places, *parts)
+
+
+def make_moving_places(
+    config: RunConfig,
+    mobility: MobilityConfig,
+    placed: FixedPlaces,
+    topology: Topology,
+    environment: Environment,
+    streams: Streams,
+) -> MovingPlaces:
+    """The places of devices that move, from where they are ``placed``; raises `EdgesimError`."""
+    ground = Ground(config.devices.radius_m, placed.x_m, placed.y_m)
+    paths = make_paths(mobility.model, mobility.options, ground, streams)
+    if config.stop_at_s is not None:
+        paths.need_known(config.stop_at_s)
+    stations_m, least_m, side_m = topology.xy_m, config.devices.min_distance_m, config.radio.grid_m
+    assert side_m is not None
+    maps = None
+    if config.radio.shadowing == "map":
+        between = config.radio.between_stations or 0.0
+        maps = draw_maps(environment, Squares.covering(side_m, *paths.box), stations_m, least_m, streams, between)
+    gains = DrawnGains(environment, stations_m, least_m, streams) if maps is None else MapGains(maps)
+    radio = gains, environment.link(), stations_m, topology.bandwidth_share, least_m
+    return MovingPlaces(paths, side_m, *radio, config.topology.attach, maps)
 
 
 def _own_links(config: DevicesConfig, population: Population, stop_at_s: float | None) -> Link:

@@ -125,6 +125,8 @@ class Report:
     """Presence of the devices during their work."""
     holds_rows: bool
     """Whether the row of a model that is not tested yet waits until the model is replaced: it may be tested by then."""
+    writes_stations: bool = False
+    """Whether `metrics` have the station of each task: where devices move among several."""
     totals: Totals = field(default_factory=Totals)
     _kept: list[Task] = field(default_factory=list)
     """Tasks since the last merge whose devices kept their weights; the next merge decides whether in vain."""
@@ -247,6 +249,9 @@ class Report:
         """Write the rows of ``activities`` of ended tasks."""
         work = self._work(ended)
         tasks, spans = work.tasks, work.spans
+        if self.writes_stations:
+            stations = [(("task_station", f"{task.device}/{task.number}"), float(task.station)) for task in tasks]
+            self.write_metrics(number, stations)
         devices = [task.device for task in tasks for _ in task.spans]
         # As arrays, since rows wait in memory: numbers that lie scattered there take long to be read again.
         starts_s = np.array([span.t_start_s for span in spans], dtype=np.float64)

@@ -17,6 +17,7 @@ from edgesim.engine.decision import Planner
 from edgesim.engine.decisions import Answerer, ByPolicy
 from edgesim.engine.evaluations import Evaluations, tests_by_time
 from edgesim.engine.interruptions import Interruptions
+from edgesim.engine.moving_uplink import Courses, MovingLink, MovingReservedBand, MovingSharedBand, MovingSharedLink
 from edgesim.engine.report import Report
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Band, ReservedBand
@@ -43,6 +44,8 @@ class RunParts:
     clock: Clock = field(init=False)
     bands: list[Band] = field(init=False)
     """One per station."""
+    courses: Courses | None = field(init=False)
+    """Received powers of uploads over time; None where devices stand still."""
     batteries: Batteries | None = field(init=False)
     """None for devices on mains."""
     interruptions: Interruptions = field(init=False)
@@ -54,11 +57,13 @@ class RunParts:
     def __post_init__(self) -> None:
         world, config = self.world, self.world.config
         self.clock = Clock()
-        self.bands = [_make_band(self.clock, world, station) for station in range(len(world.bands_hz))]
+        self.courses = None if world.moving is None else Courses(world, world.moving)
+        self.bands = [_make_band(self.clock, world, station, self.courses) for station in range(len(world.bands_hz))]
         self.batteries = make_batteries(config.devices, world.streams)
         self.interruptions = Interruptions(self.clock, world)
         holds_rows = tests_by_time(config)
         self.report = Report(self.writer, world.population, self.batteries, self.interruptions, holds_rows)
+        self.report.writes_stations = world.moving is not None and len(self.bands) > 1
         self.evaluations = Evaluations(config, self.learner, self.report)
         self.answerer = ByPolicy(self.selector)
 
@@ -96,6 +101,8 @@ class RunParts:
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
             at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s
+        if self.courses is not None and len(working):
+            self.courses.foresee([at.task for at in working], self.clock.now, *working[0].work.due)
 
     @cached_property
     def planner(self) -> Planner:
@@ -118,7 +125,13 @@ class RunParts:
         return self.batteries.draw(task.device, draw_w, self.clock.now)
 
 
-def _make_band(clock: Clock, world: World, station: int) -> Band:
+def _make_band(clock: Clock, world: World, station: int, courses: Courses | None) -> Band:
+    band_hz = float(world.bands_hz[station])
+    if courses is not None:
+        link = courses.moving.link
+        if world.config.radio.sharing == "reshared":
+            return MovingSharedBand(clock, band_hz, MovingSharedLink(link), courses=courses, station=station)
+        return MovingReservedBand(clock, MovingLink(courses, station, link))
     if world.config.radio.sharing == "reshared":
-        return SharedBand(clock, float(world.bands_hz[station]), world.band_links[station])
+        return SharedBand(clock, band_hz, world.band_links[station])
     return ReservedBand(clock, world.links[station])

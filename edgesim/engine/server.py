@@ -53,6 +53,9 @@ class Server:
             # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
             until_s = known_s + rounding_s(config.round.tmax_s, known_s)
             clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_time_beyond())
+        if (moving := self.parts.world.moving) is not None and np.isfinite(known_s := moving.paths.known_until_s):
+            until_s = known_s + rounding_s(config.round.tmax_s, known_s)
+            clock.call_at(until_s, EventKind.STOP, lambda _: moving.paths.need_known(until_s))
         if config.stop_at_s is not None:
             # A round that closes at stop_at_s counts.
             self._stop = Instant(clock, config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)

@@ -37,7 +37,7 @@ class SharedBand:
     _hz: Floats = field(default_factory=lambda: np.empty(0))
     """Bandwidths since the last change, [n]."""
     _rates: Floats = field(default_factory=lambda: np.empty(0))
-    """Rates of these bandwidths as from `SharedLink.rates`, [n]."""
+    """Rates of these bandwidths as from `SharedLink.rates`, [n] or, over pieces of constant gain, [n, k]."""
     _since_s: float = 0.0
     """Instant at which the uploads were brought up to date, in s."""
     _slack_s: float = 0.0
@@ -138,8 +138,8 @@ class SharedBand:
         self._settle(now_s)
         row = self.active.index(upload)
         # As at the deadline, an upload that would end a rounding step later is over.
-        soon = self.link.bits_each(self._rates[row : row + 1], now_s, now_s + upload.tolerance_s)
-        if self._table[2, row] > soon[0]:
+        soon = self.link.bits_each(self._rates, now_s, now_s + upload.tolerance_s)
+        if self._table[2, row] > soon[row]:
             over = self._over[upload]
             self.end(upload)
             over(False)

@@ -184,7 +184,7 @@ class Rounds:
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
             if np.count_nonzero(free) < len(free):
-                rows = free[world.places.stations(ids, parts.clock.now)]
+                rows = free[world.places.stations(ids, this.t_start_s)]
                 ids, delay_s = ids[rows], delay_s[rows]
             if len(ids) == 0:
                 return ids, np.empty(0)

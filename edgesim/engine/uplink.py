@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 import simpy
 
 from edgesim.engine.clock import Callback, Clock, EventKind, Instant
-from edgesim.radio.link import Link
+from edgesim.radio.link import ReservedLink
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +30,8 @@ class Upload:
     sent_bits: float = 0.0
     hertz_seconds: float = 0.0
     """Integral of the bandwidth over the airtime."""
+    number: int = 0
+    """Number of its task's draws."""
 
     def planned_end_s(self, end_s: float, now_s: float) -> float:
         """Instant at which an upload ends whose computed end is ``end_s``, finite and not before ``now_s``."""
@@ -72,7 +74,7 @@ class ReservedBand:
     SAVED: ClassVar[tuple[str, ...]] = ()
 
     clock: Clock
-    link: Link
+    link: ReservedLink
     active: dict[Upload, Over] = field(default_factory=dict)
 
     def begin(self, upload: Upload, over: Over) -> None:

@@ -194,7 +194,8 @@ class Work:
         task, signals = self._task, self._signals
         if phase.ends == "by the band":
             due = signals.deadline_s - task.backhaul_s, signals.tolerance_s, task.since_s
-            task.upload = Upload(task.device, task.grant.rx_power_w, task.grant.bandwidth_hz, left, *due)
+            granted = task.grant.rx_power_w, task.grant.bandwidth_hz, left
+            task.upload = Upload(task.device, *granted, *due, number=task.number)
         elif phase.ends == "at an instant":
             task.left_s = left
         _PLAY[phase.ends](self)

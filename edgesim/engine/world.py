@@ -9,9 +9,10 @@ import numpy as np
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
-from edgesim.devices.places import FixedPlaces
+from edgesim.devices.places import Places
 from edgesim.devices.population import Population
 from edgesim.devices.topology import ONE_STATION, Topology
+from edgesim.engine.moving_places import MovingPlaces
 from edgesim.radio.environment import Environment, RecordedEnvironment
 from edgesim.radio.fading import Fading, outage_factor, power_factor
 from edgesim.radio.link import BandLink, Link
@@ -31,7 +32,7 @@ class World:
     config: RunConfig
     streams: Streams
     population: Population
-    places: FixedPlaces
+    places: Places
     environment: Environment | RecordedEnvironment
     availability: Availability
     topology: Topology = ONE_STATION
@@ -39,8 +40,10 @@ class World:
     """The links that devices do not share; None where stations have bands."""
     search: Search = field(default_factory=Search)
     """Limits of the server's search for the next available devices."""
-    _gains: dict[tuple[int, float], Column] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Average gains of all devices, [N], by the draws and places asked for last; planning and sending ask in turn."""
+    moving: MovingPlaces | None = None
+    """The places of devices that move; None where they stand still."""
+    _gains: dict[int, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Average gains of devices that stand still, [N], by the draws asked for last; planning and sending ask in turn."""
 
     @cached_property
     def bands_hz(self) -> Floats:
@@ -62,15 +65,16 @@ class World:
 
         1 where only the capacity of the band is known.
         """
+        if self.moving is not None:
+            return self.moving.gain(ids, draws, t_s, self.moving.stations(ids, t_s))
         if not self.environment.has_path_loss:
             return np.ones(len(ids))
         if not isinstance(draws, int):
             return self._drawn_gain(ids, draws, t_s)
-        of = draws, self.places.since_s(t_s)
-        if of not in self._gains:
+        if draws not in self._gains:
             self._gains.clear()
-            self._gains[of] = Column(len(self.population), lambda rows: self._drawn_gain(rows, draws, t_s))
-        return np.asarray(self._gains[of][ids])
+            self._gains[draws] = Column(len(self.population), lambda rows: self._drawn_gain(rows, draws, t_s))
+        return np.asarray(self._gains[draws][ids])
 
     def _drawn_gain(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
         gain, distance_m = np.empty(len(ids)), self.places.distances_m(ids, t_s)

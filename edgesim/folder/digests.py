@@ -18,7 +18,13 @@ KEY = "digests"
 
 DAMAGED = "is damaged: its bytes are not those that the run wrote"
 
-_FILES = ("config.toml", *(f"{table}.parquet" for table in SCHEMAS), "absences.parquet", "model.safetensors")
+_FILES = (
+    "config.toml",
+    *(f"{table}.parquet" for table in SCHEMAS),
+    "absences.parquet",
+    "ways.parquet",
+    "model.safetensors",
+)
 
 
 def digests_of(folder: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ from edgesim import joining
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
-from edgesim.learning import drift, partitions
+from edgesim.learning import drift
 from edgesim.learning.datasets import Dataset, load_shared
 from edgesim.learning.drift.frames import blank
 from edgesim.learning.drift.holdings import Holdings
@@ -50,20 +50,19 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
     Without a dataset (``none``) every device has ``samples_per_device`` samples of no class, in as many
     frames as ``rounds`` lists.
     """
+    config = config.model_copy(update={"data": drift.resolve_data(config)})
     law, data = drift.make_law(config.drift), config.data
     if data.dataset == "none":
-        size = partitions.resolve(data).samples_per_device
-        assert size is not None
+        assert data.samples_per_device is not None
         frames = len(config.rounds) if isinstance(config.rounds, list) else 1
-        return Federation(None, blank(config.devices.count, size, frames))
+        return Federation(None, blank(config.devices.count, data.samples_per_device, frames))
     shared = load_shared(data)
     dataset, private = shared.dataset, shared.private
     if data.permute_labels:
         order = streams.generator("permute-labels").permutation(len(dataset.train_labels))
         dataset = replace(dataset, train_labels=dataset.train_labels[order])
-    resolved = config.model_copy(update={"data": drift.resolve_data(config)})
     holds_out = joining.measured(config.joining) == "held_out"
-    data_of_run = law.make(Setting(resolved, dataset, private, streams, holds_out))
+    data_of_run = law.make(Setting(config, dataset, private, streams, holds_out))
     if holds_out and not data_of_run.held_out.parts:
         raise EdgesimError(
             f"joining.performance: 'measured' needs samples that devices hold out, and drift.law = "

@@ -1,5 +1,6 @@
 """Paths of all devices: the questions that a run asks of them, whoever makes them."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -42,15 +43,14 @@ class Paths(ABC):
     def legs(self, ids: Integers, t_s: Instants) -> Legs:
         """The leg of each device at the present instant, [n]; cheapest if instants never fall.
 
-        ``t_s`` is one instant or [n]. Raises `EdgesimError` beyond the end of a recording, as `need_known` does.
+        The result holds until the next question, and must not be changed.
+        ``t_s`` is one instant or [n]. Beyond the end of a recording devices are taken to stay where they were last: a
+        run must not get there (`need_known`).
         """
 
     @abstractmethod
     def ahead(self, ids: Integers, t_s: Instants) -> Legs:
-        """The leg of each device at a later instant, [n], for a plan; changes nothing of what `legs` starts from.
-
-        Beyond the end of a recording devices are taken to stay where they were last.
-        """
+        """The leg of each device at a later instant, [n], for a plan; changes nothing of what `legs` starts from."""
 
     @abstractmethod
     def legs_until(self, ids: Integers, t_s: Instants, end_s: Instants) -> tuple[Integers, Legs]:
@@ -62,6 +62,11 @@ class Paths(ABC):
     @abstractmethod
     def positions(self, ids: Integers, t_s: Instants) -> tuple[Floats, Floats]:
         """Positions (x_m, y_m) of devices at the present instant, [n] each; as `legs`."""
+
+    @property
+    def known_until_s(self) -> float:
+        """Last instant of a run at which paths are known, in s: inf unless they are recorded."""
+        return math.inf
 
     def need_known(self, t_s: float) -> None:
         """Raise `EdgesimError` if paths are unknown at an instant of a run; they never are unless recorded."""

@@ -43,7 +43,6 @@ class RecordedPaths(Paths):
 
     @override
     def legs(self, ids: Integers, t_s: Instants) -> Legs:
-        self.need_known(float(np.max(t_s)))
         return self.ahead(ids, t_s)
 
     @override
@@ -62,6 +61,11 @@ class RecordedPaths(Paths):
         counts = last - first + 1
         place = np.repeat(np.arange(len(ids)), counts)
         return place, self._of_number(ids[place], first[place] + ranks(counts))
+
+    @property
+    @override
+    def known_until_s(self) -> float:
+        return self._known_until_s
 
     @override
     def need_known(self, t_s: float) -> None:

@@ -41,6 +41,9 @@ class Walk(Paths):
     @override
     def legs(self, ids: Integers, t_s: Instants) -> Legs:
         self._keep_up(ids, t_s)
+        # Of all devices no copies are made, which would take most of the time.
+        if self._is_everybody(ids) and (self._legs.t0_s <= t_s).all():
+            return self._legs
         return self.ahead(ids, t_s)
 
     @override
@@ -49,12 +52,10 @@ class Walk(Paths):
 
     @override
     def positions(self, ids: Integers, t_s: Instants) -> tuple[Floats, Floats]:
-        self._keep_up(ids, t_s)
-        # Of all devices no copies are made, which would take most of the time.
-        everybody = len(ids) == len(self._ground) and np.array_equal(ids, np.arange(len(ids)))
-        if everybody and (self._legs.t0_s <= t_s).all():
-            return self._legs.at(t_s)
-        return self.ahead(ids, t_s).at(t_s)
+        return self.legs(ids, t_s).at(t_s)
+
+    def _is_everybody(self, ids: Integers) -> bool:
+        return len(ids) == len(self._ground) and np.array_equal(ids, np.arange(len(ids)))
 
     @override
     def legs_until(self, ids: Integers, t_s: Instants, end_s: Instants) -> tuple[Integers, Legs]:
@@ -73,7 +74,8 @@ class Walk(Paths):
 
     def _keep_up(self, ids: Integers, t_s: Instants) -> None:
         """Draw the legs that have begun by an instant and are not drawn yet, and keep the last one of each device."""
-        due = np.flatnonzero(self._legs.t1_s[ids] <= t_s)
+        until_s = self._legs.t1_s if self._is_everybody(ids) else self._legs.t1_s[ids]
+        due = np.flatnonzero(until_s <= t_s)
         # In parts whose arrays fit into the processor's cache.
         for begin in range(0, len(due), _AT_ONCE):
             rows = due[begin : begin + _AT_ONCE]

@@ -1,23 +1,32 @@
 """Map of stations and devices, with the number of times that each device was scheduled."""
 
 import numpy as np
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
+from edgesim.base.arrays import Floats
 from edgesim.base.plain_text import figure_text
+from edgesim.folder.way_file import read_ways
 from edgesim.plots import palette, style
 
 _MARKS = ("o", "s", "D", "v", "P", "X", "^")
 """Marker shapes of the devices, one per station; further stations use the same shapes again."""
 
 
+_MOST_WAYS, _MOST_CORNERS = 60, 200
+_WAYS_LABEL = "way of a device"
+
+
 def draw_cell_map(run: RunFolder) -> Figure:
     """Map of one run: stations as triangles with their names, devices coloured by their share of rounds scheduled.
 
-    A device was scheduled in a round in which it has an upload.
+    A device was scheduled in a round in which it has an upload. Devices that move are where they begin, and lines are
+    their ways.
     """
+    ways = _ways(run)
     devices = run.devices
     devices = devices[devices["frame"] == devices["frame"].max()]
     stations = run.stations
@@ -28,8 +37,11 @@ def draw_cell_map(run: RunFolder) -> Figure:
     several = len(stations) > 1
     with_devices = stations[: len(_MARKS)] if several else stations[:0]
     labels = ["station", *(f"devices of {name}" for name in with_devices["name"])]
+    labels += [] if ways is None else [_WAYS_LABEL]
     with style.figure(style.COLUMN_IN, 3.0, labels) as figure:
         axes = figure.subplots()
+        if ways is not None:
+            axes.add_collection(LineCollection(ways, colors="#999999", linewidths=0.5, alpha=0.6, zorder=0))
         for station, name in zip(stations["station"], stations["name"], strict=True):
             there = (devices["station"] == station).to_numpy()
             dots = axes.scatter(
@@ -63,8 +75,18 @@ def draw_cell_map(run: RunFolder) -> Figure:
         figure.colorbar(dots, ax=axes, label="share of rounds scheduled", shrink=0.85)
         marks = [_mark("^", palette.PALETTE["vermilion"])]
         marks += [_mark(_MARKS[station % len(_MARKS)], "#666666") for station in with_devices["station"]]
+        marks += [] if ways is None else [Line2D([], [], color="#999999", linewidth=0.8)]
         style.legend_below(figure, marks, labels)
     return figure
+
+
+def _ways(run: RunFolder) -> list[Floats] | None:
+    """Ways of the first devices of a run, corners [k, 2] each, as far as a map can be read; None if none moves."""
+    ways = read_ways(run.folder)
+    if ways is None:
+        return None
+    some = ways[ways["device"] < _MOST_WAYS].groupby("device").head(_MOST_CORNERS)
+    return [rows[["x_m", "y_m"]].to_numpy() for _, rows in some.groupby("device")]
 
 
 def _mark(marker: str, color: str) -> Line2D:

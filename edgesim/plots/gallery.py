@@ -57,6 +57,24 @@ _ALL = "all figures"
 """Name of the list of a folder's figures in its notes (`edgesim.analysis.products`)."""
 
 
+NEEDS = {
+    "accuracy": "tests of the model",
+    "battery": "devices with batteries",
+    "difference": "a study with several values of a knob",
+    "fairness": "several runs",
+    "final_accuracy": "tests of the model, and several series",
+    "heat_map": "a study with two numeric knobs that vary",
+    "participation": "runs of a day or longer",
+    "participation_loss": "runs with devices that come and go, and a static one equal in all else",
+    "partition": "data with classes",
+    "rounds_to_target": "a study with a target, and tests of the model",
+    "scheduled": "several runs",
+    "staleness": "updates that are merged late",
+    "training_loss": "training",
+}
+"""What figures need that not every run or study has, by their names, or the beginnings of these."""
+
+
 def draw(paths: list[Path], out: Path, round: int | None = None, formats: Formats = USUAL_FORMATS) -> list[Path]:
     """Draw all figures that the run folders or the one study folder support into ``out``, in every format.
 

@@ -16,7 +16,7 @@ from edgesim.plots.groups import Panel, labels_of
 from edgesim.plots.intervals import drawn_interval, spread_note
 
 _STEPS = (-0.10, -0.05, 0.0, 0.05)
-_UNKNOWN = "mean unknown, above the number: not all runs got there (how many did)"
+_UNKNOWN = "mean above n, k of N runs got there: > n (k of N)"
 _HATCH = "/////"
 
 

@@ -25,8 +25,18 @@ class Known(Protocol):
         return
 
 
-class Link(Known, Protocol):
-    """The uplink of a station: bandwidth, bits and duration of its uploads."""
+class ReservedLink(Known, Protocol):
+    """The uplink of a station for uploads on reservations of their own."""
+
+    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
+        """Bits that a bandwidth carries between two instants of the run's clock."""
+
+    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
+        """Instant at which a bandwidth has carried ``bits`` since ``start_s``; inf beyond the end of a recording."""
+
+
+class Link(ReservedLink, Protocol):
+    """The uplink of a station as plans have it, too: bandwidth, bits and duration of its uploads."""
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
@@ -36,12 +46,6 @@ class Link(Known, Protocol):
         Both instants are relative to ``origin_s``, the present instant of the run's clock. Raises `EdgesimError` if the
         clock has reached the end of a recording.
         """
-
-    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
-        """Bits that a bandwidth carries between two instants of the run's clock."""
-
-    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """Instant at which a bandwidth has carried ``bits`` since ``start_s``; inf beyond the end of a recording."""
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """Mean rates of a bandwidth between two instants of the run's clock, at each received power, [n].

@@ -10,6 +10,7 @@ from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.radio.correlated_field import correlated_field, field_deviations, torus_size
 from edgesim.radio.decibels import ratio_from_db
+from edgesim.radio.distances import distances_m
 from edgesim.radio.environment import Environment
 from edgesim.radio.laws.law import Law
 from edgesim.radio.squares import Squares
@@ -34,15 +35,20 @@ class RadioMaps:
     """Positions of the stations, [stations, 2]."""
     min_distance_m: float
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the maps, in bytes."""
+        return self.shadowing_db.nbytes + self.sees.nbytes
+
     def mean_power_gain(self, station: Integers, x_m: Floats, y_m: Floats) -> Floats:
         """Average power gain of places to a station each, linear, [n]: path loss and shadowing, no fading.
 
         Path loss is that of the place itself, as if it were at least ``min_distance_m`` away; places lie in the maps.
         """
         row, column = self.squares.row_and_column(x_m, y_m)
-        away_m = np.hypot(x_m - self.stations_m[station, 0], y_m - self.stations_m[station, 1])
+        away_m = distances_m(self.stations_m, station, x_m, y_m, self.min_distance_m)
         sees, shadow_db = self.sees[station, row, column], self.shadowing_db[station, row, column]
-        return ratio_from_db(-(self.law.loss_db(np.maximum(away_m, self.min_distance_m), sees) + shadow_db))
+        return ratio_from_db(-(self.law.loss_db(away_m, sees) + shadow_db))
 
 
 def draw_maps(
@@ -66,7 +72,7 @@ def draw_maps(
     _refuse_too_many(squares, count, max(*branches, law.sight_decorrelation_m))
     x_m, y_m = squares.middles_m()
     shape = (count, squares.rows, squares.columns)
-    sees, shadowing_db = np.ones(shape, dtype=bool), np.empty(shape)
+    sees, shadowing_db = np.ones(shape, dtype=bool), np.zeros(shape)
     chance = [law.los_probability(np.hypot(x_m - at[0], y_m - at[1])) for at in stations_m]
     if any((one < 1.0).any() for one in chance):
         deviations = field_deviations(squares, law.sight_decorrelation_m)
@@ -74,10 +80,10 @@ def draw_maps(
             field = correlated_field(_of_station("los-map", station), streams, squares, deviations)
             sees[station] = ndtr(field) < chance[station]
     for los, suffix, decorrelation_m in ((True, "", branches[0]), (False, "-nlos", branches[1])):
-        if not (sees == los).any():
-            continue
         std_db = law.shadowing_std_db(los)
         std = float(environment.shadowing_std_db or 0.0) if std_db is None else float(std_db)
+        if std == 0.0 or not (sees == los).any():
+            continue
         deviations = field_deviations(squares, decorrelation_m)
         name = f"shadowing-map{suffix}"
         common = correlated_field(f"{name}-common", streams, squares, deviations) if between_stations > 0 else 0.0
@@ -93,6 +99,9 @@ def _decorrelation_m(environment: Environment, los: bool) -> float:
     own_m = environment.path_loss.decorrelation_m(los)
     if own_m is not None:
         return float(own_m)
+    if environment.shadowing_std_db == 0.0:
+        # Without shadowing there is nothing whose correlation could fall.
+        return 0.0
     if environment.decorrelation_m is None:
         raise EdgesimError(
             f"radio.shadowing = 'map' needs decorrelation_m in the environment {environment.name!r}: the distance over "

@@ -1,11 +1,12 @@
 """Uploads over pieces of constant gain: bits, ends and least bandwidths as exact sums over the pieces."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.radio.bandwidth import min_bandwidth_hz
 from edgesim.radio.capacity import NEARLY
 from edgesim.radio.link import ShannonLink
@@ -43,9 +44,35 @@ class Pieces:
         edges_s[row, column], power_w[row, column] = begin_s[kept], rx_power_w[kept]
         return cls(edges_s, power_w)
 
+    def apart(self) -> Iterator[tuple[Floats, Floats]]:
+        """Edges and powers of each upload, without pieces of no length at the end."""
+        lasts = self.edges_s[:, 1:] > self.edges_s[:, :-1]
+        counts = lasts.shape[1] - np.argmax(lasts[:, ::-1], axis=1)
+        for edges_s, power_w, count in zip(self.edges_s, self.rx_power_w, counts.tolist(), strict=True):
+            yield edges_s[: count + 1], power_w[:count]
+
+    @classmethod
+    def together(cls, parts: Sequence[tuple[Floats, Floats]]) -> Self:
+        """Pieces of several uploads from the edges and powers of each."""
+        most = max((len(power_w) for _, power_w in parts), default=1)
+        all_edges_s, all_power_w = np.empty((len(parts), most + 1)), np.ones((len(parts), most))
+        for row, (edges_s, power_w) in enumerate(parts):
+            count = len(power_w)
+            all_edges_s[row, : count + 1], all_edges_s[row, count + 1 :] = edges_s, edges_s[-1]
+            all_power_w[row, :count] = power_w
+        return cls(all_edges_s, all_power_w)
+
     def bits(self, link: ShannonLink, bandwidth_hz: Floats, start_s: Floats, end_s: Floats) -> Floats:
         """Bits that bandwidths [n], above 0, carry between two instants, the second one finite, [n]."""
-        return _sum(link.rates(bandwidth_hz[:, None], self.rx_power_w) * self._within_s(start_s, end_s))
+        return self.bits_at(self.rates(link, bandwidth_hz), start_s, end_s)
+
+    def rates(self, link: ShannonLink, bandwidth_hz: Floats) -> Floats:
+        """Rates of bandwidths [n], above 0, on each piece, in bit/s, [n, k]."""
+        return link.rates(bandwidth_hz[:, None], self.rx_power_w)
+
+    def bits_at(self, rates: Floats, start_s: Floats | float, end_s: Floats | float) -> Floats:
+        """Bits carried at `rates` between two instants, the second one finite, [n]."""
+        return _sum(rates * self._within_s(start_s, end_s))
 
     def mean_bps(self, link: ShannonLink, bandwidth_hz: Floats, start_s: Floats, end_s: Floats) -> Floats:
         """Mean rates of bandwidths [n], above 0, between two instants, the second one finite, [n]."""
@@ -56,8 +83,11 @@ class Pieces:
 
         inf where the last piece ends before.
         """
-        rates = link.rates(bandwidth_hz[:, None], self.rx_power_w)
-        carried = np.cumsum(rates * self._within_s(start_s, np.broadcast_to(np.inf, len(bits))), axis=1)
+        return self.ends_at(self.rates(link, bandwidth_hz), bits, start_s)
+
+    def ends_at(self, rates: Floats, bits: Floats, start_s: Floats | float) -> Floats:
+        """As `ends_s`, at `rates`, [n]."""
+        carried = np.cumsum(rates * self._within_s(start_s, np.inf), axis=1)
         # Bits that a piece completes, up to rounding, are sent by its end, not only in a later piece.
         piece = np.count_nonzero(carried < bits[:, None] * NEARLY, axis=1)
         rows, at = np.arange(len(bits)), np.minimum(piece, carried.shape[1] - 1)
@@ -68,6 +98,11 @@ class Pieces:
     def least_power_w(self, start_s: Floats, end_s: Floats) -> Floats:
         """Least power received between two instants, [n]."""
         return np.asarray(np.where(self._within_s(start_s, end_s) > 0, self.rx_power_w, np.inf).min(axis=1))
+
+    def changes(self, start_s: Floats, end_s: Floats) -> Booleans:
+        """Whether the power changes between two instants, [n]."""
+        powers_w = np.where(self._within_s(start_s, end_s) > 0, self.rx_power_w, np.nan)
+        return np.asarray(np.fmin.reduce(powers_w, axis=1) < np.fmax.reduce(powers_w, axis=1))
 
     def least_hz(self, link: ShannonLink, bits: Floats, start_s: Floats, end_s: Floats) -> Floats:
         """Least bandwidths that carry ``bits`` between two instants, the second one finite, [n]; inf where none does.
@@ -98,12 +133,12 @@ class Pieces:
             rows = rows[step_hz > _NEWTON_TO * need_hz[rows]]
         return need_hz
 
-    def _within_s(self, start_s: Floats, end_s: Floats) -> Floats:
+    def _within_s(self, start_s: Floats | float, end_s: Floats | float) -> Floats:
         """Seconds of each piece between two instants, [n, k]."""
-        begin_s = np.maximum(self.edges_s[:, :-1], start_s[:, None])
-        over_s = np.minimum(self.edges_s[:, 1:], end_s[:, None])
+        begin_s = np.maximum(self.edges_s[:, :-1], np.asarray(start_s)[..., None])
+        over_s = np.minimum(self.edges_s[:, 1:], np.asarray(end_s)[..., None])
         # Pieces of no length behind the end of time have no difference.
-        return np.subtract(over_s, begin_s, out=np.zeros(begin_s.shape), where=over_s > begin_s)
+        return np.asarray(np.subtract(over_s, begin_s, out=np.zeros(begin_s.shape), where=over_s > begin_s))
 
 
 def _sum(values: Floats) -> Floats:

@@ -42,6 +42,13 @@ class Squares:
         row, column = np.floor(np.divide(y_m, self.side_m)), np.floor(np.divide(x_m, self.side_m))
         return row.astype(np.int64) - self.first_row, column.astype(np.int64) - self.first_column
 
+    def nearest_inside(self, x_m: Floats, y_m: Floats) -> tuple[Floats, Floats]:
+        """The places themselves within the rectangle, and the nearest ones on its outermost squares elsewhere."""
+        half_m = 0.5 * self.side_m
+        left_m, low_m = self.first_column * self.side_m + half_m, self.first_row * self.side_m + half_m
+        right_m, high_m = left_m + (self.columns - 1) * self.side_m, low_m + (self.rows - 1) * self.side_m
+        return np.clip(x_m, left_m, right_m), np.clip(y_m, low_m, high_m)
+
     def middles_m(self) -> tuple[Floats, Floats]:
         """Coordinates x of the squares' middles, [1, columns], and y, [rows, 1]."""
         x_m: Floats = (self.first_column + np.arange(self.columns, dtype=np.float64) + 0.5) * self.side_m

@@ -155,6 +155,8 @@ def _cell() -> figure:
     )  # fmt: skip
     plot.add_tools(HoverTool(renderers=[dots], tooltips=[("", "@what"), ("share of rounds", "@use{0.000}")]))
     plot.add_tools(TapTool(renderers=[dots]))
+    way = _unfilled(("x", "y"), "way")
+    plot.line("x", "y", source=way, line_width=1.5, line_color="#808080", level="underlay", name="way")
     stations = _unfilled(("x", "y", "name"), "stations")
     marks = plot.scatter(
         "x", "y", source=stations, marker="triangle", size=14, color=PALETTE["vermilion"], line_color="white"

@@ -11,7 +11,17 @@ from edgesim.report.charts import COUNT_COLORS
 from edgesim.report.columns import script_json
 from edgesim.report.tables import text
 
-SCRIPTS = ("columns.js", "theme.js", "choice.js", "timeline.js", "taking_part.js", "charts.js", "place.js", "page.js")
+SCRIPTS = (
+    "columns.js",
+    "theme.js",
+    "choice.js",
+    "timeline.js",
+    "taking_part.js",
+    "ways.js",
+    "charts.js",
+    "place.js",
+    "page.js",
+)
 """In the order in which they stand in the page; each is one idea."""
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"

@@ -10,6 +10,7 @@ from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.absence_file import read_absences
+from edgesim.folder.way_file import read_ways
 from edgesim.folder.work_kinds import KINDS
 from edgesim.report import bars, groups
 from edgesim.report.columns import apart, exact, whole
@@ -22,6 +23,8 @@ MOST_BLOCKS = 300
 """Rounds that are shown one by one where the work of each is stacked; more of them in blocks."""
 SQUARES = 40
 """Squares of an aggregated map along each side."""
+MOST_CORNERS = 200_000
+"""Corners of a run's ways above which the map does not follow its devices: a page of 5 MB."""
 
 _COUNTS = ("candidates", "selected", "arrived", "late", "dropped")
 
@@ -58,6 +61,7 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
         "rounds": _rounds(rounds),
         "map": _map(run, rounds, activities, devices),
         "work": _work(run, rounds),
+        "ways": _ways(run, devices),
         **timeline,
     }
 
@@ -121,6 +125,23 @@ def squares(x_m: Floats, y_m: Floats, use: Floats) -> dict[str, Any]:
     mean = np.bincount(inverse, use) / count
     amounts = {"x_m": exact(middle[:, 0]), "y_m": exact(middle[:, 1]), "use": exact(mean)}
     return amounts | {"count": whole(count)}
+
+
+def _ways(run: RunFolder, devices: pd.DataFrame) -> dict[str, Any] | None:
+    """Corners of the ways of the devices, one after another, and where those of each begin; None if none is known.
+
+    Raises `EdgesimError` for devices that the run does not have.
+    """
+    ways = read_ways(run.folder)
+    if ways is None or len(ways) > MOST_CORNERS or len(devices) >= AGGREGATED_FROM:
+        return None
+    numbers = devices["device"].to_numpy()
+    if not np.array_equal(ways["device"].unique(), numbers):
+        raise EdgesimError(
+            f"{run.folder}: table ways: expected rows of each device of the table devices, and no others"
+        )
+    begins = np.searchsorted(ways["device"].to_numpy(), np.append(numbers, numbers[-1] + 1))
+    return {"begin": whole(begins)} | {name: exact(ways[name]) for name in ("t_s", "x_m", "y_m")}
 
 
 def _work(run: RunFolder, rounds: pd.DataFrame) -> dict[str, Any]:

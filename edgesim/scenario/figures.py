@@ -6,6 +6,8 @@ from edgesim.plots.cost_curves import draw_cost_curves
 from edgesim.plots.formats import Formats
 from edgesim.plots.groups import Panel, Series, panels_of
 from edgesim.plots.heat_map import draw_heat_map
+from edgesim.plots.learning_curve import draw_learning_curve
+from edgesim.plots.missed_deadlines import draw_missed_deadlines
 from edgesim.plots.noise import draw_noise
 from edgesim.plots.partition import draw_partition
 from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sensitivity
@@ -30,7 +32,9 @@ __all__ = [
     "draw_cost_curves",
     "draw_costs",
     "draw_heat_map",
+    "draw_learning_curve",
     "draw_loss_seconds",
+    "draw_missed_deadlines",
     "draw_noise",
     "draw_over_time",
     "draw_partition",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def save_classes(dataset: str, folder: Path, classes: Sequence[int], path: Path)
     if path.is_file():
         return
     whole = load_dataset(DataConfig(dataset=dataset, folder=str(folder)))
-    arrays = {}
+    arrays: dict[str, Any] = {}
     parts = zip(("train", "test"), whole.load_images(), (whole.train_labels, whole.test_labels), strict=True)
     for part, images, labels in parts:
         kept = np.isin(labels, classes)
@@ -30,4 +31,4 @@ def save_classes(dataset: str, folder: Path, classes: Sequence[int], path: Path)
     with system_errors(f"{path}: cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with in_place_of(path) as draft, draft.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from edgesim.base.registry import look_up
 from edgesim.config import RunConfig
 from edgesim.engine.protocols import make_protocol
 from edgesim.learning import algorithms, codecs, drift, measures
+from edgesim.mobility import models as motion
 from edgesim.radio.allocators import ALLOCATORS
 from edgesim.selection import resolve_options
 from edgesim.simulation import needs
@@ -31,6 +32,7 @@ def complete(config: RunConfig) -> RunConfig:
         "drift": drift.resolve(config.drift),
         "evaluation": measures.resolve(config.evaluation),
         "joining": joining.resolve(config),
+        "mobility": motion.resolve(config.mobility),
         "algorithm": algorithms.resolve(config),
         **codecs.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": protocol.options.model_dump()}),

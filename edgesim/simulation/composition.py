@@ -23,7 +23,9 @@ from edgesim.folder import digests, records
 from edgesim.folder.absence_file import remove_absences, write_absences
 from edgesim.folder.run_progress import RunProgress
 from edgesim.folder.run_schema import SCHEMAS
+from edgesim.folder.way_file import remove_ways, write_ways
 from edgesim.learning.interface import MODEL_FILE, Learner
+from edgesim.mobility.corners import corners
 from edgesim.simulation import named_code, resumption
 from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.inputs import input_digests, version_of
@@ -44,6 +46,9 @@ CHECKPOINT_S = 10.0
 
 _MOST_SHOWN = 10_000
 """Devices from which on pictures show groups of them, and nothing is written of the absences of each."""
+
+_MOST_CORNERS = 1_000_000
+"""Corners of all devices' ways above which nothing is written of them."""
 
 Status = Literal["finished", "failed", "interrupted"]
 
@@ -133,9 +138,10 @@ def run(
 
 
 def write_results(simulation: Simulation, folder: Path) -> None:
-    """Write what a finished run leaves beside its tables: the model, and when devices were absent."""
+    """Write what a finished run leaves beside its tables: the model, when devices were absent and where they were."""
     simulation.learner.save(folder)
     _write_absences(folder, simulation.world, simulation.server.parts.clock.now)
+    _write_ways(folder, simulation.world, simulation.server.parts.clock.now)
 
 
 def close_tables(
@@ -167,6 +173,15 @@ def _write_absences(folder: Path, world: World, end_s: float) -> None:
         with suppress(EdgesimError):
             if (spans := absences(world.availability, count, end_s)) is not None:
                 write_absences(folder, *spans)
+
+
+def _write_ways(folder: Path, world: World, end_s: float) -> None:
+    """Write where devices were, where they move and the table is small enough to be looked at."""
+    count = world.config.devices.count
+    if world.moving is not None and count < _MOST_SHOWN:
+        found = corners(world.moving.paths, count, end_s, _MOST_CORNERS)
+        if found is not None:
+            write_ways(folder, *found)
 
 
 def _reused(folder: Path) -> RunResult:
@@ -217,6 +232,7 @@ def _simulated(
         checkpoint = None if resumed is None else resumed.checkpoint
         writer = records.RunWriter(folder, as_toml(config), facts, checkpoint, lease)
         remove_absences(folder)
+        remove_ways(folder)
         server = simulation.make_server(writer)
         started = time.perf_counter() - (0.0 if resumed is None else resumed.checkpoint.about.wall_s)
         status: Status = "failed"
@@ -323,6 +339,7 @@ def run_facts(simulation: Simulation, inputs: dict[str, str]) -> dict[str, Any]:
     """Facts about a run for its ``run.json``; ``inputs`` are the hashes of its files and code."""
     config, facts = simulation.config, _machine(simulation.learner) | simulation.world.availability.facts()
     facts |= {"inputs": inputs, "notes": simulation.notes, "ends": records.ends(as_toml(config))}
+    facts |= {} if simulation.world.moving is None else simulation.world.moving.facts()
     return facts | {"has_rounds": simulation.protocol.has_rounds}
 
 

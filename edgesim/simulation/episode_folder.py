@@ -6,6 +6,7 @@ from pathlib import Path
 from edgesim.base.errors import EdgesimError
 from edgesim.folder import records
 from edgesim.folder.absence_file import remove_absences
+from edgesim.folder.way_file import remove_ways
 from edgesim.simulation import named_code
 from edgesim.simulation.complete import as_toml
 from edgesim.simulation.composition import OUTSIDE, close_tables, run_facts, write_results
@@ -25,6 +26,7 @@ class EpisodeFolder:
         self.writer = records.RunWriter(folder, as_toml(config), facts)
         """Writer of the run's tables."""
         remove_absences(folder)
+        remove_ways(folder)
         named_code.keep_code(config, folder)
 
     def close(self, reason: str, finished: bool) -> None:

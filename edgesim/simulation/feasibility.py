@@ -146,6 +146,16 @@ def _in_columns(columns: list[int], at_least: int) -> str:
     return f"{where} fewer than round.min_candidates = {at_least} devices are available (lower it)"
 
 
+def check_paths(world: World, rounds: int) -> None:
+    """Refuse more rounds than recorded paths last, if all rounds last to their deadline; raises `EdgesimError`."""
+    knobs, least_s = world.config.round, rounds * world.config.round.tmax_s
+    if world.moving is None or knobs.close != "deadline":
+        return
+    # The slack covers the rounding of the clock, which adds up the rounds.
+    if least_s * (1 - 1e-9) > world.moving.paths.known_until_s:
+        world.moving.paths.need_known(least_s)
+
+
 def check_reach(planner: Planner, samples: Floats) -> None:
     """Refuse a deadline or a band with which no device could upload in time in any of the first rounds.
 

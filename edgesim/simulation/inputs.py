@@ -29,7 +29,7 @@ def input_digests(config: RunConfig, when_loaded: bool = False) -> dict[str, str
     its version, or the version alone where edgesim requires it. Under `VERSION` stands edgesim's version itself, not a
     hash. Keys whose files do not exist are left out.
     """
-    links, data = config.devices.links, config.data
+    links, data, moves = config.devices.links, config.data, config.mobility
     listing = data.partition_options.get("file") if data.dataset != "none" else None
     sources = {
         "radio.channel": partial(environment_files, config.radio.channel),
@@ -38,6 +38,7 @@ def input_digests(config: RunConfig, when_loaded: bool = False) -> dict[str, str
         "devices.profile": partial(_content, "traces", config.devices.profile, ".parquet"),
         "devices.links.file": partial(_content, "traces", None if links is None else links.file, ".parquet"),
         "availability.file": partial(_content, "traces", config.availability.options.get("file"), ".parquet"),
+        "mobility.file": partial(_content, "traces", None if moves is None else moves.options.get("file"), ".parquet"),
         "data.partition_options.file": partial(_content, "partitions", listing, ".parquet"),
         "data.dataset": partial(dataset_files, data),
     }

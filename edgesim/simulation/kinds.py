@@ -15,6 +15,7 @@ from edgesim.learning.codecs import CODECS, DOWNWARD
 from edgesim.learning.drift import LAWS as DRIFT
 from edgesim.learning.measures import METRICS
 from edgesim.learning.partitions import PARTITIONS
+from edgesim.mobility.models import MODELS as MOTION
 from edgesim.prediction import PREDICTORS
 from edgesim.radio.allocators import ALLOCATORS
 from edgesim.radio.environment import path_loss_name
@@ -50,6 +51,7 @@ KINDS: dict[str, ComponentKind] = {
     "drift_laws": ComponentKind("law", DRIFT, "drift"),
     "joining_laws": ComponentKind("law", JOINING, "joining"),
     "presence_models": ComponentKind("model", PRESENCE, "availability"),
+    "motion_models": ComponentKind("model", MOTION, "mobility"),
     "path_loss_laws": ComponentKind("law", PATH_LOSS),
     "predictors": ComponentKind("predictor", PREDICTORS, "selection.predictor_options"),
     "metrics": ComponentKind("metric", METRICS, "evaluation.metrics"),
@@ -62,8 +64,8 @@ KINDS: dict[str, ComponentKind] = {
 def named(config: RunConfig) -> Iterator[tuple[str, Registry[Any], str]]:
     """Key, registry and name of each entry of a registry that a complete config names.
 
-    Without the entries of edgesim whose code no key but its version identifies: allocators, presence models,
-    predictors, codecs, metrics, protocols and path-loss laws.
+    Without the entries of edgesim whose code no key but its version identifies: allocators, presence and
+    motion models, predictors, codecs, metrics, protocols and path-loss laws.
     """
     server, data, law = config.algorithm.server, config.data, config.drift.law
     yield "selection.policy", SELECTORS, config.selection.policy
@@ -78,6 +80,7 @@ def named(config: RunConfig) -> Iterator[tuple[str, Registry[Any], str]]:
         yield "joining.law", JOINING, config.joining.law
     others: list[tuple[str, Registry[Any], str | None]] = [
         ("availability.model", PRESENCE, config.availability.model),
+        ("mobility.model", MOTION, None if config.mobility is None else config.mobility.model),
         ("round.protocol", PROTOCOLS, config.round.protocol),
         ("round.allocator", ALLOCATORS, config.round.allocator),
         ("radio.channel.path_loss", PATH_LOSS, path_loss_name(config.radio.channel)),

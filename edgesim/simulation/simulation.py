@@ -68,6 +68,7 @@ class Simulation:
         feasibility.check_count(world)
         feasibility.check_changes(world)
         feasibility.check_rounds(world, sum(length or 0 for _, length in frames))
+        feasibility.check_paths(world, sum(length or 0 for _, length in frames))
         rounds = sum(horizon for horizon, _ in frames)
         self._joiners = joining.make_joiners(config.joining, world.population, rounds, streams)
         self._selector = make_selector(

@@ -1,9 +1,20 @@
-"""Tests of the codec."""
+"""Tests of the codec, by hand and in a run."""
+
+from pathlib import Path
 
 import torch
 
+import edgesim
 from edgesim.learning.codecs.transmission import charged_bits, receive
 from edgesim.templates.codec import FewDigits
+
+CONFIG = {
+    "rounds": 2,
+    "devices": {"count": 4},
+    "data": {"partition": "iid", "samples_per_device": 20},
+    "learning": {"pretrain": False, "steps": 2},
+    "evaluation": {"samples": 50},
+}
 
 
 def test_further_digits_are_cut_off() -> None:
@@ -23,3 +34,12 @@ def test_a_number_loses_less_than_its_last_digit() -> None:
 def test_bits_are_those_of_the_digits() -> None:
     """16 a number by default."""
     assert charged_bits(FewDigits(), 10) == 160
+
+
+def test_updates_of_a_run_are_charged_these_bits(tmp_path: Path) -> None:
+    """Of 2,410 numbers with one digit 24,100 bits, and devices keep what the digit does not tell."""
+    path = f"{FewDigits.__module__}.{FewDigits.__name__}"
+    run = edgesim.run(CONFIG | {"upload": {"codec": path, "digits": 1}}, tmp_path / "run")
+    uploads = run.activities.query("activity == 'upload' and outcome == 'done'")
+    assert uploads["bits"].round().unique().tolist() == [24_100]
+    assert run.config["upload"]["feedback"] == "residual"

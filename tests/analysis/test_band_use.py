@@ -1,10 +1,12 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.analysis.band_use import band_use
+from edgesim.analysis.band_use import band_use, use_by_station
 
 
 def uploads(*rows: tuple[float, float, float]) -> pd.DataFrame:
@@ -41,3 +43,16 @@ def test_the_share_at_any_instant_is_that_of_the_uploads_on_the_air(rows, t_s):
     assert found == pytest.approx(on_the_air["bandwidth_hz"].sum() / 20e6, abs=1e-8)
     hertz_s = ((table["t_end_s"] - table["t_start_s"]) * table["bandwidth_hz"]).sum()
     assert use.mean(0.0, 100.0) == pytest.approx(hertz_s / 20e6 / 100.0, abs=1e-8)
+
+
+def test_uploads_count_for_the_station_of_their_task_where_devices_move():
+    acts = uploads((0, 1, 2e6), (2, 3, 4e6), (2, 3, 1e6)).assign(activity="upload", device=[0, 0, 1], task=[1, 2, 2])
+    devices = pd.DataFrame({"device": [0, 1], "frame": [0, 0], "station": [0, 1]})
+    stations = pd.DataFrame({"station": [0, 1], "bandwidth_hz": [10e6, 10e6]})
+    keys = pd.DataFrame({"name": "task_station", "key": ["0/1", "0/2", "1/2"], "value": [0.0, 1.0, 1.0]})
+    run = SimpleNamespace(activities=acts, devices=devices, stations=stations, metrics=keys, sharing="reserved")
+    west, east = (use for _, use in use_by_station(run))
+    assert west.mean(0.0, 1.0) == pytest.approx(0.2)
+    assert east.mean(2.0, 3.0) == pytest.approx(0.5)
+    run.metrics = keys[:0]
+    assert next(use for _, use in use_by_station(run)).mean(2.0, 3.0) == pytest.approx(0.4)

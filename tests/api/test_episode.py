@@ -103,7 +103,7 @@ WITHOUT_ROUNDS = ("random", "best-channel", "fedteddi", "power-of-choice", "oort
 
 def contents(folder):
     """Bytes of a run's tables and model by file, but for the wall times."""
-    files = [*folder.glob("*.parquet"), *folder.glob("*.safetensors")]
+    files = [*folder.glob("*.parquet"), folder / "model.safetensors"]
     return {file.name: file.read_bytes() for file in files if file.name != "timing.parquet"}
 
 
@@ -404,7 +404,9 @@ def test_a_policy_that_picks_among_arrivals_and_a_bad_look_are_refused():
         edgesim.episode(WORLD | {"round": COUNT}, looks_at=["losses"]).reset()
 
 
-def test_the_pages_example_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs/python.md").read_text().partition("## Decisions from outside")[2]
-    exec(page.partition("```python\n")[2].partition("```")[0], {})
-    assert len(capsys.readouterr().out.splitlines()) == 20
+def test_the_pages_examples_of_episodes_run(capsys, tmp_path, monkeypatch):
+    page, names = (Path(__file__).parents[2] / "docs/agents.md").read_text(), {}
+    monkeypatch.chdir(tmp_path)
+    for heading in ("An episode", "Two futures of one past", "A saved agent as a policy"):
+        exec(page.partition(f"## {heading}\n")[2].partition("```python\n")[2].partition("```")[0], names)
+    assert len(capsys.readouterr().out.splitlines()) >= 20 + 2 + 1

@@ -18,7 +18,8 @@ from edgesim.simulation.kinds import KINDS
 
 EXAMPLES = {
     "policies": "fedteddi", "algorithms": "scaffold", "partitions": "shards", "drift_laws": "swap",
-    "joining_laws": "fedstg", "presence_models": "markov", "path_loss_laws": "uma", "protocols": "buffered",
+    "joining_laws": "fedstg", "presence_models": "markov", "motion_models": "waypoint",
+    "path_loss_laws": "uma", "protocols": "buffered",
     "predictors": "persistence", "metrics": "worst-class", "codecs": "topk", "allocators": "equal_share",
     "channels": "free-space", "topologies": "three-cells", "recordings": "sample-week", "models": "small-cnn",
     "datasets": "digits", "scenarios": "fading",
@@ -53,6 +54,7 @@ NAMED = {
     "drift_laws": {"drift.law": {}},
     "joining_laws": {"joining.law": {}},
     "presence_models": {"availability.model": {}},
+    "motion_models": {"mobility.model": {}},
     "predictors": {"selection.predictor": {"selection.policy": "feddance"}},
     "metrics": {"evaluation.metrics": {}},
     "allocators": {"round.allocator": {}},
@@ -63,6 +65,7 @@ NAMED = {
     "recordings": {
         "availability.file": {"availability.model": "table"},
         "devices.profile": {},
+        "mobility.file": {"mobility.model": "recorded"},
         "devices.links.file": {"radio.sharing": "own", "devices.links.after_end": "wrap"},
     },
     "models": {"learning.model": {}},

@@ -11,6 +11,7 @@ import pytest
 import torch
 from sizes import size
 
+import edgesim
 from edgesim.learning import draws
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.transmission import transmit
@@ -18,6 +19,7 @@ from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams
 
 UPDATES, NUMBERS, TURNS = size((30, 558_802, 7), (3, 1000, 1))
+ROUNDS = size(60, 2)
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +91,30 @@ def test_a_residual_beside_its_codec(benchmark, stack):
 def test_draws_of_a_merge(benchmark, stack):
     """Uniforms for each number of each update."""
     in_passes(benchmark, stack, "draws", lambda: drawn(stack), 40)
+
+
+@pytest.mark.parametrize("codec", ["none", "topk"])
+def test_a_run_with_upload_beside_one_without(benchmark, tmp_path, codec):
+    """Runs of 558,802-number payloads take turns, in one process; the least time of each counts."""
+    base = {
+        "rounds": ROUNDS,
+        "round": {"tmax_s": 0.8, "payload_bits": 32 * 558_802},
+        "data": {"partition": "iid"},
+        "learning": {"pretrain": False, "back_end": "loop", "model": "linear"},
+        "evaluation": {"every": ROUNDS},
+    }
+    runs = {"without": base, "with": base | {"upload": {"codec": codec}}}
+
+    def turns():
+        least = dict.fromkeys(runs, float("inf"))
+        for turn in range(TURNS):
+            for name, config in runs.items():
+                started = time.process_time()
+                edgesim.run(config, tmp_path / f"{name}-{turn}", quiet=True)
+                least[name] = min(least[name], time.process_time() - started)
+        return least
+
+    least = benchmark.pedantic(turns, rounds=1)
+    ratio = least["with"] / max(least["without"], 1e-9)
+    benchmark.extra_info |= {"ratio": ratio, "load_average": os.getloadavg()[0], **least}
+    print(f"\na run with upload.codec = {codec!r}: {ratio:.2f} times as long as one without")

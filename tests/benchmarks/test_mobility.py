@@ -4,13 +4,16 @@ Run with ``make bench``; the ratios go into ``extra_info`` of pytest-benchmark's
 """
 
 import time
+import tracemalloc
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
 from sizes import size
 
+from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
 from edgesim.mobility.chords import chord_midpoints
 from edgesim.mobility.models import make_paths
@@ -18,6 +21,8 @@ from edgesim.mobility.paths import Ground
 from edgesim.radio.environment import Environment, load_environment
 from edgesim.radio.maps import draw_maps
 from edgesim.radio.squares import Squares
+from edgesim.simulation.complete import complete
+from edgesim.simulation.simulation import Simulation
 from edgesim.streams import Streams
 
 DEVICES = size(1_000_000, 1000)
@@ -87,3 +92,70 @@ def test_the_largest_map_that_is_allowed(benchmark):
     squares = Squares.covering(5.0, -half_m, half_m, -half_m, half_m)
     maps = benchmark.pedantic(lambda: draw_maps(cell(), squares, np.zeros((1, 2)), 10.0, STREAMS), rounds=1)
     assert maps.shadowing_db.shape == (1, squares.rows, squares.columns)
+
+
+class NoTables:
+    """Takes rows and keeps none."""
+
+    def write(self, table: str, columns: object) -> None:
+        """Drop the rows."""
+
+
+def round_s(rounds: int, **sections: Any) -> float:
+    """Least processor time of a round, of several of a run that goes on."""
+    values = {
+        "rounds": rounds + 2,
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+        **sections,
+        "round": {"payload_bits": 17_881_664.0, **sections.get("round", {})},
+    }
+    with Simulation(complete(parse(values, "benchmark"))) as simulation:
+        simulation.make_server(NoTables())
+        simulation.begin()
+        simulation.advance()
+        return seconds(simulation.advance, rounds)
+
+
+MOTIONS = {
+    "waypoint": {"model": "waypoint", "speed_mps": [1.0, 2.0], "pause_s": 30.0},
+    "direction": {"model": "direction", "speed_mps": [1.0, 2.0]},
+}
+COUNT = {"admission": "count", "count": 30, "allocator": "equal_share", "computes": "selected"}
+
+
+@pytest.mark.parametrize("motion", MOTIONS)
+@pytest.mark.parametrize(("policy", "aim"), [("random", 1.2), ("best-channel", 1.6)])
+def test_a_round_of_a_million_moving_devices_beside_one_of_devices_at_rest(benchmark, motion, policy, aim):
+    """Aims: 1.2 times the time by count, 1.6 times with Best Channel, which looks at all gains."""
+    world = {"devices": {"count": DEVICES}, "selection": {"policy": policy}, "round": COUNT}
+    still_s = round_s(size(4, 1), **world)
+    moving_s = round_s(size(4, 1), mobility=MOTIONS[motion], **world)
+    benchmark.extra_info |= {"round, moving / at rest": moving_s / still_s, "aim": aim}
+    benchmark.pedantic(lambda: None, rounds=1)
+    assert moving_s > 0
+
+
+@pytest.mark.parametrize("knowledge", ["present", "known"])
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_thirty_uploads_at_30_mps_beside_thirty_at_rest(benchmark, sharing, knowledge):
+    """Aim on reserved bands: 1.5 times the time."""
+    world = {"round": {**COUNT, "tmax_s": 2.0}, "radio": {"sharing": sharing}}
+    still_s = round_s(size(40, 2), **world)
+    planned = {**world, "round": {**world["round"], "path_knowledge": knowledge}}
+    moving_s = round_s(size(40, 2), mobility={"model": "direction", "speed_mps": [30.0, 30.0]}, **planned)
+    benchmark.extra_info |= {"round, moving / at rest": moving_s / still_s, "aim": 1.5}
+    benchmark.pedantic(lambda: None, rounds=1)
+    assert moving_s > 0
+
+
+@pytest.mark.parametrize("motion", MOTIONS)
+def test_memory_of_a_million_paths(benchmark, motion):
+    """Aim: 60 bytes more for each device."""
+    tracemalloc.start()
+    paths = make_paths(motion, {}, GROUND, STREAMS)
+    paths.positions(IDS, 0.0)
+    benchmark.extra_info["bytes per device"] = tracemalloc.get_traced_memory()[0] / DEVICES
+    tracemalloc.stop()
+    benchmark.pedantic(lambda: paths.positions(IDS[:30], 1.0), rounds=1)
+    assert len(IDS) == DEVICES

@@ -141,6 +141,28 @@ def draw(number: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
     return values, intervals, length_s
 
 
+def draw_motion(number: int, values: Values, folder: Path) -> Values:
+    """A config with devices that move, also far enough to change stations between tasks."""
+    random = np.random.default_rng([number, 1])
+    model = pick(random, "waypoint", "direction", "recorded")
+    motion: Values = {"model": model}
+    if model == "recorded":
+        count, t_s = values["devices"]["count"], np.arange(0.0, 60.0, 4.0)  # type: ignore[index]
+        rows = [f"{k},{t!r},{random.uniform(-200, 200)},{random.uniform(-200, 200)}" for k in range(count) for t in t_s]
+        path = folder / "ways.csv"
+        path.write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
+        motion |= {"file": str(path), "after_end": pick(random, "wrap", "hold")}
+    else:
+        motion["speed_mps"] = pick(random, [1.0, 2.0], [20.0, 40.0], [200.0, 300.0])
+    radio: Values = {"shadowing": pick(random, "map", "map", "per_run", "per_round"), "grid_m": pick(random, 5.0, 50.0)}
+    knowledge = pick(random, "present", "straight", "known", "worst")
+    return values | {
+        "mobility": motion,
+        "radio": values["radio"] | radio,  # type: ignore[operator]
+        "round": values["round"] | {"path_knowledge": knowledge},  # type: ignore[operator]
+    }
+
+
 class Told:
     """The tables of one run, and what the config says of powers and availability."""
 
@@ -164,6 +186,12 @@ class Told:
         self.last = int(self.rounds["round"].max()) if len(self.rounds) else 0
         self.synchronous = self.config["round"]["protocol"] == "synchronous"
         self.wires = "file" in self.config["topology"]
+        placed = self.devices.drop_duplicates("device").set_index("device")["station"].to_dict()
+        moved = self.metrics[self.metrics["name"] == "task_station"].set_index("key")["value"].astype(int).to_dict()
+        if moved:
+            assert moved.keys() == {f"{device}/{task}" for device, task in self.tasks}
+        self.station = {(device, task): moved.get(f"{device}/{task}", placed[device]) for device, task in self.tasks}
+        """Station of each task."""
 
     def values(self, name: str, key: str = "") -> dict[int, float]:
         rows = self.metrics[(self.metrics["name"] == name) & (self.metrics["key"] == key)]
@@ -323,8 +351,12 @@ def check_availability(told: Told) -> None:
             assert away_s <= CLOSE_S
 
 
+def stations(told: Told, rows: pd.DataFrame) -> np.ndarray:
+    """Station of the task of each row."""
+    return np.array([told.station[key] for key in zip(rows["device"], rows["task"], strict=True)], dtype=int)
+
+
 def check_band(told: Told) -> None:
-    where = told.devices.drop_duplicates("device").set_index("device")["station"]
     uploads = told.activities[told.activities["activity"] == "upload"]
     sharing = told.config["radio"]["sharing"]
     if sharing == "own":
@@ -332,7 +364,7 @@ def check_band(told: Told) -> None:
         assert (told.rounds["bandwidth_hz"] == 0).all()
         return
     assert (told.activities.loc[told.activities["activity"] != "upload", "bandwidth_hz"] == 0).all()
-    for station, rows in uploads.groupby(uploads["device"].map(where)):
+    for station, rows in uploads.groupby(stations(told, uploads)):
         band_hz = told.stations.set_index("station").loc[station, "bandwidth_hz"]
         edges_s = np.unique(rows[["t_start_s", "t_end_s"]].to_numpy())
         middles_s, lengths_s = (edges_s[:-1] + edges_s[1:]) / 2, np.diff(edges_s)
@@ -412,9 +444,8 @@ def check_staleness(told: Told) -> None:
     """Models that the server of a device sent between the round of a task and that of its merge: those that it made of
     updates, and averages in the cloud of what any server made since the last time.
     """
-    station = dict(zip(told.devices["device"], told.devices["station"], strict=True))
     server_of = dict(zip(told.stations["station"], told.stations["server"], strict=True))
-    server = told.updates["device"].map(station).map(server_of)
+    server = pd.Series(stations(told, told.updates), told.updates.index).map(server_of)
     every, apart, made = told.config["topology"].get("cloud_every"), set[str](), dict[int, set[str]]()
     for round in range(1, told.last + 1):
         made[round] = set(server[told.updates["round"] == round])
@@ -478,12 +509,11 @@ def check_models_held(told: Told) -> None:
     if told.config["topology"]["aggregation"] == "flat":
         assert told.rounds["model_held"].dropna().all()
         return
-    station = told.devices.drop_duplicates("device").set_index("device")["station"]
     server = told.stations.set_index("station")["server"]
     apart: set[str] = set()
     for row in told.rounds.itertuples():
-        devices = told.updates.loc[told.updates["round"] == row.round, "device"]
-        apart |= set(devices.map(station).map(server))
+        merged = told.updates[told.updates["round"] == row.round]
+        apart |= {server[station] for station in stations(told, merged).tolist()}
         if row.round % told.config["topology"]["cloud_every"] == 0 or row.round == told.config.get("rounds"):
             apart = set()
         if not math.isnan(row.test_accuracy):
@@ -504,12 +534,14 @@ CHECKS = (
 )
 
 
-def run_and_check(number: int, folder: Path) -> Told:
+def run_and_check(number: int, folder: Path, moves: bool = False) -> Told:
     """The first config of a number's tries that is not refused, run and checked."""
     for again in range(20):
         tried = folder / str(again)
         tried.mkdir()
         values, intervals, length_s = draw(number + 10_000 * again, tried)
+        if moves:
+            values = draw_motion(number + 10_000 * again, values, tried)
         try:
             simulation.run(parse(values, "drawn"), tried / "run")
         except EdgesimError as error:
@@ -527,6 +559,18 @@ def test_the_rows_of_random_runs_add_up(tmp_path, block):
     for number in range(10 * block, 10 * block + 10):
         (tmp_path / str(number)).mkdir()
         run_and_check(number, tmp_path / str(number))
+
+
+@pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 13))])
+def test_the_rows_of_random_runs_with_devices_that_move_add_up(tmp_path, block):
+    seen = []
+    for number in range(10 * block, 10 * block + 10):
+        (tmp_path / str(number)).mkdir()
+        seen.append(run_and_check(1_000 + number, tmp_path / str(number), moves=True))
+    changed = [
+        len({told.station[key] for key in told.tasks if key[0] == device}) for told in seen for device in range(4)
+    ]
+    assert max(changed) > 1
 
 
 @pytest.mark.slow

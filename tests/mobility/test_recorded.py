@@ -96,11 +96,10 @@ def test_one_row_is_at_rest_for_ever():
 def test_a_run_beyond_the_end_is_refused_but_may_be_planned():
     moving, ids = made([[(0.0, 0.0, 0.0), (10.0, 100.0, 0.0)], [(2.0, 5.0, 5.0)]], None), np.array([0, 1])
     assert moving.positions(ids, 10.0)[0].tolist() == [100.0, 5.0]
+    assert moving.known_until_s == 10.0
     with pytest.raises(
-        EdgesimError, match=r"^positions.csv: positions are known up to 10 s, but needed at 10.5 s; end"
+        EdgesimError, match=r"^positions.csv: positions are known up to 10 s, but needed at 60 s; end the run earlier"
     ):
-        moving.positions(ids, 10.5)
-    with pytest.raises(EdgesimError, match="known up to 10 s, but needed at 60 s"):
         moving.need_known(60.0)
     assert moving.ahead(ids, 60.0).at(60.0)[0].tolist() == [100.0, 5.0]
     for held in (made([[(0.0, 0.0, 0.0), (10.0, 100.0, 0.0)]], "wrap"), made([[(0.0, 0.0, 0.0)]], "hold")):

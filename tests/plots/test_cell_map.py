@@ -7,6 +7,7 @@ import pytest
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
 from edgesim.config_file import parse
+from edgesim.folder.way_file import read_ways
 from edgesim.plots.cell_map import draw_cell_map
 from edgesim.simulation import composition as simulation
 
@@ -41,3 +42,20 @@ def test_every_device_is_drawn_once_where_it_stands(tmp_path):
     assert masts.get_offsets().tolist() == run.stations[["x_m", "y_m"]].to_numpy().tolist()
     colours = np.concatenate([group.get_array() for group in dots])
     assert colours.sum() == pytest.approx(run.rounds["selected"].sum() / 5)
+
+
+def test_ways_of_devices_that_move_are_lines_from_where_they_are_drawn(tmp_path):
+    values = {
+        "rounds": 4,
+        "devices": {"count": 5},
+        "mobility": {"model": "direction", "speed_mps": [20.0, 30.0], "turn_s": 0.7},
+        "round": {"payload_bits": 1e6, "close": "deadline"},
+        "learning": {"training": "none"},
+        "data": {"dataset": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path)
+    lines, dots, _ = draw_cell_map(RunFolder(tmp_path, {}, 0)).axes[0].collections
+    ways, drawn = read_ways(tmp_path), lines.get_segments()
+    assert len(drawn) == 5
+    assert sum(map(len, drawn)) == len(ways)
+    assert np.array([way[0] for way in drawn]) == pytest.approx(dots.get_offsets())

@@ -178,10 +178,12 @@ def test_laws_have_the_distances_of_their_tables(name, los_m, nlos_m, sight_m):
 
 def test_an_environment_states_the_distance_of_a_law_of_one_branch():
     assert environment("fedteddi-macro").decorrelation_m == 50.0
+    plain = environment("fedteddi-macro").model_copy(update={"decorrelation_m": None})
     with pytest.raises(
-        EdgesimError, match=r"^radio\.shadowing = 'map' needs decorrelation_m in the environment 'free-space'"
+        EdgesimError, match=r"^radio\.shadowing = 'map' needs decorrelation_m in the environment 'fedteddi-macro'"
     ):
-        drawn("free-space")
+        draw_maps(plain, DISC, CENTRE, 10.0, Streams(0))
+    assert not drawn("free-space").shadowing_db.any()
     with pytest.raises(
         ValueError, match="decorrelation_m: this law has a distance for each branch; set los_decorrelation_m"
     ):

@@ -14,6 +14,7 @@ from edited_runs import write_plan
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import runs_of
 from edgesim.config_file import parse
+from edgesim.folder.way_file import read_ways
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.server import served
@@ -326,3 +327,29 @@ def test_a_page_that_is_loaded_again_comes_back_with_what_was_chosen(any_run, br
         assert page.locator("meta[http-equiv=refresh]").count() == 0
         assert (told, set(asked)) == ([], {url})
         page.close()
+
+
+def test_the_map_follows_a_device_that_moves(tmp_path, open_page):
+    """At the begin of round 3, after two rounds of 1 s, and along its way until then; the places are on the way."""
+    values = {
+        "rounds": 4,
+        "devices": {"count": 5},
+        "mobility": {"model": "direction", "speed_mps": [20.0, 30.0], "turn_s": 0.7},
+        "round": {"close": "deadline", "payload_bits": 1e6},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "moving"), tmp_path / "run")
+    page = open_page(tmp_path / "run")
+    page.evaluate("() => choose({ round: 3, device: 2 })")
+    ways = read_ways(tmp_path / "run")
+    own = ways[ways["device"] == 2]
+    expected = [np.interp(2.0, own["t_s"], own[axis]) for axis in ("x_m", "y_m")]
+    dots = page.evaluate("() => { const { x, y } = source('cell', 'devices').data; return [x[2], y[2]]; }")
+    assert dots == pytest.approx(expected)
+    way = page.evaluate("() => source('cell', 'way').data")
+    until = own[own["t_s"] <= 2.0]
+    assert way["x"] == pytest.approx([*until["x_m"], expected[0]])
+    assert way["y"] == pytest.approx([*until["y_m"], expected[1]])
+    page.evaluate("() => choose({ round: null, device: null })")
+    assert page.evaluate("() => source('cell', 'way').data.x") == []

@@ -1,4 +1,4 @@
-"""The environment of Gymnasium: its contract, random steps, same bytes for a seed, and what its actions and rewards mean."""
+"""The environment of Gymnasium: its contract, random steps, the same bytes for a seed, its actions and rewards."""
 
 import sys
 import warnings
@@ -180,7 +180,10 @@ def test_environments_side_by_side_are_each_as_one_alone(mode):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"features": ["gain", "gian"]}, r"^features: unknown feature 'gian', did you mean 'gain'\? known: gain, delay"),
+        (
+            {"features": ["gain", "gian"]},
+            r"^features: unknown feature 'gian', did you mean 'gain'\? known: gain, delay",
+        ),
         ({"features": ["gain", "gain"]}, r"^features: expected different features"),
         ({"action": "ranks"}, r"^action: unknown action 'ranks', did you mean 'rank'\?"),
         ({"reward": "arrival"}, r"^reward: unknown reward 'arrival', did you mean 'arrivals'\?"),
@@ -204,8 +207,9 @@ def test_a_step_behind_the_end_is_one_line():
 
 
 def test_without_gymnasium_one_line_names_the_pip_command(monkeypatch):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "gymnasium" or name.startswith("edgesim.rl")]:
-        monkeypatch.delitem(sys.modules, name)
+    for name in [*sys.modules]:
+        if name.startswith(("gymnasium", "edgesim.rl")):
+            monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     import edgesim.rl as without
 

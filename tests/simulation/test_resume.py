@@ -28,6 +28,7 @@ from edgesim.engine.deadlines import Deadlines, MovingDeadlines
 from edgesim.engine.due_rounds import EveryRound, SomeRounds
 from edgesim.engine.evaluations import Evaluations
 from edgesim.engine.idle_devices import IdleDevices
+from edgesim.engine.moving_uplink import MovingSharedBand
 from edgesim.engine.report import Report
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.servers import EdgeServers, OneServer
@@ -525,7 +526,7 @@ def test_sigterm_ends_the_command_with_status_75_and_the_line_that_says_how_to_g
 
 
 MADE_ANEW: dict[type, set[str]] = {
-    Report: {"writer", "population", "batteries", "interruptions", "holds_rows"},
+    Report: {"writer", "population", "batteries", "interruptions", "holds_rows", "writes_stations"},
     Evaluations: {"config", "learner", "report", "accuracy"},
     IdleDevices: {"availability", "batteries", "search_s"},
     Batteries: {"capacity_j", "reserve_j", "recharge_w", "idle_w"},
@@ -545,6 +546,10 @@ MADE_ANEW: dict[type, set[str]] = {
     SharedBand: {
         "clock", "bandwidth_hz", "link", "active", "_over", "_table", "_rows", "_hz", "_rates", "_since_s", "_plan",
     },
+    MovingSharedBand: {
+        "clock", "bandwidth_hz", "link", "active", "_over", "_table", "_rows", "_hz", "_rates", "_since_s", "_plan",
+        "courses", "station", "_followed",
+    },
 }  # fmt: skip
 """Fields that a new object has from the config, or that are empty at the end of a round."""
 
@@ -559,7 +564,7 @@ def test_what_an_object_remembers_is_all_that_changes_of_it(kind):
 def test_every_part_of_a_run_is_saved_or_has_no_state():
     """A part that a run gains has to be in `RunState`, or here."""
     saved = {"selector", "joiners", "learner", "bands", "batteries", "report", "evaluations", "clock"}
-    without_state = {"world", "writer", "backhaul", "interruptions", "answerer"}
+    without_state = {"world", "writer", "backhaul", "interruptions", "answerer", "courses"}
     assert saved | without_state == {field.name for field in fields(RunParts)}
 
 
@@ -570,11 +575,12 @@ def test_what_a_learner_remembers_is_all_that_changes_of_it():
     learner.close()
     made_anew = {
         "config", "federation", "streams", "dataset", "cores", "torch_device", "model", "data", "accounts", "back_end",
-        "_metrics", "_notice", "transforms", "server_of", "memory",
+        "_metrics", "_notice", "transforms", "beside", "server_of", "memory", "public",
     }  # fmt: skip
     within_a_merge = {"_server_wall_s"}
     assert set(vars(learner)) == set(TorchLearner.SAVED) | made_anew | within_a_merge
     of_config = {"model_bits", "local", "server", "rule", "work", "measured", "looked_at", "_config", "_federation"}
+    of_config |= {"up", "down", "adds_lost"}
     of_instants = {"held", "before", "_first", "when", "_first_when"}
     assert (
         set(vars(learner.accounts)) == {"ledger", "models", "_is_open", "has_model", "is_due"} | of_config | of_instants

@@ -135,8 +135,28 @@ WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("buffered", "asynchronous"),
     ),
     "sessions": ({"availability": {"model": "renewal"}}, PROTOCOLS),
+    "motion": (
+        {
+            "mobility": {"model": "waypoint", "speed_mps": [20.0, 60.0], "pause_s": 1.0},
+            "topology": {"file": "three-cells"},
+            "radio": {"fading": "rayleigh"},
+            "round": {"path_knowledge": "straight"},
+        },
+        tuple(ROUNDS),
+    ),
+    "motion on a shared band": (
+        {
+            "mobility": {"model": "direction", "speed_mps": [20.0, 60.0], "turn_s": 2.0},
+            "radio": {"sharing": "reshared", "shadowing": "per_round"},
+            "availability": {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": "pause"},
+        },
+        tuple(ROUNDS),
+    ),
 }
 QUICK_WORLDS = {
+    ("motion", "synchronous"),
+    ("motion on a shared band", "synchronous"),
+    ("motion on a shared band", "asynchronous"),
     ("slots by rounds", "synchronous"),
     ("many latecomers", "synchronous"),
     ("cells", "buffered"),

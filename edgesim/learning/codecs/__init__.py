@@ -28,8 +28,8 @@ _OWN: dict[str, type[Codec]] = {
     "randk": RandK,
 }
 CODECS = Registry("upload.codec", "codecs", Codec, _OWN)
-DOWNWARD = Registry("download.codec", "codecs", Codec, _OWN)
-"""The same codecs, named for models on their way down."""
+DOWNWARD = Registry("download.codec", "codecs", Codec, {name: _OWN[name] for name in ("qsgd", "sign", "topk", "stc")})
+"""Those for changes of models on their way down, whose error can be shorter than what they code."""
 
 
 def make_codec(name: str, options: Mapping[str, Any], registry: Registry[type[Codec]] = CODECS) -> Codec:

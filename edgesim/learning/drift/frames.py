@@ -49,7 +49,7 @@ class Frames(Law):
     @override
     def make(self, setting: Setting) -> Framed:
         """Data sets by frame; those of a partition without changes are the same in frames 0 and 1."""
-        data, dataset, private = partitions.resolve(setting.config.data), setting.dataset, setting.private
+        data, dataset, private = setting.config.data, setting.dataset, setting.private
         law, labels = partitions.make_partition(data), dataset.train_labels[private]
         how = dataset.class_count, setting.config.devices.count, data.samples_per_device, setting.streams
         if dataset.domains is None:

@@ -51,6 +51,7 @@ function markCharts() {
   if (charts.cell && run.map.number) {
     const dots = source("cell", "devices"), place = Array.from(run.map.number).indexOf(choice.device);
     dots.data = { ...dots.data, line: Array.from(run.map.number, (_, i) => i === place ? 4 : 0.4) };
+    if (run.ways) followWays(run, dots, place, at);
     const now = place < 0 ? [] : [place];
     if (String(dots.selected.indices) !== String(now)) dots.selected.indices = now;
   }
@@ -66,6 +67,7 @@ function fillCharts(run) {
   const dots = charts.cell.renderers.find((one) => one.name === "devices"), mapper = dots.glyph.fill_color.transform;
   mapper.high = Math.max(1e-9, ...map.use);
   dots.glyph.marker = { value: map.number ? "circle" : "square" };
+  source("cell", "way").data = { x: [], y: [] };
   source("cell", "stations").data = { x: run.stations.x_m, y: run.stations.y_m, name: run.stations.name };
   fillWork(run);
 }

@@ -115,7 +115,7 @@ def test_of_the_known_nets_the_dense_ones_alone_are_stacked():
     with torch.device("meta"):
         nets = {name: build((3, 32, 32), 10) for name, build in KNOWN.items()}
         nets |= {"torchvision": shufflenet_v2_x0_5()}
-    assert [name for name, net in nets.items() if is_shallow_and_dense(net)] == ["mlp", "afl-mlp"]
+    assert [name for name, net in nets.items() if is_shallow_and_dense(net)] == ["linear", "mlp", "afl-mlp"]
 
 
 @pytest.mark.parametrize("name", ["loop", "workers", "stacked"])

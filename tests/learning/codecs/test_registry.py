@@ -1,6 +1,5 @@
 """What holds for every codec, those of plug-ins too; and what is refused."""
 
-import importlib
 from importlib import metadata
 from itertools import repeat
 
@@ -147,14 +146,6 @@ def test_codecs_come_by_dotted_path_and_from_installed_packages(monkeypatch):
     fresh = Registry(CODECS.field, CODECS._group, CODECS._base, dict(CODECS))
     assert fresh["few-digits"] is FewDigits
     assert fresh.names == sorted([*CODECS, "few-digits"])
-
-
-def test_the_template_passes_its_own_tests():
-    module = importlib.import_module("edgesim.templates.test_codec")
-    tests = [value for name, value in vars(module).items() if name.startswith("test_")]
-    assert tests
-    for test in tests:
-        test()
 
 
 def test_as_many_updates_arrive_as_were_sent():

@@ -1,0 +1,124 @@
+"""Places of devices that move: their stations and gains at any instant, and the gains along their ways."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from typing_extensions import override
+
+from edgesim.base.arrays import Floats, Integers
+from edgesim.devices.attachment import Attach, attach
+from edgesim.devices.places import Places
+from edgesim.mobility.chords import Chords, chord_midpoints, chords_of, chords_until
+from edgesim.mobility.legs import Instants, Legs
+from edgesim.mobility.paths import Paths
+from edgesim.radio.distances import distances_m
+from edgesim.radio.link import ShannonLink
+from edgesim.radio.maps import RadioMaps
+from edgesim.radio.place_gains import PlaceGains
+
+_BEYOND = 4.0
+"""Sides of squares by which a straight way goes on past the last instant that is asked for."""
+
+
+class GainsAlong(NamedTuple):
+    """Average gains of some devices along their ways, one row per chord, [k], by device and then time."""
+
+    place: Integers
+    """Position of the chord's device among those asked for, rising."""
+    begin_s: Floats
+    end_s: Floats
+    gain: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class MovingPlaces(Places):
+    """Places of devices that move, at any instant; a gain is that of the midpoint of the present chord."""
+
+    paths: Paths
+    side_m: float
+    """Side of the squares that cut the paths into chords."""
+    gains: PlaceGains
+    link: ShannonLink
+    """The link of every station's band."""
+    stations_m: Floats
+    """Positions of the stations, [M, 2]."""
+    bandwidth_share: Floats
+    min_distance_m: float
+    how: Attach
+    maps: RadioMaps | None = field(default=None)
+    """The maps of shadowing and line of sight, where there are any."""
+
+    @override
+    def positions_m(self, ids: Integers, t_s: float) -> tuple[Floats, Floats]:
+        return self.paths.positions(ids, t_s)
+
+    @override
+    def stations(self, ids: Integers, t_s: float) -> Integers:
+        """Station that an idle device would join at an instant, [n]: that of the largest lasting gain, or the nearest.
+
+        Nothing is remembered of idle devices.
+        """
+        count = len(self.stations_m)
+        if count == 1:
+            return np.broadcast_to(np.int64(0), len(ids))
+        x_m, y_m = self._middles_m(ids, t_s)
+        distance_m = np.array(
+            [distances_m(self.stations_m, number, x_m, y_m, self.min_distance_m) for number in range(count)]
+        )
+        if self.how == "nearest":
+            return attach(self.how, distance_m, distance_m, self.bandwidth_share)
+        gain = [
+            self.gains.lasting_power_gain(ids, np.full(len(ids), number, dtype=np.int64), x_m, y_m)
+            for number in range(count)
+        ]
+        return attach(self.how, np.array(gain), distance_m, self.bandwidth_share)
+
+    @override
+    def distances_m(self, ids: Integers, t_s: float) -> Floats:
+        x_m, y_m = self.paths.positions(ids, t_s)
+        return distances_m(self.stations_m, self.stations(ids, t_s), x_m, y_m, self.min_distance_m)
+
+    def gain(self, ids: Integers, draws: int | Integers, t_s: float, station: Integers) -> Floats:
+        """Average power gain of each device to a station at an instant, linear, [n]."""
+        return self.gains.mean_power_gain(ids, draws, station, *self._middles_m(ids, t_s))
+
+    def gains_along(
+        self, ids: Integers, draws: int | Integers, station: Integers, t_s: Instants, end_s: Instants
+    ) -> GainsAlong:
+        """Average gains of each device to a station on its path, from the chord at ``t_s`` to the one before ``end_s``.
+
+        ``end_s`` is above ``t_s``.
+        """
+        return self._along(ids, draws, station, chords_until(self.paths, ids, t_s, end_s, self.side_m))
+
+    def gains_ahead(
+        self, ids: Integers, draws: int | Integers, station: Integers, now_s: float, t_s: Floats, end_s: Floats
+    ) -> GainsAlong:
+        """As `gains_along`, where each device goes on for ever with the velocity that it has ``now_s``.
+
+        Beyond the maps the gain is that of their edge.
+        """
+        legs = self.paths.ahead(ids, now_s)
+        speed_mps = np.hypot(legs.vx_mps, legs.vy_mps)
+        with np.errstate(divide="ignore"):
+            until_s = end_s + _BEYOND * self.side_m / speed_mps
+        ways = Legs(legs.t0_s, until_s, legs.x0_m, legs.y0_m, legs.vx_mps, legs.vy_mps)
+        chords = chords_of(ways, np.arange(len(ids)), t_s, end_s, self.side_m)
+        if self.maps is not None:
+            inside = self.maps.squares.nearest_inside(chords.x_m, chords.y_m)
+            chords = Chords(chords.place, chords.begin_s, chords.end_s, *inside)
+        return self._along(ids, draws, station, chords)
+
+    def facts(self) -> dict[str, Any]:
+        """Facts for ``run.json``: the memory of the maps."""
+        return {} if self.maps is None else {"maps_bytes": self.maps.nbytes}
+
+    def _along(self, ids: Integers, draws: int | Integers, station: Integers, chords: Chords) -> GainsAlong:
+        place = chords.place
+        drawn_in = draws if isinstance(draws, int) else draws[place]
+        gain = self.gains.mean_power_gain(ids[place], drawn_in, station[place], chords.x_m, chords.y_m)
+        return GainsAlong(place, chords.begin_s, chords.end_s, gain)
+
+    def _middles_m(self, ids: Integers, t_s: float) -> tuple[Floats, Floats]:
+        return chord_midpoints(self.paths.legs(ids, t_s), t_s, self.side_m)

@@ -1,0 +1,42 @@
+"""The course of one upload: the same sums as over the pieces of many."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgesim.radio.course import Course
+from edgesim.radio.link import ShannonLink
+from edgesim.radio.pieces import Pieces
+
+LINK = ShannonLink(4e-21, 5.0)
+POWERS = st.lists(st.floats(1e-15, 1e-8), min_size=1, max_size=8, unique=True)
+
+
+@given(POWERS, st.floats(0.0, 1.0), st.floats(1e3, 1e8), st.floats(1e4, 1e7))
+def test_bits_and_ends_are_those_of_the_pieces(powers_w, begin, bits, band_hz):
+    edges_s = np.append(np.arange(len(powers_w)) * 0.5, np.inf)
+    course = Course(edges_s, np.array(powers_w), np.inf)
+    pieces = Pieces(edges_s[None, :], np.array(powers_w)[None, :])
+    start_s = begin * 0.5 * len(powers_w)
+    end_s = course.end_s(LINK, band_hz, bits, start_s)
+    assert end_s == pytest.approx(
+        pieces.ends_s(LINK, np.array([band_hz]), np.array([bits]), np.array([start_s])).item(), rel=1e-12
+    )
+    assert course.bits(LINK, band_hz, start_s, end_s) == pytest.approx(bits, rel=1e-9)
+
+
+def test_an_upload_that_ends_behind_the_known_part_has_no_end_yet():
+    course = Course(np.array([0.0, 1.0, 2.0]), np.array([1e-12, 2e-12]), 2.0)
+    assert np.isinf(course.end_s(LINK, 1e6, 1e12, 0.5))
+    assert course.end_s(LINK, 1e6, 1.0, 2.0) > 2.0 or np.isinf(course.end_s(LINK, 1e6, 1.0, 2.0))
+
+
+def test_what_lies_behind_the_end_changes_no_bit():
+    """A run that is resumed knows other pieces behind its upload than one that was not stopped."""
+    whole = Course(np.array([0.0, 1.0, 2.0, 3.0]), np.array([1e-12, 3e-12, 2e-12]), 3.0)
+    part = Course(np.array([0.5, 1.0, 2.0]), np.array([1e-12, 3e-12]), 2.0)
+    for bits in (1e5, 1e6, 3e6):
+        ends_s = whole.end_s(LINK, 1e6, bits, 0.6), part.end_s(LINK, 1e6, bits, 0.6)
+        assert ends_s[0] == ends_s[1]
+        assert whole.bits(LINK, 1e6, 0.6, ends_s[0]) == part.bits(LINK, 1e6, 0.6, ends_s[0])
