@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.metrics import start_accuracy
 from edgesim.analysis.runs import RunFolder, runs_of
+from edgesim.base import optional
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.export import optional
 from edgesim.export.csv_files import write_csv
 from edgesim.export.measures import measures
 from edgesim.export.perfetto import lanes_of

@@ -5,15 +5,16 @@ Held against the registries: a new algorithm, policy or protocol that forgets so
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from contract import ALLOWED, CASES, make_config, marked_setting
 from stopped_runs import assert_stops_change_nothing
 
 from edgesim import joining
-from edgesim.config import RoundConfig, RunConfig
+from edgesim.config import RunConfig
 from edgesim.config_file import parse
+from edgesim.engine.protocols import PROTOCOLS
 from edgesim.learning.drift import LAWS
 from edgesim.selection import SELECTORS
 
@@ -84,7 +85,6 @@ def config(protocol: str, **sections: Any) -> RunConfig:
     return parse(values | sections | given, "test")
 
 
-PROTOCOLS = get_args(RoundConfig.model_fields["protocol"].annotation)
 QUICK = {("pause", "reshared", True), ("abort", "reserved", False)}
 
 
