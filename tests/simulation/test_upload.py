@@ -247,6 +247,11 @@ PUBLIC = {"data": {"public": "carved"}}
         ({"upload": {"codec": "qsgd", "norm": "l2", "rounding": "nearest"}}, "rounding = 'nearest'"),
         ({"upload": {"codec": "natural", "feedback": "ef21"}}, r"upload\.feedback: needs a codec whose error"),
         ({"upload": {"codec": "qsgd", "feedback": "residual"}}, r"upload\.feedback: needs a codec whose error"),
+        *[
+            ({"upload": {"beside": "coded", **codec}, "algorithm": {"name": "scaffold"}},
+             rf"upload\.beside: 'coded' does not go with upload\.codec = '{codec['codec']}'")
+            for codec in ({"codec": "qsgd"}, {"codec": "qsgd", "norm": "l2", "levels": 1}, {"codec": "natural"})
+        ],
         ({"upload": {"codec": "topk"}, "algorithm": {"name": "mifa"}}, r"upload\.feedback .*algorithm\.name"),
         ({"upload": {"codec": "topk"}, "algorithm": {"name": "safa"}}, r"upload\.feedback .*algorithm\.name"),
         ({"upload": {"codec": "topk"}, "algorithm": {"server": "mifa"}}, r"upload\.feedback .*algorithm\.server"),
