@@ -253,7 +253,14 @@ PUBLIC = {"data": {"public": "carved"}}
             for codec in ({"codec": "qsgd"}, {"codec": "qsgd", "norm": "l2", "levels": 1}, {"codec": "natural"})
         ],
         ({"upload": {"codec": "topk"}, "algorithm": {"name": "mifa"}}, r"upload\.feedback .*algorithm\.name"),
-        ({"upload": {"codec": "topk"}, "algorithm": {"name": "safa"}}, r"upload\.feedback .*algorithm\.name"),
+        *[
+            ({"upload": {"codec": "topk", "feedback": how}, "algorithm": algorithm},
+             rf"algorithm\.{key} = 'safa' does not go with upload\.codec = 'topk': its devices train on")
+            for how in ("none", "residual", "ef21")
+            for key, algorithm in (("name", {"name": "safa"}), ("server", {"name": "fedprox", "server": "safa"}))
+        ],
+        ({"upload": {"codec": "half", "feedback": "residual"}, "algorithm": {"name": "safa"}},
+         r"upload\.feedback .*algorithm\.name"),
         ({"upload": {"codec": "topk"}, "algorithm": {"server": "mifa"}}, r"upload\.feedback .*algorithm\.server"),
         ({"upload": {"codec": "topk"}, "algorithm": {"kpfl": {}}}, r"upload\.feedback = 'residual' .*algorithm\.kpfl"),
         ({"upload": {"codec": "topk", "feedback": "ef21", "lost": "add"}}, r"upload\.lost = 'add' needs upload"),
@@ -283,7 +290,7 @@ def test_what_does_not_go_together_is_refused_in_a_line_that_names_the_key(secti
     assert len(str(refused.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("algorithm", [{"name": "mifa"}, {"name": "safa"}, {"kpfl": {}}], ids=["mifa", "safa", "kpfl"])
+@pytest.mark.parametrize("algorithm", [{"name": "mifa"}, {"kpfl": {}}], ids=["mifa", "kpfl"])
 def test_servers_that_use_updates_again_take_ef21(algorithm):
     sections = {
         "upload": {"codec": "topk", "feedback": "ef21"},
@@ -340,11 +347,15 @@ def test_a_dry_run_tells_bits_least_bandwidths_with_and_without_and_bytes_of_a_c
     assert "coding" not in edgesim.dry_run(base).facts
 
 
-OWN = {"fedmd": "its devices send no models", "fedproto": "its devices send no models"}
+OWN = {
+    "fedmd": "its devices send no models",
+    "fedproto": "its devices send no models",
+    "safa": "its devices train on from their own models",
+}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_algorithm_that_sends_models_takes_coded_updates(name, run):
+def test_every_algorithm_that_sends_models_and_starts_from_these_takes_coded_updates(name, run):
     """Servers that use updates again take EF21; what the codec keeps is what `updates` says was trained."""
     once = ALGORITHMS[name].Server.uses_updates_once
     upload = {"codec": "topk", "ratio": 0.2} | ({} if once else {"feedback": "ef21"})
