@@ -164,6 +164,36 @@ def test_updates_that_are_not_finite_end_the_run_as_diverged_before_they_are_cod
     assert not learner.transforms[0].state
 
 
+@pytest.mark.parametrize(
+    ("upload", "worst", "what"),
+    [
+        (TOP, np.inf, "an update has numbers that are not finite"),
+        ({"codec": "randk", "ratio": 0.01, "feedback": "none"}, 1e37, "a number of an update, times d / k, is inf"),
+        (
+            {"codec": "qsgd", "norm": "l2", "feedback": "none"},
+            2e38,
+            "the scale of an update is 4.53e+39, above float32's largest",
+        ),
+        ({"codec": "stc", "ratio": 1.0}, np.nan, "an update has numbers that are not finite"),
+    ],
+)
+def test_what_diverges_on_its_way_names_the_device_and_the_keys(make_learner, upload, worst, what):
+    learner = make_learner(upload)
+    made = promises(learner, 1, [4])
+    learner.results(made)[0].update[: learner.model.trainable] = worst
+    with pytest.raises(Diverged) as ended:
+        learner.merge([Arrived(promise) for promise in made], np.array([4]))
+    assert str(ended.value).startswith(f"device 4: upload.codec: {what}")
+    assert ended.value.fields == ("upload.codec", "learning.lr")
+
+
+def test_run_json_counts_devices_that_remember_lost_updates_alone(make_learner):
+    learner = make_learner(TOP | {"lost": "add"})
+    merge(learner, 1, [0, 1])
+    learner.lose(promises(learner, 2, [1, 5]))
+    assert learner.facts()["bytes_of_device_state"] == 3 * 8 * learner.model.trainable
+
+
 def control_after_two_rounds(learner):
     """SCAFFOLD's controls of device 0 behind rounds 1 and 2, and those that it sent."""
     found = []
