@@ -52,8 +52,8 @@ def transmit(
 def receive(codec: Codec, vector: Tensor, uniforms: Tensor | None, setting: int, field: str = "upload.codec") -> Tensor:
     """A vector as it is decoded, [d], float32 whatever the precision of the vector; ``field`` names the codec.
 
-    Raises `Diverged` for numbers, or scales of them, that are not finite in float32, and `EdgesimError` for a codec that answers anything
-    but d finite numbers.
+    Raises `Diverged` for numbers, or scales of them, that are not finite in float32, and `EdgesimError` for a codec
+    that answers anything but d finite numbers.
     """
     single = vector.float()
     if not _is_finite(single):

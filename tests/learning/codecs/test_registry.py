@@ -77,9 +77,7 @@ def test_numbers_that_are_not_finite_in_float32_are_refused(name, number):
 
 def test_a_scale_above_the_largest_float_is_refused():
     """Two numbers of 3e38 are 4.2e38 long."""
-    with pytest.raises(
-        Diverged, match=r"^upload\.codec: the scale of an update is 4\.24e\+38, above float32's largest"
-    ):
+    with pytest.raises(Diverged, match=r"^upload\.codec: the scale of an update is 4\.24e\+38, above float32's"):
         received(make_codec("qsgd", {"norm": "l2"}), torch.full((2,), 3e38))
     assert received(make_codec("sign", {}), torch.full((2,), 3e38)).tolist() == pytest.approx([3e38] * 2)
     with pytest.raises(Diverged, match=r"^upload\.codec: a number of an update, times d / k, is inf, above"):
