@@ -62,6 +62,9 @@ def resolve(config: RunConfig) -> dict[str, Any]:
         samples = make_upload_codec(upload).samples(feedback) * (config.algorithm.compute_cost == "passes")
         upload = upload.model_copy(update={"encode": samples if upload.encode is None else upload.encode})
     if download is not None:
+        if download.codec == "none":
+            # Without options the section would not be there.
+            options_of({"none": Plain}, "none", download.options, DOWNWARD.field, "download")
         codec = make_codec(download.codec, download.options, DOWNWARD)
         if codec.distortion != "contraction":
             raise EdgesimError(
