@@ -63,7 +63,7 @@ class Network:
             raise EdgesimError(f"layers: expected {answers} numbers behind the last layer (got {size})")
 
     def scores(self, seen: Observation) -> Floats:
-        """Score of each device, [N], clipped to the range of the action: -1 to 1, or 0 to 1 for ``shares``."""
+        """Score of each device, [N], which may leave the range of the environment's action."""
         values = np.concatenate([seen.candidates, seen.devices.ravel(), seen.time], dtype=np.float64)
         if self.devices is None:
             rows = np.broadcast_to(seen.time, (len(seen.devices), 1))
@@ -71,7 +71,7 @@ class Network:
         for weights, biases in self.layers[:-1]:
             values = ACTIVATIONS[self.activation](values @ weights.T + biases)
         weights, biases = self.layers[-1]
-        return np.clip((values @ weights.T + biases).ravel(), 0.0 if self.action == "shares" else -1.0, 1.0)
+        return np.asarray((values @ weights.T + biases).ravel())
 
     def save(self, path: Path | str) -> None:
         """Write the network to a file, whole or not at all; raises `EdgesimError`."""

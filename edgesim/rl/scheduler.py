@@ -112,6 +112,7 @@ class SchedulerEnv(gymnasium.Env[Any, NDArray[Any]]):
             return self._episode.decide(ranked(ids, action))
         if self.action == "subset":
             return self._episode.decide(chosen(ids, action))
+        action = np.clip(action, 0.0, 1.0)
         offers = ranked(ids, action)[: len(chosen(ids, action))]
         wanted, station = action[offers].astype(np.float64), turn.station[np.searchsorted(ids, offers)]
         whole = np.maximum(1.0, np.bincount(station, weights=wanted, minlength=len(turn.free_hz)))

@@ -62,10 +62,9 @@ class Training:
 
 
 def linear(weights: Mapping[str, float]) -> Network:
-    """Agent that ranks devices by a weighted sum of their features, scaled so that no score leaves -1 to 1."""
-    values = np.array([*weights.values(), 0.0])
-    scaled = values / max(float(np.abs(values).sum()), 1e-30)
-    return Network([(scaled[None].astype(np.float32), np.zeros(1, dtype=np.float32))], tuple(weights))
+    """Agent that ranks devices by a weighted sum of their features."""
+    values = np.array([[*weights.values(), 0.0]], dtype=np.float32)
+    return Network([(values, np.zeros(1, dtype=np.float32))], tuple(weights))
 
 
 def arrivals(agent: Network, config: Config, set: Overrides | None, seed: int) -> float:

@@ -53,6 +53,14 @@ def test_an_agent_of_one_weight_is_the_policy_that_sorts_by_the_feature(tmp_path
     assert scheduled(run)[:4] == [{0, 1}, {2, 3}, {4, 5}, {6, 7}]
 
 
+def test_large_weights_rank_as_small_ones_do(tmp_path):
+    runs = {}
+    for weight in (-0.9, -9.0):
+        linear(weight, features=("need",)).save(tmp_path / f"{weight}.safetensors")
+        runs[weight] = edgesim.run(by_agent(tmp_path / f"{weight}.safetensors"), tmp_path / f"run{weight}", quiet=True)
+    assert scheduled(runs[-9.0]) == scheduled(runs[-0.9]) != [{0, 1, 2}] * 6
+
+
 def test_an_agent_decides_in_the_environment_as_in_a_run(tmp_path):
     random = np.random.default_rng(1)
     narrow = CONFIG | {"radio": {"bandwidth_hz": 3e6}, "round": {"payload_bits": 4e6, "tmax_s": 0.5}}
@@ -69,7 +77,7 @@ def test_an_agent_decides_in_the_environment_as_in_a_run(tmp_path):
         values = np.concatenate([seen["candidates"], seen["devices"].ravel(), seen["time"]]).astype(np.float64)
         values = layers[1][0] @ np.maximum(layers[0][0] @ values + layers[0][1], 0) + layers[1][1]
         scores = agent.scores(Observation(**seen))
-        assert scores == pytest.approx(np.clip(values, -1, 1))
+        assert scores == pytest.approx(values)
         seen, reward, ended, _, _ = env.step((scores > 0).astype(np.int8))
         rewards.append(reward)
     run = edgesim.run(by_agent(tmp_path / "agent.safetensors", **narrow, seed=3), tmp_path / "run", quiet=True)
@@ -176,6 +184,6 @@ def test_a_network_of_stable_baselines_acts_as_the_model_it_comes_from(action):
     for _ in range(4):
         action_of_model, _ = model.predict(seen, deterministic=True)
         scores = network.scores(Observation(**seen))
-        scores = scores > 0 if action == "subset" else scores
+        scores = scores > 0 if action == "subset" else np.clip(scores, env.action_space.low, env.action_space.high)
         assert scores == pytest.approx(action_of_model, abs=1e-5)
         seen, *_ = env.step(action_of_model)
