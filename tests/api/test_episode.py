@@ -1,13 +1,17 @@
 """Episodes: decisions from outside, in memory, beside runs in folders."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import edgesim
+from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.selection import SELECTORS, make_selector
 
 DEVICES = 12
@@ -277,6 +281,26 @@ def test_what_a_report_has_of_the_round_is_what_its_row_has(tmp_path):
     before = [start, start, tested[1], tested[1], tested[3]]
     t_s, bits_up, bits_down, energy_j = columns
     assert heard == list(zip(t_s, before, bits_up, bits_down, energy_j, strict=True))
+
+
+def test_an_episode_is_shown_and_compared_as_decided_from_outside(tmp_path):
+    for seed in range(2):
+        for policy in ("best-channel", "fedteddi"):
+            config = TRAINED | {"selection": {"policy": policy}, "round": COUNT, "seed": seed}
+            edgesim.run(config, tmp_path / f"{policy}-{seed}", quiet=True)
+        # Of the last config, whose options of its policy are none of the episode's.
+        with edgesim.episode(config, out=tmp_path / f"episode-{seed}") as episode:
+            turn = episode.reset()
+            while turn is not None:
+                turn = episode.decide(turn.view.ids)
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "episode-1")]).output
+    assert re.search(r"policy, seed +│ outside, 1\b", shown), shown
+    folders = [str(tmp_path / f"{name}-{seed}") for name in ("best-channel", "episode") for seed in range(2)]
+    compared = CliRunner().invoke(app, ["compare", *folders, "--metric", "arrived", "--by", "policy"]).output
+    assert re.search(r"\boutside\b.* best-channel|best-channel.* outside\b", compared), compared
+    both = [tmp_path / "fedteddi-0", tmp_path / "episode-0"]
+    assert [run.knobs["policy"] for run in runs_of(both)] == ["fedteddi", "outside"]
+    assert {*runs_of(both)[1].knobs} == {"policy", "tmax_s"}
 
 
 def test_an_episodes_folder_is_kept_apart_from_runs(tmp_path):
