@@ -76,6 +76,36 @@ def test_a_training_that_is_killed_goes_on_to_the_same_agent(tmp_path):
 
 
 @pytest.mark.slow
+def test_ppo_that_is_killed_between_two_files_goes_on_to_the_same_agent(tmp_path, monkeypatch):
+    pytest.importorskip("stable_baselines3")
+    monkeypatch.setattr(agents, "_ROLLOUT", 64)
+    monkeypatch.setattr(agents, "_ROLLOUTS", 1)
+
+    def agent(name):
+        training = agents.Training.at(tmp_path / f"{name}.json", 192, CONFIG)
+        return agents.train_ppo(CONFIG, None, 192, training, 7)
+
+    def killed(step):
+        def save(self, *how, **memory):
+            if len(self.steps) == step:
+                raise KeyboardInterrupt
+            kept(self, *how, **memory)
+
+        kept = agents.Training.save
+        with monkeypatch.context() as patched:
+            patched.setattr(agents.Training, "save", save)
+            with pytest.raises(KeyboardInterrupt):
+                agent("killed")
+
+    for step in (0, 1):
+        killed(step)
+    for layer, other in zip(agent("whole").layers, agent("killed").layers, strict=True):
+        assert np.array_equal(layer[0], other[0])
+        assert np.array_equal(layer[1], other[1])
+    assert sorted(path.name for path in tmp_path.glob("*.zip")) == ["killed.3.zip", "whole.3.zip"]
+
+
+@pytest.mark.slow
 def test_ppo_that_is_stopped_goes_on_to_the_same_agent(tmp_path):
     pytest.importorskip("stable_baselines3")
     networks = {}
