@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from typing_extensions import override
 
 from edgesim.api.configs import Config, Overrides, configured
+from edgesim.api.episode_offers import GivenShares, checked_offers, checked_shares
 from edgesim.api.lazy_parts import Access, Look, guarded_report, guarded_view
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
@@ -24,17 +24,14 @@ from edgesim.engine.run_state import snapshot as state_of
 from edgesim.engine.server import RunEnd
 from edgesim.folder.checkpoints import Packed
 from edgesim.folder.run_progress import RunProgress
-from edgesim.radio.allocators import Allocator, Request
 from edgesim.selection import SELECTORS
-from edgesim.selection.view import Choice, Drafter, RoundReport, RoundView
+from edgesim.selection.stateless import walk
+from edgesim.selection.view import Drafter, RoundReport, RoundView
 from edgesim.simulation import named_code
 from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.episode_folder import EpisodeFolder, check_folder
 from edgesim.simulation.resumption import first_difference
 from edgesim.simulation.simulation import Simulation
-
-Offers = Iterable[int] | Integers
-"""Device ids in the order in which they are offered."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Turn:
 class _Answer:
     """A decision that was made."""
 
-    offers: Integers | Sequence[int]
+    offers: Integers
     shares_hz: Floats | None
 
 
@@ -226,25 +223,29 @@ class Episode:
         return turn
 
     @plug_ins_named()
-    def decide(self, offers: Offers, shares_hz: Sequence[float] | Floats | None = None) -> Turn | None:
+    def decide(
+        self, offers: Iterable[int] | Integers, shares_hz: Sequence[float] | Floats | None = None
+    ) -> Turn | None:
         """Offer devices in order, and simulate to the next decision; None at the end of the run.
 
         Admission takes or skips each, as it does for a policy. ``shares_hz`` are the bandwidths of the devices offered,
         [n], in place of those of the config's allocator; those of devices that admission skips go unused. Raises
-        `EdgesimError` for a device that is no candidate or is offered twice and for shares that are negative or exceed
-        the band, with the decision left open, and if there is none.
+        `EdgesimError` for a device that is no candidate or is offered twice, for shares that are no numbers of 0 or
+        more and for those of devices taken that exceed the band, with the decision left open, and if there is none.
         """
         decision = self._open
         if decision is None:
             raise EdgesimError(f"decide: there is no decision to make: {self.reason}; reset the episode")
-        offered = offers.copy() if isinstance(offers, np.ndarray) else [*offers]
-        where = f"decide in round {decision.view.round}: "
+        view, policy = decision.view, self._config.selection.policy
+        shares = None
         try:
-            shares = None if shares_hz is None else self._checked_shares(shares_hz, len(offered))
-            decision.answer(_choice(offered), None if shares is None else _Shares(offered, shares))
+            offered = checked_offers(offers, view, policy)
+            if shares_hz is not None:
+                shares = checked_shares(shares_hz, len(offered), self._config)
+            decision.answer(walk(offered), None if shares is None else GivenShares(offered, shares))
         except EdgesimError as error:
-            of_policy = f"selection.policy {self._config.selection.policy!r}, round {decision.view.round}: "
-            raise EdgesimError(where + str(error).removeprefix(of_policy)) from None
+            why = str(error).removeprefix(f"selection.policy {policy!r}, round {view.round}: ")
+            raise EdgesimError(f"decide in round {view.round}: {why}") from None
         self._steps.append(_Answer(offered, shares))
         return self._advance()
 
@@ -327,53 +328,6 @@ class Episode:
             self._on_report(self._report)
         # They would be worked out with what comes later.
         access.close()
-
-    def _checked_shares(self, shares_hz: Sequence[float] | Floats, count: int) -> Floats:
-        """Shares of so many offers as an array, [n]; raises `EdgesimError`."""
-        assert self._simulation is not None
-        config = self._simulation.config
-        if not self._simulation.protocol.has_rounds:
-            raise EdgesimError(f"shares_hz: round.protocol = {config.round.protocol!r} has no rounds to share bands in")
-        if config.radio.sharing == "reshared":
-            raise EdgesimError("shares_hz: with radio.sharing = 'reshared' a band is shared anew with every upload")
-        if self._simulation.world.own_links is not None:
-            raise EdgesimError("shares_hz: with radio.sharing = 'own' each device has a link of its own")
-        try:
-            shares = np.array(shares_hz, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise EdgesimError(f"shares_hz: expected numbers (got {str(shares_hz)[:60]!r})") from None
-        if shares.shape != (count,):
-            raise EdgesimError(f"shares_hz: expected one number for each of {count} offers (got shape {shares.shape})")
-        if count and not shares.min() >= 0:
-            raise EdgesimError(f"shares_hz: expected 0 Hz or more for each device (got {shares.min():g})")
-        return shares
-
-
-def _choice(offers: Integers | Sequence[int]) -> Choice:
-    """Offer devices in order, as a policy does."""
-    if isinstance(offers, np.ndarray):
-        yield offers
-    else:
-        # Through a generator, since a list takes no answers.
-        yield from (device for device in offers)
-
-
-class _Shares(Allocator):
-    """Bandwidths that a decision gives to its devices."""
-
-    def __init__(self, offers: Integers | Sequence[int], shares_hz: Floats) -> None:
-        self._offers, self._shares_hz = offers, shares_hz
-
-    @override
-    def allocate(self, request: Request) -> Floats:
-        by_device = dict(zip(self._offers, self._shares_hz.tolist(), strict=True))
-        shares_hz = np.array([by_device[device] for device in request.ids.tolist()])
-        if not (total_hz := shares_hz.sum()) <= request.bandwidth_hz * (1 + 1e-9):
-            raise EdgesimError(
-                f"shares_hz: {total_hz:g} Hz for the {len(shares_hz)} devices taken, expected at most "
-                f"{request.bandwidth_hz:g} Hz of the station's free band"
-            )
-        return shares_hz
 
 
 class _NoTables:

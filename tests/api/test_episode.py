@@ -347,14 +347,20 @@ def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
 @pytest.mark.parametrize(
     ("shares", "said"),
     [
-        ([1e6, -1.0], r"shares_hz: expected 0 Hz or more for each device \(got -1\)$"),
-        ([1e6, math.nan], r"shares_hz: expected 0 Hz or more for each device \(got nan\)$"),
+        ([1e6, -1.0], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got -1\)$"),
+        ([1e6, math.nan], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got nan\)$"),
+        ([math.inf, 0.0], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got inf\)$"),
         (
             [15e6, 6e6],
             r"shares_hz: 2\.1e\+07 Hz for the 2 devices taken, expected at most 2e\+07 Hz",
         ),
         ([1e6], r"shares_hz: expected one number for each of 2 offers \(got shape \(1,\)\)$"),
         (["much", 1.0], r"shares_hz: expected numbers \(got \"\['much', 1\.0\]\"\)$"),
+        (["5e6", "1e6"], r"shares_hz: expected numbers \(got "),
+        ([True, False], r"shares_hz: expected numbers \(got '\[True, False\]'\)$"),
+        ([None, 1e6], r"shares_hz: expected numbers \(got '\[None, 1000000\.0\]'\)$"),
+        ([[1e6], [1e6, 2e6]], r"shares_hz: expected numbers \(got "),
+        (5e6, r"shares_hz: expected one number for each of 2 offers \(got shape \(\)\)$"),
     ],
 )
 def test_bad_shares_are_one_line_and_the_decision_stays_open(shares, said):
@@ -390,14 +396,24 @@ def test_shares_are_refused_where_no_allocator_shares_bands(other, said, tmp_pat
         ([99], r"^decide in round 1: offered device 99, which is not among the candidates \(12\)$"),
         ([3, 3], r"^decide in round 1: offered device 3 twice$"),
         ([True], r"^decide in round 1: offered True; expected integer device ids"),
+        ([0, 1, 2, 3, 99], r"^decide in round 1: offered device 99, which is not among the candidates \(12\)$"),
+        (np.array([0, 1, 2, 3, 3]), r"^decide in round 1: offered device 3 twice$"),
+        ([0, 1, 2, 3, 3], r"^decide in round 1: offered device 3 twice$"),
+        ([2**70], r"^decide in round 1: offered device 1180591620717411303424, which is not among"),
+        ([np.array([0, 1])], r"^decide in round 1: offered an array of int64 and shape \(2,\); expected"),
+        (np.array(3), r"^decide in round 1: offered an array of int64 and shape \(\); expected integer device ids"),
+        (3, r"^decide in round 1: offers: expected device ids in the order in which they are offered \(got '3'\)$"),
+        (None, r"^decide in round 1: offers: expected device ids in the order in which they are offered"),
+        ("12", r"^decide in round 1: offers: expected device ids in the order in which they are offered"),
         (np.array([0.5]), r"^decide in round 1: offered an array of float64"),
     ],
 )
 def test_bad_offers_are_one_line_and_the_decision_stays_open(offers, said):
     with edgesim.episode(WORLD | {"round": COUNT}) as episode:
         turn = episode.reset()
-        with pytest.raises(EdgesimError, match=said):
-            episode.decide(offers)
+        for shares_hz in (None, [1e6]):
+            with pytest.raises(EdgesimError, match=said):
+                episode.decide(offers, shares_hz)
         assert episode.decide(turn.view.ids) is not None
 
 
