@@ -2,7 +2,8 @@
 
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +16,7 @@ from edgesim.api.lazy_parts import Access, Look, guarded_report, guarded_view
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
-from edgesim.base.registry import plug_ins_named
+from edgesim.base.registry import blamed, first_line, plug_ins_named
 from edgesim.base.saved import pack, unpack
 from edgesim.config import RunConfig
 from edgesim.engine.decisions import Decision
@@ -29,6 +30,7 @@ from edgesim.selection.stateless import walk
 from edgesim.selection.view import Drafter, RoundReport, RoundView
 from edgesim.simulation import named_code
 from edgesim.simulation.complete import as_toml, complete
+from edgesim.simulation.composition import Status
 from edgesim.simulation.episode_folder import EpisodeFolder, check_folder
 from edgesim.simulation.resumption import first_difference
 from edgesim.simulation.simulation import Simulation
@@ -123,6 +125,8 @@ def episode(
     if folder is not None:
         check_folder(folder)
     if start is not None:
+        if not isinstance(start, Snapshot):
+            raise EdgesimError(f"start: expected the snapshot of an episode (got {start!r:.60})")
         if folder is not None:
             raise EdgesimError("out: an episode that begins with a snapshot lacks the rows of its past; leave one out")
         mine, theirs = (as_toml(of.model_copy(update={"seed": 0})) for of in (settings, start.config))
@@ -154,6 +158,7 @@ class Episode:
         self._open: Decision | None = None
         self._access: Access | None = None
         self._report: RoundReport | None = None
+        self._is_busy = False
         self._keeps_records = False
         """Whether the state behind each model is recorded, from the first snapshot on: it takes as long as a round."""
         self._record: Packed | None = None
@@ -178,7 +183,10 @@ class Episode:
 
     def close(self) -> None:
         """End the processes that train and free memory; `reset` begins again."""
-        self._end(finished=False)
+        self._refuse_while_busy("close")
+        self._end("interrupted", "the episode was closed")
+        if self._access is not None:
+            self._access.close()
         if self._simulation is not None:
             self._simulation.close()
         self._simulation = self._open = self._report = None
@@ -191,6 +199,7 @@ class Episode:
         An episode with a start begins at the decision of its snapshot. None if the run ends before there is a decision.
         Raises `EdgesimError`.
         """
+        self._refuse_while_busy("reset")
         self.close()
         start, config = self._start, self._config
         if seed is not None:
@@ -207,13 +216,14 @@ class Episode:
         self._steps, self._replayed = [], deque(() if start is None else start.steps)
         self._record = None if start is None else start.record
         self._record_s = self._model_s = 0.0 if start is None else start.model_s
-        if self._record is None:
-            simulation.learner.prepare(lambda _: None)
-            simulation.begin()
-        else:
-            arrays = {name: array.copy() for name, array in self._record.arrays.items()}
-            modules = named_code.own_files(config)
-            simulation.resume(unpack(RunState, json.loads(self._record.json), arrays, modules))
+        with self._at_work():
+            if self._record is None:
+                simulation.learner.prepare(lambda _: None)
+                simulation.begin()
+            else:
+                arrays = {name: array.copy() for name, array in self._record.arrays.items()}
+                modules = named_code.own_files(config)
+                simulation.resume(unpack(RunState, json.loads(self._record.json), arrays, modules))
         turn = self._advance()
         while self._replayed and turn is not None:
             turn = self._replay(turn)
@@ -233,6 +243,7 @@ class Episode:
         `EdgesimError` for a device that is no candidate or is offered twice, for shares that are no numbers of 0 or
         more and for those of devices taken that exceed the band, with the decision left open, and if there is none.
         """
+        self._refuse_while_busy("decide")
         decision = self._open
         if decision is None:
             raise EdgesimError(f"decide: there is no decision to make: {self.reason}; reset the episode")
@@ -255,6 +266,7 @@ class Episode:
         From the first call on, the state behind each model is recorded, so that later snapshots replay less. Raises
         `EdgesimError` if no decision is open.
         """
+        self._refuse_while_busy("snapshot")
         if self._open is None or self._simulation is None:
             raise EdgesimError(f"snapshot: there is no decision to make: {self.reason}; reset the episode")
         self._keeps_records = True
@@ -265,28 +277,49 @@ class Episode:
         """Simulate to the next decision."""
         if self._access is not None:
             self._access.close()
-        self._open, self.outcomes, self.reason = None, [], "the run failed"
+        self._open, self.outcomes = None, []
         assert self._simulation is not None
-        while not isinstance(state := self._simulation.advance(), Decision):
-            if isinstance(state, RunEnd):
-                self.reason = state.reason
-                self._simulation.server.stop()
-                self._end(finished=True)
-                return None
-            assert self._report is not None
-            self.outcomes.append(Outcome(self._report, state, state.t_s - self._model_s))
-            self._model_s = state.t_s
-            if self._keeps_records and not self._replayed:
-                self._keep_record(state.round)
+        with self._at_work():
+            while not isinstance(state := self._simulation.advance(), Decision):
+                if isinstance(state, RunEnd):
+                    self.reason = state.reason
+                    self._simulation.server.stop()
+                    self._end("finished", state.reason)
+                    return None
+                assert self._report is not None
+                self.outcomes.append(Outcome(self._report, state, state.t_s - self._model_s))
+                self._model_s = state.t_s
+                if self._keeps_records and not self._replayed:
+                    self._keep_record(state.round)
         self._open = state
         view, self._access = guarded_view(state.view, self._steps.append)
         return Turn(view, tuple(self.outcomes), state.station, state.free_hz)
 
-    def _end(self, finished: bool) -> None:
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Simulate; an error ends the run, whose folder says why, and is raised again."""
+        self._is_busy = True
+        try:
+            yield
+        except BaseException as error:
+            why = f"{type(error).__name__}: {first_line(error)}"
+            why = str(error) if isinstance(error, EdgesimError) else blamed(error) or why
+            self.reason = f"the run failed: {why}"
+            self._end("failed" if isinstance(error, Exception) else "interrupted", why)
+            raise
+        finally:
+            self._is_busy = False
+
+    def _refuse_while_busy(self, method: str) -> None:
+        """Raise `EdgesimError` if a method is called while the run is simulated."""
+        if self._is_busy:
+            raise EdgesimError(f"{method}: the run goes on while on_report is called; do so when decide has returned")
+
+    def _end(self, status: Status, reason: str) -> None:
         """Close the folder of the run, if it has one."""
         folder, self._folder = self._folder, None
         if folder is not None:
-            folder.close(self.reason if finished else "the episode was closed", finished)
+            folder.close(status, reason)
 
     def _keep_record(self, round: int) -> None:
         """Record the state of the run behind a model, where it can be recorded."""

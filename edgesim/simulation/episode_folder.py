@@ -9,7 +9,7 @@ from edgesim.folder.absence_file import remove_absences
 from edgesim.folder.way_file import remove_ways
 from edgesim.simulation import named_code
 from edgesim.simulation.complete import as_toml
-from edgesim.simulation.composition import close_tables, run_facts, write_results
+from edgesim.simulation.composition import Status, close_tables, run_facts, write_results
 from edgesim.simulation.inputs import input_digests
 from edgesim.simulation.simulation import Simulation
 
@@ -29,12 +29,12 @@ class EpisodeFolder:
         remove_ways(folder)
         named_code.keep_code(config, folder)
 
-    def close(self, reason: str, finished: bool) -> None:
+    def close(self, status: Status, reason: str) -> None:
         """Write the tables of a run that has finished or, with the rounds until now, of one that ends early."""
+        finished = status == "finished"
         if finished:
             write_results(self._simulation, self._folder)
-        how = reason, self._started
-        close_tables(self.writer, self._simulation, "finished" if finished else "interrupted", not finished, *how)
+        close_tables(self.writer, self._simulation, status, not finished, reason, self._started)
 
 
 def check_folder(folder: Path) -> None:

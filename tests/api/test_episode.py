@@ -1,5 +1,6 @@
 """Episodes: decisions from outside, in memory, beside runs in folders."""
 
+import json
 import math
 import re
 from pathlib import Path
@@ -318,6 +319,55 @@ def test_an_episodes_folder_is_kept_apart_from_runs(tmp_path):
     (tmp_path / "other/file").touch()
     with pytest.raises(EdgesimError, match=r"other: not empty and not an episode's folder; choose another folder"):
         edgesim.episode(config, out=tmp_path / "other")
+
+
+def test_an_episode_that_fails_says_why_in_its_folder(tmp_path):
+    diverging = TRAINED | {
+        "round": COUNT,
+        "learning": TRAINED["learning"] | {"lr": 1e6, "weight_decay": 1e6, "steps": 12},
+    }
+    episode = edgesim.episode(diverging, out=tmp_path / "run")
+    turn = episode.reset()
+    with pytest.raises(EdgesimError, match=r"learning\.lr") as failure:
+        episode.decide(turn.view.ids)
+    facts = json.loads((tmp_path / "run/run.json").read_text())
+    assert (facts["status"], facts["reason"]) == ("failed", str(failure.value))
+    assert episode.reason == f"the run failed: {failure.value}"
+    episode.close()
+    assert edgesim.open(tmp_path / "run").status == "failed"
+    # Whatever on_report raises ends the run as well.
+    episode = edgesim.episode(WORLD | {"round": COUNT}, out=tmp_path / "other", on_report=lambda _: 1 / 0)
+    episode.reset()
+    with pytest.raises(ZeroDivisionError):
+        episode.decide([0])
+    with pytest.raises(EdgesimError, match=r"no decision to make: the run failed: ZeroDivisionError: division by zero"):
+        episode.decide([0])
+    assert edgesim.open(tmp_path / "other").status == "failed"
+    assert episode.reset() is not None
+    episode.close()
+
+
+@pytest.mark.parametrize("method", ["decide", "reset", "close", "snapshot"])
+def test_an_episode_refuses_to_be_changed_while_it_is_reported_on(method):
+    def on_report(_):
+        with pytest.raises(EdgesimError, match=f"^{method}: the run goes on while on_report is called; do so when"):
+            getattr(episode, method)(*[[0]][: method == "decide"])
+        heard.append(method)
+
+    heard, episode = [], edgesim.episode(WORLD | {"round": COUNT}, on_report=on_report)
+    with episode:
+        episode.reset()
+        assert episode.decide([0]) is not None
+    assert heard == [method]
+
+
+def test_a_view_is_of_no_use_once_its_episode_is_closed():
+    with edgesim.episode(WORLD | {"round": COUNT}) as episode:
+        turn = episode.reset()
+    with pytest.raises(EdgesimError, match=r"^view\.gain: the decision is made; ask for it before decide$"):
+        np.asarray(turn.view.gain)
+    with pytest.raises(EdgesimError, match=r"^start: expected the snapshot of an episode \(got 3\)$"):
+        edgesim.episode(WORLD | {"round": COUNT}, start=3)
 
 
 def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
