@@ -40,7 +40,7 @@ class Observation:
     candidates: NDArray[np.int8]
     """1 for each candidate, else 0, [N]."""
     time: Singles
-    """Share of the run's rounds that is over, [1]."""
+    """Share of the rounds of the frame that is over, [1]: of the run's where it has one frame."""
 
 
 def _gain(view: RoundView, ages: Ages) -> Floats:

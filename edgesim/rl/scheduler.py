@@ -26,8 +26,8 @@ class SchedulerEnv(gymnasium.Env[Any, NDArray[Any]]):
     """An episode of a run, one decision a step; it ends with the run.
 
     The observation is a dict: ``devices`` [N, F], the features of each device of the run from 0 to 1, 0 for those that
-    are no candidates; ``candidates`` [N], 1 for those that can be taken; ``time`` [1], the share of the rounds that is
-    over. The action is a number for each device, [N], those of no candidates are not looked at:
+    are no candidates; ``candidates`` [N], 1 for those that can be taken; ``time`` [1], the share of the rounds of
+    the frame that is over. The action is a number for each device, [N], those of no candidates are not looked at:
 
     - ``rank``: scores from -1 to 1; the candidates are offered by falling score, and admission takes or skips each.
     - ``subset``: 0 or 1; the candidates with 1 are offered by their ids.

@@ -27,7 +27,8 @@ TRAINED = TIMING | {
     "learning": {"model": "mlp", "pretrain": False, "steps": 2, "lr": 0.1},
 }
 OTHERS = {
-    "drift": {"devices": {"count": DEVICES}, "availability": {"model": "markov"}},
+    "presence": {"devices": {"count": DEVICES}, "availability": {"model": "markov"}},
+    "frames": {"rounds": [3, 3]},
     "late": {"round": TIMING["round"] | {"late": "keep"}},
     "buffered": {"round": TIMING["round"] | {"protocol": "buffered", "protocol_options": {"buffer": 3}}},
     "asynchronous": {"round": TIMING["round"] | {"protocol": "asynchronous"}},
@@ -105,6 +106,12 @@ def test_an_episode_that_ranks_by_gain_is_the_run_of_best_channel(tmp_path):
         before = uploads[uploads["round"] < number].groupby("device")["round"].max()
         ages = number - before.reindex(range(DEVICES), fill_value=0)
         assert seen["devices"][:, 1] == pytest.approx(ages / (ages + 10))
+
+
+def test_time_begins_anew_with_each_frame():
+    env = SchedulerEnv(TIMING, {"rounds": [3, 2]})
+    steps = rewards_of(env, lambda seen: seen["devices"][:, 0], 4)
+    assert [float(seen["time"][0]) for seen, _, _ in steps] == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 2])
 
 
 def test_what_features_say_of_the_devices():
