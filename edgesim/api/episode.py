@@ -28,7 +28,7 @@ from edgesim.folder.run_progress import RunProgress
 from edgesim.selection import SELECTORS
 from edgesim.selection.stateless import walk
 from edgesim.selection.view import Drafter, RoundReport, RoundView
-from edgesim.simulation import named_code
+from edgesim.simulation import named_code, needs
 from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.composition import Status
 from edgesim.simulation.episode_folder import EpisodeFolder, check_folder
@@ -54,7 +54,8 @@ class Turn:
     view: RoundView
     """Facts on the candidates, as policies see them; its lazy parts can be asked for until the decision is made."""
     outcomes: tuple[Outcome, ...]
-    """Models made since the turn before: one after each decision of a round, none or several without rounds."""
+    """Models made since the turn before. In rounds that is one, and one for each round since in which there was nobody
+    to choose from; without rounds none or several."""
     station: Integers
     """Station of each candidate, [n]."""
     free_hz: Floats
@@ -116,7 +117,9 @@ def episode(
     of the last `reset`, as `edgesim.run` writes one; without it nothing is written. Raises `EdgesimError` for a config
     that is refused.
     """
-    settings, looks = complete(configured(config, set)), frozenset(looks_at)
+    settings = complete(configured(config, set))
+    needs.check_outside(settings, looks_at)
+    looks = frozenset(looks_at)
     if issubclass(SELECTORS[settings.selection.policy], Drafter):
         raise EdgesimError(
             f"selection.policy {settings.selection.policy!r}: picks among arrivals, which no episode does; name another"

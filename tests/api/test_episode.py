@@ -490,8 +490,14 @@ def test_a_policy_that_picks_among_arrivals_and_a_bad_look_are_refused():
     safa = WORLD | {"selection": {"policy": "safa"}, "round": COUNT, "algorithm": {"name": "safa"}}
     with pytest.raises(EdgesimError, match=r"selection\.policy 'safa': picks among arrivals"):
         edgesim.episode(safa).reset()
-    with pytest.raises(EdgesimError, match=r"needs learning\.training = 'real'"):
-        edgesim.episode(WORLD | {"round": COUNT}, looks_at=["losses"]).reset()
+    for looks_at, said in (
+        (["losses"], r"^needs learning\.training = 'real', not 'none': looks_at has losses$"),
+        (["loss"], r"^looks_at: unknown looks_at 'loss', did you mean 'losses'\? known: class_counts, losses"),
+        ("losses", r"^looks_at: expected several names, such as a list \(got 'losses'\)$"),
+        ([3], r"^looks_at: expected a name \(got 3\)$"),
+    ):
+        with pytest.raises(EdgesimError, match=said):
+            edgesim.episode(WORLD | {"round": COUNT}, looks_at=looks_at)
 
 
 def test_the_pages_examples_of_episodes_run(capsys, tmp_path, monkeypatch):
