@@ -98,7 +98,11 @@ LOOKS_AT = {"loss": "losses"}
 
 def checked_features(features: Sequence[str], where: str) -> tuple[str, ...]:
     """Names of features; raises `EdgesimError`, whose message begins with ``where``, for unknown and repeated ones."""
+    if isinstance(features, str) or not isinstance(features, Sequence):
+        raise EdgesimError(f"{where}: expected a list of names (got {features!r})")
     for name in features:
+        if not isinstance(name, str):
+            raise EdgesimError(f"{where}: expected names (got {name!r})")
         if name not in FEATURES:
             hint = did_you_mean(name, FEATURES) or ";"
             raise EdgesimError(f"{where}: unknown feature {name!r}{hint} known: {', '.join(FEATURES)}")

@@ -13,6 +13,7 @@ from edgesim.analysis.products import digest_of
 from edgesim.api.configs import Config, Overrides
 from edgesim.api.episode import episode
 from edgesim.base.on_disk import in_place_of
+from edgesim.base.optional import needed
 from edgesim.folder.records import write_whole
 from edgesim.rl import Ages, Network, observe
 from edgesim.rl.agent import ranked
@@ -95,6 +96,7 @@ def train_ppo(config: Config, set: Overrides | None, steps: int, training: Train
     beside that of ``training``, named by the number of its steps, is Stable-Baselines3's, a pickle among other things,
     and only for this.
     """
+    needed("stable_baselines3", "ppo")
     import torch
     from stable_baselines3 import PPO
 
