@@ -84,6 +84,9 @@ FEATURES: dict[str, Rule] = {
     "joint merges": Rule({}, _JOINT, "the others mix one model at a time"),
     "punctual updates": Rule({}, {"round.late": "drop"}),
     "merges in all rounds": Rule({}, {"merging": None}),
+    "updates without residuals": Rule(
+        {}, {"upload.feedback": Except(["residual"])}, "its server uses updates again; set it to 'ef21' or 'none'"
+    ),
     "data set": Rule({}, {"data.dataset": Except(["none"])}),
     "public images": Rule({"data.dataset": Except(["none"])}, {"data.public": ("carved", "other")}),
     "known downloads": Rule(
@@ -189,9 +192,6 @@ def _of_algorithm(config: RunConfig) -> Iterator[Rule]:
     if not algorithms.sends_models(config.algorithm):
         for coded in (_CODED, _CODED_DOWN):
             yield _without("algorithm.name", coded, "its devices send no models")
-    if not server.Server.uses_updates_once:
-        again = "its server uses updates again; set upload.feedback = 'ef21' or 'none'"
-        yield _without(of_server, {"upload.feedback": "residual"}, again)
     if local.Local.upload_bits is not LocalHalf.upload_bits:
         other = "devices send other things than their update"
         yield _without("algorithm.name", {"privacy.mechanism": Except(["none"])}, other)

@@ -21,6 +21,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "joint merges": {"round": {"protocol": "asynchronous", **UNSYNCHRONISED}},
     "punctual updates": {"round": {"late": "keep"}},
     "merges in all rounds": {"merging": {"signal": "test"}},
+    "updates without residuals": {"upload": {"codec": "half", "feedback": "residual"}},
     "public images": {"data": {"public": "none"}},
     "data set": {"data": {"dataset": "none"}, "learning": {"training": "none"}},
     "known downloads": {"learning": {"training": "none"}, "round": {"download_s": 0.1}},

@@ -112,7 +112,6 @@ class Improvement:
 class Kpfl(ServerHalf):
     """KPFL's server half around another one: it owns the pool, and all that it does not say itself that one says."""
 
-    uses_updates_once = False
     weighs_by = "by the data and ages of all devices of the pool (KPFL)"
 
     def __init__(self, inner: ServerHalf, options: KpflOptions, sizes: Sizes, streams: Streams) -> None:
@@ -313,7 +312,7 @@ KPFL = Wrapper(
     tuned,
     _effective,
     _note,
-    needs=frozenset({"joint merges", "frames from the last model"}),
+    needs=frozenset({"joint merges", "frames from the last model", "updates without residuals"}),
     rules=(
         Rule(
             {},

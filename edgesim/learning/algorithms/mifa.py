@@ -36,8 +36,6 @@ class UpdateTable(State):
 class MifaServer(ServerHalf):
     """Server whose step in each round is the mean of the last updates of all devices."""
 
-    uses_updates_once = False
-
     weighs_by = EQUAL
 
     stored = ("trainable",)
@@ -78,7 +76,7 @@ class Mifa(Algorithm):
     Options = MifaOptions
     Server = MifaServer
     halves = frozenset({"server"})
-    needs = frozenset({"joint merges", "frames from the last model"})
+    needs = frozenset({"joint merges", "frames from the last model", "updates without residuals"})
     rules = (
         Rule({}, {"round.protocol_options.server_lr": (None, 1)}, "it steps by the devices' learning rate"),
         without_age({}, "it takes each device's last update in full, whatever its age"),

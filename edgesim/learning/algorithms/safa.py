@@ -13,7 +13,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
-from edgesim.base.needs import Rule
+from edgesim.base.needs import Except, Rule
 from edgesim.base.quantities import Count
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, State, Workbench
@@ -69,8 +69,6 @@ class SafaServer(ServerHalf):
 
     Cache and versions start anew in each frame.
     """
-
-    uses_updates_once = False
 
     merges = "all arrivals"
 
@@ -183,7 +181,7 @@ class Safa(Algorithm):
         Rule({}, {"download": None}, "it counts on the model that devices have fetched"),
         Rule(
             {},
-            {"upload.codec": (None, "none", "half")},
+            {"upload.codec": (None, "none", "half"), "upload.feedback": Except(["residual"])},
             "its devices train on from their own models, of which the server would know what was decoded alone",
         ),
     )

@@ -74,8 +74,6 @@ class ServerHalf:
 
     merges: ClassVar[Merges] = "otherwise"
     """What the state is made of; it decides which servers, noise and other halves the server goes with."""
-    uses_updates_once: ClassVar[bool] = True
-    """Whether each update enters the model but once; else what coding adds to one for those before counts again."""
     weighs_by: str = ""
     """What the weights of updates go by. Empty: the option ``weights``; `EQUAL`: all count alike; `BY_NORMS` and
     `BY_CLASSES`: that, too. Any other text is for ``run.json``."""
