@@ -697,7 +697,7 @@ class RunConfig(Section):
             "round": filled(self.round, planned),
             "learning": filled(self.learning, {"steps": 5} if self.learning.epochs is None else {}),
             "merging": merging and filled(merging, {"signal": "validation", "skip": "discard"}),
-            "download": None if self.download is None or self.download.codec == "none" else self.download,
+            "download": None if self.download == DownloadConfig() else self.download,
             "evaluation": filled(self.evaluation, {"every": 1} if self.evaluation.every_s is None else {}),
         }
         if self.mobility is not None:

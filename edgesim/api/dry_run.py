@@ -84,18 +84,27 @@ def _payload(ready: Simulation) -> dict[str, str]:
 
 
 def _coding(ready: Simulation) -> dict[str, str]:
-    """Bits of a coded update, and the least bandwidths of the first round with coding and without."""
+    """Bits of a coded update and change, and the least bandwidths of the first round with coding and without."""
     accounts, planner = ready.learner.accounts, ready.planner
-    if accounts.up is None:
+    numbers, texts = f"{numbers_of(accounts.model_bits):,} numbers", []
+    if accounts.up is not None:
+        texts.append(f"an update of {numbers} takes {_of_a_model(accounts.up.update_bits, '', accounts.model_bits)}")
+    if accounts.down is not None:
+        change = _of_a_model(accounts.down.change_bits, " on the way down", accounts.model_bits)
+        texts.append(f"a change of {numbers} takes {change}")
+    if not texts:
         return {}
-    update, whole = accounts.up.update_bits, accounts.model_bits
-    text = f"an update of {numbers_of(whole):,} numbers takes {update:,} bits, {update / whole:.3%} of a model's"
+    text = "; ".join(texts)
     if planner.world.own_links is None:
         plain = copy.copy(accounts)
         plain.up = plain.down = None
         needs = {"with coding": _least_hz(planner), "without": _least_hz(replace(planner, accounts=plain))}
         text += "; least bandwidths in the first round " + ", ".join(f"{how} {hz}" for how, hz in needs.items())
     return {"coding": text}
+
+
+def _of_a_model(bits: int, where: str, model_bits: float) -> str:
+    return f"{bits:,} bits{where}, {bits / model_bits:.3%} of a model's"
 
 
 def _least_hz(planner: Planner) -> str:
@@ -145,6 +154,11 @@ def _memory(ready: Simulation) -> dict[str, str]:
     devices = config.round.count or config.devices.count
     update_mb = 4e-6 * facts["parameters"]
     text = f"{devices} updates of {update_mb:,.3g} MB in a round, {devices * update_mb:,.3g} MB, at most"
+    if (upload := config.upload) is not None:
+        # The updates as they were, as they were decoded, and the memories that they leave.
+        remembers = upload.feedback != "none"
+        held_mb = (2 + remembers) * devices * update_mb
+        text += f", and {held_mb:,.3g} MB with what is decoded{' and remembered' * remembers} of them in a merge"
     if per_device := facts.get("bytes_per_merged_device"):
         text += f"; {per_device / 1e6:,.3g} MB remembered of each device that was merged"
     text += (

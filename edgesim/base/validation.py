@@ -45,7 +45,9 @@ def options_of(
                 f"{section}.{key}",
             )
     if options and not model.model_fields:
-        raise EdgesimError(f"{section}: {kind} {name!r} takes no options, remove {', '.join(map(repr, options))}")
+        fields = [f"{section}.{key}" for key in options]
+        listed = ", ".join(map(repr, options))
+        raise EdgesimError(f"{fields[0]}: {kind} {name!r} takes no options, remove {listed}", *fields)
     return validate(model, options, f"{kind} {name!r}", section)
 
 

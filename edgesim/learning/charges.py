@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.learning.codecs import DOWNWARD, make_codec, make_upload_codec
 from edgesim.learning.codecs.transmission import charged_bits
@@ -57,11 +58,19 @@ class DownloadCharges:
 def make_upload_charges(config: RunConfig, model_bits: float, beside: int) -> UploadCharges | None:
     """Charges of a run whose uploads have so many vectors ``beside`` the update; None without ``[upload]``.
 
-    Raises `EdgesimError` for a codec that answers anything but bits.
+    Raises `EdgesimError` for a codec that answers anything but bits, and for coding of vectors that there are not.
     """
     upload = config.upload
     if upload is None:
         return None
+    if upload.beside == "coded" and not beside:
+        raise EdgesimError(
+            "upload.beside: 'coded' needs an algorithm whose devices send tensors as long as a model beside their "
+            f"update, such as 'scaffold' without derive_control, and algorithm.name is {config.algorithm.name!r}; "
+            "use 'plain'",
+            "upload.beside",
+            "algorithm.name",
+        )
     codec, vectors = make_upload_codec(upload), 1 + beside * (upload.beside == "coded")
     samples = (upload.encode or 0.0) * vectors
     return UploadCharges(model_bits, charged_bits(codec, numbers_of(model_bits)), vectors, samples)

@@ -602,7 +602,8 @@ class TorchLearner:
         }
         if self.memory.device:
             facts["bytes_per_merged_device"] = self.memory.device
-            facts["bytes_of_device_state"] = self.memory.device * len(self._merged)
+            stored = self._merged.union(*(transform.state for transform in self.transforms))
+            facts["bytes_of_device_state"] = self.memory.device * len(stored)
         if self.memory.passes:
             facts["bytes_of_made_images"] = self.memory.making
             facts["bytes_of_passes_over_the_pool"] = self.memory.passes

@@ -122,7 +122,7 @@ def test_a_mistake_is_one_line_that_names_the_key_and_what_was_expected(algorith
         ),
         (
             {"protocol_options": {"k": 3}},
-            "^round.protocol_options: protocol 'synchronous' takes no options, remove 'k'",
+            "^round.protocol_options.k: protocol 'synchronous' takes no options, remove 'k'",
         ),
         ({**COUNT, "protocol": "buffered", "protocol_options": {"buffer": 0}}, "buffer: .* greater than or equal to 1"),
         (

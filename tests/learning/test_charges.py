@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.charges import DownloadCharges, UploadCharges
 from edgesim.learning.federation import make_federation
@@ -53,7 +54,7 @@ def test_a_payload_of_another_model_is_charged_for_its_own_numbers(make_accounts
 
 @pytest.mark.parametrize(
     ("beside", "derive", "bits"),
-    [("plain", False, 1_012 + MODEL), ("coded", False, 2 * 1_012), ("plain", True, 1_012), ("coded", True, 1_012)],
+    [("plain", False, 1_012 + MODEL), ("coded", False, 2 * 1_012), ("plain", True, 1_012)],
 )
 def test_what_travels_beside_is_coded_or_plain(make_accounts, beside, derive, bits):
     algorithm = {"name": "scaffold", "derive_control": derive}
@@ -65,7 +66,7 @@ def test_small_tensors_beside_an_update_stay_at_32_bits(make_accounts):
     """Prototypes of ten classes and 32 features."""
     algorithm, data = {"name": "fedproto", "average_weights": True}, {"dataset": "digits", "partition": "iid"}
     plain = make_accounts(algorithm=algorithm, data=data).settle(EVERYONE, 1)
-    coded = make_accounts(algorithm=algorithm, data=data, upload={"codec": "sign", "beside": "coded"})
+    coded = make_accounts(algorithm=algorithm, data=data, upload={"codec": "sign"})
     assert (plain - coded.settle(EVERYONE, 1)).tolist() == [MODEL - 2_442] * 4
 
 
@@ -99,8 +100,15 @@ def test_encoding_takes_no_time_where_all_algorithms_take_that_of_fedavg(make_ac
 def test_two_coded_vectors_take_twice_the_time(make_accounts):
     algorithm = {"name": "scaffold"}
     without = make_accounts(algorithm=algorithm).charged_samples(EVERYONE, 1)
-    coded = make_accounts(algorithm=algorithm, upload={"codec": "natural", "beside": "coded"})
-    assert (coded.charged_samples(EVERYONE, 1) - without).tolist() == pytest.approx([16 / 3] * 4)
+    coded = make_accounts(algorithm=algorithm, upload={"codec": "half", "beside": "coded"})
+    assert (coded.charged_samples(EVERYONE, 1) - without).tolist() == pytest.approx([28 / 3] * 4)
+
+
+@pytest.mark.parametrize("algorithm", [{"name": "fedavg"}, {"name": "scaffold", "derive_control": True}])
+def test_coding_of_tensors_that_nobody_sends_is_refused(make_accounts, algorithm):
+    with pytest.raises(EdgesimError, match=r"^upload\.beside: 'coded' needs an algorithm") as refused:
+        make_accounts(algorithm=algorithm, upload={"codec": "sign", "beside": "coded"})
+    assert refused.value.fields == ("upload.beside", "algorithm.name")
 
 
 def test_a_device_is_sent_the_changes_that_it_missed_or_the_model():

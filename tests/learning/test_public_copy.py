@@ -87,4 +87,8 @@ def test_devices_begin_with_the_copy_and_their_updates_enter_the_model(make_conf
     learner.model.load(learner.public.weights)
     expected = mean_losses(learner.model, learner.data, [learner.accounts.held.samples_of(0)], 1)
     assert losses.tolist() == expected.tolist()
+    this = learner.open_round(5, 1)
+    found = this.class_gradient_distances(np.arange(3), "all").distances
+    learner.global_weights = learner.public.weights
+    assert np.array_equal(this.class_gradient_distances(np.arange(3), "all").distances, found)
     learner.close()

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from edgesim.learning.codecs import make_codec
+from edgesim.learning.codecs.transmission import charged_bits
 from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
 
 TX_POWER_W, NOISE_W_PER_HZ = 10**-0.7, 10**-20.4
@@ -48,6 +50,26 @@ def test_the_least_bandwidths_of_fedteddis_cell(
     power = macro_rx_power_w(distance_km)
     bandwidth = min_bandwidth_hz(payload_bits, tmax_s - 0.5, power, NOISE_W_PER_HZ)
     assert bandwidth == pytest.approx(expected_hz, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("codec", "options", "expected_hz", "devices"),
+    [
+        ("none", {}, 4_263_173.189349, 4),
+        ("half", {}, 1_867_015.882400, 10),
+        ("qsgd", {"bucket": 558_802}, 376_053.358352, 53),
+        ("sign", {}, 79_056.605786, 252),
+        ("topk", {}, 29_090.660576, 687),
+    ],
+)
+def test_the_least_bandwidths_of_coded_updates(
+    codec: str, options: dict[str, Any], expected_hz: float, devices: int
+) -> None:
+    """558,802 numbers at 250 m with half a second left, and how many devices 20 MHz serve."""
+    bits = charged_bits(make_codec(codec, options), 558_802)
+    bandwidth = min_bandwidth_hz(bits, 0.5, macro_rx_power_w(0.25), NOISE_W_PER_HZ)
+    assert bandwidth == pytest.approx(expected_hz, abs=6e-7, rel=0)
+    assert 20e6 // bandwidth == devices
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,21 @@ def test_downloads_are_as_long_as_what_a_device_has_missed(run, tmp_path):
         assert np.allclose(lasted, down["bits"] / 1e6)
 
 
+def test_without_rounds_a_device_that_comes_again_is_sent_what_it_has_missed(run):
+    """A change takes 1,012 bits: first the model, then one for each model that was made since the last download."""
+    free = {**BUFFERED, "download_s": 0.05}
+    folder = run("run", round=free, download={"codec": "topk"}, devices={"count": 5}, rounds=10)
+    down = read_table(folder, "activities").query("activity == 'download' and outcome == 'done'")
+    made_s = read_table(folder, "rounds").sort_values("round")["t_end_s"].to_numpy()
+    again = 0
+    for _, own in down.sort_values("t_start_s").groupby("device"):
+        models = np.searchsorted(made_s, own["t_start_s"], side="right")
+        missed = np.diff(models)
+        assert own["bits"].tolist() == pytest.approx([77_120, *(1_012.0 * missed)])
+        again += int((missed > 0).sum())
+    assert again > 5
+
+
 def test_run_json_and_metrics_tell_of_the_coding(run):
     folder = run("run", upload={"codec": "sign"}, download={"codec": "topk"}, round={"payload_bits": 320_000})
     facts, metrics = read_run(folder), read_table(folder, "metrics")
@@ -238,6 +253,8 @@ PUBLIC = {"data": {"public": "carved"}}
     ("sections", "message"),
     [
         ({"upload": {"codec": "zip"}}, r"upload\.codec: unknown codec 'zip'"),
+        ({"upload": {"size": "fit"}}, r"upload\.size: codec 'none' takes no options, remove 'size'"),
+        ({"download": {"codec": "none", "ratio": 0.1}}, r"download\.ratio: codec 'none' takes no options, remove"),
         ({"upload": {"codec": "sign", "levels": 3}}, r"upload\.levels: is an option of codec 'qsgd', not of 'sign'"),
         ({"upload": {"codec": "qsgd", "levels": 0}}, r"upload\.levels: .*greater than or equal to 1"),
         ({"upload": {"codec": "qsgd", "levels": 32_768}}, r"upload\.levels: .*less than or equal to 32767"),
@@ -247,8 +264,20 @@ PUBLIC = {"data": {"public": "carved"}}
         ({"upload": {"codec": "qsgd", "norm": "l2", "rounding": "nearest"}}, "rounding = 'nearest'"),
         ({"upload": {"codec": "natural", "feedback": "ef21"}}, r"upload\.feedback: needs a codec whose error"),
         ({"upload": {"codec": "qsgd", "feedback": "residual"}}, r"upload\.feedback: needs a codec whose error"),
+        *[
+            ({"upload": {"beside": "coded", **codec}, "algorithm": {"name": "scaffold"}},
+             rf"upload\.beside: 'coded' does not go with upload\.codec = '{codec['codec']}'")
+            for codec in ({"codec": "qsgd"}, {"codec": "qsgd", "norm": "l2", "levels": 1}, {"codec": "natural"})
+        ],
         ({"upload": {"codec": "topk"}, "algorithm": {"name": "mifa"}}, r"upload\.feedback .*algorithm\.name"),
-        ({"upload": {"codec": "topk"}, "algorithm": {"name": "safa"}}, r"upload\.feedback .*algorithm\.name"),
+        *[
+            ({"upload": {"codec": "topk", "feedback": how}, "algorithm": algorithm},
+             rf"algorithm\.{key} = 'safa' does not go with upload\.codec = 'topk': its devices train on")
+            for how in ("none", "residual", "ef21")
+            for key, algorithm in (("name", {"name": "safa"}), ("server", {"name": "fedprox", "server": "safa"}))
+        ],
+        ({"upload": {"codec": "half", "feedback": "residual"}, "algorithm": {"name": "safa"}},
+         r"upload\.feedback .*algorithm\.name"),
         ({"upload": {"codec": "topk"}, "algorithm": {"server": "mifa"}}, r"upload\.feedback .*algorithm\.server"),
         ({"upload": {"codec": "topk"}, "algorithm": {"kpfl": {}}}, r"upload\.feedback = 'residual' .*algorithm\.kpfl"),
         ({"upload": {"codec": "topk", "feedback": "ef21", "lost": "add"}}, r"upload\.lost = 'add' needs upload"),
@@ -278,7 +307,7 @@ def test_what_does_not_go_together_is_refused_in_a_line_that_names_the_key(secti
     assert len(str(refused.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("algorithm", [{"name": "mifa"}, {"name": "safa"}, {"kpfl": {}}], ids=["mifa", "safa", "kpfl"])
+@pytest.mark.parametrize("algorithm", [{"name": "mifa"}, {"kpfl": {}}], ids=["mifa", "kpfl"])
 def test_servers_that_use_updates_again_take_ef21(algorithm):
     sections = {
         "upload": {"codec": "topk", "feedback": "ef21"},
@@ -335,11 +364,29 @@ def test_a_dry_run_tells_bits_least_bandwidths_with_and_without_and_bytes_of_a_c
     assert "coding" not in edgesim.dry_run(base).facts
 
 
-OWN = {"fedmd": "its devices send no models", "fedproto": "its devices send no models"}
+def test_a_dry_run_tells_what_a_merge_holds_and_what_a_change_takes():
+    """Six updates of 2,410 numbers take 0.0578 MB, as received as much again, and so do their residuals."""
+    base = {"rounds": 2, "data": {"partition": "iid"}, "learning": {"pretrain": False}, "devices": {"count": 6}}
+    held = {
+        feedback: edgesim.dry_run(base | {"upload": {"codec": "topk", "feedback": feedback}}).facts["memory"]
+        for feedback in ("none", "residual")
+    }
+    assert "0.0578 MB, at most, and 0.116 MB with what is decoded of them in a merge" in held["none"]
+    assert "0.0578 MB, at most, and 0.174 MB with what is decoded and remembered of them in a merge" in held["residual"]
+    assert "merge" not in edgesim.dry_run(base).facts["memory"].split(";")[0]
+    down = edgesim.dry_run(base | {"download": {"codec": "topk"}}).facts["coding"]
+    assert down.startswith("a change of 2,410 numbers takes 1,012 bits on the way down, 1.312% of a model's")
+
+
+OWN = {
+    "fedmd": "its devices send no models",
+    "fedproto": "its devices send no models",
+    "safa": "its devices train on from their own models",
+}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_algorithm_that_sends_models_takes_coded_updates(name, run):
+def test_every_algorithm_that_sends_models_and_starts_from_these_takes_coded_updates(name, run):
     """Servers that use updates again take EF21; what the codec keeps is what `updates` says was trained."""
     once = ALGORITHMS[name].Server.uses_updates_once
     upload = {"codec": "topk", "ratio": 0.2} | ({} if once else {"feedback": "ef21"})

@@ -179,4 +179,11 @@ class Safa(Algorithm):
     Server = SafaServer
     halves = frozenset({"server"})
     needs = frozenset({"rounds", "punctual updates", "merges in all rounds"})
-    rules = (Rule({}, {"download": None}, "it counts on the model that devices have fetched"),)
+    rules = (
+        Rule({}, {"download": None}, "it counts on the model that devices have fetched"),
+        Rule(
+            {},
+            {"upload.codec": (None, "none", "half")},
+            "its devices train on from their own models, of which the server would know what was decoded alone",
+        ),
+    )

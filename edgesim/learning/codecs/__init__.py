@@ -49,11 +49,22 @@ def resolve(config: RunConfig) -> dict[str, Any]:
     upload, download = config.upload, config.download
     if upload is not None:
         codec = make_codec(upload.codec, upload.options)
+        if upload.beside == "coded" and codec.unscaled().distortion == "unbiased":
+            raise EdgesimError(
+                f"upload.beside: 'coded' does not go with upload.codec = {upload.codec!r}: coded changes need a codec "
+                "whose error is shorter than they are, or what is missing would grow without end; use 'plain' or "
+                "another codec",
+                "upload.beside",
+                "upload.codec",
+            )
         feedback = upload.feedback or codec.default_feedback
         upload = upload.with_options(codec.model_dump()).model_copy(update={"feedback": feedback})
         samples = make_upload_codec(upload).samples(feedback) * (config.algorithm.compute_cost == "passes")
         upload = upload.model_copy(update={"encode": samples if upload.encode is None else upload.encode})
     if download is not None:
+        if download.codec == "none":
+            # Without options the section would not be there.
+            options_of({"none": Plain}, "none", download.options, DOWNWARD.field, "download")
         codec = make_codec(download.codec, download.options, DOWNWARD)
         if codec.distortion != "contraction":
             raise EdgesimError(

@@ -10,6 +10,7 @@ from edgesim.base.arrays import Singles
 from edgesim.learning.codecs import kept
 from edgesim.learning.codecs.codec import Codec, Distortion
 from edgesim.learning.codecs.message import Message, Reader, floats
+from edgesim.learning.codecs.scale import as_sent
 from edgesim.learning.torch_types import Tensor
 
 
@@ -50,7 +51,7 @@ class RandK(Codec):
     @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
         places = _places(uniforms, setting)
-        numbers = vector[places] * self._factor(len(vector), setting)
+        numbers = as_sent(vector[places] * self._factor(len(vector), setting), "a number of an update, times d / k,")
         return vector.new_zeros(len(vector)).index_copy_(0, places, numbers)
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:

@@ -43,7 +43,7 @@ def transmit(
         try:
             sent = SENDERS[feedback](update, left.get(device, memories.get(device)), coder)
         except Diverged as error:
-            raise Diverged(f"device {device}: {error}") from None
+            raise Diverged(f"device {device}: {error}", *error.fields) from None
         if sent.memory is not None:
             left[device] = sent.memory
         yield sent
@@ -52,8 +52,8 @@ def transmit(
 def receive(codec: Codec, vector: Tensor, uniforms: Tensor | None, setting: int, field: str = "upload.codec") -> Tensor:
     """A vector as it is decoded, [d], float32 whatever the precision of the vector; ``field`` names the codec.
 
-    Raises `Diverged` for numbers that are not finite in float32, and `EdgesimError` for a codec that answers anything
-    but d finite numbers.
+    Raises `Diverged` for numbers, or scales of them, that are not finite in float32, and `EdgesimError` for a codec
+    that answers anything but d finite numbers.
     """
     single = vector.float()
     if not _is_finite(single):
@@ -62,7 +62,10 @@ def receive(codec: Codec, vector: Tensor, uniforms: Tensor | None, setting: int,
             field,
             "learning.lr",
         )
-    coded = codec.coded(single, uniforms, setting)
+    try:
+        coded = codec.coded(single, uniforms, setting)
+    except Diverged as error:
+        raise Diverged(f"{field}: {error}", field, *error.fields) from None
     if coded.shape != single.shape or coded.dtype != single.dtype or not _is_finite(coded):
         raise EdgesimError(
             f"{field}: {type(codec).__name__}.coded answered {coded.dtype} {list(coded.shape)}, expected "

@@ -28,8 +28,8 @@ def make_transforms(config: RunConfig, streams: Streams, parameters: int) -> lis
 def make_beside(config: RunConfig, streams: Streams, parameters: int, names: Iterable[str]) -> dict[str, Encode]:
     """Codings of the tensors ``names`` that travel beside an update; empty where they travel as they are.
 
-    What is coded is their change from what the device was given, which the next change makes up for: they take no
-    memory, and a residual would count twice what is missing.
+    What is coded is their change from what the device was given, to which the server adds it: EF21, whose memory is the
+    tensor that both sides know. A residual would count twice what is missing.
     """
     upload = config.upload
     if upload is None or upload.beside == "plain":

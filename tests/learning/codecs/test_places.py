@@ -42,6 +42,14 @@ def test_sizes_beyond_the_exact_ones_go_on_where_those_end():
         assert enumerative.size_bits(d + 1, k) == (math.comb(d + 1, k) - 1).bit_length()
 
 
+@pytest.mark.parametrize("power", [13, 17, 20, 22, 23, 30])
+def test_one_among_a_power_of_two_takes_its_exponent(power):
+    """Logarithms of the factorials of 2^13 and 2^20, among others, are a little too far apart."""
+    for k in (1, 2**power - 1):
+        assert enumerative.size_bits(2**power, k) == power
+    assert enumerative.size_bits(2**power + 1, 1) == power + 1
+
+
 @given(st.integers(1, 5000).flatmap(lambda d: st.tuples(st.just(d), st.integers(1, d))))
 def test_rice_pads_to_the_least_of_all_parameters_and_some_places_need_all_of_it(drawn):
     d, k = drawn

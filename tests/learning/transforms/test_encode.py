@@ -25,9 +25,10 @@ TOP = {"codec": "topk", "ratio": 0.1, "feedback": "residual"}
 def make_learner(make_config):
     made = []
 
-    def make(upload, algorithm=None, **learning):
+    def make(upload, algorithm=None, privacy=None, **learning):
         learning = {"pretrain": False, "back_end": "loop", "precision": "float64"} | learning
-        config = make_config(upload=upload, learning=learning, algorithm=algorithm or {"name": "fedavg"})
+        own = {"privacy": privacy} if privacy else {}
+        config = make_config(upload=upload, learning=learning, algorithm=algorithm or {"name": "fedavg"}, **own)
         streams = Streams(config.seed)
         made.append(TorchLearner(config, make_federation(config, streams), streams))
         return made[-1]
@@ -164,6 +165,52 @@ def test_updates_that_are_not_finite_end_the_run_as_diverged_before_they_are_cod
     assert not learner.transforms[0].state
 
 
+@pytest.mark.parametrize(
+    ("upload", "worst", "what"),
+    [
+        (TOP, np.inf, "an update has numbers that are not finite"),
+        ({"codec": "randk", "ratio": 0.01, "feedback": "none"}, 1e37, "a number of an update, times d / k, is inf"),
+        (
+            {"codec": "qsgd", "norm": "l2", "feedback": "none"},
+            2e38,
+            "the scale of an update is 4.53e+39, above",
+        ),
+        ({"codec": "stc", "ratio": 1.0}, np.nan, "an update has numbers that are not finite"),
+    ],
+)
+def test_what_diverges_on_its_way_names_the_device_and_the_keys(make_learner, upload, worst, what):
+    learner = make_learner(upload)
+    made = promises(learner, 1, [4])
+    learner.results(made)[0].update[: learner.model.trainable] = worst
+    with pytest.raises(Diverged) as ended:
+        learner.merge([Arrived(promise) for promise in made], np.array([4]))
+    assert str(ended.value).startswith(f"device 4: upload.codec: {what}")
+    assert ended.value.fields == ("upload.codec", "learning.lr")
+
+
+@pytest.mark.parametrize("mechanism", ["clip", "local"])
+def test_a_lost_update_is_clipped_and_noised_before_it_joins_the_residual(make_learner, make_config, mechanism):
+    privacy = {"mechanism": mechanism, "clip": 0.01} | ({"noise": 0.5, "delta": 1e-5} if mechanism == "local" else {})
+    learner = make_learner(TOP | {"lost": "add"}, privacy=privacy)
+    made = promises(learner, 1, [4])
+    update = trained(learner, made)[4]
+    assert float(update.norm()) > 0.02
+    learner.lose(made)
+    sent = [update]
+    for transform in learner.transforms[:-1]:
+        sent = transform.apply(np.array([4]), np.array([made[0].task]), sent).received
+    assert torch.equal(learner.transforms[-1].state[4], sent[0])
+    if mechanism == "clip":
+        assert float(sent[0].norm()) == pytest.approx(0.01)
+
+
+def test_run_json_counts_devices_that_remember_lost_updates_alone(make_learner):
+    learner = make_learner(TOP | {"lost": "add"})
+    merge(learner, 1, [0, 1])
+    learner.lose(promises(learner, 2, [1, 5]))
+    assert learner.facts()["bytes_of_device_state"] == 3 * 8 * learner.model.trainable
+
+
 def control_after_two_rounds(learner):
     """SCAFFOLD's controls of device 0 behind rounds 1 and 2, and those that it sent."""
     found = []
@@ -191,6 +238,15 @@ def test_controls_of_scaffold_travel_as_coded_changes_of_what_the_server_has(mak
     controls = learner.states[0].own.values()
     mean = sum(controls) / learner.accounts.local.sizes.devices
     assert torch.allclose(learner.states[0].shared["control"], mean, rtol=0, atol=1e-9)
+
+
+def test_random_places_of_changes_are_sent_as_they_are_also_where_updates_count_times_d_over_k(make_learner):
+    upload = {"codec": "randk", "ratio": 0.1, "feedback": "none", "beside": "coded"}
+    (first, _, behind), _ = control_after_two_rounds(make_learner(upload, {"name": "scaffold"}))
+    sent = behind != 0
+    # Controls of pixels that are always 0 are 0.
+    assert 0.05 * len(first) < int(sent.sum()) <= -(-len(first) // 10)
+    assert torch.allclose(behind[sent].double(), first[sent].double(), rtol=1e-6, atol=0)
 
 
 def test_plain_controls_are_as_they_were_sent_and_derived_ones_come_of_the_decoded_update(make_learner):

@@ -12,11 +12,13 @@ from edgesim.learning.codecs.message import Message, Reader, digits, of_text
 
 EXACT = 4096
 """Places up to which sizes are exact and sets are written; beyond, sizes come from logarithms."""
+_FEW = 16
 
 
 def size_bits(d: int, k: int) -> int:
     """Bits of k among d places: log2 of the number of sets, rounded up."""
-    if d <= EXACT:
+    # Logarithms are off by some 1e-8, and few places may have a power of two of sets: 2^20 for one among 2^20.
+    if d <= EXACT or min(k, d - k) <= _FEW:
         return (math.comb(d, k) - 1).bit_length()
     return math.ceil((math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(2))
 
