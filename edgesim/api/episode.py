@@ -2,11 +2,11 @@
 
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from edgesim.engine.run_state import RunState
 from edgesim.engine.run_state import snapshot as state_of
 from edgesim.engine.server import RunEnd
 from edgesim.folder.checkpoints import Packed
+from edgesim.folder.records import NoTables
 from edgesim.folder.run_progress import RunProgress
 from edgesim.selection import SELECTORS
 from edgesim.selection.stateless import walk
@@ -214,7 +215,7 @@ class Episode:
         self._simulation = simulation = Simulation(config, looks_at=self._looks_at)
         if self._out is not None:
             self._folder = EpisodeFolder(self._out, simulation)
-        server = simulation.make_server(_NoTables() if self._folder is None else self._folder.writer)
+        server = simulation.make_server(NoTables() if self._folder is None else self._folder.writer)
         server.parts.answerer = self
         self._steps, self._replayed = [], deque(() if start is None else start.steps)
         self._record = None if start is None else start.record
@@ -364,10 +365,3 @@ class Episode:
             self._on_report(self._report)
         # They would be worked out with what comes later.
         access.close()
-
-
-class _NoTables:
-    """Tables of a run that keeps none."""
-
-    def write(self, table: str, columns: Mapping[str, Any]) -> None:
-        """Leave rows out."""

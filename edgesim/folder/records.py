@@ -78,6 +78,13 @@ class TableWriter(Protocol):
         """Append rows to a table of `SCHEMAS`, passed as one sequence or array per column (missing ones are null)."""
 
 
+class NoTables:
+    """Tables of a run that keeps none."""
+
+    def write(self, table: str, columns: Mapping[str, Any]) -> None:
+        """Leave rows out."""
+
+
 class RunWriter:
     """Writes one run folder; `close` turns the streams into Parquet and records how the run ended."""
 

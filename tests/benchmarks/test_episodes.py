@@ -9,6 +9,7 @@ from sizes import IS_LEAST, size
 import edgesim
 from edgesim.config_file import parse
 from edgesim.engine.server import RunEnd
+from edgesim.folder.records import NoTables
 from edgesim.simulation.complete import complete
 from edgesim.simulation.simulation import Simulation
 
@@ -23,13 +24,6 @@ CONFIG = {
     "selection": {"policy": "best-channel"},
     "round": {"payload_bits": 17_881_664.0, "tmax_s": 1.0},
 }
-
-
-class NoTables:
-    """Tables that keep nothing, as in an episode."""
-
-    def write(self, table, columns):
-        pass
 
 
 def rounds_s(seed):

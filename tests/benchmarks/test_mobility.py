@@ -15,6 +15,7 @@ from sizes import size
 
 from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
+from edgesim.folder.records import NoTables
 from edgesim.mobility.chords import chord_midpoints
 from edgesim.mobility.models import make_paths
 from edgesim.mobility.paths import Ground
@@ -92,13 +93,6 @@ def test_the_largest_map_that_is_allowed(benchmark):
     squares = Squares.covering(5.0, -half_m, half_m, -half_m, half_m)
     maps = benchmark.pedantic(lambda: draw_maps(cell(), squares, np.zeros((1, 2)), 10.0, STREAMS), rounds=1)
     assert maps.shadowing_db.shape == (1, squares.rows, squares.columns)
-
-
-class NoTables:
-    """Takes rows and keeps none."""
-
-    def write(self, table: str, columns: object) -> None:
-        """Drop the rows."""
 
 
 def round_s(rounds: int, **sections: Any) -> float:
