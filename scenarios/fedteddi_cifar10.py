@@ -195,7 +195,8 @@ def report(tests: pd.DataFrame, out: Path, mark: float, formats: figures.Formats
 def draw(runs: Sequence[tables.KeptRun], out: Path, study: str, mark: float, formats: figures.Formats) -> None:
     """Draw accuracy over rounds and, of policies, who was scheduled and the rounds to several accuracies."""
     panels = figures.panels_of(runs)
-    figures.save(figures.draw_accuracy(panels, "rounds", mark), out / f"{study}_accuracy", formats)
+    target = None if study == "pictures" else mark
+    figures.save(figures.draw_accuracy(panels, "rounds", target), out / f"{study}_accuracy", formats)
     if study == "comparison":
         figures.save(figures.draw_scheduled(panels), out / f"{study}_scheduled", formats)
         # Runs end at the mark, so that higher levels say nothing.

@@ -14,7 +14,7 @@ from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
 from edgesim.base.text_file import read_json
-from edgesim.folder.records import read_config, read_rows, read_run, read_table, setting
+from edgesim.folder.records import OUTSIDE, is_episode, read_config, read_rows, read_run, read_table, setting
 from edgesim.folder.state import state_of
 
 Knob = str | int | float | bool
@@ -313,11 +313,11 @@ def runs_of(folders: Sequence[Path]) -> list[RunFolder]:
     """Runs given by their folders alone; their knobs are the policy, the deadline and every setting that differs.
 
     Options of an algorithm, of a model of availability, of a partition or of a protocol are knobs only where they
-    differ between runs that have the same one. A knob is named as `KNOB_NAMES` says or by the last part of its key
-    (``delay_knowledge`` for ``round.delay_knowledge``), or by the whole key where two names would be equal. Raises
-    `EdgesimError` for a folder that is not a run's.
+    differ between runs that have the same one. The policy of an episode is "outside". A knob is named as `KNOB_NAMES`
+    says or by the last part of its key (``delay_knowledge`` for ``round.delay_knowledge``), or by the whole key where
+    two names would be equal. Raises `EdgesimError` for a folder that is not a run's.
     """
-    flat = [flat_settings(read_config(folder)) for folder in folders]
+    flat = [_settings_of(folder) for folder in folders]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))
     differing = [key for key in keys if key not in _NO_KNOBS and _differs(key, flat)]
     short = [KNOB_NAMES.get(key, key.rpartition(".")[2]) for key in differing]
@@ -328,6 +328,15 @@ def runs_of(folders: Sequence[Path]) -> list[RunFolder]:
         knobs = {name: settings[key] for key, name in names.items() if key in settings}
         runs.append(RunFolder(folder, knobs, setting(folder, settings, "seed", int) if "seed" in settings else 0))
     return runs
+
+
+def _settings_of(folder: Path) -> dict[str, Knob]:
+    """Settings of a run's config; those of its policy only where it made the decisions."""
+    settings = flat_settings(read_config(folder))
+    if is_episode(folder):
+        settings = {key: value for key, value in settings.items() if not key.startswith("selection.")}
+        settings["selection.policy"] = OUTSIDE
+    return settings
 
 
 def _differs(key: str, flat: Sequence[Mapping[str, Knob]]) -> bool:

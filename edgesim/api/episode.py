@@ -2,20 +2,21 @@
 
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from typing_extensions import override
 
 from edgesim.api.configs import Config, Overrides, configured
+from edgesim.api.episode_offers import GivenShares, checked_offers, checked_shares
 from edgesim.api.lazy_parts import Access, Look, guarded_report, guarded_view
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
-from edgesim.base.registry import plug_ins_named
+from edgesim.base.registry import blamed, first_line, plug_ins_named
 from edgesim.base.saved import pack, unpack
 from edgesim.config import RunConfig
 from edgesim.engine.decisions import Decision
@@ -24,17 +25,15 @@ from edgesim.engine.run_state import snapshot as state_of
 from edgesim.engine.server import RunEnd
 from edgesim.folder.checkpoints import Packed
 from edgesim.folder.run_progress import RunProgress
-from edgesim.radio.allocators import Allocator, Request
 from edgesim.selection import SELECTORS
-from edgesim.selection.view import Choice, Drafter, RoundReport, RoundView
-from edgesim.simulation import named_code
+from edgesim.selection.stateless import walk
+from edgesim.selection.view import Drafter, RoundReport, RoundView
+from edgesim.simulation import named_code, needs
 from edgesim.simulation.complete import as_toml, complete
+from edgesim.simulation.composition import Status
 from edgesim.simulation.episode_folder import EpisodeFolder, check_folder
 from edgesim.simulation.resumption import first_difference
 from edgesim.simulation.simulation import Simulation
-
-Offers = Iterable[int] | Integers
-"""Device ids in the order in which they are offered."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,8 @@ class Turn:
     view: RoundView
     """Facts on the candidates, as policies see them; its lazy parts can be asked for until the decision is made."""
     outcomes: tuple[Outcome, ...]
-    """Models made since the turn before: one after each decision of a round, none or several without rounds."""
+    """Models made since the turn before. In rounds that is one, and one for each round since in which there was nobody
+    to choose from; without rounds none or several."""
     station: Integers
     """Station of each candidate, [n]."""
     free_hz: Floats
@@ -66,7 +66,7 @@ class Turn:
 class _Answer:
     """A decision that was made."""
 
-    offers: Integers | Sequence[int]
+    offers: Integers
     shares_hz: Floats | None
 
 
@@ -117,7 +117,9 @@ def episode(
     of the last `reset`, as `edgesim.run` writes one; without it nothing is written. Raises `EdgesimError` for a config
     that is refused.
     """
-    settings, looks = complete(configured(config, set)), frozenset(looks_at)
+    settings = complete(configured(config, set))
+    needs.check_outside(settings, looks_at)
+    looks = frozenset(looks_at)
     if issubclass(SELECTORS[settings.selection.policy], Drafter):
         raise EdgesimError(
             f"selection.policy {settings.selection.policy!r}: picks among arrivals, which no episode does; name another"
@@ -126,6 +128,8 @@ def episode(
     if folder is not None:
         check_folder(folder)
     if start is not None:
+        if not isinstance(start, Snapshot):
+            raise EdgesimError(f"start: expected the snapshot of an episode (got {start!r:.60})")
         if folder is not None:
             raise EdgesimError("out: an episode that begins with a snapshot lacks the rows of its past; leave one out")
         mine, theirs = (as_toml(of.model_copy(update={"seed": 0})) for of in (settings, start.config))
@@ -157,6 +161,7 @@ class Episode:
         self._open: Decision | None = None
         self._access: Access | None = None
         self._report: RoundReport | None = None
+        self._is_busy = False
         self._keeps_records = False
         """Whether the state behind each model is recorded, from the first snapshot on: it takes as long as a round."""
         self._record: Packed | None = None
@@ -181,7 +186,10 @@ class Episode:
 
     def close(self) -> None:
         """End the processes that train and free memory; `reset` begins again."""
-        self._end(finished=False)
+        self._refuse_while_busy("close")
+        self._end("interrupted", "the episode was closed")
+        if self._access is not None:
+            self._access.close()
         if self._simulation is not None:
             self._simulation.close()
         self._simulation = self._open = self._report = None
@@ -194,6 +202,7 @@ class Episode:
         An episode with a start begins at the decision of its snapshot. None if the run ends before there is a decision.
         Raises `EdgesimError`.
         """
+        self._refuse_while_busy("reset")
         self.close()
         start, config = self._start, self._config
         if seed is not None:
@@ -210,13 +219,14 @@ class Episode:
         self._steps, self._replayed = [], deque(() if start is None else start.steps)
         self._record = None if start is None else start.record
         self._record_s = self._model_s = 0.0 if start is None else start.model_s
-        if self._record is None:
-            simulation.learner.prepare(lambda _: None)
-            simulation.begin()
-        else:
-            arrays = {name: array.copy() for name, array in self._record.arrays.items()}
-            modules = named_code.own_files(config)
-            simulation.resume(unpack(RunState, json.loads(self._record.json), arrays, modules))
+        with self._at_work():
+            if self._record is None:
+                simulation.learner.prepare(lambda _: None)
+                simulation.begin()
+            else:
+                arrays = {name: array.copy() for name, array in self._record.arrays.items()}
+                modules = named_code.own_files(config)
+                simulation.resume(unpack(RunState, json.loads(self._record.json), arrays, modules))
         turn = self._advance()
         while self._replayed and turn is not None:
             turn = self._replay(turn)
@@ -226,25 +236,30 @@ class Episode:
         return turn
 
     @plug_ins_named()
-    def decide(self, offers: Offers, shares_hz: Sequence[float] | Floats | None = None) -> Turn | None:
+    def decide(
+        self, offers: Iterable[int] | Integers, shares_hz: Sequence[float] | Floats | None = None
+    ) -> Turn | None:
         """Offer devices in order, and simulate to the next decision; None at the end of the run.
 
         Admission takes or skips each, as it does for a policy. ``shares_hz`` are the bandwidths of the devices offered,
         [n], in place of those of the config's allocator; those of devices that admission skips go unused. Raises
-        `EdgesimError` for a device that is no candidate or is offered twice and for shares that are negative or exceed
-        the band, with the decision left open, and if there is none.
+        `EdgesimError` for a device that is no candidate or is offered twice, for shares that are no numbers of 0 or
+        more and for those of devices taken that exceed the band, with the decision left open, and if there is none.
         """
+        self._refuse_while_busy("decide")
         decision = self._open
         if decision is None:
             raise EdgesimError(f"decide: there is no decision to make: {self.reason}; reset the episode")
-        offered = offers.copy() if isinstance(offers, np.ndarray) else [*offers]
-        where = f"decide in round {decision.view.round}: "
+        view, policy = decision.view, self._config.selection.policy
+        shares = None
         try:
-            shares = None if shares_hz is None else self._checked_shares(shares_hz, len(offered))
-            decision.answer(_choice(offered), None if shares is None else _Shares(offered, shares))
+            offered = checked_offers(offers, view, policy)
+            if shares_hz is not None:
+                shares = checked_shares(shares_hz, len(offered), self._config)
+            decision.answer(walk(offered), None if shares is None else GivenShares(offered, shares))
         except EdgesimError as error:
-            of_policy = f"selection.policy {self._config.selection.policy!r}, round {decision.view.round}: "
-            raise EdgesimError(where + str(error).removeprefix(of_policy)) from None
+            why = str(error).removeprefix(f"selection.policy {policy!r}, round {view.round}: ")
+            raise EdgesimError(f"decide in round {view.round}: {why}") from None
         self._steps.append(_Answer(offered, shares))
         return self._advance()
 
@@ -254,6 +269,7 @@ class Episode:
         From the first call on, the state behind each model is recorded, so that later snapshots replay less. Raises
         `EdgesimError` if no decision is open.
         """
+        self._refuse_while_busy("snapshot")
         if self._open is None or self._simulation is None:
             raise EdgesimError(f"snapshot: there is no decision to make: {self.reason}; reset the episode")
         self._keeps_records = True
@@ -264,28 +280,49 @@ class Episode:
         """Simulate to the next decision."""
         if self._access is not None:
             self._access.close()
-        self._open, self.outcomes, self.reason = None, [], "the run failed"
+        self._open, self.outcomes = None, []
         assert self._simulation is not None
-        while not isinstance(state := self._simulation.advance(), Decision):
-            if isinstance(state, RunEnd):
-                self.reason = state.reason
-                self._simulation.server.stop()
-                self._end(finished=True)
-                return None
-            assert self._report is not None
-            self.outcomes.append(Outcome(self._report, state, state.t_s - self._model_s))
-            self._model_s = state.t_s
-            if self._keeps_records and not self._replayed:
-                self._keep_record(state.round)
+        with self._at_work():
+            while not isinstance(state := self._simulation.advance(), Decision):
+                if isinstance(state, RunEnd):
+                    self.reason = state.reason
+                    self._simulation.server.stop()
+                    self._end("finished", state.reason)
+                    return None
+                assert self._report is not None
+                self.outcomes.append(Outcome(self._report, state, state.t_s - self._model_s))
+                self._model_s = state.t_s
+                if self._keeps_records and not self._replayed:
+                    self._keep_record(state.round)
         self._open = state
         view, self._access = guarded_view(state.view, self._steps.append)
         return Turn(view, tuple(self.outcomes), state.station, state.free_hz)
 
-    def _end(self, finished: bool) -> None:
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Simulate; an error ends the run, whose folder says why, and is raised again."""
+        self._is_busy = True
+        try:
+            yield
+        except BaseException as error:
+            why = f"{type(error).__name__}: {first_line(error)}"
+            why = str(error) if isinstance(error, EdgesimError) else blamed(error) or why
+            self.reason = f"the run failed: {why}"
+            self._end("failed" if isinstance(error, Exception) else "interrupted", why)
+            raise
+        finally:
+            self._is_busy = False
+
+    def _refuse_while_busy(self, method: str) -> None:
+        """Raise `EdgesimError` if a method is called while the run is simulated."""
+        if self._is_busy:
+            raise EdgesimError(f"{method}: the run goes on while on_report is called; do so when decide has returned")
+
+    def _end(self, status: Status, reason: str) -> None:
         """Close the folder of the run, if it has one."""
         folder, self._folder = self._folder, None
         if folder is not None:
-            folder.close(self.reason if finished else "the episode was closed", finished)
+            folder.close(status, reason)
 
     def _keep_record(self, round: int) -> None:
         """Record the state of the run behind a model, where it can be recorded."""
@@ -327,53 +364,6 @@ class Episode:
             self._on_report(self._report)
         # They would be worked out with what comes later.
         access.close()
-
-    def _checked_shares(self, shares_hz: Sequence[float] | Floats, count: int) -> Floats:
-        """Shares of so many offers as an array, [n]; raises `EdgesimError`."""
-        assert self._simulation is not None
-        config = self._simulation.config
-        if not self._simulation.protocol.has_rounds:
-            raise EdgesimError(f"shares_hz: round.protocol = {config.round.protocol!r} has no rounds to share bands in")
-        if config.radio.sharing == "reshared":
-            raise EdgesimError("shares_hz: with radio.sharing = 'reshared' a band is shared anew with every upload")
-        if self._simulation.world.own_links is not None:
-            raise EdgesimError("shares_hz: with radio.sharing = 'own' each device has a link of its own")
-        try:
-            shares = np.array(shares_hz, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise EdgesimError(f"shares_hz: expected numbers (got {str(shares_hz)[:60]!r})") from None
-        if shares.shape != (count,):
-            raise EdgesimError(f"shares_hz: expected one number for each of {count} offers (got shape {shares.shape})")
-        if count and not shares.min() >= 0:
-            raise EdgesimError(f"shares_hz: expected 0 Hz or more for each device (got {shares.min():g})")
-        return shares
-
-
-def _choice(offers: Integers | Sequence[int]) -> Choice:
-    """Offer devices in order, as a policy does."""
-    if isinstance(offers, np.ndarray):
-        yield offers
-    else:
-        # Through a generator, since a list takes no answers.
-        yield from (device for device in offers)
-
-
-class _Shares(Allocator):
-    """Bandwidths that a decision gives to its devices."""
-
-    def __init__(self, offers: Integers | Sequence[int], shares_hz: Floats) -> None:
-        self._offers, self._shares_hz = offers, shares_hz
-
-    @override
-    def allocate(self, request: Request) -> Floats:
-        by_device = dict(zip(self._offers, self._shares_hz.tolist(), strict=True))
-        shares_hz = np.array([by_device[device] for device in request.ids.tolist()])
-        if not (total_hz := shares_hz.sum()) <= request.bandwidth_hz * (1 + 1e-9):
-            raise EdgesimError(
-                f"shares_hz: {total_hz:g} Hz for the {len(shares_hz)} devices taken, expected at most "
-                f"{request.bandwidth_hz:g} Hz of the station's free band"
-            )
-        return shares_hz
 
 
 class _NoTables:

@@ -146,6 +146,8 @@ def look_up(entries: Mapping[str, Entry], name: str, field: str, *others: str) -
 
     Its message also says which ``others`` the field may hold.
     """
+    if not isinstance(name, str):
+        raise EdgesimError(f"{field}: expected a name (got {name!r})", field)
     if name in entries:
         return entries[name]
     hint, known = did_you_mean(name, entries) or ";", ", ".join((*entries, *others))

@@ -48,6 +48,9 @@ MOST_REST_BYTES = 2**16
 ENDS = ("rounds", "stop_at_s")
 """Keys of a config that say when a run ends; ``ends`` of ``run.json`` has those that the run has."""
 
+OUTSIDE = "outside"
+"""Fact ``decisions`` of a run whose decisions did not come from its policy; it is named in place of the policy."""
+
 _RUN_FACTS: dict[str, tuple[type, ...]] = {
     "schema_version": (int, float),
     "status": (str,),
@@ -446,6 +449,11 @@ def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> 
 def ends(config: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a config that end its run, by key (`ENDS`)."""
     return {key: config[key] for key in ENDS if key in config}
+
+
+def is_episode(folder: Path) -> bool:
+    """Whether a folder holds an episode, whose decisions came from outside; raises `EdgesimError`."""
+    return (folder / "run.json").is_file() and read_run(folder).get("decisions") == OUTSIDE
 
 
 def read_run(folder: Path | str) -> dict[str, Any]:

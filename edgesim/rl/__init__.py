@@ -27,7 +27,7 @@ else:
 def __getattr__(name: str) -> Any:
     """What needs Gymnasium, loaded when it is first used."""
     if name in ("SchedulerEnv", "network_of_ppo"):
-        needed("gymnasium", "rl")
+        needed("gymnasium", "rl" if name == "SchedulerEnv" else "ppo")
         from edgesim.rl import scheduler, stable_baselines
 
         return scheduler.SchedulerEnv if name == "SchedulerEnv" else stable_baselines.network_of_ppo

@@ -48,9 +48,13 @@ class Network:
         for value, known, name in ((self.action, ACTIONS, "action"), (self.activation, [*ACTIVATIONS], "activation")):
             if value not in known:
                 raise EdgesimError(f"{name}: expected one of {', '.join(known)} (got {value!r})")
+        if self.devices is not None and not (isinstance(self.devices, int) and self.devices > 0):
+            raise EdgesimError(f"devices: expected a whole number from 1 or None (got {self.devices!r})")
         one = len(self.features) + 1
         size, answers = (one, 1) if self.devices is None else (self.devices * one + 1, self.devices)
         for number, (weights, biases) in enumerate(self.layers):
+            if not (isinstance(weights, np.ndarray) and isinstance(biases, np.ndarray)):
+                raise EdgesimError(f"layer {number}: expected arrays (got {type(weights).__name__})")
             if weights.ndim != 2 or biases.shape != weights.shape[:1] or weights.shape[1] != size:
                 raise EdgesimError(
                     f"layer {number}: expected weights [out, {size}] and biases [out] "
@@ -63,7 +67,7 @@ class Network:
             raise EdgesimError(f"layers: expected {answers} numbers behind the last layer (got {size})")
 
     def scores(self, seen: Observation) -> Floats:
-        """Score of each device, [N], clipped to the range of the action: -1 to 1, or 0 to 1 for ``shares``."""
+        """Score of each device, [N], which may leave the range of the environment's action."""
         values = np.concatenate([seen.candidates, seen.devices.ravel(), seen.time], dtype=np.float64)
         if self.devices is None:
             rows = np.broadcast_to(seen.time, (len(seen.devices), 1))
@@ -71,7 +75,7 @@ class Network:
         for weights, biases in self.layers[:-1]:
             values = ACTIVATIONS[self.activation](values @ weights.T + biases)
         weights, biases = self.layers[-1]
-        return np.clip((values @ weights.T + biases).ravel(), 0.0 if self.action == "shares" else -1.0, 1.0)
+        return np.asarray((values @ weights.T + biases).ravel())
 
     def save(self, path: Path | str) -> None:
         """Write the network to a file, whole or not at all; raises `EdgesimError`."""
@@ -95,8 +99,11 @@ def load(path: Path | str, where: str) -> Network:
             about: Mapping[str, Any] = json.loads((file.metadata() or {}).get("edgesim", "{}"))
             count = sum(name.endswith(".weights") for name in file.keys())  # noqa: SIM118 - it is no mapping
             arrays = [(file.get_tensor(f"{n}.weights"), file.get_tensor(f"{n}.biases")) for n in range(count)]
-        if about.get("format") != _FORMAT:
-            raise EdgesimError(f"format {about.get('format')!r}, expected {_FORMAT!r}")
+        kind = about.get("format") if isinstance(about, dict) else None
+        if kind != _FORMAT:
+            raise EdgesimError(f"format {kind!r}, expected {_FORMAT!r}")
+        if lacking := [name for name in ("features", "action", "activation", "devices") if name not in about]:
+            raise EdgesimError(f"its metadata lack {lacking[0]!r}")
         named = {name: about[name] for name in ("action", "activation", "devices")}
         return Network(arrays, tuple(about["features"]), **named)
     except FileNotFoundError:

@@ -40,7 +40,7 @@ class Observation:
     candidates: NDArray[np.int8]
     """1 for each candidate, else 0, [N]."""
     time: Singles
-    """Share of the run's rounds that is over, [1]."""
+    """Share of the rounds of the frame that is over, [1]: of the run's where it has one frame."""
 
 
 def _gain(view: RoundView, ages: Ages) -> Floats:
@@ -98,7 +98,11 @@ LOOKS_AT = {"loss": "losses"}
 
 def checked_features(features: Sequence[str], where: str) -> tuple[str, ...]:
     """Names of features; raises `EdgesimError`, whose message begins with ``where``, for unknown and repeated ones."""
+    if isinstance(features, str) or not isinstance(features, Sequence):
+        raise EdgesimError(f"{where}: expected a list of names (got {features!r})")
     for name in features:
+        if not isinstance(name, str):
+            raise EdgesimError(f"{where}: expected names (got {name!r})")
         if name not in FEATURES:
             hint = did_you_mean(name, FEATURES) or ";"
             raise EdgesimError(f"{where}: unknown feature {name!r}{hint} known: {', '.join(FEATURES)}")

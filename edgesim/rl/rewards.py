@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from edgesim.api.episode import Outcome
 
 Reward = Callable[[Sequence[Outcome]], float]
-"""Function of the models made since the decision before: one in rounds, none or several without rounds."""
+"""Function of the models made since the decision before: in rounds one, and one for each round since in which there was
+nobody to choose from; without rounds none or several."""
 
 
 def arrivals(outcomes: Sequence[Outcome]) -> float:
@@ -14,12 +15,12 @@ def arrivals(outcomes: Sequence[Outcome]) -> float:
 
 
 def accuracy_per_s(outcomes: Sequence[Outcome]) -> float:
-    """Accuracy gained per simulated second; 0 where nothing was tested."""
+    """Accuracy gained per simulated second of the step; 0 where nothing was tested."""
     return _ratio(outcomes, sum(outcome.lasted_s for outcome in outcomes))
 
 
 def accuracy_per_j(outcomes: Sequence[Outcome]) -> float:
-    """Accuracy gained per joule; 0 where nothing was tested."""
+    """Accuracy gained per joule of the step; 0 where nothing was tested."""
     return _ratio(outcomes, sum(outcome.progress.energy_j for outcome in outcomes))
 
 

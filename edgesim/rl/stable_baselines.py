@@ -13,10 +13,19 @@ def network_of_ppo(model: Any, env: SchedulerEnv) -> Network:
     """The network behind the actions of a PPO or A2C model with ``MultiInputPolicy``, trained in an environment.
 
     Its answer is the mean of the actions, as of ``model.predict(..., deterministic=True)``. Raises `EdgesimError` for a
-    policy of other parts than dense layers with one function between them.
+    policy of other parts than dense layers with one function between them, and for observations that were normalised.
     """
     env = env.unwrapped  # type: ignore[assignment]
-    parts = [*model.policy.mlp_extractor.policy_net, model.policy.action_net]
+    if not isinstance(env, SchedulerEnv):
+        raise EdgesimError(f"env: expected one edgesim/Scheduler-v0 (got {type(env).__name__})")
+    try:
+        parts = [*model.policy.mlp_extractor.policy_net, model.policy.action_net]
+        normalised = model.get_vec_normalize_env()
+    except AttributeError:
+        expected = "expected a PPO or A2C of Stable-Baselines3"
+        raise EdgesimError(f"model: {expected} with MultiInputPolicy (got {type(model).__name__})") from None
+    if normalised is not None:
+        raise EdgesimError("model: was trained under VecNormalize, which an agent's file does not hold; train without")
     kinds = [type(part).__name__ for part in parts]
     between = {_ACTIVATIONS.get(kind, kind) for kind in kinds[1::2]}
     if any(kind != "Linear" for kind in kinds[::2]) or len(between) > 1 or not between <= {*_ACTIVATIONS.values()}:

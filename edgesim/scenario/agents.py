@@ -13,6 +13,7 @@ from edgesim.analysis.products import digest_of
 from edgesim.api.configs import Config, Overrides
 from edgesim.api.episode import episode
 from edgesim.base.on_disk import in_place_of
+from edgesim.base.optional import needed
 from edgesim.folder.records import write_whole
 from edgesim.rl import Ages, Network, observe
 from edgesim.rl.agent import ranked
@@ -62,10 +63,9 @@ class Training:
 
 
 def linear(weights: Mapping[str, float]) -> Network:
-    """Agent that ranks devices by a weighted sum of their features, scaled so that no score leaves -1 to 1."""
-    values = np.array([*weights.values(), 0.0])
-    scaled = values / max(float(np.abs(values).sum()), 1e-30)
-    return Network([(scaled[None].astype(np.float32), np.zeros(1, dtype=np.float32))], tuple(weights))
+    """Agent that ranks devices by a weighted sum of their features."""
+    values = np.array([[*weights.values(), 0.0]], dtype=np.float32)
+    return Network([(values, np.zeros(1, dtype=np.float32))], tuple(weights))
 
 
 def arrivals(agent: Network, config: Config, set: Overrides | None, seed: int) -> float:
@@ -93,8 +93,10 @@ def train_ppo(config: Config, set: Overrides | None, steps: int, training: Train
     """Train an agent that ranks devices by PPO of Stable-Baselines3, for so many decisions or a few more.
 
     A state that was saved is resumed: whether a training was stopped changes nothing in its agent. The model's own file
-    beside that of ``training`` is Stable-Baselines3's, a pickle among other things, and only for this.
+    beside that of ``training``, named by the number of its steps, is Stable-Baselines3's, a pickle among other things,
+    and only for this.
     """
+    needed("stable_baselines3", "ppo")
     import torch
     from stable_baselines3 import PPO
 
@@ -103,23 +105,32 @@ def train_ppo(config: Config, set: Overrides | None, steps: int, training: Train
 
     # Layers are small: several threads take longer, and round otherwise.
     torch.set_num_threads(1)
-    env, path = SchedulerEnv(config, set), training.path.with_suffix(".zip")
-    if not training.steps or not path.is_file():
+    env = SchedulerEnv(config, set)
+    if not training.steps or not _model_path(training).is_file():
         training.steps.clear()
         training.arrivals.clear()
         # A decision changes hardly more than ages for those that follow, so that only its own reward counts.
         how = {"n_steps": _ROLLOUT, "batch_size": 64, "gamma": 0.0, "stats_window_size": 50, "device": "cpu"}
         own = {"log_std_init": -1.0}
-        _save_model(PPO("MultiInputPolicy", env, seed=seed, policy_kwargs=own, **how), path)
+        _save_model(PPO("MultiInputPolicy", env, seed=seed, policy_kwargs=own, **how), _model_path(training))
     while not training.steps or training.steps[-1] < steps:
         # Always from the file, so that a step begins the same whether the one before ran in this process.
-        model = PPO.load(path, env, device="cpu")
+        model = PPO.load(_model_path(training), env, device="cpu")
         model.set_random_seed(seed + len(training.steps))
         model.learn(_ROLLOUT * _ROLLOUTS, reset_num_timesteps=False)
-        _save_model(model, path)
+        # The model that the state counts is there before and after the state is written.
+        _save_model(model, _model_path(training, len(training.steps) + 1))
         training.save(_ROLLOUT * _ROLLOUTS, float(np.mean([of["r"] / of["l"] for of in model.ep_info_buffer])))
+        for file in training.path.parent.glob(f"{training.path.stem}.*.zip"):
+            if file != _model_path(training):
+                file.unlink()
     env.close()
-    return network_of_ppo(PPO.load(path, device="cpu"), env)
+    return network_of_ppo(PPO.load(_model_path(training), device="cpu"), env)
+
+
+def _model_path(training: Training, steps: int | None = None) -> Path:
+    """File of the model behind so many steps of a training, behind its last one if absent."""
+    return training.path.with_suffix(f".{len(training.steps) if steps is None else steps}.zip")
 
 
 def _save_model(model: Any, path: Path) -> None:

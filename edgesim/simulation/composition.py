@@ -38,9 +38,6 @@ from edgesim.traces.absences import absences
 UNFINISHED, SHORTER = "was unfinished", "was shorter"
 """Reasons why a run is restarted or resumed."""
 
-OUTSIDE = "outside"
-"""Fact ``decisions`` of a run whose decisions did not come from its policy."""
-
 CHECKPOINT_S = 10.0
 """Least wall time between two checkpoints of a run."""
 
@@ -313,7 +310,7 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
         )
     # A run that was killed between writing the two files has a config.toml but no run.json.
     run = records.read_run(folder) if (folder / "run.json").is_file() else {}
-    if run.get("decisions") == OUTSIDE:
+    if run.get("decisions") == records.OUTSIDE:
         raise EdgesimError(f"{folder}: holds an episode, whose decisions came from outside; choose another folder")
     if key is None and run.get("status") != "finished":
         return UNFINISHED

@@ -9,7 +9,7 @@ from edgesim.folder.absence_file import remove_absences
 from edgesim.folder.way_file import remove_ways
 from edgesim.simulation import named_code
 from edgesim.simulation.complete import as_toml
-from edgesim.simulation.composition import OUTSIDE, close_tables, run_facts, write_results
+from edgesim.simulation.composition import Status, close_tables, run_facts, write_results
 from edgesim.simulation.inputs import input_digests
 from edgesim.simulation.simulation import Simulation
 
@@ -22,24 +22,24 @@ class EpisodeFolder:
         check_folder(folder)
         self._folder, self._simulation, self._started = folder, simulation, time.perf_counter()
         config = simulation.config
-        facts = run_facts(simulation, input_digests(config, when_loaded=True)) | {"decisions": OUTSIDE}
+        facts = run_facts(simulation, input_digests(config, when_loaded=True)) | {"decisions": records.OUTSIDE}
         self.writer = records.RunWriter(folder, as_toml(config), facts)
         """Writer of the run's tables."""
         remove_absences(folder)
         remove_ways(folder)
         named_code.keep_code(config, folder)
 
-    def close(self, reason: str, finished: bool) -> None:
+    def close(self, status: Status, reason: str) -> None:
         """Write the tables of a run that has finished or, with the rounds until now, of one that ends early."""
+        finished = status == "finished"
         if finished:
             write_results(self._simulation, self._folder)
-        how = reason, self._started
-        close_tables(self.writer, self._simulation, "finished" if finished else "interrupted", not finished, *how)
+        close_tables(self.writer, self._simulation, status, not finished, reason, self._started)
 
 
 def check_folder(folder: Path) -> None:
     """Raise `EdgesimError` for a folder that holds anything but an earlier episode's run."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    if not (folder / "run.json").is_file() or records.read_run(folder).get("decisions") != OUTSIDE:
+    if not records.is_episode(folder):
         raise EdgesimError(f"{folder}: not empty and not an episode's folder; choose another folder")

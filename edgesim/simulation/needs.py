@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
+from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import GIVEN, NOTHING, Condition, Except, Rule, refuse
 from edgesim.base.registry import look_up
 from edgesim.config import RoundConfig, RunConfig, StalenessConfig
@@ -89,6 +90,13 @@ FEATURES: dict[str, Rule] = {
         {"learning.training": "none"}, {"round.download_s": 0, "topology.file": None}, "its bits depend on training"
     ),
     _LAST_MODEL: Rule({"learning.training": "real"}, {"learning.keep_best": False}),
+}
+"""Keys of a config that offer what `needs` of algorithms, laws and policies name.
+
+That frames begin with the last model is needed only where the data have several (`check_frames`).
+"""
+
+INPUTS: dict[str, Rule] = {
     "class_counts": Rule({}, {"data.dataset": Except(["none"])}),
     "losses": _TRAINING,
     "update_norms": _TRAINING,
@@ -101,10 +109,9 @@ FEATURES: dict[str, Rule] = {
     "training_accuracies": _TRAINING,
     "loss_drops": _TRAINING,
 }
-"""Keys of a config that offer what `needs` and `looks_at` of algorithms, laws and policies name.
+"""Keys of a config that offer what `looks_at` of policies and of decisions from outside names."""
 
-That frames begin with the last model is needed only where the data have several (`check_frames`).
-"""
+FEATURES |= INPUTS
 
 
 def check(config: RunConfig) -> None:
@@ -142,6 +149,15 @@ def _default_staleness(config: RunConfig) -> Rule:
 def check_policy(config: RunConfig, looks_at: frozenset[str]) -> None:
     """Refuse a policy that looks at what the run does not have; raises `EdgesimError`."""
     refuse(config, _of("selection.policy", looks_at, (), "looks_at"))
+
+
+def check_outside(config: RunConfig, looks_at: Iterable[str]) -> None:
+    """Refuse decisions from outside that look at what there is not, or not in the run; raises `EdgesimError`."""
+    if isinstance(looks_at, str):
+        raise EdgesimError(f"looks_at: expected several names, such as a list (got {looks_at!r})", "looks_at")
+    for name in looks_at:
+        rule = look_up(INPUTS, name, "looks_at")
+        refuse(config, [replace(rule, why=f"looks_at has {name}")])
 
 
 def check_frames(config: RunConfig, frames: int) -> None:

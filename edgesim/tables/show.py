@@ -106,7 +106,7 @@ def print_run(folder: Path, console: Console) -> None:
     rounds = records.read_table(folder, "rounds")
     table = Table(title=str(folder), show_header=False, title_justify="left")
     table.add_row("status", _status(folder, run))
-    policy = records.setting(folder, config, "selection.policy", str)
+    policy = run.get("decisions") or records.setting(folder, config, "selection.policy", str)
     seed = records.setting(folder, config, "seed", int)
     table.add_row("policy, seed", f"{policy}, {seed}")
     table.add_row("algorithm, protocol", _how_it_learnt(config, run))

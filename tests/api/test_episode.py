@@ -1,13 +1,18 @@
 """Episodes: decisions from outside, in memory, beside runs in folders."""
 
+import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import edgesim
+from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.selection import SELECTORS, make_selector
 
 DEVICES = 12
@@ -279,6 +284,26 @@ def test_what_a_report_has_of_the_round_is_what_its_row_has(tmp_path):
     assert heard == list(zip(t_s, before, bits_up, bits_down, energy_j, strict=True))
 
 
+def test_an_episode_is_shown_and_compared_as_decided_from_outside(tmp_path):
+    for seed in range(2):
+        for policy in ("best-channel", "fedteddi"):
+            config = TRAINED | {"selection": {"policy": policy}, "round": COUNT, "seed": seed}
+            edgesim.run(config, tmp_path / f"{policy}-{seed}", quiet=True)
+        # Of the last config, whose options of its policy are none of the episode's.
+        with edgesim.episode(config, out=tmp_path / f"episode-{seed}") as episode:
+            turn = episode.reset()
+            while turn is not None:
+                turn = episode.decide(turn.view.ids)
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "episode-1")]).output
+    assert re.search(r"policy, seed +│ outside, 1\b", shown), shown
+    folders = [str(tmp_path / f"{name}-{seed}") for name in ("best-channel", "episode") for seed in range(2)]
+    compared = CliRunner().invoke(app, ["compare", *folders, "--metric", "arrived", "--by", "policy"]).output
+    assert re.search(r"\boutside\b.* best-channel|best-channel.* outside\b", compared), compared
+    both = [tmp_path / "fedteddi-0", tmp_path / "episode-0"]
+    assert [run.knobs["policy"] for run in runs_of(both)] == ["fedteddi", "outside"]
+    assert {*runs_of(both)[1].knobs} == {"policy", "tmax_s"}
+
+
 def test_an_episodes_folder_is_kept_apart_from_runs(tmp_path):
     config, folder = WORLD | {"round": COUNT}, tmp_path / "episode"
     with edgesim.episode(config, out=folder) as episode:
@@ -294,6 +319,55 @@ def test_an_episodes_folder_is_kept_apart_from_runs(tmp_path):
     (tmp_path / "other/file").touch()
     with pytest.raises(EdgesimError, match=r"other: not empty and not an episode's folder; choose another folder"):
         edgesim.episode(config, out=tmp_path / "other")
+
+
+def test_an_episode_that_fails_says_why_in_its_folder(tmp_path):
+    diverging = TRAINED | {
+        "round": COUNT,
+        "learning": TRAINED["learning"] | {"lr": 1e6, "weight_decay": 1e6, "steps": 12},
+    }
+    episode = edgesim.episode(diverging, out=tmp_path / "run")
+    turn = episode.reset()
+    with pytest.raises(EdgesimError, match=r"learning\.lr") as failure:
+        episode.decide(turn.view.ids)
+    facts = json.loads((tmp_path / "run/run.json").read_text())
+    assert (facts["status"], facts["reason"]) == ("failed", str(failure.value))
+    assert episode.reason == f"the run failed: {failure.value}"
+    episode.close()
+    assert edgesim.open(tmp_path / "run").status == "failed"
+    # Whatever on_report raises ends the run as well.
+    episode = edgesim.episode(WORLD | {"round": COUNT}, out=tmp_path / "other", on_report=lambda _: 1 / 0)
+    episode.reset()
+    with pytest.raises(ZeroDivisionError):
+        episode.decide([0])
+    with pytest.raises(EdgesimError, match=r"no decision to make: the run failed: ZeroDivisionError: division by zero"):
+        episode.decide([0])
+    assert edgesim.open(tmp_path / "other").status == "failed"
+    assert episode.reset() is not None
+    episode.close()
+
+
+@pytest.mark.parametrize("method", ["decide", "reset", "close", "snapshot"])
+def test_an_episode_refuses_to_be_changed_while_it_is_reported_on(method):
+    def on_report(_):
+        with pytest.raises(EdgesimError, match=f"^{method}: the run goes on while on_report is called; do so when"):
+            getattr(episode, method)(*[[0]][: method == "decide"])
+        heard.append(method)
+
+    heard, episode = [], edgesim.episode(WORLD | {"round": COUNT}, on_report=on_report)
+    with episode:
+        episode.reset()
+        assert episode.decide([0]) is not None
+    assert heard == [method]
+
+
+def test_a_view_is_of_no_use_once_its_episode_is_closed():
+    with edgesim.episode(WORLD | {"round": COUNT}) as episode:
+        turn = episode.reset()
+    with pytest.raises(EdgesimError, match=r"^view\.gain: the decision is made; ask for it before decide$"):
+        np.asarray(turn.view.gain)
+    with pytest.raises(EdgesimError, match=r"^start: expected the snapshot of an episode \(got 3\)$"):
+        edgesim.episode(WORLD | {"round": COUNT}, start=3)
 
 
 def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
@@ -323,14 +397,20 @@ def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
 @pytest.mark.parametrize(
     ("shares", "said"),
     [
-        ([1e6, -1.0], r"shares_hz: expected 0 Hz or more for each device \(got -1\)$"),
-        ([1e6, math.nan], r"shares_hz: expected 0 Hz or more for each device \(got nan\)$"),
+        ([1e6, -1.0], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got -1\)$"),
+        ([1e6, math.nan], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got nan\)$"),
+        ([math.inf, 0.0], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got inf\)$"),
         (
             [15e6, 6e6],
             r"shares_hz: 2\.1e\+07 Hz for the 2 devices taken, expected at most 2e\+07 Hz",
         ),
         ([1e6], r"shares_hz: expected one number for each of 2 offers \(got shape \(1,\)\)$"),
         (["much", 1.0], r"shares_hz: expected numbers \(got \"\['much', 1\.0\]\"\)$"),
+        (["5e6", "1e6"], r"shares_hz: expected numbers \(got "),
+        ([True, False], r"shares_hz: expected numbers \(got '\[True, False\]'\)$"),
+        ([None, 1e6], r"shares_hz: expected numbers \(got '\[None, 1000000\.0\]'\)$"),
+        ([[1e6], [1e6, 2e6]], r"shares_hz: expected numbers \(got "),
+        (5e6, r"shares_hz: expected one number for each of 2 offers \(got shape \(\)\)$"),
     ],
 )
 def test_bad_shares_are_one_line_and_the_decision_stays_open(shares, said):
@@ -366,14 +446,24 @@ def test_shares_are_refused_where_no_allocator_shares_bands(other, said, tmp_pat
         ([99], r"^decide in round 1: offered device 99, which is not among the candidates \(12\)$"),
         ([3, 3], r"^decide in round 1: offered device 3 twice$"),
         ([True], r"^decide in round 1: offered True; expected integer device ids"),
+        ([0, 1, 2, 3, 99], r"^decide in round 1: offered device 99, which is not among the candidates \(12\)$"),
+        (np.array([0, 1, 2, 3, 3]), r"^decide in round 1: offered device 3 twice$"),
+        ([0, 1, 2, 3, 3], r"^decide in round 1: offered device 3 twice$"),
+        ([2**70], r"^decide in round 1: offered device 1180591620717411303424, which is not among"),
+        ([np.array([0, 1])], r"^decide in round 1: offered an array of int64 and shape \(2,\); expected"),
+        (np.array(3), r"^decide in round 1: offered an array of int64 and shape \(\); expected integer device ids"),
+        (3, r"^decide in round 1: offers: expected device ids in the order in which they are offered \(got '3'\)$"),
+        (None, r"^decide in round 1: offers: expected device ids in the order in which they are offered"),
+        ("12", r"^decide in round 1: offers: expected device ids in the order in which they are offered"),
         (np.array([0.5]), r"^decide in round 1: offered an array of float64"),
     ],
 )
 def test_bad_offers_are_one_line_and_the_decision_stays_open(offers, said):
     with edgesim.episode(WORLD | {"round": COUNT}) as episode:
         turn = episode.reset()
-        with pytest.raises(EdgesimError, match=said):
-            episode.decide(offers)
+        for shares_hz in (None, [1e6]):
+            with pytest.raises(EdgesimError, match=said):
+                episode.decide(offers, shares_hz)
         assert episode.decide(turn.view.ids) is not None
 
 
@@ -400,8 +490,14 @@ def test_a_policy_that_picks_among_arrivals_and_a_bad_look_are_refused():
     safa = WORLD | {"selection": {"policy": "safa"}, "round": COUNT, "algorithm": {"name": "safa"}}
     with pytest.raises(EdgesimError, match=r"selection\.policy 'safa': picks among arrivals"):
         edgesim.episode(safa).reset()
-    with pytest.raises(EdgesimError, match=r"needs learning\.training = 'real'"):
-        edgesim.episode(WORLD | {"round": COUNT}, looks_at=["losses"]).reset()
+    for looks_at, said in (
+        (["losses"], r"^needs learning\.training = 'real', not 'none': looks_at has losses$"),
+        (["loss"], r"^looks_at: unknown looks_at 'loss', did you mean 'losses'\? known: class_counts, losses"),
+        ("losses", r"^looks_at: expected several names, such as a list \(got 'losses'\)$"),
+        ([3], r"^looks_at: expected a name \(got 3\)$"),
+    ):
+        with pytest.raises(EdgesimError, match=said):
+            edgesim.episode(WORLD | {"round": COUNT}, looks_at=looks_at)
 
 
 def test_the_pages_examples_of_episodes_run(capsys, tmp_path, monkeypatch):

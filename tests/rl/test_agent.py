@@ -1,10 +1,12 @@
 """Agents as policies: their networks, files and memory."""
 
 import itertools
+import json
 import pickle
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import edgesim
 from edgesim.base.errors import EdgesimError
@@ -53,6 +55,14 @@ def test_an_agent_of_one_weight_is_the_policy_that_sorts_by_the_feature(tmp_path
     assert scheduled(run)[:4] == [{0, 1}, {2, 3}, {4, 5}, {6, 7}]
 
 
+def test_large_weights_rank_as_small_ones_do(tmp_path):
+    runs = {}
+    for weight in (-0.9, -9.0):
+        linear(weight, features=("need",)).save(tmp_path / f"{weight}.safetensors")
+        runs[weight] = edgesim.run(by_agent(tmp_path / f"{weight}.safetensors"), tmp_path / f"run{weight}", quiet=True)
+    assert scheduled(runs[-9.0]) == scheduled(runs[-0.9]) != [{0, 1, 2}] * 6
+
+
 def test_an_agent_decides_in_the_environment_as_in_a_run(tmp_path):
     random = np.random.default_rng(1)
     narrow = CONFIG | {"radio": {"bandwidth_hz": 3e6}, "round": {"payload_bits": 4e6, "tmax_s": 0.5}}
@@ -69,7 +79,7 @@ def test_an_agent_decides_in_the_environment_as_in_a_run(tmp_path):
         values = np.concatenate([seen["candidates"], seen["devices"].ravel(), seen["time"]]).astype(np.float64)
         values = layers[1][0] @ np.maximum(layers[0][0] @ values + layers[0][1], 0) + layers[1][1]
         scores = agent.scores(Observation(**seen))
-        assert scores == pytest.approx(np.clip(values, -1, 1))
+        assert scores == pytest.approx(values)
         seen, reward, ended, _, _ = env.step((scores > 0).astype(np.int8))
         rewards.append(reward)
     run = edgesim.run(by_agent(tmp_path / "agent.safetensors", **narrow, seed=3), tmp_path / "run", quiet=True)
@@ -132,6 +142,25 @@ def test_a_file_that_is_of_no_use_is_one_line(made, said, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ([1], r"format None, expected 'edgesim-agent-1'$"),
+        ({"features": [3]}, r"features: expected names \(got 3\)$"),
+        ({"devices": "8"}, r"devices: expected a whole number from 1 or None \(got '8'\)$"),
+        ("features", r"its metadata lack 'features'$"),
+    ],
+)
+def test_a_file_with_other_metadata_is_one_line(about, said, tmp_path):
+    whole = {"format": "edgesim-agent-1", "features": ["gain"], "action": "rank", "activation": "tanh", "devices": None}
+    kept = {name: value for name, value in whole.items() if name != about}
+    arrays = {"0.weights": np.ones((1, 2), dtype=np.float32), "0.biases": np.zeros(1, dtype=np.float32)}
+    content = json.dumps(whole | about if isinstance(about, dict) else about if isinstance(about, list) else kept)
+    save_file(arrays, tmp_path / "agent.safetensors", {"edgesim": content})
+    with pytest.raises(EdgesimError, match=rf"^file: .*agent\.safetensors: not an agent's file: {said}"):
+        load(tmp_path / "agent.safetensors", "file")
+
+
 def of_whole(devices):
     """An agent that reads the whole observation of so many devices."""
     weights = np.zeros((devices, devices * 6 + 1), dtype=np.float32)
@@ -149,6 +178,7 @@ def of_whole(devices):
         ({"action": "pick"}, r"^action: expected one of rank, subset, shares \(got 'pick'\)"),
         ({"activation": "sin"}, r"^activation: expected one of tanh, relu \(got 'sin'\)"),
         ({"layers": []}, r"^layers: expected 1 numbers behind the last layer \(got 6\)"),
+        ({"layers": [([[1.0] * 6], [0.0])]}, r"^layer 0: expected arrays \(got list\)"),
         ({"layers": [(np.full((1, 6), np.nan), np.zeros(1))]}, r"^layer 0: expected finite numbers"),
         ({"layers": [(np.ones((2, 6)), np.zeros(2))]}, r"^layers: expected 1 numbers behind the last layer \(got 2\)"),
     ],
@@ -176,6 +206,24 @@ def test_a_network_of_stable_baselines_acts_as_the_model_it_comes_from(action):
     for _ in range(4):
         action_of_model, _ = model.predict(seen, deterministic=True)
         scores = network.scores(Observation(**seen))
-        scores = scores > 0 if action == "subset" else scores
+        scores = scores > 0 if action == "subset" else np.clip(scores, env.action_space.low, env.action_space.high)
         assert scores == pytest.approx(action_of_model, abs=1e-5)
         seen, *_ = env.step(action_of_model)
+
+
+def test_models_of_stable_baselines_that_no_file_can_hold_are_refused():
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3 import PPO, SAC
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    from edgesim.rl import network_of_ppo
+
+    env, how = SchedulerEnv(CONFIG), {"device": "cpu", "seed": 1}
+    scaled = VecNormalize(DummyVecEnv([lambda: SchedulerEnv(CONFIG)]), norm_obs_keys=["devices"])
+    model = PPO("MultiInputPolicy", scaled, n_steps=16, batch_size=16, **how)
+    with pytest.raises(EdgesimError, match=r"^model: was trained under VecNormalize"):
+        network_of_ppo(model, env)
+    with pytest.raises(EdgesimError, match=r"^env: expected one edgesim/Scheduler-v0 \(got DummyVecEnv\)$"):
+        network_of_ppo(model, scaled)
+    with pytest.raises(EdgesimError, match=r"^model: expected a PPO or A2C of .* \(got SAC\)$"):
+        network_of_ppo(SAC("MultiInputPolicy", env, buffer_size=10, **how), env)

@@ -1,5 +1,6 @@
 """The environment of Gymnasium: its contract, random steps, the same bytes for a seed, its actions and rewards."""
 
+import importlib
 import sys
 import warnings
 
@@ -27,7 +28,8 @@ TRAINED = TIMING | {
     "learning": {"model": "mlp", "pretrain": False, "steps": 2, "lr": 0.1},
 }
 OTHERS = {
-    "drift": {"devices": {"count": DEVICES}, "availability": {"model": "markov"}},
+    "presence": {"devices": {"count": DEVICES}, "availability": {"model": "markov"}},
+    "frames": {"rounds": [3, 3]},
     "late": {"round": TIMING["round"] | {"late": "keep"}},
     "buffered": {"round": TIMING["round"] | {"protocol": "buffered", "protocol_options": {"buffer": 3}}},
     "asynchronous": {"round": TIMING["round"] | {"protocol": "asynchronous"}},
@@ -105,6 +107,12 @@ def test_an_episode_that_ranks_by_gain_is_the_run_of_best_channel(tmp_path):
         before = uploads[uploads["round"] < number].groupby("device")["round"].max()
         ages = number - before.reindex(range(DEVICES), fill_value=0)
         assert seen["devices"][:, 1] == pytest.approx(ages / (ages + 10))
+
+
+def test_time_begins_anew_with_each_frame():
+    env = SchedulerEnv(TIMING, {"rounds": [3, 2]})
+    steps = rewards_of(env, lambda seen: seen["devices"][:, 0], 4)
+    assert [float(seen["time"][0]) for seen, _, _ in steps] == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 2])
 
 
 def test_what_features_say_of_the_devices():
@@ -189,11 +197,48 @@ def test_environments_side_by_side_are_each_as_one_alone(mode):
         ({"reward": "arrival"}, r"^reward: unknown reward 'arrival', did you mean 'arrivals'\?"),
         ({"reward": "accuracy_per_s"}, r"^reward: 'accuracy_per_s' needs learning\.training = 'real'$"),
         ({"features": ["loss"]}, r"needs learning\.training = 'real'"),
+        ({"features": [3]}, r"^features: expected names \(got 3\)$"),
+        ({"features": "gain"}, r"^features: expected a list of names \(got 'gain'\)$"),
+        ({"action": 3}, r"^action: expected a name \(got 3\)$"),
+        ({"reward": None}, r"^reward: expected a name \(got None\)$"),
+        (
+            {"action": "shares", "set": {"round.protocol": "asynchronous"}},
+            r"^shares_hz: round\.protocol = 'asynchronous' has no rounds to share bands in$",
+        ),
+        ({"action": "shares", "set": {"radio.sharing": "reshared"}}, r"^shares_hz: with radio\.sharing = 'reshared'"),
     ],
 )
 def test_bad_settings_are_one_line(how, said):
     with pytest.raises(EdgesimError, match=said):
-        SchedulerEnv(TIMING, **how).reset()
+        SchedulerEnv(TIMING, **how)
+
+
+@pytest.mark.parametrize("action", ["rank", "subset", "shares"])
+@pytest.mark.parametrize(
+    "given",
+    [np.ones(DEVICES - 1), np.ones((1, DEVICES)), np.full(DEVICES, np.nan), ["a"] * DEVICES, None, [[1], [1, 2]]],
+)
+def test_a_bad_action_is_one_line_and_the_decision_stays_open(action, given):
+    env = SchedulerEnv(TIMING, action=action)
+    env.reset(seed=1)
+    with pytest.raises(EdgesimError, match=r"^step: expected a finite number for each of 10 devices \(got ") as refusal:
+        env.step(given)
+    assert len(str(refusal.value).splitlines()) == 1
+    env.step(env.action_space.sample())
+
+
+def test_information_keeps_the_last_models_facts_where_a_step_makes_none():
+    env = SchedulerEnv(TIMING | OTHERS["buffered"], {"round.protocol_options.buffer": 5})
+    steps = rewards_of(env, lambda seen: np.arange(DEVICES) / 10, 2)
+    models = [about["models"] for _, _, about in steps]
+    assert sum(models) == 8
+    first = next(place for place, made in enumerate(models) if made)
+    assert all({*about} == {"models"} for _, _, about in steps[:first])
+    for (_, _, before), (_, _, about) in zip(steps[first:], steps[first + 1 :], strict=False):
+        assert about["round"] - before["round"] == about["models"]
+        assert "t_s" in about
+    assert 0 in models[first:]
+    assert env.reset()[1].keys() == {"run_seed"}
 
 
 def test_a_step_behind_the_end_is_one_line():
@@ -216,3 +261,7 @@ def test_without_gymnasium_one_line_names_the_pip_command(monkeypatch):
     assert without.Agent.__name__ == "Agent"
     with pytest.raises(EdgesimError, match=r"^rl: a package that it needs is not installed .*edgesim\[rl\]'$"):
         without.SchedulerEnv(TIMING)
+    with pytest.raises(EdgesimError, match=r"^rl: a package that it needs is not installed .*edgesim\[rl\]'$"):
+        importlib.import_module("edgesim.rl.scheduler")
+    with pytest.raises(EdgesimError, match=r"^ppo: a package that it needs is not installed .*edgesim\[ppo\]'$"):
+        without.network_of_ppo(None, None)
