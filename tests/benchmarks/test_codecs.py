@@ -7,6 +7,7 @@ import os
 import time
 from itertools import repeat
 
+import numpy as np
 import pytest
 import torch
 from sizes import size
@@ -16,6 +17,7 @@ from edgesim.learning import draws
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.transmission import transmit
 from edgesim.learning.torch_settings import reproducible
+from edgesim.learning.transforms.encode import Encode
 from edgesim.streams import Streams
 
 UPDATES, NUMBERS, TURNS = size((30, 558_802, 7), (3, 1000, 1))
@@ -71,6 +73,23 @@ def test_encoding_a_merge(benchmark, stack, name, options, aim):
             row.copy_(sent.update)
 
     in_passes(benchmark, stack, "-".join(map(str, (name, *options.values()))), work, aim)
+
+
+@pytest.mark.parametrize(
+    ("name", "feedback"),
+    [
+        ("qsgd", "none"), ("natural", "none"), ("half", "none"), ("sign", "residual"), ("randk", "none"),
+        ("topk", "residual"),
+    ],
+)  # fmt: skip
+def test_all_that_a_merge_does_to_encode(benchmark, stack, name, feedback):
+    """With draws, decoded copies, and the errors and the entropy that `metrics` has, in a merge after the first."""
+    coding = Encode(make_codec(name, {}), feedback, Streams(0), NUMBERS)
+    coding.state = dict(enumerate(stack.clone())) if coding.stored else {}
+    ids, updates = np.arange(UPDATES), list(stack)
+    in_passes(
+        benchmark, stack, f"all of {name} with feedback {feedback}", lambda: coding.apply(ids, ids, updates), None
+    )
 
 
 def test_a_residual_beside_its_codec(benchmark, stack):

@@ -37,7 +37,7 @@ class Half(Codec):
         """The words of binary16."""
         import torch
 
-        return decoded.half().view(torch.int16).long() + 2**15
+        return decoded.half().view(torch.int16).int() + 2**15
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

@@ -47,7 +47,7 @@ class Natural(Codec):
         """Signs and exponents."""
         import torch
 
-        return (decoded.view(torch.int32) >> _MANTISSA_BITS).long() + 2**8
+        return (decoded.view(torch.int32) >> _MANTISSA_BITS) + 2**8
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

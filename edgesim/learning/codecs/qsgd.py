@@ -87,7 +87,7 @@ class Qsgd(Codec):
         """The levels."""
         scales = self._scales(self._cut(encoded))
         levels = self._cut(decoded).div_(scales.where(scales > 0, 1.0)).mul_(setting).round_()
-        return levels.view(-1)[: len(decoded)].long() + setting
+        return levels.view(-1)[: len(decoded)].int() + setting
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

@@ -33,7 +33,7 @@ class Sign(Codec):
     @override
     def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
         """1 for what is negative."""
-        return (decoded < 0).long()
+        return (decoded < 0).int()
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

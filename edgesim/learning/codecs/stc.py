@@ -31,7 +31,7 @@ class Stc(Sparse):
     @override
     def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
         """0, 1 and 2 for what is negative, dropped and positive."""
-        return decoded.sign().long() + 1
+        return decoded.sign().int() + 1
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

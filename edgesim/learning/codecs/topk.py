@@ -26,7 +26,7 @@ class TopK(Sparse):
     @override
     def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
         """1 for what is kept; the values of these are no symbols."""
-        return (decoded != 0).long()
+        return (decoded != 0).int()
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""
