@@ -59,6 +59,7 @@ FIGURES |= {
     "radio_cost.py": LEARNT | {"cost_curves"},
     "tmax_bandwidth.py": {"heat_map-arrived", "heat_map-scheduled"},
     "trace_anatomy.py": {"trace_anatomy"},
+    "ef_signsgd.py": set(),
 }
 """Some of the figures that a scenario draws beside those of every study."""
 

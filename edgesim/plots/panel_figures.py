@@ -59,10 +59,8 @@ class PanelFigure:
         place, look = self.labels.index(label), self.styles[label]
         low, high = _ends(band)
         reach = None if np.isnan(band.low) else [[band.mean - low], [high - band.mean]]
-        axes.errorbar(
-            band.mean, place, xerr=reach, fmt=look.marker, color=look.color, markersize=4, elinewidth=0.9, capsize=2,
-            capthick=0.9,
-        )  # fmt: skip
+        point = {"marker": look.marker, "linestyle": "none", "color": look.color, "markersize": 4}
+        axes.errorbar(band.mean, place, xerr=reach, elinewidth=0.9, capsize=2, capthick=0.9, **point)  # type: ignore[arg-type]
         _write_beside(axes, form.format(band.mean), high, place)
         return low, high
 
