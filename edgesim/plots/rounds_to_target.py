@@ -41,8 +41,10 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
     """
     labels = labels_of(panels)
     styles = palette.line_styles(labels)
-    width, height = style.panel_size(len(panels), 2.0)
-    with style.figure(width, height, [*labels, _UNKNOWN]) as figure:
+    runs = [run for panel in panels for series in panel.series for run in series.runs]
+    some_miss = not all(to_target(run.tests, level, _start(run)).reached for run in runs for level in levels)
+    texts = [*labels, *([_UNKNOWN] if some_miss else [])]
+    with style.figure(*style.panel_size(len(panels), 2.0), texts) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         bar = 0.84 / len(labels)
         unknown: list[tuple[Axes, float, str, str]] = []
@@ -69,10 +71,8 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
         for axes, place, text, color in unknown:
             _draw_unknown(axes, place, text, bar, color)
         handles = [Patch(facecolor=styles[label].color, linewidth=0) for label in labels]
-        texts = list(labels)
-        if unknown:
+        if some_miss:
             handles.append(Patch(facecolor="white", hatch=_HATCH, edgecolor="#999999", linewidth=0.5))
-            texts.append(_UNKNOWN)
         style.legend_below(figure, handles, texts)
     return figure
 
