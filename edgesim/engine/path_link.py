@@ -45,15 +45,13 @@ class PathLink(Known):
             return need_hz
         begins_s, ends_s = start_s[rows], np.full(len(rows), end_s)
         pieces = self._pieces(ids[rows], begins_s, ends_s, origin_s)
-        changes = pieces.changes(begins_s, ends_s)
-        if self.knowledge == "worst":
-            least_w = pieces.least_power_w(begins_s, ends_s)
-            need_hz[rows] = self._link.least_hz(ids[rows], bits[rows], begins_s, end_s, least_w, origin_s)
-        else:
-            # One gain all along may be another than that at the decision.
-            alone_w = pieces.least_power_w(begins_s, ends_s)
-            alone_hz = self._link.least_hz(ids[rows], bits[rows], begins_s, end_s, alone_w, origin_s)
-            need_hz[rows] = np.where(changes, pieces.least_hz(self._link, bits[rows], begins_s, ends_s), alone_hz)
+        # One gain all along may be another than that at the decision.
+        least_w = pieces.least_power_w(begins_s, ends_s)
+        least_hz = self._link.least_hz(ids[rows], bits[rows], begins_s, end_s, least_w, origin_s)
+        if self.knowledge != "worst":
+            changes = pieces.changes(begins_s, ends_s)
+            least_hz = np.where(changes, pieces.least_hz(self._link, bits[rows], begins_s, ends_s), least_hz)
+        need_hz[rows] = least_hz
         return need_hz
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:

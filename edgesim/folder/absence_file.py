@@ -10,7 +10,7 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.on_disk import in_place_of
 from edgesim.base.paths import system_errors
-from edgesim.folder.digests import check_file
+from edgesim.folder.rows_file import read_rows
 
 _FILE = "absences.parquet"
 _SCHEMA = pa.schema([("device", pa.int32()), ("t_start_s", pa.float64()), ("t_end_s", pa.float64())])
@@ -33,16 +33,8 @@ def read_absences(folder: Path) -> pd.DataFrame | None:
     Raises `EdgesimError` for a file that is damaged.
     """
     path = folder / _FILE
-    if not path.is_file():
+    if (frame := read_rows(path, _SCHEMA)) is None:
         return None
-    check_file(path)
-    try:
-        rows = pq.read_table(path).select(_SCHEMA.names).cast(_SCHEMA)
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise EdgesimError(f"{path}: cannot be read: {str(error).strip().splitlines()[0]}") from None
-    if any(column.null_count for column in rows.columns):
-        raise EdgesimError(f"{path}: expected a value in every row")
-    frame: pd.DataFrame = rows.to_pandas()
     right = frame["device"].ge(0) & frame["t_start_s"].ge(0) & frame["t_end_s"].between(frame["t_start_s"], 1e300)
     if not right.all():
         row = int(right.idxmin()) + 1

@@ -10,7 +10,7 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.on_disk import in_place_of
 from edgesim.base.paths import system_errors
-from edgesim.folder.digests import check_file
+from edgesim.folder.rows_file import read_rows
 
 WAYS = "ways.parquet"
 _SCHEMA = pa.schema([("device", pa.int32()), ("t_s", pa.float64()), ("x_m", pa.float64()), ("y_m", pa.float64())])
@@ -37,16 +37,8 @@ def read_ways(folder: Path) -> pd.DataFrame | None:
     Raises `EdgesimError` for a file that is damaged.
     """
     path = folder / WAYS
-    if not path.is_file():
+    if (frame := read_rows(path, _SCHEMA)) is None:
         return None
-    check_file(path)
-    try:
-        rows = pq.read_table(path).select(_SCHEMA.names).cast(_SCHEMA)
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise EdgesimError(f"{path}: cannot be read: {str(error).strip().splitlines()[0]}") from None
-    if any(column.null_count for column in rows.columns):
-        raise EdgesimError(f"{path}: expected a value in every row")
-    frame: pd.DataFrame = rows.to_pandas()
     right = frame["device"].ge(0) & frame["t_s"].between(0, 1e300)
     right &= frame["x_m"].between(-1e300, 1e300) & frame["y_m"].between(-1e300, 1e300)
     if not right.all():
