@@ -30,7 +30,7 @@ TRAINED = TIMING | {
 OTHERS = {
     "presence": {"devices": {"count": DEVICES}, "availability": {"model": "markov"}},
     "frames": {"rounds": [3, 3]},
-    "late": {"round": TIMING["round"] | {"late": "keep"}},
+    "late": {"round": TIMING["round"] | {"late": "keep", "allocator": "equal_share", "payload_bits": 1e7}},
     "buffered": {"round": TIMING["round"] | {"protocol": "buffered", "protocol_options": {"buffer": 3}}},
     "asynchronous": {"round": TIMING["round"] | {"protocol": "asynchronous"}},
     "cells": {"topology": {"file": "three-cells"}},
