@@ -46,7 +46,9 @@ def _idle(absences: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 def _with_pauses(activities: pd.DataFrame) -> pd.DataFrame:
     """The rows by device and time, and one of ``away`` between each paused row and the next one of its device."""
     columns = ["round", "device", "activity", "outcome", "t_start_s", "t_end_s", "bandwidth_hz"]
-    rows = activities[columns + ["station"] * ("station" in activities)].sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
+    rows = activities[columns + ["station"] * ("station" in activities)].sort_values(
+        ["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True
+    )
     follows = rows["device"].eq(rows["device"].shift(-1))
     paused = rows["outcome"].eq("paused") & follows
     if not paused.any():
