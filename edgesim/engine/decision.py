@@ -13,7 +13,7 @@ from edgesim.engine.offers import Offers
 from edgesim.engine.path_link import PathLink
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
-from edgesim.radio.allocators import ALLOCATORS, Allocator, Request
+from edgesim.radio.allocators import ALLOCATORS, Allocator, Request, Sizes
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish
 from edgesim.radio.link import Link
 from edgesim.selection.column import Column
@@ -58,6 +58,7 @@ class Timeline:
     """The round's deadline."""
     links: Sequence[Link]
     """The link of the uploads to each station that the plan goes by, [M]."""
+    accounts: Accounts
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def make_timeline(
         links = path_links(world, moving, at_s, ids, round if draws is None else draws)
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
     planned = upload_bits, download, ready_s, due_s, gain, rx_power_w, Column(count, need)
-    return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s, links)
+    return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s, links, accounts)
 
 
 def path_links(world: World, moving: MovingPlaces, at_s: float, ids: Integers, draws: int | Integers) -> Sequence[Link]:
@@ -252,6 +253,7 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats, allocator: Allo
     rows = taken[sends]
     ids = timeline.ids[rows]
     columns = timeline.upload_bits, timeline.ready_s, timeline.rx_power_w, timeline.need_hz
+    follow = timeline.accounts.up is not None and timeline.accounts.up.rule.known != "before the run"
     bits, ready_s, rx_power_w, needs_hz = (column[rows] for column in columns)
     for station, there in world.by_station(timeline.station[rows]) if len(ids) else ():
         request = Request(
@@ -264,9 +266,17 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats, allocator: Allo
             t_start_s=timeline.t_start_s,
             bandwidth_hz=float(bands_hz[station]),
             deadline_s=float(timeline.due_s[station]),
+            sizes=_sizes(timeline.accounts, ids[there], bits[there]) if follow else None,
         )
         shares_hz[sends[there]] = _checked(allocate(request), request, knobs.allocator)
     return shares_hz
+
+
+def _sizes(accounts: Accounts, ids: Integers, planned_bits: Floats) -> Sizes:
+    """Sizes that uploads may have, of devices [S] that are planned to send so many bits, [S]."""
+    charges = accounts.up
+    assert charges is not None
+    return Sizes(lambda setting: charges.with_setting(planned_bits, setting), accounts.expected_weights(ids))
 
 
 def _checked(shares_hz: Floats, request: Request, name: str) -> Floats:

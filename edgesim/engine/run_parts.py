@@ -20,6 +20,7 @@ from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.moving_uplink import Courses, MovingLink, MovingReservedBand, MovingSharedBand, MovingSharedLink
 from edgesim.engine.report import Report
 from edgesim.engine.shared_band import SharedBand
+from edgesim.engine.sizing import Sizing
 from edgesim.engine.uplink import Band, ReservedBand
 from edgesim.engine.work import Hear, RoundSignals, Task
 from edgesim.engine.world import World
@@ -90,19 +91,37 @@ class RunParts:
         return [Task(*row) for row in rows]
 
     def grant(
-        self, working: Sequence[Working], ids: Integers, round: int, hz: Sequence[float], rx_power_w: Sequence[float]
+        self,
+        working: Sequence[Working],
+        ids: Integers,
+        round: int,
+        hz: Sequence[float],
+        rx_power_w: Sequence[float],
+        rooms_bits: Sequence[float] | None = None,
     ) -> None:
-        """Grant uploads to devices ``ids`` that are ``working``, by bandwidths ``hz`` and received powers, [n]."""
+        """Grant uploads to devices ``ids`` that are ``working``, by bandwidths ``hz`` and received powers, [n].
+
+        ``rooms_bits`` are the bits of rate and time that the plan has for each, [n], where sizes are decided by them.
+        """
         accounts, station = self.learner.accounts, np.array([at.task.station for at in working], dtype=np.int64)
         bits = accounts.settle(ids, round)
+        granted = list(map(Grant, hz, rx_power_w, bits.tolist()))
+        if rooms_bits is not None and accounts.up is not None:
+            for grant, room_bits in zip(granted, rooms_bits, strict=True):
+                accounts.up.resize(grant, room_bits)
+            bits = np.array([grant.bits for grant in granted])
         # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
         backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
-        granted = map(Grant, hz, rx_power_w, bits.tolist())
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
             at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s
         if self.courses is not None and len(working):
             self.courses.foresee([at.task for at in working], self.clock.now, *working[0].work.due)
+
+    @cached_property
+    def sizing(self) -> Sizing:
+        """Decides how much is sent where that follows the channel."""
+        return Sizing(self.world, self.learner.accounts, self.backhaul, self.clock, self.courses)
 
     @cached_property
     def planner(self) -> Planner:
@@ -113,7 +132,7 @@ class RunParts:
         self, decision: simpy.Event, deadline_s: float, tolerance_s: float, callbacks: tuple[Hear, Hear, Hear]
     ) -> RoundSignals:
         """Connect devices at work with the server; ``callbacks`` are ``computed``, ``arrived`` and ``dropped``."""
-        changes = self.interruptions.back_s, None if self.batteries is None else self._begin_draw
+        changes = self.interruptions.back_s, None if self.batteries is None else self._begin_draw, self.sizing.at_start
         return RoundSignals(self.bands, decision, deadline_s, tolerance_s, *callbacks, *changes)
 
     def _begin_draw(self, task: Task) -> float:

@@ -113,6 +113,9 @@ class RoundSignals:
     empty_s: Callable[[Task], float] | None
     """Called when a task enters a phase: the instant at which the phase's power empties the device's battery, inf if
     never. None for devices on mains."""
+    size: Callable[[Task, float], None] | None = None
+    """Called with a task whose upload begins and its deadline: decides how much the device sends. None where that is
+    known before."""
 
 
 class Work:
@@ -179,6 +182,9 @@ class Work:
         task = self._task
         for phase in AFTER[task.phase]:
             if (amount := phase.amount(task)) or phase.is_reported:
+                if phase.ends == "by the band" and self._signals.size is not None:
+                    self._signals.size(task, self._signals.deadline_s)
+                    amount = phase.amount(task)
                 self._begin(phase, amount)
                 return
         self._enter(ENDED)

@@ -15,7 +15,7 @@ from edgesim.learning.algorithms.local_half import has_own
 from edgesim.learning.algorithms.merge_rules import IN_ROUNDS, MergeRule
 from edgesim.learning.algorithms.privacy import account, why_unknown
 from edgesim.learning.algorithms.records import Arrivals, Devices, Sizes
-from edgesim.learning.algorithms.server_half import BY_CLASSES, BY_NORMS, EQUAL, Around
+from edgesim.learning.algorithms.server_half import BY_CLASSES, BY_NORMS, EQUAL, Around, counts
 from edgesim.learning.algorithms.staleness import weights
 from edgesim.learning.batches import make_local_work
 from edgesim.learning.charges import make_download_charges, make_upload_charges, numbers_of
@@ -93,6 +93,7 @@ class Accounts:
         facts = weights | ({"public_images": public} if public else {})
         if self.up is not None:
             facts |= {"update_numbers": numbers_of(self.model_bits), "update_bits": self.up.update_bits}
+            facts |= self.up.rule.facts()
         if self.down is not None:
             facts["change_bits"] = self.down.change_bits
         return facts
@@ -186,6 +187,10 @@ class Accounts:
             return np.zeros(len(ids))
         bits = self._checked("upload_bits", ids, self.local.upload_bits(self._devices(ids), round, self.local_ledger))
         return bits if self.up is None else self.up.coded(bits)
+
+    def expected_weights(self, ids: Integers) -> Floats:
+        """Weight of each device's update in a mean, up to a common factor, before it is merged, [n]."""
+        return np.asarray(counts(self.server, self.held.sizes[ids]), dtype=np.float64)
 
     def _checked(self, method: str, ids: Integers, bits: Floats) -> Floats:
         """Bits that a method of a half returned, [n]; raises `EdgesimError` for anything but a number of bits each."""

@@ -1,6 +1,7 @@
 """What coding makes of bits and computing: what a run charges devices for, without torch."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -9,6 +10,12 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.learning.codecs import DOWNWARD, make_codec, make_upload_codec
 from edgesim.learning.codecs.transmission import charged_bits
+from edgesim.learning.sizes import make_size_rule
+from edgesim.learning.sizes.size_rule import SizeRule
+from edgesim.radio.grant import Grant
+
+_NEARLY = 1 + 1e-9
+"""Bits by which an upload may exceed time and rate, which are rounded: ends so near the deadline are in time."""
 
 
 @dataclass(frozen=True)
@@ -17,17 +24,44 @@ class UploadCharges:
 
     model_bits: float
     """Bits of a model that is not coded."""
-    update_bits: int
-    """Bits of an update as it is coded."""
+    rule: SizeRule
+    """Rule for the setting with which each update is coded."""
     vectors: int
     """Vectors of an upload that are coded: the update, and what travels beside it with as many numbers."""
     encode_samples: float
     """Samples on which a device trains in the time that coding an upload takes."""
 
+    @cached_property
+    def update_bits(self) -> int:
+        """Bits of an update as uploads are planned."""
+        return charged_bits(self.rule.codec, self.rule.d, self.rule.planned)
+
     def coded(self, bits: Floats) -> Floats:
-        """Bits of uploads, [n], of uploads that take so many ``bits`` uncoded; those without a model stay."""
+        """Bits of uploads as they are planned, [n], that take so many ``bits`` uncoded; those without a model stay."""
         whole = self.vectors * self.model_bits
-        return np.where(bits >= whole, bits - whole + self.vectors * self.update_bits, bits)
+        return np.where(bits >= whole, bits - whole + self.rule.header_bits + self.vectors * self.update_bits, bits)
+
+    def with_setting(self, planned_bits: Floats, setting: int) -> Floats:
+        """Bits of uploads of a model, [n], with a setting in place of the planned one."""
+        update_bits = charged_bits(self.rule.codec, self.rule.d, setting)
+        return planned_bits + self.vectors * float(update_bits - self.update_bits)
+
+    def resize(self, grant: Grant, room_bits: float) -> None:
+        """Set size and setting of an upload, granted as planned, for which there are so many bits of time and rate."""
+        planned_bits = self.vectors * self.update_bits
+        plain_bits = grant.bits - planned_bits
+        if plain_bits < self.rule.header_bits:
+            # Nothing is sent, or no model.
+            return
+        grant.setting = self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)
+        grant.bits = plain_bits + self.vectors * charged_bits(self.rule.codec, self.rule.d, grant.setting)
+
+    def coded_setting(self, grant: Grant | None, size: int) -> int:
+        """Setting with which ``size`` numbers are coded for an upload; as the codec's options say before it has one."""
+        codec = self.rule.codec
+        if grant is None or not grant.setting:
+            return codec.setting(size)
+        return codec.rescaled(grant.setting, self.rule.d, size)
 
 
 @dataclass
@@ -71,9 +105,14 @@ def make_upload_charges(config: RunConfig, model_bits: float, beside: int) -> Up
             "upload.beside",
             "algorithm.name",
         )
-    codec, vectors = make_upload_codec(upload), 1 + beside * (upload.beside == "coded")
-    samples = (upload.encode or 0.0) * vectors
-    return UploadCharges(model_bits, charged_bits(codec, numbers_of(model_bits)), vectors, samples)
+    rule, vectors = (
+        make_size_rule(upload, make_upload_codec(upload), numbers_of(model_bits)),
+        1 + beside * (upload.beside == "coded"),
+    )
+    charges = UploadCharges(model_bits, rule, vectors, (upload.encode or 0.0) * vectors)
+    # A codec that answers no bits is refused before the run.
+    assert charges.update_bits >= 0
+    return charges
 
 
 def make_download_charges(config: RunConfig, model_bits: float) -> DownloadCharges | None:
@@ -82,7 +121,7 @@ def make_download_charges(config: RunConfig, model_bits: float) -> DownloadCharg
     if download is None:
         return None
     codec = make_codec(download.codec, download.options, DOWNWARD)
-    bits = charged_bits(codec, numbers_of(model_bits), "download.codec")
+    bits = charged_bits(codec, numbers_of(model_bits), field="download.codec")
     return DownloadCharges(model_bits, bits, np.full(config.devices.count, -1, dtype=np.int64))
 
 

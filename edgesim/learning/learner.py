@@ -387,16 +387,19 @@ class TorchLearner:
         Returns also what transforms report, and what each is to remember of devices once the results are merged.
         """
         ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
-        reports, memories = [], []
+        reports, memories, settings = [], [], None
+        if (charges := self.accounts.up) is not None:
+            settings = [charges.coded_setting(promise.grant, self.model.trainable) for promise in promises]
         for transform in self.transforms:
-            passed = transform.apply(ids, tasks, [result.update for result in results])
+            passed = transform.apply(ids, tasks, [result.update for result in results], settings)
             results = [replace(result, update=to) for result, to in zip(results, passed.received, strict=True)]
             reports.append(passed.report)
             memories.append(passed.memories)
         for name, coding in self.beside.items():
             given = [_given(promise, name) for promise in promises]
             changes = [result.up[name] - known for result, known in zip(results, given, strict=True)]
-            decoded = [known + to for known, to in zip(given, coding.apply(ids, tasks, changes).received, strict=True)]
+            passed = coding.apply(ids, tasks, changes, settings)
+            decoded = [known + to for known, to in zip(given, passed.received, strict=True)]
             results = [replace(result, up={**result.up, name: to}) for result, to in zip(results, decoded, strict=True)]
         return results, reports, memories
 

@@ -61,6 +61,16 @@ _BY_CODEC = (
     Rule({"upload.lost": "add"}, {"upload.feedback": "residual"}, "lost updates are added to residuals"),
     Rule({"upload.lost": "add"}, _ROUNDS, "without rounds nobody waits for an upload"),
     Rule({"upload.lost": "add"}, {"merging.skip": Except(["carry"])}, "the device continues from its weights"),
+    Rule(
+        {"upload.size": "fit", **_ROUNDS, "radio.sharing": Except(["own"])},
+        {"round.allocator": Except(["least"]), "round.leftover": "idle"},
+        "it would share the band for the smallest size; use 'equal_bits' or 'equal_share'",
+    ),
+    Rule(
+        {"round.allocator": "least_error"},
+        {"upload.codec": "qsgd", "upload.size": "fit"},
+        "it chooses the bits of each level",
+    ),
     Rule(_CODED_DOWN, {"topology.aggregation": "flat"}, "edge servers have models of their own"),
     Rule(_CODED_DOWN, {"merging.skip": Except(["carry"])}, "devices train on from weights of their own"),
 )

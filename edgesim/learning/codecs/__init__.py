@@ -61,6 +61,8 @@ def resolve(config: RunConfig) -> dict[str, Any]:
         upload = upload.with_options(codec.model_dump()).model_copy(update={"feedback": feedback})
         samples = make_upload_codec(upload).samples(feedback) * (config.algorithm.compute_cost == "passes")
         upload = upload.model_copy(update={"encode": samples if upload.encode is None else upload.encode})
+        if upload.size == "fit":
+            upload = _fitting(upload, codec)
     if download is not None:
         if download.codec == "none":
             # Without options the section would not be there.
@@ -74,3 +76,18 @@ def resolve(config: RunConfig) -> dict[str, Any]:
             )
         download = download.with_options(codec.model_dump())
     return {"upload": upload, "download": download}
+
+
+def _fitting(upload: UploadConfig, codec: Codec) -> UploadConfig:
+    """The section of uploads whose size follows the channel, with its defaults; raises `EdgesimError`."""
+    if type(codec).largest is Codec.largest:
+        raise EdgesimError(
+            f"upload.size: 'fit' does not go with upload.codec = {upload.codec!r}, whose messages have one size; use "
+            "'topk', 'stc', 'randk' or 'qsgd', or size = 'fixed'",
+            "upload.size",
+            "upload.codec",
+        )
+    least = codec.least if upload.least is None else upload.least
+    # Refused here, where the number of numbers is not known yet: any will do.
+    codec.floor(2**20, least)
+    return upload.model_copy(update={"fit_at": upload.fit_at or "start", "least": least})

@@ -24,6 +24,8 @@ class Codec(Section, ABC):
 
     passes: ClassVar[float] = 0.0
     """Passes over the numbers of a vector, a multiply-add each, that encoding it takes a device."""
+    least: ClassVar[float] = 1.0
+    """``upload.least`` when absent."""
 
     @property
     @abstractmethod
@@ -68,6 +70,24 @@ class Codec(Section, ABC):
     def bits(self, d: int, setting: int) -> int:
         """Bits of a vector of ``d`` numbers, whatever their values."""
 
+    def largest(self, d: int, bits: int) -> int:
+        """Greatest setting with which ``d`` numbers take at most so many bits; 0 where none does.
+
+        Codecs whose size can follow the channel have an answer of their own.
+        """
+        return 0
+
+    def floor(self, d: int, least: float) -> int:
+        """Setting of the smallest message of ``d`` numbers that a device sends, by ``upload.least``.
+
+        Raises `EdgesimError` for a value that stands for no setting.
+        """
+        return whole_least(least, 1, d, "a setting")
+
+    def rescaled(self, setting: int, d: int, size: int) -> int:
+        """The setting of ``d`` numbers that are charged, for the ``size`` numbers that are coded."""
+        return setting
+
     @abstractmethod
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
         """What the receiver reads of a vector, [d], in a tensor of its own; the vector is finite and stays as it is.
@@ -83,3 +103,12 @@ class Codec(Section, ABC):
         None for a codec without any; ``encoded`` and ``decoded`` are the vector and what was read of it, [d].
         """
         return None
+
+
+def whole_least(value: float, low: int, high: int, what: str) -> int:
+    """``upload.least`` as a whole number; raises `EdgesimError` for any other."""
+    if value != int(value) or not low <= value <= high:
+        raise EdgesimError(
+            f"upload.least: expected {what}, a whole number from {low} to {high} (got {value:g})", "upload.least"
+        )
+    return int(value)

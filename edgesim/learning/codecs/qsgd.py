@@ -13,7 +13,7 @@ from typing_extensions import override
 from edgesim.base.arrays import Integers, Singles
 from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
-from edgesim.learning.codecs.codec import Codec, Distortion
+from edgesim.learning.codecs.codec import Codec, Distortion, whole_least
 from edgesim.learning.codecs.levels import fixed
 from edgesim.learning.codecs.message import Message, Reader
 from edgesim.learning.codecs.scale import as_sent
@@ -28,6 +28,7 @@ class Qsgd(Codec):
     )
 
     passes: ClassVar[float] = 10.0
+    least: ClassVar[float] = 2.0
     levels: int = Field(7, ge=1, le=32_767)
     """s: levels on each side of 0; a level takes ceil(log2(2 s + 1)) bits."""
     norm: Literal["max", "l2"] = "max"
@@ -49,6 +50,17 @@ class Qsgd(Codec):
     @override
     def bits(self, d: int, setting: int) -> int:
         return fixed.size_bits(d, self.bucket, setting)
+
+    @override
+    def largest(self, d: int, bits: int) -> int:
+        """The most levels of the widest numbers that fit, 2^(w - 1) - 1 with w bits each."""
+        width = (bits - fixed.size_bits(d, self.bucket, 0)) // d
+        return fixed.most_levels(min(width, fixed.WIDEST)) if width >= fixed.NARROWEST else 0
+
+    @override
+    def floor(self, d: int, least: float) -> int:
+        """The most levels of numbers of ``least`` bits."""
+        return fixed.most_levels(whole_least(least, fixed.NARROWEST, fixed.WIDEST, "the bits of a level"))
 
     @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:

@@ -23,6 +23,10 @@ class Stc(Sparse):
         return 32 + setting + WAYS[self.coding].size_bits(d, setting)
 
     @override
+    def largest(self, d: int, bits: int) -> int:
+        return WAYS[self.coding].most(d, bits - 32, 1)
+
+    @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
         places = kept.largest(vector.abs(), setting)
         numbers = vector[places]

@@ -19,6 +19,10 @@ class TopK(Sparse):
         return 32 * setting + WAYS[self.coding].size_bits(d, setting)
 
     @override
+    def largest(self, d: int, bits: int) -> int:
+        return WAYS[self.coding].most(d, bits, 32)
+
+    @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
         places = kept.largest(vector.abs(), setting)
         return vector.new_zeros(len(vector)).index_copy_(0, places, vector[places])

@@ -31,17 +31,20 @@ class Encode(Transform):
         self.stored = int(feedback != "none")
 
     @override
-    def apply(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Passed:
+    def apply(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> Passed:
         """Decoded updates with the memories that they leave, and what coding lost; raises as `transmit` does."""
         received, memories, measured = [], dict[int, Tensor](), list[dict[str, float]]()
         own, devices = [update[: self._size] for update in updates], ids.tolist()
         uniforms = self._uniforms(ids, tasks, updates)
-        sending = transmit(self._codec, self._feedback, own, devices, self.state, uniforms)
-        for update, device, sent in zip(updates, devices, sending, strict=True):
+        settings = settings or [self._codec.setting(self._size)] * len(updates)
+        sending = transmit(self._codec, self._feedback, own, devices, self.state, uniforms, settings)
+        for update, device, setting, sent in zip(updates, devices, settings, sending, strict=True):
             whole = update.clone()
             whole[: self._size] = sent.update
             received.append(whole)
-            measured.append(self._measured(update[: self._size], sent))
+            measured.append(self._measured(update[: self._size], sent, setting))
             if sent.memory is not None:
                 memories[device] = sent.memory
         return Passed(received, lambda alpha: _means(measured), memories)
@@ -60,9 +63,9 @@ class Encode(Transform):
             like = update.new_empty(0).float()
             yield draws.uniform(draws.key(seed, 0), 0, (self._size,), like) if self._codec.draws else None
 
-    def _measured(self, update: Tensor, sent: Sent) -> dict[str, float]:
+    def _measured(self, update: Tensor, sent: Sent, setting: int) -> dict[str, float]:
         """Numbers about an update that was sent; those over a length of 0 are left out."""
-        lost, setting = norm(sent.encoded - sent.decoded), self._codec.setting(self._size)
+        lost = norm(sent.encoded - sent.decoded)
         rows = {"setting": float(setting)} if setting else {}
         if length := norm(sent.encoded):
             rows["error"] = lost / length

@@ -36,11 +36,14 @@ class Transform(ABC):
         """What it remembers of each device; saved with a run."""
 
     @abstractmethod
-    def apply(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Passed:
+    def apply(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> Passed:
         """Change the updates of a merge, [S] of [P], in order of arrival, in new tensors.
 
         ``ids`` are their devices and ``tasks`` the numbers of the tasks among each device's own, [S] each. A device may
-        have several. What it remembers stays as it is: the updates may not be merged yet.
+        have several. ``settings`` are those with which each is coded, [S], as the codec's options say when absent. What
+        it remembers stays as it is: the updates may not be merged yet.
         """
 
     def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> Mapping[int, Tensor]:

@@ -1,9 +1,22 @@
 """The input of an allocator: the uploads that are to share one band."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from edgesim.base.arrays import Floats, Integers
+import numpy as np
+
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.radio.link import Link
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes among which the allocator may choose, where they follow the channel (``upload.size = "fit"``)."""
+
+    bits: Callable[[int], Floats]
+    """Bits of each upload with a setting of the codec, [S]."""
+    weight: Floats
+    """Weight of each update in their mean, up to a common factor, as it is expected, [S]."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +37,20 @@ class Request:
     bandwidth_hz: float
     """The band to share."""
     deadline_s: float
+    sizes: Sizes | None = None
+    """None where sizes are known: `payload_bits`; else these are the smallest ones."""
 
-    def least_hz(self, finish_s: float) -> Floats:
-        """Least bandwidths that end the uploads by an instant, [S]; inf where none does."""
-        return self.link.least_hz(self.ids, self.payload_bits, self.ready_s, finish_s, self.rx_power_w, self.t_start_s)
+    def least_hz(self, finish_s: float, bits: float | Floats | None = None) -> Floats:
+        """Least bandwidths that end the uploads by an instant, [S]; inf where none does.
+
+        Uploads take so many ``bits``, each or all, [S]; `payload_bits` when absent.
+        """
+        sent = self.payload_bits if bits is None else np.broadcast_to(bits, self.payload_bits.shape)
+        return self.link.least_hz(self.ids, sent, self.ready_s, finish_s, self.rx_power_w, self.t_start_s)
+
+    def rows(self, which: Booleans) -> "Request":
+        """Some of the uploads, without their sizes; the band is that of all."""
+        columns = {
+            name: getattr(self, name)[which] for name in ("ids", "payload_bits", "ready_s", "rx_power_w", "need_hz")
+        }
+        return replace(self, **columns, sizes=None)

@@ -3,10 +3,18 @@
 from edgesim.base.arrays import Integers, Singles
 from edgesim.learning.codecs.message import Message, Reader, floats, joined, written
 
+NARROWEST, WIDEST = 2, 16
+"""Fewest and most bits of a level."""
+
 
 def width(s: int) -> int:
     """Bits of a level from -s to s."""
     return (2 * s).bit_length()
+
+
+def most_levels(width: int) -> int:
+    """s: most levels on each side of 0 that so many bits tell apart."""
+    return (1 << width - 1) - 1
 
 
 def size_bits(d: int, bucket: int, s: int) -> int:
