@@ -229,7 +229,9 @@ class RoundConfig(Section):
     """Devices of a round, or at work at any time without rounds (``admission = "count"``)."""
     allocator: str = "least"
     """How the uploads share the band: ``least``, ``equal_share``, ``proportional`` (by payload, so that it equals
-    ``equal_share`` if all payloads are equal), or the dotted path of an allocator of one's own."""
+    ``equal_share`` if all payloads are equal), ``equal_bits`` (the same, greatest number of bits for everybody),
+    ``least_error`` (of the bits of levels with ``upload.codec = "qsgd"`` and ``size = "fit"``), or the dotted path of
+    an allocator of one's own."""
     leftover: Literal["idle", "equal_finish"] = "idle"
     """Use of the bandwidth that least bandwidths leave over: it stays idle, or is used to end all uploads
     together earlier. With ``equal_finish``, uploads that do not fit into the band end together after the deadline."""

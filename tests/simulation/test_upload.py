@@ -253,7 +253,7 @@ PUBLIC = {"data": {"public": "carved"}}
     ("sections", "message"),
     [
         ({"upload": {"codec": "zip"}}, r"upload\.codec: unknown codec 'zip'"),
-        ({"upload": {"size": "fit"}}, r"upload\.size: codec 'none' takes no options, remove 'size'"),
+        ({"upload": {"size": "fit"}}, r"upload\.size: 'fit' does not go with upload\.codec = 'none'"),
         ({"download": {"codec": "none", "ratio": 0.1}}, r"download\.ratio: codec 'none' takes no options, remove"),
         ({"upload": {"codec": "sign", "levels": 3}}, r"upload\.levels: is an option of codec 'qsgd', not of 'sign'"),
         ({"upload": {"codec": "qsgd", "levels": 0}}, r"upload\.levels: .*greater than or equal to 1"),
