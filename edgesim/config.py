@@ -439,16 +439,20 @@ class UploadConfig(OpenSection):
     codec: str = "none"
     """What becomes of an update's numbers and how many bits they take: a name of `edgesim.learning.codecs.CODECS`
     (``edgesim list`` prints them), or ``package.module.Class``. With ``none`` each number takes 32 bits."""
-    size: Literal["fixed", "fit"] = "fixed"
+    size: Literal["fixed", "fit", "stream", "dadaquant", "share", "adaquant"] = "fixed"
     """Size of an update: as the codec's options say (``fixed``), or the largest that rate and time left carry
-    (``fit``: of ``topk``, ``stc`` and ``randk`` the numbers sent, of ``qsgd`` the bits of a level); it tells the server
-    in 32 bits. Admission plans with the smallest one (``least``)."""
+    (``fit``: of ``topk``, ``stc`` and ``randk`` the numbers sent, of ``qsgd`` the bits of a level), or so many of the
+    most important numbers as are through by the deadline (``stream``: ``topk`` and ``randk``); it tells the server in
+    32 bits. With ``fit`` admission plans with the smallest one (``least``). Levels of ``qsgd`` can go by the updates'
+    weights (``dadaquant``: fewest levels in all for the same error, ``share``: fewest bits), or rise as the training
+    loss falls (``adaquant``)."""
     fit_at: Literal["plan", "start"] | None = None
     """When ``fit`` decides: as the band is shared, on planned gain and computing (``plan``; with ``round.outage`` all
     uploads fail as often), or as the upload begins, on its fading (``start``, when absent)."""
     least: Factor | None = Field(None, gt=0)
     """Smallest size with ``fit``, which is late where it does not fit: the share of numbers sent, 0.001 when absent;
-    with ``qsgd`` the bits of a level, 2 when absent; with a codec of one's own a setting, 1 when absent."""
+    with ``qsgd`` the bits of a level, 2 when absent; with a codec of one's own a setting, 1 when absent. With
+    ``stream`` the size that admission plans with, when absent that by the codec's options."""
     feedback: Literal["none", "residual", "ef21"] | None = None
     """Memory of each device against what coding loses: what is missing so far (``residual``), or the update as the
     server has it (``ef21``). When absent ``residual`` where the codec's error is shorter than the update, else none."""
@@ -613,7 +617,9 @@ _GOES_WITH = (
     *_only_for({"privacy.mechanism": ("clip", "local", "central")}, "privacy.clip"),
     Rule(_NOISY, {"privacy.noise": GIVEN}),
     Rule(_CENTRAL, _FLAT, "noise is added to one weighted mean; use 'local'"),
-    *_only_for({"upload.size": "fit"}, "upload.fit_at", "upload.least"),
+    *_only_for({"upload.size": "fit"}, "upload.fit_at"),
+    *_only_for({"upload.size": ("fit", "stream")}, "upload.least"),
+    Rule({"upload.size": "stream"}, {"upload.beside": "plain"}, "one vector is sent in order"),
     *_only_for({"evaluation.every_s": None}, "evaluation.every"),
     Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
     *_only_for({"stop_at_accuracy": GIVEN}, "stop_after_tests"),

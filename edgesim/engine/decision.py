@@ -255,6 +255,8 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats, allocator: Allo
     columns = timeline.upload_bits, timeline.ready_s, timeline.rx_power_w, timeline.need_hz
     follow = timeline.accounts.up is not None and timeline.accounts.up.rule.known != "before the run"
     bits, ready_s, rx_power_w, needs_hz = (column[rows] for column in columns)
+    if follow and (settings := settings_of_set(timeline.accounts, timeline.ids[taken])) is not None:
+        bits, needs_hz = _changed(timeline, rows, bits, [settings[place] for place in sends.tolist()])
     for station, there in world.by_station(timeline.station[rows]) if len(ids) else ():
         request = Request(
             ids=ids[there],
@@ -272,11 +274,33 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats, allocator: Allo
     return shares_hz
 
 
+def settings_of_set(accounts: Accounts, ids: Integers) -> list[int] | None:
+    """Settings of the updates of the devices taken, [S], where they go by their weights; else None."""
+    charges = accounts.up
+    if charges is None or charges.rule.known != "with the set" or not len(ids):
+        return None
+    weights = accounts.expected_weights(ids)
+    return charges.rule.of_weights(weights / weights.sum())
+
+
+def _changed(timeline: Timeline, rows: Integers, planned_bits: Floats, settings: list[int]) -> tuple[Floats, Floats]:
+    """Bits and least bandwidths of uploads at some rows, [S], with settings that are not the planned one."""
+    charges, need_hz = timeline.accounts.up, np.empty(len(rows))
+    assert charges is not None
+    bits, ids = charges.with_settings(planned_bits, settings), timeline.ids[rows]
+    ready_s, rx_power_w = timeline.ready_s[rows], timeline.rx_power_w[rows]
+    for station, there in timeline.world.by_station(timeline.station[rows]):
+        asked = ids[there], bits[there], ready_s[there], float(timeline.due_s[station]), rx_power_w[there]
+        need_hz[there] = timeline.links[station].least_hz(*asked, timeline.t_start_s)
+    return bits, need_hz
+
+
 def _sizes(accounts: Accounts, ids: Integers, planned_bits: Floats) -> Sizes:
     """Sizes that uploads may have, of devices [S] that are planned to send so many bits, [S]."""
     charges = accounts.up
     assert charges is not None
-    return Sizes(lambda setting: charges.with_setting(planned_bits, setting), accounts.expected_weights(ids))
+    count = len(ids)
+    return Sizes(lambda s: charges.with_settings(planned_bits, [s] * count), accounts.expected_weights(ids))
 
 
 def _checked(shares_hz: Floats, request: Request, name: str) -> Floats:

@@ -66,10 +66,13 @@ class PlannedEstimates:
         return np.asarray(until_s - start_s)
 
 
-def feedback(merged: Merged, tasks: list[Task]) -> Feedback:
-    """Feedback for a selector on the merged updates, whose finished ``tasks`` come in the same order."""
+def feedback(merged: Merged, tasks: list[Task], received: Floats | None = None) -> Feedback:
+    """Feedback for a selector on the merged updates, whose finished ``tasks`` come in the same order.
+
+    ``received`` are the shares of them that were received, [S], None where all are whole.
+    """
     duration_s = [
         task.spans[-1].t_end_s + task.backhaul_s - (task.spans[0].t_start_s - task.broadcast_s) for task in tasks
     ]
     measured = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
-    return Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *measured)
+    return Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *measured, received)

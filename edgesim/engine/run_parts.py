@@ -97,18 +97,18 @@ class RunParts:
         round: int,
         hz: Sequence[float],
         rx_power_w: Sequence[float],
-        rooms_bits: Sequence[float] | None = None,
+        settings: Sequence[int] | None = None,
     ) -> None:
         """Grant uploads to devices ``ids`` that are ``working``, by bandwidths ``hz`` and received powers, [n].
 
-        ``rooms_bits`` are the bits of rate and time that the plan has for each, [n], where sizes are decided by them.
+        ``settings`` are those of their updates, [n], where they are known with the band.
         """
         accounts, station = self.learner.accounts, np.array([at.task.station for at in working], dtype=np.int64)
         bits = accounts.settle(ids, round)
         granted = list(map(Grant, hz, rx_power_w, bits.tolist()))
-        if rooms_bits is not None and accounts.up is not None:
-            for grant, room_bits in zip(granted, rooms_bits, strict=True):
-                accounts.up.resize(grant, room_bits)
+        if (charges := accounts.up) is not None and charges.rule.known != "before the run":
+            for grant, setting in zip(granted, settings or [charges.rule.granted] * len(granted), strict=True):
+                charges.change(grant, setting)
             bits = np.array([grant.bits for grant in granted])
         # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
         backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
@@ -132,8 +132,9 @@ class RunParts:
         self, decision: simpy.Event, deadline_s: float, tolerance_s: float, callbacks: tuple[Hear, Hear, Hear]
     ) -> RoundSignals:
         """Connect devices at work with the server; ``callbacks`` are ``computed``, ``arrived`` and ``dropped``."""
-        changes = self.interruptions.back_s, None if self.batteries is None else self._begin_draw, self.sizing.at_start
-        return RoundSignals(self.bands, decision, deadline_s, tolerance_s, *callbacks, *changes)
+        changes = self.interruptions.back_s, None if self.batteries is None else self._begin_draw
+        sizes = self.sizing.at_start, self.sizing.receive
+        return RoundSignals(self.bands, decision, deadline_s, tolerance_s, *callbacks, *changes, *sizes)
 
     def _begin_draw(self, task: Task) -> float:
         assert self.batteries is not None

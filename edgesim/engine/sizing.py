@@ -1,7 +1,7 @@
 """How much devices send where that follows the channel: rate and time left, of a plan or of an upload that begins."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,12 +10,13 @@ import numpy as np
 from edgesim.base.arrays import Floats, Integers
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock
-from edgesim.engine.decision import Timeline
+from edgesim.engine.decision import Timeline, settings_of_set
 from edgesim.engine.moving_uplink import Courses
 from edgesim.engine.uplink import Upload
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.sizes.size_rule import Instant
 
 Carried = Callable[[int, float, float, float, float], float]
 """Bits that a bandwidth carries for a device at a received power between two instants: `ReservedLink.bits`."""
@@ -41,30 +42,42 @@ class Sizing:
         return self._at_start if self._is_known("as the upload begins") else None
 
     @cached_property
-    def at_plan(self) -> bool:
-        """Whether sizes are decided with the band."""
-        return self._is_known("with the band")
+    def receive(self) -> Callable[[Task], bool] | None:
+        """Takes what was received of an upload that its deadline ends; None where parts of uploads are useless."""
+        return self._receive if self._is_known("as the upload ends") else None
 
-    def _is_known(self, instant: str) -> bool:
+    @cached_property
+    def at_plan(self) -> Callable[[Timeline, Integers, Floats], list[int] | None] | None:
+        """Decides the settings of candidates taken (positions) with their bandwidths; None where the plan does not."""
+        return self._at_plan if self._is_known("with the band") or self._is_known("with the set") else None
+
+    def _is_known(self, instant: Instant) -> bool:
         charges = self.accounts.up
         return charges is not None and charges.rule.known == instant
 
-    def rooms_bits(self, timeline: Timeline, taken: Integers, hz: Floats) -> list[float]:
-        """Bits that the bandwidths ``hz`` [S] of candidates taken (positions) carry in time by the plan, [S]."""
-        ready_s, rx_power_w = timeline.ready_s[taken], timeline.rx_power_w[taken]
-        columns = timeline.ids[taken], timeline.station[taken], hz, rx_power_w, timeline.t_start_s + ready_s
-        due_s = timeline.t_start_s + timeline.tmax_s
-        return [
-            self._room_bits(timeline.links[station].bits, device, station, share_hz, power_w, begins_s, due_s)
-            for device, station, share_hz, power_w, begins_s in zip(*(of.tolist() for of in columns), strict=True)
-        ]
+    def _at_plan(self, timeline: Timeline, taken: Integers, hz: Floats) -> list[int] | None:
+        """Settings by the weights of candidates taken, [S], or by the bits that their bandwidths [S] carry in time."""
+        charges, ids = self.accounts.up, timeline.ids[taken]
+        assert charges is not None
+        if self._is_known("with the set"):
+            return settings_of_set(self.accounts, ids)
+        begins_s, due_s = timeline.t_start_s + timeline.ready_s[taken], timeline.t_start_s + timeline.tmax_s
+        columns = ids, timeline.station[taken], hz, timeline.rx_power_w[taken], begins_s, timeline.upload_bits[taken]
+        settings = []
+        for device, station, share_hz, power_w, begin_s, bits in zip(*(of.tolist() for of in columns), strict=True):
+            row = device, station, share_hz, power_w, begin_s
+            settings.append(charges.fitting(bits, self._room_bits(timeline.links[station].bits, *row, due_s)))
+        return settings
 
-    def room_bits(self, task: Task, hz: float, rx_power_w: float) -> float:
-        """Bits that a bandwidth carries for a device that begins to work now, up to ``round.tmax_s`` from now."""
-        begins_s = self.clock.now + task.broadcast_s + task.download_s + task.compute_s
-        due_s = self.clock.now + self.world.config.round.tmax_s
-        carried = self.world.links[task.station].bits
-        return self._room_bits(carried, task.device, task.station, hz, rx_power_w, begins_s, due_s)
+    def of_task(self, task: Task, round: int, hz: float) -> list[int]:
+        """Setting of a device that begins to work now, on its average gain, for ``round.tmax_s`` from now on, [1]."""
+        charges, world, now_s, ids = self.accounts.up, self.world, self.clock.now, np.array([task.device])
+        assert charges is not None
+        rx_power_w = world.rx_power_w(ids, world.gain(ids, np.array([task.number]), now_s))
+        begins_s = now_s + task.broadcast_s + task.download_s + task.compute_s
+        row = task.device, task.station, hz, float(rx_power_w[0]), begins_s, now_s + world.config.round.tmax_s
+        room_bits = self._room_bits(world.links[task.station].bits, *row)
+        return [charges.fitting(float(self.accounts.settle(ids, round)[0]), room_bits)]
 
     def _at_start(self, task: Task, deadline_s: float) -> None:
         """Decide the size of an upload that begins; without a deadline it is due ``round.tmax_s`` after its task began.
@@ -78,8 +91,29 @@ class Sizing:
         link = self.world.links[task.station]
         carried = link.bits if self.courses is None else self._along(task, self.courses)
         row = task.device, task.station, grant.bandwidth_hz, grant.rx_power_w, now_s
-        charges.resize(grant, self._room_bits(carried, *row, due_s))
-        task.backhaul_s = float(self.backhaul.upload_s(np.array([task.station]), np.array([grant.bits]))[0])
+        charges.change(grant, charges.fitting(grant.bits, self._room_bits(carried, *row, due_s)))
+        self._cross_wires(task)
+
+    def received(self, tasks: Sequence[Task]) -> list[float]:
+        """Share of each task's update that the server has received as a stream, [n]; 0 where that is none."""
+        charges = self.accounts.up
+        assert charges is not None
+        whole = charges.rule.granted
+        return [task.grant.setting / whole if task.fate == "done" else 0.0 for task in tasks]
+
+    def _receive(self, task: Task) -> bool:
+        """Take what was received of an upload; returns whether that is anything."""
+        charges, upload, grant = self.accounts.up, task.upload, task.grant
+        assert charges is not None
+        assert upload is not None
+        any_received = charges.receive(grant, grant.bits - upload.remaining_bits)
+        self._cross_wires(task)
+        return any_received
+
+    def _cross_wires(self, task: Task) -> None:
+        """Set the time that an update takes on wires by its size."""
+        wires_s = self.backhaul.upload_s(np.array([task.station]), np.array([task.grant.bits]))
+        task.backhaul_s = float(wires_s[0])
 
     def _along(self, task: Task, courses: Courses) -> Carried:
         """Bits that a bandwidth carries between two instants along the way of a device that moves."""

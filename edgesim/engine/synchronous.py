@@ -171,11 +171,11 @@ class Rounds:
 
     def _choose(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
-    ) -> Steps[tuple[Integers, Floats, list[float] | None]]:
+    ) -> Steps[tuple[Integers, Floats, list[int] | None]]:
         """Ask which of the devices ``ids`` are taken; returns them, in order, and their bandwidths in Hz.
 
-        Returns also the bits that these carry in time by the plan, where sizes are decided by it. ``delay_s`` and
-        ``decided_s`` as in `make_timeline`.
+        Returns also the settings of their updates, where these are known with the band. ``delay_s`` and ``decided_s``
+        as in `make_timeline`.
         """
         with this.timed("decide"):
             parts, number, world, knobs = self.parts, this.number, self.parts.world, self.parts.world.config.round
@@ -200,10 +200,9 @@ class Rounds:
             taken, shares_hz = yield from choose(parts, number, timeline, before, this.training, bands_hz, invited)
             parts.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
             hz = share(timeline, taken, bands_hz) if shares_hz is None else shares_hz
-            rooms_bits = parts.sizing.rooms_bits(timeline, taken, hz) if parts.sizing.at_plan else None
-            return ids[taken], hz, rooms_bits
+            return ids[taken], hz, parts.sizing.at_plan and parts.sizing.at_plan(timeline, taken, hz)
 
-    def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats, rooms_bits: list[float] | None) -> None:
+    def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats, settings: list[int] | None) -> None:
         """Set in every task whether its device uploads, on which reservation, and how much where the plan decides."""
         this.selected, knobs = ids, self.parts.world.config.round
         this.closes_with = wanted_arrivals(self.wanted, len(ids), knobs) if len(ids) else None
@@ -211,7 +210,7 @@ class Rounds:
         for working in this.working.values():
             working.task.taken = False
         taken = [this.working[device] for device in ids.tolist()]
-        self.parts.grant(taken, ids, this.number.round, bandwidth_hz.tolist(), rx_power_w.tolist(), rooms_bits)
+        self.parts.grant(taken, ids, this.number.round, bandwidth_hz.tolist(), rx_power_w.tolist(), settings)
 
     def _on_computed(self, task: Task) -> None:
         if task.carried:
@@ -294,7 +293,8 @@ class Rounds:
         self.servers.count(this.number, {task.server for task in tasks})
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            answer, length_s = feedback(merged, tasks), clock.now - this.t_start_s
+            received = None if parts.sizing.receive is None else np.array(parts.sizing.received(tasks))
+            answer, length_s = feedback(merged, tasks, received), clock.now - this.t_start_s
             report = RoundReport(
                 this.number.round,
                 lambda: this.checked_in,
@@ -340,6 +340,10 @@ class Rounds:
             crossed = [task for task in tasks if task.fate == "done"]
         values |= bits_on_wires(parts.backhaul, crossed, accounts.model_bits if self.servers.in_cloud else 0.0)
         values |= merged.metrics
+        if parts.sizing.receive is not None:
+            taken = [task for task in tasks if task.taken]
+            keys = [("received_share", f"{task.device}/{task.number}") for task in taken]
+            values |= zip(keys, parts.sizing.received(taken), strict=True)
         with this.timed("evaluate"):
             values |= self.due_rounds.values(number, is_new=len(merged.ids) > 0)
         parts.report.round(row, self._ended(this), merged, origin, evaluation, values)

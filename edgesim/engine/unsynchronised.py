@@ -198,12 +198,9 @@ class Unsynchronised:
         self.next_task[device] += 1
         self._idle.begin(device)
         self.at_work[device] = working = Working(task, promise, Work(parts.clock, task, self._signals), self.version)
-        hz, rooms_bits = self._share_of(task.station), None
-        if parts.sizing.at_plan:
-            world = parts.world
-            planned_w = world.rx_power_w(ids, world.gain(ids, np.array([own_number]), parts.clock.now))
-            rooms_bits = [parts.sizing.room_bits(task, hz, float(planned_w[0]))]
-        parts.grant([working], ids, number.round, [hz], [chosen.rx_power_w], rooms_bits)
+        hz = self._share_of(task.station)
+        settings = parts.sizing.at_plan and parts.sizing.of_task(task, number.round, hz)
+        parts.grant([working], ids, number.round, [hz], [chosen.rx_power_w], settings)
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:

@@ -113,6 +113,8 @@ class Accounts:
         of_devices = {"has_model": self.has_model}
         if self.down is not None:
             of_devices["version"] = self.down.version
+        if self.up is not None and self.up.rule.state is not None:
+            of_devices["sizes"] = self.up.rule.state
         return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_devices, **of_data}
 
     def restore(self, remembered: Mapping[str, Any]) -> None:
@@ -121,6 +123,9 @@ class Accounts:
         self.has_model = remembered["has_model"]
         if self.down is not None:
             self.down.version = remembered["version"]
+        if self.up is not None and self.up.rule.state is not None:
+            self.up.rule.state[:] = remembered["sizes"]
+            self.up.plan()
         self.when, self._first_when = When(*remembered["when"]), When(*remembered["first"])
         drift = self._federation.drift
         # The present data sets come last: laws remember their last answer.

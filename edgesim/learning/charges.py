@@ -1,7 +1,7 @@
 """What coding makes of bits and computing: what a run charges devices for, without torch."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,7 +18,7 @@ _NEARLY = 1 + 1e-9
 """Bits by which an upload may exceed time and rate, which are rounded: ends so near the deadline are in time."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class UploadCharges:
     """Bits of uploads whose updates are coded, and the time that coding takes."""
 
@@ -30,31 +30,50 @@ class UploadCharges:
     """Vectors of an upload that are coded: the update, and what travels beside it with as many numbers."""
     encode_samples: float
     """Samples on which a device trains in the time that coding an upload takes."""
+    update_bits: int = field(init=False)
+    """Bits of an update as uploads are planned."""
 
-    @cached_property
-    def update_bits(self) -> int:
-        """Bits of an update as uploads are planned."""
-        return charged_bits(self.rule.codec, self.rule.d, self.rule.planned)
+    def __post_init__(self) -> None:
+        self.plan()
+
+    def plan(self) -> None:
+        """Plan from now on with the rule's present answer; raises as `charged_bits`."""
+        self.update_bits = self._bits(self.rule.planned)
+
+    def _bits(self, setting: int) -> int:
+        return charged_bits(self.rule.codec, self.rule.d, setting)
 
     def coded(self, bits: Floats) -> Floats:
         """Bits of uploads as they are planned, [n], that take so many ``bits`` uncoded; those without a model stay."""
         whole = self.vectors * self.model_bits
         return np.where(bits >= whole, bits - whole + self.rule.header_bits + self.vectors * self.update_bits, bits)
 
-    def with_setting(self, planned_bits: Floats, setting: int) -> Floats:
-        """Bits of uploads of a model, [n], with a setting in place of the planned one."""
-        update_bits = charged_bits(self.rule.codec, self.rule.d, setting)
-        return planned_bits + self.vectors * float(update_bits - self.update_bits)
+    def with_settings(self, planned_bits: Floats, settings: Sequence[int]) -> Floats:
+        """Bits of uploads of a model, [n], with these settings in place of the planned one."""
+        bits = {setting: float(self._bits(setting) - self.update_bits) for setting in set(settings)}
+        return np.asarray(planned_bits + self.vectors * np.array([bits[setting] for setting in settings]))
 
-    def resize(self, grant: Grant, room_bits: float) -> None:
-        """Set size and setting of an upload, granted as planned, for which there are so many bits of time and rate."""
-        planned_bits = self.vectors * self.update_bits
-        plain_bits = grant.bits - planned_bits
+    def fitting(self, planned_bits: float, room_bits: float) -> int:
+        """Setting of an upload, planned with so many bits, for which there are so many of time and rate.
+
+        It is 0 where no model is sent.
+        """
+        plain_bits = planned_bits - self.vectors * self.update_bits
         if plain_bits < self.rule.header_bits:
-            # Nothing is sent, or no model.
-            return
-        grant.setting = self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)
-        grant.bits = plain_bits + self.vectors * charged_bits(self.rule.codec, self.rule.d, grant.setting)
+            return 0
+        return self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)
+
+    def change(self, grant: Grant, setting: int) -> None:
+        """Set the setting of an upload, and its bits by it, where a model is sent."""
+        plain_bits = grant.bits - self.vectors * (self._bits(grant.setting) if grant.setting else self.update_bits)
+        if plain_bits >= self.rule.header_bits:
+            grant.setting, grant.bits = setting, plain_bits + self.vectors * self._bits(setting)
+
+    def receive(self, grant: Grant, sent_bits: float) -> bool:
+        """Set size and setting of a stream of which so many bits were sent; returns whether any number was received."""
+        plain_bits = grant.bits - self.vectors * self._bits(grant.setting)
+        self.change(grant, self.rule.of_room((sent_bits * _NEARLY - plain_bits) / self.vectors))
+        return grant.setting > 0
 
     def coded_setting(self, grant: Grant | None, size: int) -> int:
         """Setting with which ``size`` numbers are coded for an upload; as the codec's options say before it has one."""
@@ -109,10 +128,7 @@ def make_upload_charges(config: RunConfig, model_bits: float, beside: int) -> Up
         make_size_rule(upload, make_upload_codec(upload), numbers_of(model_bits)),
         1 + beside * (upload.beside == "coded"),
     )
-    charges = UploadCharges(model_bits, rule, vectors, (upload.encode or 0.0) * vectors)
-    # A codec that answers no bits is refused before the run.
-    assert charges.update_bits >= 0
-    return charges
+    return UploadCharges(model_bits, rule, vectors, (upload.encode or 0.0) * vectors)
 
 
 def make_download_charges(config: RunConfig, model_bits: float) -> DownloadCharges | None:

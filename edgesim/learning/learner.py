@@ -310,6 +310,9 @@ class TorchLearner:
         if self.public is not None and len(rows.ids):
             with reproducible(self.torch_device):
                 self.public.follow(self.global_weights, accounts.models)
+        if accounts.up is not None and accounts.up.rule.known == "as the round opens" and results:
+            accounts.up.rule.hear(float(np.average([result.loss for result in results], weights=weight)))
+            accounts.up.plan()
         return Merged(
             rows.ids,
             weight,

@@ -7,12 +7,13 @@ import pandas as pd
 
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
+from edgesim.analysis.streams import received_share
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.absence_file import read_absences
 from edgesim.folder.way_file import read_ways
 from edgesim.folder.work_kinds import KINDS
-from edgesim.report import bars, groups
+from edgesim.report import bars, groups, states
 from edgesim.report.columns import apart, exact, whole
 
 AGGREGATED_FROM = 10_000
@@ -37,7 +38,7 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
     count = int(devices["device"].max()) + 1
     _check(run, activities, count)
     end_s = float(max(rounds["t_end_s"].max(), activities["t_end_s"].max() if len(activities) else 0.0))
-    rows = bars.with_away(activities, _absences(run, count, end_s))
+    rows = bars.with_away(_of_streams(run, activities), _absences(run, count, end_s))
     many = count >= AGGREGATED_FROM or len(rows) > MOST_BARS
     stations = run.stations
     timeline: dict[str, Any] = (
@@ -64,6 +65,14 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
         "ways": _ways(run, devices),
         **timeline,
     }
+
+
+def _of_streams(run: RunFolder, activities: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the share ``received`` of each upload and an outcome of its own for parts, where there are any."""
+    share = received_share(run, activities)
+    if not (share < 1).any():
+        return activities
+    return activities.assign(received=share, outcome=activities["outcome"].where(share == 1, states.IN_PART))
 
 
 def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:

@@ -55,17 +55,26 @@ _OF_ROUNDS = (
 _CODED = {"upload.codec": GIVEN}
 _CODED_DOWN = {"download.codec": GIVEN}
 _OF_32_BITS = {"round.payload_bits": lambda bits: bits == "model" or bits >= 32}
+_OF_LEVELS = ("dadaquant", "share", "adaquant")
 _BY_CODEC = (
     Rule(_CODED, _OF_32_BITS, "a codec needs a number of 32 bits"),
     Rule(_CODED_DOWN, _OF_32_BITS, "a codec needs a number of 32 bits"),
     Rule({"upload.lost": "add"}, {"upload.feedback": "residual"}, "lost updates are added to residuals"),
     Rule({"upload.lost": "add"}, _ROUNDS, "without rounds nobody waits for an upload"),
     Rule({"upload.lost": "add"}, {"merging.skip": Except(["carry"])}, "the device continues from its weights"),
-    Rule(
-        {"upload.size": "fit", **_ROUNDS, "radio.sharing": Except(["own"])},
-        {"round.allocator": Except(["least"]), "round.leftover": "idle"},
-        "it would share the band for the smallest size; use 'equal_bits' or 'equal_share'",
-    ),
+    *[
+        Rule(
+            {"upload.size": size, "upload.least": GIVEN, **_ROUNDS, "radio.sharing": Except(["own"])},
+            {"round.allocator": Except(["least"]), "round.leftover": "idle"},
+            "it would share the band for the smallest size; use 'equal_bits' or 'equal_share'",
+        )
+        for size in ("fit", "stream")
+    ],
+    Rule({"upload.size": _OF_LEVELS}, {"upload.codec": "qsgd"}, "it sets levels"),
+    Rule({"upload.size": ("dadaquant", "share")}, _ROUNDS, "it goes by the weights of a round's devices"),
+    Rule({"upload.size": "adaquant"}, _TRAINING.needs, "it goes by losses"),
+    Rule({"upload.size": "stream"}, _ROUNDS, "without rounds no deadline ends a stream"),
+    Rule({"upload.size": "stream"}, {"round.close": "deadline", "round.late": "drop"}, "the deadline ends each stream"),
     Rule(
         {"round.allocator": "least_error"},
         {"upload.codec": "qsgd", "upload.size": "fit"},

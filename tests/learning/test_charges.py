@@ -80,20 +80,21 @@ def test_a_device_that_sends_no_model_pays_for_none():
 
 
 def test_an_upload_is_resized_within_its_room():
-    """Two coded vectors of 1,000 numbers, of which as many fit as half of the room behind 100 plain bits and a header."""
+    """Two coded vectors of 1,000 numbers, of which half of the room behind 100 plain bits and a header decides."""
     codec = make_codec("randk", {})
     charges = UploadCharges(32_000.0, FitAtStart(codec, 1_000, 1), 2, 0.0)
     (planned_bits,) = charges.coded(np.array([64_100.0]))
     assert planned_bits == 100 + 32 + 2 * 32
     for room_bits, k in ((132 + 2 * 32 * 7, 7), (132 + 2 * 32 * 8 - 1, 7), (1e9, 1_000), (0.0, 1)):
         grant = Grant(1e6, 1e-12, planned_bits)
-        charges.resize(grant, room_bits)
+        charges.change(grant, charges.fitting(planned_bits, room_bits))
         assert (grant.setting, grant.bits) == (k, 132 + 2 * 32 * k)
         assert charges.coded_setting(grant, 10) == max(1, -(-k // 100))
     nothing = Grant(1e6, 1e-12, 64.0)
-    charges.resize(nothing, 1e9)
+    assert charges.fitting(64.0, 1e9) == 0
+    charges.change(nothing, 5)
     assert (nothing.bits, nothing.setting) == (64.0, 0)
-    assert charges.with_setting(np.array([planned_bits, planned_bits + 5]), 3).tolist() == [324, 329]
+    assert charges.with_settings(np.array([planned_bits, planned_bits + 5]), [3, 4]).tolist() == [324, 393]
 
 
 @pytest.mark.parametrize(

@@ -199,11 +199,12 @@ def test_sizes_are_told_before_the_run_and_in_it(run, tmp_path):
     [
         {"round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5}},
         {"round": BUFFERED},
+        {"upload": {"codec": "qsgd", "size": "adaquant", "levels": 3}, "learning": TRAINING["learning"] | {"lr": 0.5}},
     ],
-    ids=["late", "buffered"],
+    ids=["late", "buffered", "adaquant"],
 )
 def test_a_run_that_is_killed_with_uploads_to_be_sized_and_resumed_has_every_byte(sections, tmp_path):
-    assert_stops_change_nothing(config(**TRAINING, **sections), tmp_path, (2, 4))
+    assert_stops_change_nothing(config(**TRAINING | sections), tmp_path, (2, 4))
 
 
 class Greedy(TopK):

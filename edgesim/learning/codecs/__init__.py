@@ -63,6 +63,8 @@ def resolve(config: RunConfig) -> dict[str, Any]:
         upload = upload.model_copy(update={"encode": samples if upload.encode is None else upload.encode})
         if upload.size == "fit":
             upload = _fitting(upload, codec)
+        elif upload.size == "stream":
+            _need_stream(upload, codec)
     if download is not None:
         if download.codec == "none":
             # Without options the section would not be there.
@@ -91,3 +93,18 @@ def _fitting(upload: UploadConfig, codec: Codec) -> UploadConfig:
     # Refused here, where the number of numbers is not known yet: any will do.
     codec.floor(2**20, least)
     return upload.model_copy(update={"fit_at": upload.fit_at or "start", "least": least})
+
+
+def _need_stream(upload: UploadConfig, codec: Codec) -> None:
+    """Refuse a codec whose messages cannot be cut, and a bad ``upload.least``; raises `EdgesimError`."""
+    if not codec.streams:
+        coding = upload.options.get("coding")
+        written = f" with coding = {coding!r}" if coding else ""
+        raise EdgesimError(
+            f"upload.size: 'stream' does not go with upload.codec = {upload.codec!r}{written}, whose messages are read "
+            "as a whole; use 'topk' with coding = 'index', or 'randk'",
+            "upload.size",
+            "upload.codec",
+        )
+    if upload.least is not None:
+        codec.floor(2**20, upload.least)

@@ -33,6 +33,11 @@ class Codec(Section, ABC):
         """Kind of the error."""
 
     @property
+    def streams(self) -> bool:
+        """Whether each number that is kept has bits of its own, so that the first k of a message are one of k."""
+        return False
+
+    @property
     def draws(self) -> bool:
         """Whether the codec needs a uniform number in (0, 1) for each number of the vector."""
         return self.distortion == "unbiased"

@@ -31,6 +31,11 @@ class RandK(Codec):
 
     @property
     @override
+    def streams(self) -> bool:
+        return True
+
+    @property
+    @override
     def draws(self) -> bool:
         return True
 

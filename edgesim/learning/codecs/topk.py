@@ -14,6 +14,12 @@ from edgesim.learning.torch_types import Tensor
 class TopK(Sparse):
     """The k largest |numbers| as they are; all others become 0."""
 
+    @property
+    @override
+    def streams(self) -> bool:
+        """With places that need no order: numbers then go out by falling size."""
+        return self.coding == "index"
+
     @override
     def bits(self, d: int, setting: int) -> int:
         return 32 * setting + WAYS[self.coding].size_bits(d, setting)
