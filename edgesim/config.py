@@ -453,6 +453,9 @@ class UploadConfig(OpenSection):
     """Smallest size with ``fit``, which is late where it does not fit: the share of numbers sent, 0.001 when absent;
     with ``qsgd`` the bits of a level, 2 when absent; with a codec of one's own a setting, 1 when absent. With
     ``stream`` the size that admission plans with, when absent that by the codec's options."""
+    plan: Literal["bound", "last"] | None = None
+    """Bits with which uploads are planned whose own depend on the values (``coding = "elias"``): the most that they can
+    take (``bound``, when absent), or what the device's last one took."""
     feedback: Literal["none", "residual", "ef21"] | None = None
     """Memory of each device against what coding loses: what is missing so far (``residual``), or the update as the
     server has it (``ef21``). When absent ``residual`` where the codec's error is shorter than the update, else none."""
@@ -620,6 +623,9 @@ _GOES_WITH = (
     *_only_for({"upload.size": "fit"}, "upload.fit_at"),
     *_only_for({"upload.size": ("fit", "stream")}, "upload.least"),
     Rule({"upload.size": "stream"}, {"upload.beside": "plain"}, "one vector is sent in order"),
+    Rule({"upload.coding": "elias"}, {"upload.size": "fixed"}, "what an update takes depends on its values"),
+    Rule({"upload.coding": "elias"}, {"upload.beside": "plain"}, "one vector is written by its values"),
+    *_only_for({"upload.coding": "elias"}, "upload.plan"),
     *_only_for({"evaluation.every_s": None}, "evaluation.every"),
     Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
     *_only_for({"stop_at_accuracy": GIVEN}, "stop_after_tests"),

@@ -115,13 +115,15 @@ class RunParts:
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
             at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s
+        if charges is not None:
+            self.sizing.expect(working)
         if self.courses is not None and len(working):
             self.courses.foresee([at.task for at in working], self.clock.now, *working[0].work.due)
 
     @cached_property
     def sizing(self) -> Sizing:
         """Decides how much is sent where that follows the channel."""
-        return Sizing(self.world, self.learner.accounts, self.backhaul, self.clock, self.courses)
+        return Sizing(self.world, self.backhaul, self.clock, self.courses, self.learner)
 
     @cached_property
     def planner(self) -> Planner:

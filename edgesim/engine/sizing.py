@@ -1,21 +1,24 @@
 """How much devices send where that follows the channel: rate and time left, of a plan or of an upload that begins."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.devices.topology import Backhaul
+from edgesim.engine.at_work import Working
 from edgesim.engine.clock import Clock
 from edgesim.engine.decision import Timeline, settings_of_set
 from edgesim.engine.moving_uplink import Courses
+from edgesim.engine.phases import ENDED
 from edgesim.engine.uplink import Upload
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.interface import Learner
 from edgesim.learning.sizes.size_rule import Instant
 
 Carried = Callable[[int, float, float, float, float], float]
@@ -30,15 +33,24 @@ class Sizing:
     """Sizes of a run's uploads; ``at_start`` is None unless they are decided as uploads begin."""
 
     world: World
-    accounts: Accounts
     backhaul: Backhaul
     clock: Clock
     courses: Courses | None
     """Received powers along the ways of devices that move."""
+    learner: Learner
+    _unwritten: list[Working] = field(default_factory=list)
+    """Devices whose uploads are to come and whose bits depend on their values."""
+
+    @property
+    def accounts(self) -> Accounts:
+        """Bits of the run's algorithm."""
+        return self.learner.accounts
 
     @cached_property
     def at_start(self) -> Callable[[Task, float], None] | None:
         """Decides the size of an upload that begins and is due at an instant; None where sizes are known before."""
+        if self._is_known("by the values"):
+            return self._written
         return self._at_start if self._is_known("as the upload begins") else None
 
     @cached_property
@@ -78,6 +90,21 @@ class Sizing:
         row = task.device, task.station, hz, float(rx_power_w[0]), begins_s, now_s + world.config.round.tmax_s
         room_bits = self._room_bits(world.links[task.station].bits, *row)
         return [charges.fitting(float(self.accounts.settle(ids, round)[0]), room_bits)]
+
+    def expect(self, working: Iterable[Working]) -> None:
+        """Expect the uploads of devices at work, whose jobs run together when the first of them begins."""
+        if self._is_known("by the values"):
+            self._unwritten.extend(at for at in working if at.task.taken and not at.task.grant.written_bits)
+
+    def _written(self, task: Task, deadline_s: float) -> None:
+        """Set how much a device sends whose upload begins by the message itself."""
+        charges, grant = self.accounts.up, task.grant
+        assert charges is not None
+        if not grant.written_bits:
+            self.learner.write([at.promise for at in self._unwritten if at.task.phase != ENDED])
+            self._unwritten.clear()
+        charges.write(grant, task.device, self.learner.coded_numbers)
+        self._cross_wires(task)
 
     def _at_start(self, task: Task, deadline_s: float) -> None:
         """Decide the size of an upload that begins; without a deadline it is due ``round.tmax_s`` after its task began.

@@ -365,6 +365,7 @@ class Rounds:
         restore_attributes(self, remembered)
         decided = self.parts.clock.event()
         self.latecomers.restore(records, lambda at: self._signals(decided, at.deadline_s, at.tolerance_s))
+        self.parts.sizing.expect(self.latecomers.at_work.values())
 
     def break_off(self) -> list[Task]:
         """End all work, since the run is over; returns the tasks without rows."""

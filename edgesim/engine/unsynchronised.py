@@ -298,6 +298,7 @@ class Unsynchronised:
         restore_attributes(self._idle, idle)
         works = restore(self.parts.clock, at_work, lambda _: self._signals)
         self.at_work = {working.task.device: working for working in works}
+        self.parts.sizing.expect(works)
         for t_s in alarms_s:
             self._put_alarm(t_s)
 

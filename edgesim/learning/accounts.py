@@ -110,11 +110,11 @@ class Accounts:
     def snapshot(self) -> dict[str, Any]:
         """Snapshot between two rounds, by name."""
         of_data = {"when": tuple(self.when), "first": tuple(self._first_when)}
-        of_devices = {"has_model": self.has_model}
+        of_devices: dict[str, Any] = {"has_model": self.has_model}
         if self.down is not None:
             of_devices["version"] = self.down.version
-        if self.up is not None and self.up.rule.state is not None:
-            of_devices["sizes"] = self.up.rule.state
+        if self.up is not None:
+            of_devices["sizes"] = self.up.rule.state, self.up.last_bits
         return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_devices, **of_data}
 
     def restore(self, remembered: Mapping[str, Any]) -> None:
@@ -123,8 +123,9 @@ class Accounts:
         self.has_model = remembered["has_model"]
         if self.down is not None:
             self.down.version = remembered["version"]
-        if self.up is not None and self.up.rule.state is not None:
-            self.up.rule.state[:] = remembered["sizes"]
+        if self.up is not None:
+            state, self.up.last_bits = remembered["sizes"]
+            self.up.rule.restore(state)
             self.up.plan()
         self.when, self._first_when = When(*remembered["when"]), When(*remembered["first"])
         drift = self._federation.drift
@@ -191,7 +192,7 @@ class Accounts:
         if not self.sends:
             return np.zeros(len(ids))
         bits = self._checked("upload_bits", ids, self.local.upload_bits(self._devices(ids), round, self.local_ledger))
-        return bits if self.up is None else self.up.coded(bits)
+        return bits if self.up is None else self.up.coded(bits, ids)
 
     def expected_weights(self, ids: Integers) -> Floats:
         """Weight of each device's update in a mean, up to a common factor, before it is merged, [n]."""

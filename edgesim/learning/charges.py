@@ -1,5 +1,6 @@
 """What coding makes of bits and computing: what a run charges devices for, without torch."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +33,8 @@ class UploadCharges:
     """Samples on which a device trains in the time that coding an upload takes."""
     update_bits: int = field(init=False)
     """Bits of an update as uploads are planned."""
+    last_bits: Floats | None = None
+    """Bits of each device's last update, [N], where uploads are planned with these."""
 
     def __post_init__(self) -> None:
         self.plan()
@@ -43,10 +46,29 @@ class UploadCharges:
     def _bits(self, setting: int) -> int:
         return charged_bits(self.rule.codec, self.rule.d, setting)
 
-    def coded(self, bits: Floats) -> Floats:
-        """Bits of uploads as they are planned, [n], that take so many ``bits`` uncoded; those without a model stay."""
+    def coded(self, bits: Floats, ids: Integers | None = None) -> Floats:
+        """Bits of uploads of devices [n] as they are planned, that take so many ``bits`` uncoded, [n].
+
+        Those without a model stay.
+        """
         whole = self.vectors * self.model_bits
-        return np.where(bits >= whole, bits - whole + self.rule.header_bits + self.vectors * self.update_bits, bits)
+        planned = self.update_bits if self.last_bits is None else self.last_bits[ids]
+        return np.where(bits >= whole, bits - whole + self.rule.header_bits + self.vectors * planned, bits)
+
+    def write(self, grant: Grant, device: int, coded: int) -> None:
+        """Set the bits of an upload by those of its message, ``written_bits`` of so many numbers that are ``coded``.
+
+        A payload of another model is charged in proportion, at most as much as it can take.
+        """
+        planned = self.update_bits if self.last_bits is None else float(self.last_bits[device])
+        charged = float(min(math.ceil(grant.written_bits * self.rule.d / coded - 1e-9), self.update_bits))
+        if grant.bits < planned:
+            # Nothing is sent, or no model.
+            return
+        grant.over_plan_bits = charged - planned
+        grant.bits += grant.over_plan_bits
+        if self.last_bits is not None:
+            self.last_bits[device] = charged
 
     def with_settings(self, planned_bits: Floats, settings: Sequence[int]) -> Floats:
         """Bits of uploads of a model, [n], with these settings in place of the planned one."""
@@ -124,11 +146,13 @@ def make_upload_charges(config: RunConfig, model_bits: float, beside: int) -> Up
             "upload.beside",
             "algorithm.name",
         )
-    rule, vectors = (
-        make_size_rule(upload, make_upload_codec(upload), numbers_of(model_bits)),
-        1 + beside * (upload.beside == "coded"),
-    )
-    return UploadCharges(model_bits, rule, vectors, (upload.encode or 0.0) * vectors)
+    trains = config.learning.training == "real"
+    rule = make_size_rule(upload, make_upload_codec(upload), numbers_of(model_bits), trains)
+    vectors = 1 + beside * (upload.beside == "coded")
+    charges = UploadCharges(model_bits, rule, vectors, (upload.encode or 0.0) * vectors)
+    if upload.plan == "last" and trains:
+        charges.last_bits = np.full(config.devices.count, float(charges.update_bits))
+    return charges
 
 
 def make_download_charges(config: RunConfig, model_bits: float) -> DownloadCharges | None:

@@ -226,6 +226,11 @@ class TorchLearner:
         restore_attributes(self, remembered)
 
     @property
+    def coded_numbers(self) -> int:
+        """Numbers of an update that codecs code: its trainable part."""
+        return self.model.trainable
+
+    @property
     def most_remembered_bytes(self) -> int:
         """Bytes of the servers' models, of the best model, the last change and the public copy, and of the devices'."""
         models, memory = len(self._counted) + 3 + (self.public is not None), self.memory
@@ -285,6 +290,7 @@ class TorchLearner:
             weight, metrics = accounts.weigh(rows), accounts.report(rows)
             for report in reports:
                 metrics |= report(weight)
+            metrics |= self._over_plan(promises)
             if privacy.mechanism == "central":
                 updates = [result.update for result in results]
                 metrics |= noise_to_update(privacy, self.model.trainable, updates, rows.ids, weight)
@@ -406,6 +412,14 @@ class TorchLearner:
             results = [replace(result, up={**result.up, name: to}) for result, to in zip(results, decoded, strict=True)]
         return results, reports, memories
 
+    def _over_plan(self, promises: list[Promise]) -> Metrics:
+        """A row of ``metrics``: how many bits more than planned updates took in the mean, where values decide."""
+        charges = self.accounts.up
+        if charges is None or charges.rule.known != "by the values" or not promises:
+            return {}
+        over = [promise.grant.over_plan_bits for promise in promises if promise.grant is not None]
+        return {("codec", "bits_over_plan"): float(np.mean(over))}
+
     def sent_norms(self, promises: list[Promise]) -> Floats:
         """Norm of the trainable part of each promised update as it would be received if it were sent, [n]."""
         results = self.results(promises)
@@ -414,6 +428,19 @@ class TorchLearner:
         with reproducible(self.torch_device):
             received, _, _ = self._transformed(promises, results)
         return np.array([norm(result.update[: self.model.trainable]) for result in received])
+
+    def write(self, promises: Sequence[Promise]) -> None:
+        """Set the bits of the messages of promised updates, whose jobs run; raises `Diverged`."""
+        updates = [result.update for result in self.results(list(promises))]
+        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        with reproducible(self.torch_device):
+            for transform in self.transforms:
+                if (bits := transform.written_bits(ids, tasks, updates)) is not None:
+                    for promise, written in zip(promises, bits, strict=True):
+                        assert promise.grant is not None
+                        promise.grant.written_bits = written
+                    return
+                updates = transform.apply(ids, tasks, updates).received
 
     def lose(self, promises: Sequence[Promise]) -> None:
         """Let devices remember updates that were lost on their way, whose jobs run; raises `Diverged`."""

@@ -16,3 +16,7 @@ class Grant:
     """Bits that the device sends."""
     setting: int = 0
     """Setting of the codec for the numbers that are charged; 0 where it is that of the options."""
+    written_bits: int = 0
+    """Bits of the message itself, where they depend on its values and are known."""
+    over_plan_bits: float = 0.0
+    """How many bits more than planned it takes, where that depends on its values."""

@@ -61,6 +61,8 @@ def resolve(config: RunConfig) -> dict[str, Any]:
         upload = upload.with_options(codec.model_dump()).model_copy(update={"feedback": feedback})
         samples = make_upload_codec(upload).samples(feedback) * (config.algorithm.compute_cost == "passes")
         upload = upload.model_copy(update={"encode": samples if upload.encode is None else upload.encode})
+        if codec.by_values:
+            upload = upload.model_copy(update={"plan": upload.plan or "bound"})
         if upload.size == "fit":
             upload = _fitting(upload, codec)
         elif upload.size == "stream":

@@ -75,6 +75,15 @@ class Codec(Section, ABC):
     def bits(self, d: int, setting: int) -> int:
         """Bits of a vector of ``d`` numbers, whatever their values."""
 
+    @property
+    def by_values(self) -> bool:
+        """Whether the bits of a message depend on its values, of which `bits` is the most."""
+        return False
+
+    def written_bits(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> int:
+        """Bits of the message of a vector, [d]."""
+        return self.bits(len(vector), setting)
+
     def largest(self, d: int, bits: int) -> int:
         """Greatest setting with which ``d`` numbers take at most so many bits; 0 where none does.
 

@@ -14,7 +14,7 @@ from edgesim.base.arrays import Integers, Singles
 from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
 from edgesim.learning.codecs.codec import Codec, Distortion, whole_least
-from edgesim.learning.codecs.levels import fixed
+from edgesim.learning.codecs.levels import elias, fixed
 from edgesim.learning.codecs.message import Message, Reader
 from edgesim.learning.codecs.scale import as_sent
 from edgesim.learning.torch_types import Tensor
@@ -35,6 +35,9 @@ class Qsgd(Codec):
     """Scale of a bucket: its largest |number| or its length."""
     bucket: Count = Field(512, ge=2)
     """Numbers with a scale of their own, cut from the flat vector; from its size on there is one scale."""
+    coding: Literal["fixed", "elias"] = "fixed"
+    """How levels are written: each with the same bits, or by Elias' gamma code where that is shorter, whose size
+    depends on the values."""
     rounding: Literal["stochastic", "nearest"] = "stochastic"
     """``stochastic``: right in the mean; ``nearest``: least error, of equally near levels the even one."""
 
@@ -49,7 +52,20 @@ class Qsgd(Codec):
 
     @override
     def bits(self, d: int, setting: int) -> int:
-        return fixed.size_bits(d, self.bucket, setting)
+        flags = -(-d // self.bucket) if self.coding == "elias" else 0
+        return fixed.size_bits(d, self.bucket, setting) + flags
+
+    @property
+    @override
+    def by_values(self) -> bool:
+        return self.coding == "elias"
+
+    @override
+    def written_bits(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> int:
+        if self.coding == "fixed":
+            return self.bits(len(vector), setting)
+        levels, _ = self.quantised(vector, uniforms, setting)
+        return elias.size_bits(levels, self.bucket, setting)
 
     @override
     def largest(self, d: int, bits: int) -> int:
@@ -103,7 +119,10 @@ class Qsgd(Codec):
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""
-        return fixed.write(*self.quantised(vector, uniforms, setting), setting)
+        levels, scales = self.quantised(vector, uniforms, setting)
+        if self.coding == "elias":
+            return elias.write(levels, scales, self.bucket, setting)
+        return fixed.write(levels, scales, setting)
 
     def quantised(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> tuple[Integers, Singles]:
         """Levels of a vector, [d], and the scale of each bucket, [ceil(d / bucket)]."""
@@ -112,5 +131,6 @@ class Qsgd(Codec):
 
     def read(self, reader: Reader, d: int, uniforms: Tensor | None, setting: int) -> Singles:
         """The values that a message holds, [d]."""
-        levels, scales = fixed.read(reader, d, self.bucket, setting)
+        read = elias.read if self.coding == "elias" else fixed.read
+        levels, scales = read(reader, d, self.bucket, setting)
         return levels.astype(np.float32) / np.float32(setting) * np.repeat(scales, self.bucket)[:d]

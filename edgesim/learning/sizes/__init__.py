@@ -3,6 +3,7 @@
 from edgesim.config import UploadConfig
 from edgesim.learning.codecs.codec import Codec
 from edgesim.learning.sizes.adaquant import AdaQuant
+from edgesim.learning.sizes.by_values import ByValues, Most
 from edgesim.learning.sizes.dadaquant import DAdaQuant, Share
 from edgesim.learning.sizes.fit import FitAtPlan, FitAtStart
 from edgesim.learning.sizes.fixed import Fixed
@@ -17,8 +18,13 @@ _BY_OPTIONS: dict[str, type[SizeRule]] = {
 }
 
 
-def make_size_rule(upload: UploadConfig, codec: Codec, d: int) -> SizeRule:
-    """The rule of a complete section ``[upload]`` for updates of ``d`` numbers; raises `EdgesimError`."""
+def make_size_rule(upload: UploadConfig, codec: Codec, d: int, trains: bool) -> SizeRule:
+    """The rule of a complete section ``[upload]`` for updates of ``d`` numbers; raises `EdgesimError`.
+
+    ``trains`` is whether devices train, so that there are values.
+    """
+    if codec.by_values:
+        return (ByValues if trains else Most)(codec, d)
     if upload.size in _BY_OPTIONS:
         return _BY_OPTIONS[upload.size](codec, d)
     if upload.size == "stream":

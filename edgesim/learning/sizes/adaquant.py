@@ -6,7 +6,7 @@ Jhunjhunwala et al., "Adaptive quantization of model updates for communication-e
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -41,8 +41,12 @@ class AdaQuant(SizeRule):
 
     @property
     @override
-    def state(self) -> Any:
+    def state(self) -> list[float]:
         return self.losses
+
+    @override
+    def restore(self, state: list[float]) -> None:
+        self.losses[:] = state
 
     @override
     def facts(self) -> dict[str, str]:

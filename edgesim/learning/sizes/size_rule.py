@@ -1,7 +1,7 @@
 """The base of rules for the sizes of coded updates."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from edgesim.base.arrays import Floats
 from edgesim.learning.codecs.codec import Codec
@@ -11,6 +11,7 @@ Instant = Literal[
     "as the round opens",
     "with the set",
     "with the band",
+    "by the values",
     "as the upload begins",
     "as the upload ends",
 ]
@@ -24,7 +25,8 @@ class SizeRule:
     """Bits of an upload that tell the server the setting, where it cannot know."""
     known: ClassVar[Instant] = "before the run"
     """When the setting is known: by the options, by the losses before, by the weights of those taken, by the plan as
-    the band is shared, by the channel as it was drawn, or by what was received until the deadline."""
+    the band is shared, by the values of the update or the channel as it was drawn once the upload begins, or by what
+    was received until the deadline."""
 
     codec: Codec
     d: int
@@ -56,6 +58,9 @@ class SizeRule:
         """Hear the mean training loss of a merge."""
 
     @property
-    def state(self) -> Any:
+    def state(self) -> list[float]:
         """What it remembers from merge to merge."""
-        return None
+        return []
+
+    def restore(self, state: list[float]) -> None:
+        """Restore what it remembered."""

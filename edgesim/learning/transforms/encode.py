@@ -50,6 +50,14 @@ class Encode(Transform):
         return Passed(received, lambda alpha: _means(measured), memories)
 
     @override
+    def written_bits(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> list[int]:
+        own, uniforms = [update[: self._size] for update in updates], list(self._uniforms(ids, tasks, updates))
+        sending = transmit(self._codec, self._feedback, own, ids.tolist(), self.state, uniforms)
+        setting = self._codec.setting(self._size)
+        pairs = zip(sending, uniforms, strict=True)
+        return [self._codec.written_bits(sent.encoded.float(), drawn, setting) for sent, drawn in pairs]
+
+    @override
     def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> dict[int, Tensor]:
         """Residuals with the updates."""
         pairs = zip(ids.tolist(), updates, strict=True)

@@ -46,6 +46,10 @@ class Transform(ABC):
         it remembers stays as it is: the updates may not be merged yet.
         """
 
+    def written_bits(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> list[int] | None:
+        """Bits of the message of each update, [S]; None for a transform that writes none."""
+        return None
+
     def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> Mapping[int, Tensor]:
         """What it is to remember of devices whose updates, [S] of [P], got no further than here and are lost."""
         return {}
