@@ -330,7 +330,7 @@ def test_entropy_is_that_of_the_symbols(name, options):
         cut = [slice(first, first + codec.bucket) for first in range(0, 640, codec.bucket)]
         scales = [reference.scale_of(vector[part].tolist(), codec.norm) for part in cut]
         values = np.concatenate([np.rint(values[part] / scale * 7) for part, scale in zip(cut, scales, strict=True)])
-    found = entropy_bits(codec.symbols(vector, decoded, setting))
+    found = entropy_bits(codec.counts(vector, decoded, setting))
     assert found == pytest.approx(entropy_by_counting(values), abs=1e-12)
 
 
