@@ -149,6 +149,16 @@ def test_norms_as_they_would_be_received_leave_nothing_behind(make_learner):
     assert torch.equal(learner.transforms[0].state[0], residual)
 
 
+def test_norms_as_they_would_be_received_are_coded_without_errors_entropy_and_what_travels_beside(
+    make_learner, monkeypatch
+):
+    learner = make_learner(TOP | {"beside": "coded"}, {"name": "scaffold"})
+    expected = learner.open_round(1, 1).sent_norms(np.array([0, 1])).tolist()
+    monkeypatch.setattr(Encode, "_measured", None)
+    monkeypatch.setattr(learner, "beside", None)
+    assert learner.open_round(1, 1).sent_norms(np.array([0, 1])).tolist() == expected
+
+
 def test_without_coding_they_are_the_norms_of_the_updates(make_learner):
     this = make_learner(None).open_round(1, 1)
     assert this.sent_norms(np.array([2, 4])).tolist() == this.update_norms(np.array([2, 4])).tolist()
@@ -275,6 +285,13 @@ def test_buffers_pass_as_they_are():
         assert torch.equal(after[10:], before[10:])
         assert len(after[:10].abs().unique()) == 1
     assert all(len(memory) == 10 for memory in passed.memories.values())
+
+
+@pytest.mark.parametrize("codec", ["half", "sign", "topk"])
+def test_codecs_that_do_not_draw_take_no_seeds(codec):
+    coding = Encode(make_codec(codec, {}), "none", Streams(0), 12)
+    coding._streams = None
+    assert len(coding.apply(IDS, TASKS, updates_of(3)).received) == 3
 
 
 @pytest.mark.parametrize("codec", ["qsgd", "natural", "randk"])
