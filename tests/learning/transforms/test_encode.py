@@ -273,6 +273,31 @@ def test_plain_controls_are_as_they_were_sent_and_derived_ones_come_of_the_decod
     assert float(error) == pytest.approx(5.0, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "upload", [TOP | {"feedback": "ef21"}, {"codec": "qsgd", "feedback": "none"}], ids=["topk", "qsgd"]
+)
+def test_devices_of_safa_train_on_from_what_the_server_has_of_their_models(make_learner, upload):
+    """Device 0 finishes rounds 1 and 3, between which it lags; its entry in the mean is where it begins again."""
+    learner = make_learner(upload, {"name": "safa"})
+    first = learner.global_weights.clone()
+    updates, _ = merge(learner, 1, [0, 2])
+    received = learner.states[0].entries[0] - first
+    if upload["codec"] == "topk":
+        assert torch.allclose(received, top(updates[0]), rtol=0, atol=1e-7)
+    merge(learner, 2, [2])
+    again = promises(learner, 3, [0])
+    assert torch.equal(again[0].job.start, first + received)
+    assert not torch.equal(again[0].job.start, first + updates[0])
+    change = trained(learner, again)[0]
+    learner.merge([Arrived(again[0])], np.array([0]))
+    known = received if upload["feedback"] == "ef21" else torch.zeros_like(received)
+    sent = learner.states[0].entries[0] - (first + received)
+    if upload["codec"] == "topk":
+        assert torch.allclose(sent, known + top(change - known), rtol=0, atol=1e-6)
+    else:
+        assert float((sent - change).norm()) < 0.5 * float(change.norm())
+
+
 def updates_of(rows, width=12):
     return list(torch.randn(rows, width, generator=torch.Generator().manual_seed(4), dtype=torch.float64))
 
