@@ -90,9 +90,7 @@ def test_all_that_a_merge_does_to_encode(benchmark, stack, name, feedback, aim):
     coding = Encode(make_codec(name, {}), feedback, Streams(0), NUMBERS)
     coding.state = dict(enumerate(stack.clone())) if coding.stored else {}
     ids, updates = np.arange(UPDATES), list(stack)
-    in_passes(
-        benchmark, stack, f"all of {name} with feedback {feedback}", lambda: coding.apply(ids, ids, updates), aim
-    )
+    in_passes(benchmark, stack, f"all of {name} with feedback {feedback}", lambda: coding.apply(ids, ids, updates), aim)
 
 
 def test_updates_as_they_would_arrive(benchmark, stack):
