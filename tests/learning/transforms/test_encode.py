@@ -149,6 +149,16 @@ def test_norms_as_they_would_be_received_leave_nothing_behind(make_learner):
     assert torch.equal(learner.transforms[0].state[0], residual)
 
 
+def test_norms_as_they_would_be_received_are_coded_without_errors_entropy_and_what_travels_beside(
+    make_learner, monkeypatch
+):
+    learner = make_learner(TOP | {"beside": "coded"}, {"name": "scaffold"})
+    expected = learner.open_round(1, 1).sent_norms(np.array([0, 1])).tolist()
+    monkeypatch.setattr(Encode, "_measured", None)
+    monkeypatch.setattr(learner, "beside", None)
+    assert learner.open_round(1, 1).sent_norms(np.array([0, 1])).tolist() == expected
+
+
 def test_without_coding_they_are_the_norms_of_the_updates(make_learner):
     this = make_learner(None).open_round(1, 1)
     assert this.sent_norms(np.array([2, 4])).tolist() == this.update_norms(np.array([2, 4])).tolist()
@@ -263,6 +273,31 @@ def test_plain_controls_are_as_they_were_sent_and_derived_ones_come_of_the_decod
     assert float(error) == pytest.approx(5.0, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "upload", [TOP | {"feedback": "ef21"}, {"codec": "qsgd", "feedback": "none"}], ids=["topk", "qsgd"]
+)
+def test_devices_of_safa_train_on_from_what_the_server_has_of_their_models(make_learner, upload):
+    """Device 0 finishes rounds 1 and 3, between which it lags; its entry in the mean is where it begins again."""
+    learner = make_learner(upload, {"name": "safa"})
+    first = learner.global_weights.clone()
+    updates, _ = merge(learner, 1, [0, 2])
+    received = learner.states[0].entries[0] - first
+    if upload["codec"] == "topk":
+        assert torch.allclose(received, top(updates[0]), rtol=0, atol=1e-7)
+    merge(learner, 2, [2])
+    again = promises(learner, 3, [0])
+    assert torch.equal(again[0].job.start, first + received)
+    assert not torch.equal(again[0].job.start, first + updates[0])
+    change = trained(learner, again)[0]
+    learner.merge([Arrived(again[0])], np.array([0]))
+    known = received if upload["feedback"] == "ef21" else torch.zeros_like(received)
+    sent = learner.states[0].entries[0] - (first + received)
+    if upload["codec"] == "topk":
+        assert torch.allclose(sent, known + top(change - known), rtol=0, atol=1e-6)
+    else:
+        assert float((sent - change).norm()) < 0.5 * float(change.norm())
+
+
 def updates_of(rows, width=12):
     return list(torch.randn(rows, width, generator=torch.Generator().manual_seed(4), dtype=torch.float64))
 
@@ -275,6 +310,13 @@ def test_buffers_pass_as_they_are():
         assert torch.equal(after[10:], before[10:])
         assert len(after[:10].abs().unique()) == 1
     assert all(len(memory) == 10 for memory in passed.memories.values())
+
+
+@pytest.mark.parametrize("codec", ["half", "sign", "topk"])
+def test_codecs_that_do_not_draw_take_no_seeds(codec):
+    coding = Encode(make_codec(codec, {}), "none", Streams(0), 12)
+    coding._streams = None
+    assert len(coding.apply(IDS, TASKS, updates_of(3)).received) == 3
 
 
 @pytest.mark.parametrize("codec", ["qsgd", "natural", "randk"])
@@ -330,7 +372,7 @@ def test_entropy_is_that_of_the_symbols(name, options):
         cut = [slice(first, first + codec.bucket) for first in range(0, 640, codec.bucket)]
         scales = [reference.scale_of(vector[part].tolist(), codec.norm) for part in cut]
         values = np.concatenate([np.rint(values[part] / scale * 7) for part, scale in zip(cut, scales, strict=True)])
-    found = entropy_bits(codec.symbols(vector, decoded, setting))
+    found = entropy_bits(codec.counts(vector, decoded, setting))
     assert found == pytest.approx(entropy_by_counting(values), abs=1e-12)
 
 
