@@ -19,7 +19,6 @@ from edgesim.engine.deadlines import Deadlines, make_deadlines
 from edgesim.engine.decision import exceed, make_timeline, share
 from edgesim.engine.drafting import AllArrivals, make_drafting
 from edgesim.engine.due_rounds import EveryRound, make_due_rounds
-from edgesim.engine.estimates import feedback
 from edgesim.engine.latecomers import Latecomers
 from edgesim.engine.open_round import OpenRound
 from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, stopped, too_few_left
@@ -31,7 +30,6 @@ from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Merged
 from edgesim.learning.jobs import Arrived, build_jobs
 from edgesim.selection.column import Column
-from edgesim.selection.view import RoundReport
 
 
 @dataclass
@@ -293,21 +291,9 @@ class Rounds:
         self.servers.count(this.number, {task.server for task in tasks})
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            received = None if parts.sizing.receive is None else np.array(parts.sizing.received(tasks))
-            answer, length_s = feedback(merged, tasks, received), clock.now - this.t_start_s
-            report = RoundReport(
-                this.number.round,
-                lambda: this.checked_in,
-                this.selected,
-                arrived,
-                answer,
-                this.training,
-                length_s,
-                clock.now,
-                parts.evaluations.accuracy,
-                lambda: parts.report.spending(self._ended(this)),
-            )
-            parts.answerer.hear(report)
+            whom, length_s = (this.selected, arrived, this.training), clock.now - this.t_start_s
+            asked = lambda: this.checked_in, lambda: self._ended(this)
+            parts.tell(this.number.round, merged, tasks, *whom, length_s, *asked)
         if server_s:
             yield clock.timeout(server_s)
         yield from self.servers.average(this.number)

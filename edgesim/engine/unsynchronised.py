@@ -23,7 +23,6 @@ from edgesim.engine.at_work import Working, restore, snapshot
 from edgesim.engine.choose import choose
 from edgesim.engine.clock import EventKind, succeed_once
 from edgesim.engine.decision import make_timeline
-from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.phases import BACKHAUL
 from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, too_few_left
@@ -34,7 +33,6 @@ from edgesim.engine.work import Task, Work
 from edgesim.learning.interface import Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise, build_jobs
 from edgesim.selection.column import Column
-from edgesim.selection.view import RoundReport
 
 LOST_LIMIT = 3_000
 """Tasks that end without an update, from one model to the next, before the run is given up; a tenth more for each
@@ -253,24 +251,10 @@ class Unsynchronised:
         # The algorithm goes by the number of the model that is made, even if no device has begun since the last one.
         self._open_training(number)
         merged = self.parts.learner.merge(updates, np.array(self.begun, dtype=np.int64), self._being_sent)
-        answer = feedback(merged, tasks)
         self.arrived.clear()
         self.version += 1
-        selected, gradients = np.array(self.begun, dtype=np.int64), self._open_training(number)
-        parts, ended = self.parts, self.over
-        report = RoundReport(
-            number.round,
-            self._checked_in,
-            selected,
-            merged.ids,
-            answer,
-            gradients,
-            length_s,
-            parts.clock.now,
-            parts.evaluations.accuracy,
-            lambda: parts.report.spending(ended),
-        )
-        parts.answerer.hear(report)
+        whom = np.array(self.begun, dtype=np.int64), merged.ids, self._open_training(number)
+        self.parts.tell(number.round, merged, tasks, *whom, length_s, self._checked_in, lambda: self.over)
         self.training = None
         return merged, Origin(tasks, ages)
 

@@ -60,13 +60,14 @@ class World:
         """Link of the uploads to each station, [M]."""
         return self.band_links if self.own_links is None else [self.own_links] * len(self.bands_hz)
 
-    def gain(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
+    def gain(self, ids: Integers, draws: int | Integers, t_s: float, station: Integers | None = None) -> Floats:
         """Average power gain (path loss and shadowing) of each device to its station at an instant, linear, [n].
 
-        1 where only the capacity of the band is known.
+        1 where only the capacity of the band is known. Devices that move may have joined another ``station``, [n], than
+        they would then.
         """
         if self.moving is not None:
-            return self.moving.gain(ids, draws, t_s, self.moving.stations(ids, t_s))
+            return self.moving.gain(ids, draws, t_s, self.moving.stations(ids, t_s) if station is None else station)
         if not self.environment.has_path_loss:
             return np.ones(len(ids))
         if not isinstance(draws, int):

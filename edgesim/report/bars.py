@@ -17,7 +17,7 @@ _BAND_STEPS = 10_000
 def with_away(activities: pd.DataFrame, absences: pd.DataFrame | None = None) -> pd.DataFrame:
     """The rows by device and time, and ``away`` between each paused row and the next one of its device.
 
-    ``absences`` (`edgesim.folder.absence_file`) are away, too, where the device does nothing then; their round is 0.
+    ``absences`` (`edgesim.folder.rows_file`) are away, too, where the device does nothing then; their round is 0.
     Columns ``round``, ``device``, ``activity``, ``outcome``, ``t_start_s``, ``t_end_s``, ``bandwidth_hz``, and
     ``received`` where the rows have it.
     """

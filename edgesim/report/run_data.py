@@ -10,8 +10,7 @@ from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.streams import received_share
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
-from edgesim.folder.absence_file import read_absences
-from edgesim.folder.way_file import read_ways
+from edgesim.folder.rows_file import ABSENCES, WAYS
 from edgesim.folder.work_kinds import KINDS
 from edgesim.report import bars, groups, states
 from edgesim.report.columns import apart, exact, whole
@@ -87,7 +86,7 @@ def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:
 
 def _absences(run: RunFolder, devices: int, end_s: float) -> pd.DataFrame | None:
     """Absences of the devices until ``end_s``; raises `EdgesimError` for devices that the run does not have."""
-    absences = read_absences(run.folder)
+    absences = ABSENCES.read(run.folder)
     if absences is None:
         return None
     if absences["device"].max() >= devices:
@@ -141,7 +140,7 @@ def _ways(run: RunFolder, devices: pd.DataFrame) -> dict[str, Any] | None:
 
     Raises `EdgesimError` for devices that the run does not have.
     """
-    ways = read_ways(run.folder)
+    ways = WAYS.read(run.folder)
     if ways is None or len(ways) > MOST_CORNERS or len(devices) >= AGGREGATED_FROM:
         return None
     numbers = devices["device"].to_numpy()

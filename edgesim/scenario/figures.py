@@ -1,4 +1,7 @@
-"""Figures that scenarios draw beside those of every study, and the album that keeps what is current."""
+"""Figures that scenarios draw beside those of every study, and the album that keeps what is current.
+
+Each function refuses runs that lack what it shows: `EdgesimError` names the first one.
+"""
 
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album

@@ -494,6 +494,7 @@ def test_a_policy_that_picks_among_arrivals_and_a_bad_look_are_refused():
         (["losses"], r"^needs learning\.training = 'real', not 'none': looks_at has losses$"),
         (["loss"], r"^looks_at: unknown looks_at 'loss', did you mean 'losses'\? known: class_counts, losses"),
         ("losses", r"^looks_at: expected several names, such as a list \(got 'losses'\)$"),
+        (None, r"^looks_at: expected several names, such as a list \(got None\)$"),
         ([3], r"^looks_at: expected a name \(got 3\)$"),
     ):
         with pytest.raises(EdgesimError, match=said):

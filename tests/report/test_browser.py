@@ -14,7 +14,7 @@ from edited_runs import write_plan
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import runs_of
 from edgesim.config_file import parse
-from edgesim.folder.way_file import read_ways
+from edgesim.folder.rows_file import WAYS
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.server import served
@@ -342,7 +342,7 @@ def test_the_map_follows_a_device_that_moves(tmp_path, open_page):
     simulation.run(parse(values, "moving"), tmp_path / "run")
     page = open_page(tmp_path / "run")
     page.evaluate("() => choose({ round: 3, device: 2 })")
-    ways = read_ways(tmp_path / "run")
+    ways = WAYS.read(tmp_path / "run")
     own = ways[ways["device"] == 2]
     expected = [np.interp(2.0, own["t_s"], own[axis]) for axis in ("x_m", "y_m")]
     dots = page.evaluate("() => { const { x, y } = source('cell', 'devices').data; return [x[2], y[2]]; }")

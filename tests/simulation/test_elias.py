@@ -106,7 +106,7 @@ def test_the_bits_are_those_of_the_levels_that_the_server_decodes(run, monkeypat
 
 def test_a_band_planned_by_the_last_sizes_serves_more_devices(run):
     """The first time a device is planned with the most that it can take; what it then took may be exceeded."""
-    narrow = {"radio": {"bandwidth_hz": 4e3}, "rounds": 6}
+    narrow = {"radio": {"bandwidth_hz": 1.5e3}, "rounds": 6}
     folders = [run(plan, upload={"plan": plan}, **narrow) for plan in ("bound", "last")]
     bound, last = (read_table(folder, "rounds")["selected"] for folder in folders)
     assert last[0] == bound[0] < 6

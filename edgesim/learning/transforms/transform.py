@@ -50,6 +50,12 @@ class Transform(ABC):
         """Bits of the message of each update, [S]; None for a transform that writes none."""
         return None
 
+    def received(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> list[Tensor]:
+        """What `apply` makes of updates, for callers that neither report nor remember anything."""
+        return self.apply(ids, tasks, updates, settings).received
+
     def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> Mapping[int, Tensor]:
         """What it is to remember of devices whose updates, [S] of [P], got no further than here and are lost."""
         return {}
