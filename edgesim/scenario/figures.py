@@ -23,6 +23,7 @@ from edgesim.plots.style import save
 from edgesim.plots.throughput import draw_throughput
 from edgesim.plots.trace import draw_anatomy
 from edgesim.plots.training_loss import draw_loss_seconds
+from edgesim.plots.winner_map import draw_winner_map
 
 __all__ = [
     "Album",
@@ -48,6 +49,7 @@ __all__ = [
     "draw_sensitivity",
     "draw_spread",
     "draw_throughput",
+    "draw_winner_map",
     "levels_around",
     "panels_of",
     "save",
