@@ -118,8 +118,8 @@ def make_timeline(
         count, lambda rows: world.gain(ids[rows], round if draws is None else draws[rows], at_s, station[rows])
     )
     links = world.links
-    if world.moving is not None:
-        links = path_links(world, world.moving, at_s, ids, round if draws is None else draws)
+    if (moving := world.moving) is not None:
+        links = path_links(world, moving, at_s, ids, round if draws is None else draws)
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
     planned = upload_bits, download, ready_s, due_s, gain, rx_power_w, Column(count, need)
     return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s, links)

@@ -166,7 +166,7 @@ class Unsynchronised:
         timeline = make_timeline(parts.planner, number.round, ids, delay_s, now_s, tmax_s, draws=tasks)
         refusal = self._refusal_of_none(number.round, len(ids))
         rows, _ = yield from choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places, refusal)
-        rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows], now_s)
+        rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows], timeline.gain[rows])
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
         self.line.extend(Chosen(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
