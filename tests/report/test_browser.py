@@ -252,6 +252,9 @@ def test_on_a_narrow_screen_nothing_is_cut_and_the_links_stand_below_the_title(t
     assert page.evaluate(f"() => {parts}.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
     boxes = [page.locator(one).bounding_box() for one in ("h1", "nav")]
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
+    # No colour of a legend stands at the end of a line whose name begins the next.
+    entries = "[...document.querySelectorAll('.entry')]"
+    assert page.evaluate(f"() => {entries}.map((one) => one.getClientRects().length)") == [1] * 10
     heading = "() => getComputedStyle(document.querySelector('td'), '::before').content"
     first = page.evaluate("() => document.querySelector('thead th:nth-child(2)').textContent")
     assert page.evaluate(heading) == f'"{first}"'
