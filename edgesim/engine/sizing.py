@@ -85,7 +85,7 @@ class Sizing:
         """Setting of a device that begins to work now, on its average gain, for ``round.tmax_s`` from now on, [1]."""
         charges, world, now_s, ids = self.accounts.up, self.world, self.clock.now, np.array([task.device])
         assert charges is not None
-        rx_power_w = world.rx_power_w(ids, world.gain(ids, np.array([task.number]), now_s))
+        rx_power_w = world.rx_power_w(ids, world.gain(ids, np.array([task.number]), now_s, np.array([task.station])))
         begins_s = now_s + task.broadcast_s + task.download_s + task.compute_s
         row = task.device, task.station, hz, float(rx_power_w[0]), begins_s, now_s + world.config.round.tmax_s
         room_bits = self._room_bits(world.links[task.station].bits, *row)

@@ -169,8 +169,8 @@ class Rounds:
 
     def _choose(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
-    ) -> Steps[tuple[Integers, Floats, list[int] | None]]:
-        """Ask which of the devices ``ids`` are taken; returns them, in order, and their bandwidths in Hz.
+    ) -> Steps[tuple[Integers, Floats, Floats, list[int] | None]]:
+        """Ask which of the devices ``ids`` are taken; returns them, in order, their bandwidths in Hz and their gains.
 
         Returns also the settings of their updates, where these are known with the band. ``delay_s`` and ``decided_s``
         as in `make_timeline`.
@@ -186,7 +186,7 @@ class Rounds:
                 rows = free[world.places.stations(ids, this.t_start_s)]
                 ids, delay_s = ids[rows], delay_s[rows]
             if len(ids) == 0:
-                return ids, np.empty(0), None
+                return ids, np.empty(0), np.empty(0), None
             instants_s = this.t_start_s, this.tmax_s, decided_s
             timeline = make_timeline(parts.planner, number.round, ids, delay_s, *instants_s, self.servers.in_cloud)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
@@ -198,13 +198,16 @@ class Rounds:
             taken, shares_hz = yield from choose(parts, number, timeline, before, this.training, bands_hz, invited)
             parts.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
             hz = share(timeline, taken, bands_hz) if shares_hz is None else shares_hz
-            return ids[taken], hz, parts.sizing.at_plan and parts.sizing.at_plan(timeline, taken, hz)
+            settings = parts.sizing.at_plan and parts.sizing.at_plan(timeline, taken, hz)
+            return ids[taken], hz, timeline.gain[taken], settings
 
-    def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats, settings: list[int] | None) -> None:
-        """Set in every task whether its device uploads, on which reservation, and how much where the plan decides."""
+    def _grant(
+        self, this: OpenRound, ids: Integers, bandwidth_hz: Floats, gain: Floats, settings: list[int] | None
+    ) -> None:
+        """Set in every task whether its device uploads, on which reservation, at which average gain and how much."""
         this.selected, knobs = ids, self.parts.world.config.round
         this.closes_with = wanted_arrivals(self.wanted, len(ids), knobs) if len(ids) else None
-        rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round, self.parts.clock.now)
+        rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round, gain)
         for working in this.working.values():
             working.task.taken = False
         taken = [this.working[device] for device in ids.tolist()]

@@ -141,7 +141,7 @@ def test_streams_beside_a_plain_replay_of_random_rounds(run, sharing, rounds):
     for number, up in work.query("activity == 'upload'").groupby("round"):
         ids = up["device"].to_numpy()
         start_s = float(starts_s[number])
-        power_w = world.drawn_rx_power_w(ids, int(number), start_s)
+        power_w = world.drawn_rx_power_w(ids, int(number), world.gain(ids, int(number), start_s, np.zeros_like(ids)))
         noise = world.links[0].noise_w_per_hz
         snr_hz = dict(zip(ids.tolist(), (power_w / noise).tolist(), strict=True))
         left = dict.fromkeys(ids.tolist(), 32.0 * whole + 32)
