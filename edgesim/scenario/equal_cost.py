@@ -10,6 +10,8 @@ from edgesim.api.study import StudyResult
 from edgesim.folder.records import setting
 from edgesim.scenario import figures, tables
 
+__all__ = ["map_winners", "recommend"]
+
 
 def recommend(study: StudyResult, place: str, choice: str, foremost: Sequence[str], formats: figures.Formats) -> None:
     """Print, write and draw which value of the knob ``choice`` to take at each value of the knob ``place``.

@@ -57,6 +57,9 @@ _CODED_DOWN = {"download.codec": GIVEN}
 _OF_32_BITS = {"round.payload_bits": lambda bits: bits == "model" or bits >= 32}
 _OF_LEVELS = ("dadaquant", "share", "adaquant")
 _BY_CODEC = (
+    Rule({"upload.coding": "elias"}, {"upload.size": "fixed"}, "what an update takes depends on its values"),
+    Rule({"upload.coding": "elias"}, {"upload.beside": "plain"}, "one vector is written by its values"),
+    Rule({"upload.plan": GIVEN}, {"upload.coding": "elias"}),
     Rule(_CODED, _OF_32_BITS, "a codec needs a number of 32 bits"),
     Rule(_CODED_DOWN, _OF_32_BITS, "a codec needs a number of 32 bits"),
     Rule({"upload.lost": "add"}, {"upload.feedback": "residual"}, "lost updates are added to residuals"),
