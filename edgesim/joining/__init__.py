@@ -4,7 +4,7 @@ The law belongs to the run, not to an algorithm or a policy, which see the devic
 """
 
 from edgesim.base.registry import Registry
-from edgesim.base.validation import options_of
+from edgesim.base.validation import entry_of
 from edgesim.config import JoiningConfig, RunConfig
 from edgesim.devices.population import Population
 from edgesim.joining.everyone import Everyone
@@ -19,7 +19,7 @@ LAWS = Registry("joining.law", "joining", Law, _OWN)
 
 def make_law(joining: JoiningConfig) -> Law:
     """Make the joining law that a config names; raises `EdgesimError` for an unknown name or option."""
-    return options_of(LAWS.including(joining.law), joining.law, joining.options, "joining.law", "joining")
+    return entry_of(LAWS, joining.law, joining.options)
 
 
 def resolve(config: RunConfig) -> JoiningConfig | None:
