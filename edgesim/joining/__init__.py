@@ -5,7 +5,7 @@ The law belongs to the run, not to an algorithm or a policy, which see the devic
 
 from edgesim.base.registry import Registry
 from edgesim.base.validation import entry_of
-from edgesim.config import JoiningConfig, RunConfig
+from edgesim.config import JoiningConfig
 from edgesim.devices.population import Population
 from edgesim.joining.everyone import Everyone
 from edgesim.joining.fedstg import FedStgJoining
@@ -20,13 +20,6 @@ LAWS = Registry("joining.law", "joining", Law, _OWN)
 def make_law(joining: JoiningConfig) -> Law:
     """Make the joining law that a config names; raises `EdgesimError` for an unknown name or option."""
     return entry_of(LAWS, joining.law, joining.options)
-
-
-def resolve(config: RunConfig) -> JoiningConfig | None:
-    """Section ``[joining]`` of a run with the law's defaults written out; raises `EdgesimError` as `make_law`."""
-    if config.joining is None:
-        return None
-    return config.joining.with_options(make_law(config.joining).model_dump(exclude_none=True))
 
 
 def measured(joining: JoiningConfig | None) -> Measured | None:

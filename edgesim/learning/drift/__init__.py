@@ -28,11 +28,6 @@ def make_law(drift: DriftConfig) -> Law:
     return entry_of(LAWS, drift.law, drift.options)
 
 
-def resolve(drift: DriftConfig) -> DriftConfig:
-    """The same section with the law's defaults written out; raises as `make_law` does."""
-    return drift.with_options(make_law(drift).model_dump(exclude_none=True))
-
-
 def resolve_data(config: RunConfig) -> DataConfig:
     """The section ``[data]`` with the defaults of partition or drift law written out; raises as `make_law` does."""
     law, data = make_law(config.drift), config.data

@@ -6,7 +6,6 @@ from typing import Any
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
 from edgesim.base.validation import entry_of
-from edgesim.config import MobilityConfig
 from edgesim.mobility.models.direction import Direction
 from edgesim.mobility.models.motion import Motion
 from edgesim.mobility.models.recorded import Recorded
@@ -17,14 +16,6 @@ from edgesim.streams import Streams
 _OWN: dict[str, type[Motion]] = {"waypoint": Waypoint, "direction": Direction, "recorded": Recorded}
 MODELS = Registry("mobility.model", "motion", Motion, _OWN)
 """Every model that ``mobility.model`` may name."""
-
-
-def resolve(mobility: MobilityConfig | None) -> MobilityConfig | None:
-    """Section ``[mobility]`` of a run with the model's defaults written out; raises `EdgesimError` as `make_paths`."""
-    if mobility is None:
-        return None
-    options = entry_of(MODELS, mobility.model, mobility.options).model_dump(exclude_none=True)
-    return mobility.with_options(options)
 
 
 def make_paths(model: str, options: Mapping[str, Any], ground: Ground, streams: Streams) -> Paths:
