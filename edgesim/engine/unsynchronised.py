@@ -106,7 +106,6 @@ class Unsynchronised:
             if len(self.at_work) < self._places:
                 back_s = self._idle.next_back_s(clock.now)
                 if math.isinf(back_s) and not self.at_work:
-                    self._need_no_refusal()
                     return too_few_left(parts.world.config, parts.world.search)
                 if math.isfinite(back_s):
                     self._alarm(back_s)
@@ -145,15 +144,14 @@ class Unsynchronised:
             chosen.stays_until_s = float(self.parts.world.availability.available_until(ids, now_s)[0])
         return now_s < chosen.stays_until_s
 
-    def _need_no_refusal(self) -> None:
-        """Raise `EdgesimError` where devices are there but the policy takes none, and no event would change that."""
-        if there := len(self._idle.there(self.parts.clock.now)):
-            policy = self.parts.world.config.selection.policy
-            raise EdgesimError(
-                f"selection.policy {policy!r} takes none of the {there} devices that are there while no device "
-                "is at work; without rounds that never changes: loosen the policy's options",
-                "selection.policy",
-            )
+    def _refusal_of_none(self, round: int, there: int) -> str:
+        """Error where none of the devices that are there is taken and no event would change that; else empty."""
+        if self.at_work or math.isfinite(self._idle.next_back_s(self.parts.clock.now)):
+            return ""
+        return (
+            f"selection.policy {self.parts.world.config.selection.policy!r}, round {round}: takes none of the {there} "
+            "devices that are there while no device is at work; without rounds that never changes: take at least one"
+        )
 
     def _ask(self, number: RoundNumber) -> Steps[None]:
         """Ask for as many devices as there are places, among those that are available and idle."""
@@ -166,8 +164,9 @@ class Unsynchronised:
         samples = accounts.charged_samples(ids, number.round)
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
         timeline = make_timeline(parts.planner, number.round, ids, delay_s, now_s, tmax_s, draws=tasks)
-        rows, _ = yield from choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
-        rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows], now_s)
+        refusal = self._refusal_of_none(number.round, len(ids))
+        rows, _ = yield from choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places, refusal)
+        rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows], timeline.gain[rows])
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
         self.line.extend(Chosen(*row) for row in zip(*(column.tolist() for column in columns), strict=True))

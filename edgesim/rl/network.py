@@ -77,7 +77,7 @@ class Network:
         return np.asarray((values @ weights.T + biases).ravel())
 
     def save(self, path: Path | str) -> None:
-        """Write the network to a file, whole or not at all; raises `EdgesimError`."""
+        """Write the network to a file, in single precision, whole or not at all; raises `EdgesimError`."""
         about = {"format": _FORMAT, "features": self.features, "action": self.action, "activation": self.activation}
         arrays: dict[str, Singles] = {}
         for number, (weights, biases) in enumerate(self.layers):
