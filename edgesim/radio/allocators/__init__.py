@@ -4,13 +4,12 @@
 """
 
 from edgesim.base.registry import Registry
-from edgesim.radio.allocators.allocator import Allocator
+from edgesim.radio.allocators.allocator import Allocator, Request, Sizes
 from edgesim.radio.allocators.equal_bits import EqualBits
 from edgesim.radio.allocators.equal_share import EqualShare
 from edgesim.radio.allocators.least import Least
 from edgesim.radio.allocators.least_error import LeastError
 from edgesim.radio.allocators.proportional import Proportional
-from edgesim.radio.allocators.request import Request, Sizes
 
 _OWN: dict[str, type[Allocator]] = {
     "least": Least,

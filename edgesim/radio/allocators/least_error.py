@@ -9,9 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.radio.allocators.allocator import Allocator
+from edgesim.radio.allocators.allocator import Allocator, Request
 from edgesim.radio.allocators.least import Least
-from edgesim.radio.allocators.request import Request
 
 _LEVELS = [(1 << bits - 1) - 1 for bits in range(2, 17)]
 """s: most levels on each side of 0 that 2 to 16 bits tell apart."""
