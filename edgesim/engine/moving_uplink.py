@@ -99,8 +99,10 @@ def _horizons_s(
 
 def _horizon_s(link: ShannonLink, upload: Upload, due_s: float) -> float:
     """Instant up to which the way of an upload is looked at first, as `_horizons_s`."""
-    granted = np.array([[upload.rx_power_w], [upload.weight_hz], [upload.remaining_bits]])
-    return _horizons_s(link, *granted, due_s, np.array([upload.since_s])).item()
+    rx_power_w, weight_hz, left_bits, since_s = np.array(
+        [[upload.rx_power_w], [upload.weight_hz], [upload.remaining_bits], [upload.since_s]]
+    )
+    return float(_horizons_s(link, rx_power_w, weight_hz, left_bits, due_s, since_s)[0])
 
 
 def _later_s(since_s: float, now_s: float) -> float:

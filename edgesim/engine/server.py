@@ -1,7 +1,7 @@
 """The server of one run: its outer loop over the models of a protocol's process, advanced from round to round."""
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -49,16 +49,19 @@ class Server:
         """Put the run's end on the clock, and begin with the first of the rounds, which `advance` runs."""
         clock, config, availability = self.parts.clock, self.parts.world.config, self.parts.world.availability
         self._rounds = self._run(numbers)
-        if np.isfinite(known_s := availability.known_until_s):
-            # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
-            until_s = known_s + rounding_s(config.round.tmax_s, known_s)
-            clock.call_at(until_s, EventKind.STOP, lambda _: availability.refuse_time_beyond())
-        if (moving := self.parts.world.moving) is not None and np.isfinite(known_s := moving.paths.known_until_s):
-            until_s = known_s + rounding_s(config.round.tmax_s, known_s)
-            clock.call_at(until_s, EventKind.STOP, lambda _: moving.paths.need_known(until_s))
+        self._end_of_recording(availability.known_until_s, lambda _: availability.refuse_time_beyond())
+        if (moving := self.parts.world.moving) is not None:
+            self._end_of_recording(moving.paths.known_until_s, moving.paths.need_known)
         if config.stop_at_s is not None:
             # A round that closes at stop_at_s counts.
             self._stop = Instant(clock, config.stop_at_s + drift_s(config.round.tmax_s), EventKind.STOP)
+
+    def _end_of_recording(self, known_s: float, refuse_from: Callable[[float], None]) -> None:
+        """Call ``refuse_from`` with the first instant of the run at which a recording that ends is not known."""
+        if math.isfinite(known_s):
+            # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
+            until_s = known_s + rounding_s(self.parts.world.config.round.tmax_s, known_s)
+            self.parts.clock.call_at(until_s, EventKind.STOP, lambda _: refuse_from(until_s))
 
     def advance(self) -> RunProgress | RunEnd | Decision:
         """Simulate to the end of the next round, or of the run, or to an open decision; raises `EdgesimError`."""

@@ -37,8 +37,8 @@ class Pieces:
         counts = first[1:] - first[:-1]
         row, column = upload[kept], np.arange(len(kept)) - np.repeat(first[:-1], counts)
         most = counts.max()
-        edges_s, power_w = (np.repeat(end_s[last], most + 1), np.repeat(rx_power_w[last], most))
-        edges_s, power_w = edges_s.reshape(-1, most + 1), power_w.reshape(-1, most)
+        edges_s = np.repeat(end_s[last], most + 1).reshape(-1, most + 1)
+        power_w = np.repeat(rx_power_w[last], most).reshape(-1, most)
         edges_s[row, column], power_w[row, column] = begin_s[kept], rx_power_w[kept]
         return cls(edges_s, power_w)
 

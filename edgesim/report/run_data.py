@@ -126,7 +126,8 @@ def _map(run: RunFolder, rounds: pd.DataFrame, activities: pd.DataFrame, devices
 def _numbers_of(run: RunFolder, station: pd.Series) -> Integers:
     """Row of ``stations`` of each of some stations, [n]."""
     order = {station: i for i, station in enumerate(run.stations["station"])}
-    return station.map(order).fillna(0).to_numpy(dtype=np.int64)
+    rows: Integers = station.map(order).fillna(0).to_numpy(dtype=np.int64)
+    return rows
 
 
 def squares(x_m: Floats, y_m: Floats, use: Floats) -> dict[str, Any]:

@@ -31,6 +31,16 @@ KINDS: dict[str, dict[str, Any]] = {
     "safa": {"algorithm": {"name": "safa"}, "selection": {"policy": "safa"}, "round": COUNT},
     "buffered": {"round": {**COUNT, "protocol": "buffered", "protocol_options": {"buffer": 2}}},
     "asynchronous": {"round": {**COUNT, "protocol": "asynchronous"}},
+    "moving": {
+        "mobility": {"model": "direction", "speed_mps": [20.0, 60.0], "turn_s": 2.0},
+        "radio": {"bandwidth_hz": 4e6, "sharing": "reserved", "fading": "rayleigh"},
+        "topology": {"file": "three-cells"},
+        "round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.2, "path_knowledge": "straight"},
+    },
+    "moving-buffered": {
+        "mobility": {"model": "waypoint", "speed_mps": [20.0, 60.0], "pause_s": 1.0},
+        "round": {**COUNT, "protocol": "buffered", "protocol_options": {"buffer": 2}},
+    },
 }
 
 
