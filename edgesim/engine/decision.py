@@ -114,13 +114,11 @@ def make_timeline(
         return need_hz
 
     # The functions know columns, not the timeline, which would keep itself alive.
-    gain = Column(count, lambda rows: world.gain(ids[rows], round if draws is None else draws[rows], at_s))
+    gain = Column(
+        count, lambda rows: world.gain(ids[rows], round if draws is None else draws[rows], at_s, station[rows])
+    )
     links = world.links
     if (moving := world.moving) is not None:
-        gain = Column(
-            count,
-            lambda rows: moving.gain(ids[rows], round if draws is None else draws[rows], at_s, station[rows]),
-        )
         links = path_links(world, moving, at_s, ids, round if draws is None else draws)
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
     planned = upload_bits, download, ready_s, due_s, gain, rx_power_w, Column(count, need)
@@ -272,13 +270,15 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats, allocator: Allo
 def _checked(shares_hz: Floats, request: Request, name: str) -> Floats:
     """Shares of a band, [S]; raises `EdgesimError` that names the allocator for what no band can be shared by."""
     count, band_hz = len(request.ids), request.bandwidth_hz
-    if np.shape(shares_hz) == (count,) and shares_hz.min() >= 0 and shares_hz.sum() <= band_hz * (1 + 1e-9):
-        return shares_hz
-    answer = f"an answer of shape {np.shape(shares_hz)}"
-    if np.shape(shares_hz) == (count,):
-        answer = f"{np.min(shares_hz):g} to {np.max(shares_hz):g} Hz, {np.sum(shares_hz):g} Hz in all,"
+    answer = f"{type(shares_hz).__name__}"
+    if isinstance(shares_hz, np.ndarray):
+        answer = f"an array of {shares_hz.dtype} and shape {shares_hz.shape}"
+        if shares_hz.shape == (count,) and shares_hz.dtype.kind in "iuf":
+            if shares_hz.min() >= 0 and shares_hz.sum() <= band_hz * (1 + 1e-9):
+                return shares_hz
+            answer = f"{shares_hz.min():.10g} to {shares_hz.max():.10g} Hz, {shares_hz.sum():.10g} Hz in all,"
     raise EdgesimError(
-        f"round.allocator {name!r}: allocate returned {answer} for {count} uploads; expected 0 Hz or more for each, at "
-        f"most {band_hz:g} Hz in all",
+        f"round.allocator {name!r}: allocate returned {answer} for {count} uploads; expected an array of 0 Hz or more "
+        f"for each, at most {band_hz:.10g} Hz in all",
         "round.allocator",
     )

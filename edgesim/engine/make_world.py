@@ -17,6 +17,7 @@ from edgesim.devices.topology import ONE_STATION, Topology, load_topology
 from edgesim.engine.clock import drift_s
 from edgesim.engine.moving_places import MovingPlaces
 from edgesim.engine.world import World
+from edgesim.mobility.chords_ahead import ChordsAhead
 from edgesim.mobility.models import make_paths
 from edgesim.mobility.paths import Ground
 from edgesim.radio.environment import Environment, RecordedEnvironment, load_environment
@@ -95,7 +96,7 @@ def make_moving_places(
         maps = draw_maps(environment, Squares.covering(side_m, *paths.box), stations_m, least_m, streams, between)
     gains = DrawnGains(environment, stations_m, least_m, streams) if maps is None else MapGains(maps)
     radio = gains, environment.link(), stations_m, topology.bandwidth_share, least_m
-    return MovingPlaces(paths, side_m, *radio, config.topology.attach, maps)
+    return MovingPlaces(ChordsAhead(paths, side_m, len(ground)), *radio, config.topology.attach, maps)
 
 
 def _own_links(config: DevicesConfig, population: Population, stop_at_s: float | None) -> Link:

@@ -9,7 +9,8 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats, Integers
 from edgesim.devices.attachment import Attach, attach
 from edgesim.devices.places import Places
-from edgesim.mobility.chords import Chords, chord_midpoints, chords_of, chords_until
+from edgesim.mobility.chords import Chords, chords_of
+from edgesim.mobility.chords_ahead import ChordsAhead
 from edgesim.mobility.legs import Instants, Legs
 from edgesim.mobility.paths import Paths
 from edgesim.radio.distances import distances_m
@@ -35,9 +36,7 @@ class GainsAlong(NamedTuple):
 class MovingPlaces(Places):
     """Places of devices that move, at any instant; a gain is that of the midpoint of the present chord."""
 
-    paths: Paths
-    side_m: float
-    """Side of the squares that cut the paths into chords."""
+    chords: ChordsAhead
     gains: PlaceGains
     link: ShannonLink
     """The link of every station's band."""
@@ -48,6 +47,11 @@ class MovingPlaces(Places):
     how: Attach
     maps: RadioMaps | None = field(default=None)
     """The maps of shadowing and line of sight, where there are any."""
+
+    @property
+    def paths(self) -> Paths:
+        """The paths of all devices."""
+        return self.chords.paths
 
     @override
     def positions_m(self, ids: Integers, t_s: float) -> tuple[Floats, Floats]:
@@ -62,7 +66,7 @@ class MovingPlaces(Places):
         count = len(self.stations_m)
         if count == 1:
             return np.broadcast_to(np.int64(0), len(ids))
-        x_m, y_m = self._middles_m(ids, t_s)
+        x_m, y_m = self.chords.midpoints(ids, t_s)
         distance_m = np.array(
             [distances_m(self.stations_m, number, x_m, y_m, self.min_distance_m) for number in range(count)]
         )
@@ -81,7 +85,7 @@ class MovingPlaces(Places):
 
     def gain(self, ids: Integers, draws: int | Integers, t_s: float, station: Integers) -> Floats:
         """Average power gain of each device to a station at an instant, linear, [n]."""
-        return self.gains.mean_power_gain(ids, draws, station, *self._middles_m(ids, t_s))
+        return self.gains.mean_power_gain(ids, draws, station, *self.chords.midpoints(ids, t_s))
 
     def gains_along(
         self, ids: Integers, draws: int | Integers, station: Integers, t_s: Instants, end_s: Instants
@@ -90,7 +94,7 @@ class MovingPlaces(Places):
 
         ``end_s`` is above ``t_s``.
         """
-        return self._along(ids, draws, station, chords_until(self.paths, ids, t_s, end_s, self.side_m))
+        return self._along(ids, draws, station, self.chords.until(ids, t_s, end_s))
 
     def gains_ahead(
         self, ids: Integers, draws: int | Integers, station: Integers, now_s: float, t_s: Floats, end_s: Floats
@@ -99,12 +103,12 @@ class MovingPlaces(Places):
 
         Beyond the maps the gain is that of their edge.
         """
-        legs = self.paths.ahead(ids, now_s)
+        legs, side_m = self.paths.ahead(ids, now_s), self.chords.side_m
         speed_mps = np.hypot(legs.vx_mps, legs.vy_mps)
         with np.errstate(divide="ignore"):
-            until_s = end_s + _BEYOND * self.side_m / speed_mps
+            until_s = end_s + _BEYOND * side_m / speed_mps
         ways = Legs(legs.t0_s, until_s, legs.x0_m, legs.y0_m, legs.vx_mps, legs.vy_mps)
-        chords = chords_of(ways, np.arange(len(ids)), t_s, end_s, self.side_m)
+        chords = chords_of(ways, np.arange(len(ids)), t_s, end_s, side_m)
         if self.maps is not None:
             inside = self.maps.squares.nearest_inside(chords.x_m, chords.y_m)
             chords = Chords(chords.place, chords.begin_s, chords.end_s, *inside)
@@ -119,6 +123,3 @@ class MovingPlaces(Places):
         drawn_in = draws if isinstance(draws, int) else draws[place]
         gain = self.gains.mean_power_gain(ids[place], drawn_in, station[place], chords.x_m, chords.y_m)
         return GainsAlong(place, chords.begin_s, chords.end_s, gain)
-
-    def _middles_m(self, ids: Integers, t_s: float) -> tuple[Floats, Floats]:
-        return chord_midpoints(self.paths.legs(ids, t_s), t_s, self.side_m)

@@ -1,8 +1,9 @@
 """Uploads of devices that move: received powers along their ways, and bands on which these change."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -18,10 +19,7 @@ from edgesim.engine.world import World
 from edgesim.radio.course import Course
 from edgesim.radio.fading import power_factor
 from edgesim.radio.link import Known, ShannonLink
-from edgesim.radio.pieces import Pieces
-
-Key = tuple[int, ...]
-"""Device, number of its draws, and station of an upload."""
+from edgesim.radio.pieces import Pieces, without_repeats
 
 _NEAREST_S, _FARTHEST_S = 1e-3, 600.0
 """Least and most seconds of a way that are looked at, to begin with."""
@@ -33,57 +31,76 @@ class Courses:
 
     world: World
     moving: MovingPlaces
-    _foreseen: dict[Key, Course] = field(default_factory=dict)
-    """Courses of the last grants."""
+    foreseen: dict[tuple[int, int], Course] = field(default_factory=dict)
+    """Courses of the last grants, by device and number of its draws."""
 
     def foresee(self, tasks: Sequence[Task], t_s: float, due_s: float, tolerance_s: float) -> None:
-        """Work out the courses of uploads that are granted at an instant, up to where they are due.
+        """Work out the courses of uploads that are granted at an instant, up to where they are due or expected to end.
 
         Where they are due at no instant, as without rounds, each has its course worked out when it begins.
         """
-        self._foreseen.clear()
-        until_s = due_s + 2.0 * tolerance_s
-        if math.isfinite(until_s) and until_s > t_s:
-            keys = [(task.device, task.number, task.station) for task in tasks]
-            ids, numbers, station = np.array(keys, dtype=np.int64).T
-            courses = self._of(ids, numbers, station, np.full(len(keys), t_s), min(until_s, t_s + _FARTHEST_S))
-            self._foreseen = dict(zip(keys, courses, strict=True))
+        self.foreseen.clear()
+        due_s += 2.0 * tolerance_s
+        if math.isinf(due_s) or due_s <= t_s:
+            return
+        ids, station = np.array([at.device for at in tasks]), np.array([at.station for at in tasks])
+        numbers, weight_hz = np.array([at.number for at in tasks]), np.array([at.grant.bandwidth_hz for at in tasks])
+        rx_power_w, bits = np.array([at.grant.rx_power_w for at in tasks]), np.array([at.grant.bits for at in tasks])
+        waits_s = np.array([at.broadcast_s + at.download_s + at.compute_s for at in tasks])
+        until_s = _horizons_s(self.moving.link, rx_power_w, weight_hz, bits, due_s, t_s + waits_s)
+        until_s = np.minimum(until_s, min(due_s, t_s + _FARTHEST_S))
+        courses = self._of(ids, numbers, station, weight_hz, np.full(len(ids), t_s), until_s)
+        self.foreseen.update(zip([at.key for at in tasks], courses, strict=True))
 
     def of(self, uploads: Sequence[Upload], station: int, until_s: float) -> list[Course]:
         """Courses of uploads to a station from their ``since_s`` to an instant behind them."""
-        courses = {}
-        for upload in uploads:
-            course = self._foreseen.get((upload.device, upload.number, station))
-            if course is not None and course.edges_s.item(0) <= upload.since_s and until_s <= course.until_s:
-                courses[upload] = course
-        if missing := [upload for upload in uploads if upload not in courses]:
-            ids = np.array([upload.device for upload in missing], dtype=np.int64)
-            numbers = np.array([upload.number for upload in missing], dtype=np.int64)
-            since_s = np.array([upload.since_s for upload in missing])
-            stations = np.full(len(missing), station, dtype=np.int64)
-            courses |= zip(missing, self._of(ids, numbers, stations, since_s, until_s), strict=True)
-        return [courses[upload] for upload in uploads]
+        columns = [(upload.device, upload.number, upload.weight_hz, upload.since_s) for upload in uploads]
+        ids, numbers, weight_hz, since_s = np.array(columns).T
+        stations, until_each_s = np.full(len(ids), station), np.full(len(ids), until_s)
+        return self._of(ids.astype(np.int64), numbers.astype(np.int64), stations, weight_hz, since_s, until_each_s)
 
-    def _of(self, ids: Integers, numbers: Integers, station: Integers, since_s: Floats, until_s: float) -> list[Course]:
+    def _of(
+        self, ids: Integers, numbers: Integers, station: Integers, weight_hz: Floats, since_s: Floats, until_s: Floats
+    ) -> list[Course]:
         world = self.world
         along = self.moving.gains_along(ids, numbers, station, since_s, until_s)
         factor = power_factor(world.fading, world.streams, ids, numbers)
         rx_power_w = world.rx_power_w(ids[along.place], along.gain) * factor[along.place]
-        whole = Pieces.of(along.place, along.begin_s, along.end_s, rx_power_w)
-        return [Course(edges_s, power_w, until_s) for edges_s, power_w in whole.apart()]
+        kept, first, last = without_repeats(along.place, rx_power_w)
+        rx_power_w = rx_power_w[kept]
+        rates_bps = _rates_bps(self.moving.link, weight_hz[along.place[kept]], rx_power_w)
+        begins_s, powers_w, rates = (column.tolist() for column in (along.begin_s[kept], rx_power_w, rates_bps))
+        rows = zip(pairwise(first.tolist()), along.end_s[last].tolist(), until_s.tolist(), strict=True)
+        return [
+            Course([*begins_s[begin:end], end_s], powers_w[begin:end], rates[begin:end], known_s)
+            for (begin, end), end_s, known_s in rows
+        ]
+
+
+def _rates_bps(link: ShannonLink, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
+    """Rates of bandwidths, in bit/s; 0 at 0 Hz."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(bandwidth_hz > 0, link.rates(bandwidth_hz, rx_power_w), 0.0)
 
 
 def _horizons_s(
-    link: ShannonLink, rx_power_w: Floats, weight_hz: Floats, left_bits: Floats, due_s: Floats, now_s: float
+    link: ShannonLink, rx_power_w: Floats, weight_hz: Floats, left_bits: Floats, due_s: Floats | float, now_s: Floats
 ) -> Floats:
-    """Instants up to which the ways of uploads are looked at first, in s, [n].
+    """Instants up to which the ways of uploads that begin ``now_s`` are looked at first, in s, [n].
 
     They are when the uploads are due or, where these are expected to end far earlier, twice as far away as they would
     end on their reservations at the powers that they were granted for.
     """
-    expected_s = 2.0 * left_bits / link.rates(weight_hz, rx_power_w)
+    with np.errstate(divide="ignore"):
+        expected_s = 2.0 * left_bits / _rates_bps(link, weight_hz, rx_power_w)
     until_s = now_s + np.clip(expected_s, _NEAREST_S, _FARTHEST_S)
     return np.where(due_s > now_s, np.minimum(due_s, until_s), until_s)
+
+
+def _horizon_s(link: ShannonLink, upload: Upload, due_s: float) -> float:
+    """Instant up to which the way of an upload is looked at first, as `_horizons_s`."""
+    granted = np.array([[upload.rx_power_w], [upload.weight_hz], [upload.remaining_bits]])
+    return _horizons_s(link, *granted, due_s, np.array([upload.since_s])).item()
 
 
 def _later_s(since_s: float, now_s: float) -> float:
@@ -98,30 +115,25 @@ class MovingLink(Known):
     courses: Courses
     station: int
     link: ShannonLink
-    _followed: dict[int, tuple[Upload, Course]] = field(default_factory=dict)
+    followed: dict[int, tuple[Upload, Course]] = field(default_factory=dict)
     """Uploads on the air, by device."""
-
-    def follow(self, upload: Upload, until_s: float) -> None:
-        """Work out the course of an upload from its ``since_s`` to an instant."""
-        (course,) = self.courses.of([upload], self.station, until_s)
-        self._followed[upload.device] = upload, course
 
     def leave(self, upload: Upload) -> None:
         """Follow an upload no more."""
-        if self._followed[upload.device][0] is upload:
-            del self._followed[upload.device]
+        if self.followed[upload.device][0] is upload:
+            del self.followed[upload.device]
 
     def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
         """Bits along the upload's course."""
-        return self._followed[device][1].bits(self.link, bandwidth_hz, start_s, end_s)
+        return self.followed[device][1].bits(self.link, bandwidth_hz, start_s, end_s)
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
         """Instant on the course at which the bits are carried; inf if not by its ``until_s``."""
-        return self._followed[device][1].end_s(self.link, bandwidth_hz, bits, start_s)
+        return self.followed[device][1].end_s(self.link, bandwidth_hz, bits, start_s)
 
     @override
     def known_until_s(self, device: int) -> float:
-        return self._followed[device][1].until_s
+        return self.followed[device][1].until_s
 
 
 @dataclass
@@ -137,17 +149,20 @@ class MovingReservedBand(ReservedBand):
 
     @override
     def begin(self, upload: Upload, over: Over) -> None:
-        since_s, due_s, bits = upload.since_s, upload.deadline_s + 2.0 * upload.tolerance_s, upload.remaining_bits
-        # Twice as far away as it would end at the power that it was granted for, no further than it is due.
-        link, granted = self.link.link, (upload.weight_hz, upload.rx_power_w)
-        until_s = link.end_s(upload.device, *granted, 2.0 * bits, since_s)
-        until_s = min(max(until_s, since_s + _NEAREST_S), since_s + _FARTHEST_S)
-        self._begin(upload, over, min(due_s, until_s) if due_s > since_s else until_s)
+        course = self.link.courses.foreseen.get((upload.device, upload.number))
+        if course is None or upload.since_s >= course.until_s:
+            # A resumed upload may have begun long ago.
+            now_s, due_s = self.clock.now, upload.deadline_s + 2.0 * upload.tolerance_s
+            until_s = _horizon_s(self.link.link, upload, due_s)
+            self._look_until(upload, over, max(until_s, now_s + (now_s - upload.since_s)))
+            return
+        self.link.followed[upload.device] = upload, course
+        super().begin(upload, over)
 
-    def _begin(self, upload: Upload, over: Over, until_s: float) -> None:
-        # A resumed upload may have begun long ago.
-        now_s = self.clock.now
-        self.link.follow(upload, max(until_s, now_s + (now_s - upload.since_s)))
+    def _look_until(self, upload: Upload, over: Over, until_s: float) -> None:
+        """Put an upload on the air whose way is looked at up to an instant."""
+        (course,) = self.link.courses.of([upload], self.link.station, until_s)
+        self.link.followed[upload.device] = upload, course
         super().begin(upload, over)
 
     @override
@@ -156,17 +171,15 @@ class MovingReservedBand(ReservedBand):
         self.link.leave(upload)
 
     @override
-    def _through(self, upload: Upload, _: simpy.Event) -> None:
-        if over := self.active.pop(upload, None):
-            self._settle(upload)
-            upload.whole()
+    def _through(self, upload: Upload, event: simpy.Event) -> None:
+        if upload in self.active:
+            super()._through(upload, event)
             self.link.leave(upload)
-            over(True)
 
     @override
     def _need_known(self, upload: Upload) -> None:
         if upload in self.active:
-            self._begin(upload, self.active[upload], _later_s(upload.since_s, self.clock.now))
+            self._look_until(upload, self.active[upload], _later_s(upload.since_s, self.clock.now))
 
 
 @dataclass
@@ -213,25 +226,37 @@ class MovingSharedBand(SharedBand):
 
     @override
     def _share_anew(self) -> None:
-        if self.active:
-            rx_power_w, weight_hz, left_bits = self._table[:3, : len(self.active)]
-            due_s = np.array([upload.deadline_s for upload in self.active]) + self._slack_s
-            until_s = float(_horizons_s(self.link.link, rx_power_w, weight_hz, left_bits, due_s, self._since_s).max())
-            # Uploads of a resumed run may have begun long ago.
-            self._look_until(max(until_s, self.clock.now + (self.clock.now - self._since_s)))
+        on_air = [row for row, upload in enumerate(self._followed) if upload in self._over]
+        if len(on_air) < len(self._followed):
+            self.link.pieces = self.link.pieces.rows(on_air)
+        # Uploads that begin come last.
+        begun = [self._course_of(upload) for upload in self.active[len(on_air) :]]
+        if begun:
+            self.link.pieces = self.link.pieces.joined(_pieces_of(begun))
+        courses = [course for upload, course in self._followed.items() if upload in self._over]
+        self._followed = dict(zip(self.active, courses + begun, strict=True))
+        self.link.until_s = min([course.until_s for course in self._followed.values()], default=-math.inf)
         super()._share_anew()
 
-    def _look_until(self, until_s: float) -> None:
-        """Let the link know the courses of the uploads on the air up to an instant."""
-        short = [at for at in self.active if at not in self._followed or self._followed[at].until_s < until_s]
-        courses = dict(zip(short, self.courses.of(short, self.station, until_s), strict=True))
-        self._followed = {upload: courses.get(upload) or self._followed[upload] for upload in self.active}
-        self.link.pieces = Pieces.together([(course.edges_s, course.rx_power_w) for course in self._followed.values()])
-        self.link.until_s = until_s
+    def _course_of(self, upload: Upload) -> Course:
+        """The course of an upload that begins."""
+        course = self.courses.foreseen.get((upload.device, upload.number))
+        if course is None or upload.since_s >= course.until_s:
+            # Uploads of a resumed run may have begun long ago.
+            until_s = _horizon_s(self.link.link, upload, upload.deadline_s + 2.0 * upload.tolerance_s)
+            until_s = max(until_s, self.clock.now + (self.clock.now - upload.since_s))
+            (course,) = self.courses.of([upload], self.station, until_s)
+        return course
 
     @override
     def _need_known(self, plan: int) -> None:
         if plan == self._plan:
-            now_s = self.clock.now
-            self._look_until(_later_s(self._since_s, now_s))
-            super()._share_anew()
+            until_s = _later_s(self._since_s, self.clock.now)
+            short = [upload for upload, course in self._followed.items() if course.until_s < until_s]
+            self._followed.update(zip(short, self.courses.of(short, self.station, until_s), strict=True))
+            self.link.pieces = _pieces_of(self._followed.values())
+            self._share_anew()
+
+
+def _pieces_of(courses: Iterable[Course]) -> Pieces:
+    return Pieces.together([(course.edges_s, course.rx_power_w) for course in courses])

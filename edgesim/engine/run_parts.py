@@ -1,6 +1,6 @@
 """The parts of one run that its server and its protocol share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,9 +25,9 @@ from edgesim.engine.work import Hear, RoundSignals, Task
 from edgesim.engine.world import World
 from edgesim.folder.records import TableWriter
 from edgesim.joining.joiners import Joiners
-from edgesim.learning.interface import Learner
+from edgesim.learning.interface import Learner, Merged
 from edgesim.radio.grant import Grant
-from edgesim.selection.view import Selector
+from edgesim.selection.view import Feedback, Gradients, RoundReport, Selector
 
 
 @dataclass
@@ -103,6 +103,30 @@ class RunParts:
             at.task.taken, at.task.backhaul_s = True, wires_s
         if self.courses is not None and len(working):
             self.courses.foresee([at.task for at in working], self.clock.now, *working[0].work.due)
+
+    def tell(
+        self,
+        round: int,
+        merged: Merged,
+        tasks: Sequence[Task],
+        selected: Integers,
+        arrived: Integers,
+        gradients: Gradients,
+        length_s: float,
+        checked_in: Callable[[], Integers],
+        ended: Callable[[], list[Task]],
+    ) -> None:
+        """Tell the answerer of the decisions what became of them, once a model is made of ``merged`` updates.
+
+        The finished ``tasks`` of these come in the same order; ``ended`` answers with all that have ended since the
+        model before. The others are as in `RoundReport`.
+        """
+        duration_s = [at.spans[-1].t_end_s + at.backhaul_s - (at.spans[0].t_start_s - at.broadcast_s) for at in tasks]
+        measured = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
+        feedback = Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *measured)
+        of_devices, now = (selected, arrived, feedback, gradients), (self.clock.now, self.evaluations.accuracy)
+        report = RoundReport(round, checked_in, *of_devices, length_s, *now, lambda: self.report.spending(ended()))
+        self.answerer.hear(report)
 
     @cached_property
     def planner(self) -> Planner:

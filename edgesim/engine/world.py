@@ -16,7 +16,6 @@ from edgesim.engine.moving_places import MovingPlaces
 from edgesim.radio.environment import Environment, RecordedEnvironment
 from edgesim.radio.fading import Fading, outage_factor, power_factor
 from edgesim.radio.link import BandLink, Link
-from edgesim.selection.column import Column
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.search import Search
@@ -42,8 +41,6 @@ class World:
     """Limits of the server's search for the next available devices."""
     moving: MovingPlaces | None = None
     """The places of devices that move; None where they stand still."""
-    _gains: dict[int, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Average gains of devices that stand still, [N], by the draws asked for last; planning and sending ask in turn."""
 
     @cached_property
     def bands_hz(self) -> Floats:
@@ -60,27 +57,19 @@ class World:
         """Link of the uploads to each station, [M]."""
         return self.band_links if self.own_links is None else [self.own_links] * len(self.bands_hz)
 
-    def gain(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
-        """Average power gain (path loss and shadowing) of each device to its station at an instant, linear, [n].
+    def gain(self, ids: Integers, draws: int | Integers, t_s: float, station: Integers) -> Floats:
+        """Average power gain (path loss and shadowing) of each device at an instant to its station, linear, [n].
 
         1 where only the capacity of the band is known.
         """
         if self.moving is not None:
-            return self.moving.gain(ids, draws, t_s, self.moving.stations(ids, t_s))
+            return self.moving.gain(ids, draws, t_s, station)
         if not self.environment.has_path_loss:
             return np.ones(len(ids))
-        if not isinstance(draws, int):
-            return self._drawn_gain(ids, draws, t_s)
-        if draws not in self._gains:
-            self._gains.clear()
-            self._gains[draws] = Column(len(self.population), lambda rows: self._drawn_gain(rows, draws, t_s))
-        return np.asarray(self._gains[draws][ids])
-
-    def _drawn_gain(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
         gain, distance_m = np.empty(len(ids)), self.places.distances_m(ids, t_s)
-        for station, rows in self.by_station(self.places.stations(ids, t_s)):
+        for number, rows in self.by_station(station):
             there, drawn_in = ids[rows], draws if isinstance(draws, int) else draws[rows]
-            link = distance_m[rows], self.streams, there, drawn_in, station, self._sees_station[there]
+            link = distance_m[rows], self.streams, there, drawn_in, number, self._sees_station[there]
             gain[rows] = self.environment.mean_power_gain(*link)
         return gain
 
@@ -116,9 +105,9 @@ class World:
         outage = self.config.round.outage
         return 1.0 if outage is None else outage_factor(self.fading, outage)
 
-    def drawn_rx_power_w(self, ids: Integers, draws: int | Integers, t_s: float) -> Floats:
-        """Received power of each device's upload that is granted at an instant, [n], in W: the average times fading."""
-        return self.rx_power_w(ids, self.gain(ids, draws, t_s)) * power_factor(self.fading, self.streams, ids, draws)
+    def drawn_rx_power_w(self, ids: Integers, draws: int | Integers, gain: Floats) -> Floats:
+        """Received power of each device's upload with an average gain [n], [n], in W: the average times fading."""
+        return self.rx_power_w(ids, gain) * power_factor(self.fading, self.streams, ids, draws)
 
     def download_s(self, ids: Integers, bits: Floats, model_bits: float) -> Floats:
         """Seconds that each device takes to download ``bits``, [n]; ``round.download_s`` is the time of one model's."""

@@ -396,7 +396,7 @@ class TorchLearner:
         for name, coding in self.beside.items():
             given = [_given(promise, name) for promise in promises]
             changes = [result.up[name] - known for result, known in zip(results, given, strict=True)]
-            decoded = [known + to for known, to in zip(given, coding.apply(ids, tasks, changes).received, strict=True)]
+            decoded = [known + to for known, to in zip(given, coding.received(ids, tasks, changes), strict=True)]
             results = [replace(result, up={**result.up, name: to}) for result, to in zip(results, decoded, strict=True)]
         return results, reports, memories
 
@@ -406,8 +406,14 @@ class TorchLearner:
         if self.config.upload is None:
             return np.array([result.update_norm for result in results])
         with reproducible(self.torch_device):
-            received, _, _ = self._transformed(promises, results)
-        return np.array([norm(result.update[: self.model.trainable]) for result in received])
+            return np.array([self._sent_norm(*pair) for pair in zip(promises, results, strict=True)])
+
+    def _sent_norm(self, promise: Promise, result: JobResult) -> float:
+        """Norm as `sent_norms` has it; one update at a time, so that candidates' updates are not there twice."""
+        device, task, updates = np.array([promise.device]), np.array([promise.task]), [result.update]
+        for transform in self.transforms:
+            updates = transform.received(device, task, updates)
+        return norm(updates[0][: self.model.trainable])
 
     def lose(self, promises: Sequence[Promise]) -> None:
         """Let devices remember updates that were lost on their way, whose jobs run; raises `Diverged`."""
@@ -420,7 +426,7 @@ class TorchLearner:
                 if transform.stored:
                     transform.state.update(transform.of_lost(ids, updates))
                     return
-                updates = transform.apply(ids, tasks, updates).received
+                updates = transform.received(ids, tasks, updates)
 
     def _loss_drops(self, promises: list[Promise], results: list[JobResult]) -> Floats:
         """Decrease of each device's loss by its training, on its whole present data set, [S]."""

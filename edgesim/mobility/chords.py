@@ -42,30 +42,30 @@ def chords_of(legs: Legs, place: Integers, t_s: Floats, end_s: Floats, side_m: f
 
     ``place`` [l] is the position of each leg's device in ``t_s`` and ``end_s``, [n].
     """
-    last_s = _rounded_s(legs.t1_s - legs.t0_s)
-    # Lines are crossed in any order; each leg's own are sorted together with its begin and its end.
-    leg, since_s = [np.arange(len(legs))] * 2, [np.zeros(len(legs)), last_s]
-    for start_m, speed_mps in _axes(legs):
-        from_m, to_m = (
-            start_m + speed_mps * np.where(speed_mps > 0, np.clip(at_s[place], legs.t0_s, legs.t1_s) - legs.t0_s, 0.0)
-            for at_s in (t_s, end_s)
-        )
-        # A line more on each side, for what is rounded and for the begin of the first chord.
-        first = np.floor(from_m / side_m).astype(np.int64) - 1
-        counts = np.where(speed_mps > 0, np.floor(to_m / side_m).astype(np.int64) + 3 - first, 0)
-        row = np.repeat(np.arange(len(legs)), counts)
-        line = first[row] + ranks(counts)
-        crossed_s = _crossed_s(line, start_m[row], speed_mps[row], side_m)
-        inside = (crossed_s > 0) & (crossed_s < last_s[row])
-        leg.append(row[inside])
-        since_s.append(crossed_s[inside])
-    every_leg, every_s = np.concatenate(leg), np.concatenate(since_s)
+    count, last_s, begins_s, ends_s = len(legs), _rounded_s(legs.t1_s - legs.t0_s), t_s[place], end_s[place]
+    start_m, speed_mps = _axes(legs)
+    moves = speed_mps > 0
+    from_m, to_m = (
+        start_m + speed_mps * np.where(moves, np.minimum(np.maximum(at_s, legs.t0_s), legs.t1_s) - legs.t0_s, 0.0)
+        for at_s in (begins_s, ends_s)
+    )
+    # A line more on each side, for what is rounded and for the begin of the first chord.
+    first = np.floor(from_m / side_m).astype(np.int64) - 1
+    counts = np.where(moves, np.floor(to_m / side_m).astype(np.int64) + 3 - first, 0).ravel()
+    way = np.repeat(np.arange(2 * count), counts)
+    line = first.ravel()[way] + ranks(counts)
+    crossed_s = _crossed_s(line, start_m.ravel()[way], speed_mps.ravel()[way], side_m)
+    leg = way % count
+    inside = np.flatnonzero((crossed_s > 0) & (crossed_s < last_s[leg]))
+    # Lines of both axes are crossed in any order; each leg's own are sorted together with its begin and its end.
+    every_leg = np.concatenate([np.arange(count), np.arange(count), leg[inside]])
+    every_s = np.concatenate([np.zeros(count), last_s, crossed_s[inside]])
     order = np.lexsort((every_s, every_leg))
     every_leg, every_s = every_leg[order], every_s[order]
     row, enter_s, leave_s = every_leg[:-1], every_s[:-1], every_s[1:]
     begin_s = legs.t0_s[row] + enter_s
     over_s = np.where(leave_s == last_s[row], legs.t1_s[row], legs.t0_s[row] + leave_s)
-    asked = (over_s > t_s[place[row]]) & (begin_s < end_s[place[row]])
+    asked = (over_s > begins_s[row]) & (begin_s < ends_s[row])
     keep = np.flatnonzero((every_leg[1:] == row) & (leave_s > enter_s) & asked)
     row = row[keep]
     x_m, y_m = _midpoints(legs.rows(row), enter_s[keep], leave_s[keep])
@@ -85,25 +85,27 @@ def chord_midpoints(legs: Legs, t_s: Instants, side_m: float) -> tuple[Floats, F
 
 def _midpoints_at(legs: Legs, t_s: Floats, side_m: float) -> tuple[Floats, Floats]:
     since_s = t_s - legs.t0_s
-    enter_s, leave_s = np.zeros(len(legs)), _rounded_s(legs.t1_s - legs.t0_s)
-    for start_m, speed_mps in _axes(legs):
-        line = np.floor((start_m + speed_mps * since_s) / side_m)
-        entered_s, left_s = (_crossed_s(line + step, start_m, speed_mps, side_m) for step in (0, 1))
-        for wrong, step in ((entered_s > since_s, -1), (left_s <= since_s, 1)):
-            rows = np.flatnonzero(wrong & (speed_mps > 0))
-            for crossed_s, offset in ((entered_s, step), (left_s, step + 1)):
+    start_m, speed_mps = _axes(legs)
+    moves = speed_mps > 0
+    line = np.floor((start_m + speed_mps * since_s) / side_m)
+    entered_s, left_s = (_crossed_s(line + step, start_m, speed_mps, side_m) for step in (0.0, 1.0))
+    # Rounded, an instant may lie in the square before or behind that of its position.
+    for wrong, step in ((entered_s > since_s, -1.0), (left_s <= since_s, 1.0)):
+        rows = (wrong & moves).nonzero()
+        if len(rows[0]):
+            for crossed_s, offset in ((entered_s, step), (left_s, step + 1.0)):
                 crossed_s[rows] = _crossed_s(line[rows] + offset, start_m[rows], speed_mps[rows], side_m)
-        np.maximum(enter_s, entered_s, out=enter_s, where=speed_mps > 0)
-        np.minimum(leave_s, left_s, out=leave_s, where=speed_mps > 0)
+    rests = ~moves
+    entered_s[rests], left_s[rests] = 0.0, np.inf
+    enter_s = np.maximum(np.maximum(entered_s[0], entered_s[1]), 0.0)
+    leave_s = np.minimum(np.minimum(left_s[0], left_s[1]), _rounded_s(legs.t1_s - legs.t0_s))
     return _midpoints(legs, enter_s, leave_s)
 
 
-def _axes(legs: Legs) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Start and speed along each axis, [n] each; axes that are walked backwards are turned around."""
-    return (
-        (np.copysign(1.0, legs.vx_mps) * legs.x0_m, np.abs(legs.vx_mps)),
-        (np.copysign(1.0, legs.vy_mps) * legs.y0_m, np.abs(legs.vy_mps)),
-    )
+def _axes(legs: Legs) -> tuple[Floats, Floats]:
+    """Starts and speeds along the axes, [2, n] each; axes that are walked backwards are turned around."""
+    velocity_mps = np.stack((legs.vx_mps, legs.vy_mps))
+    return np.copysign(1.0, velocity_mps) * np.stack((legs.x0_m, legs.y0_m)), np.abs(velocity_mps)
 
 
 def _crossed_s(line: Floats | Integers, start_m: Floats, speed_mps: Floats, side_m: float) -> Floats:

@@ -1,7 +1,7 @@
 """Legs: straight stretches of devices' paths at constant velocity, or pauses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -48,7 +48,7 @@ class Legs:
     @property
     def columns(self) -> tuple[Floats, ...]:
         """The fields, [n] each."""
-        return tuple(getattr(self, field.name) for field in fields(self))
+        return self.t0_s, self.t1_s, self.x0_m, self.y0_m, self.vx_mps, self.vy_mps
 
 
 def joined(parts: Sequence[Legs]) -> Legs:

@@ -62,12 +62,13 @@ class Walk(Paths):
         place, end_s = np.arange(len(ids)), np.broadcast_to(end_s, len(ids))
         number, legs = self._walked(ids, t_s)
         parts, places = [legs], [place]
-        while (goes_on := legs.t1_s < end_s[place]).any():
-            rows = np.flatnonzero(goes_on)
+        while len(rows := (legs.t1_s < end_s[place]).nonzero()[0]):
             place, number = place[rows], number[rows] + 1
             legs = self._law.next_legs(ids[place], number, legs.rows(rows), self._ground, self._streams)
             parts.append(legs)
             places.append(place)
+        if len(parts) == 1:
+            return place, legs
         every = np.concatenate(places)
         order = np.argsort(every, kind="stable")
         return every[order], joined(parts).rows(order)

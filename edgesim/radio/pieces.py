@@ -1,6 +1,6 @@
 """Uploads over pieces of constant gain: bits, ends and least bandwidths as exact sums over the pieces."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -33,26 +33,17 @@ class Pieces:
 
         Those of an upload follow without gaps. Neighbours of equal power become one piece.
         """
-        begins = np.append(True, np.diff(upload) > 0)
-        kept = np.flatnonzero(begins | np.append(True, np.diff(rx_power_w) != 0))
-        first = np.flatnonzero(begins[kept])
-        counts = np.diff(np.append(first, len(kept)))
-        row, column = upload[kept], np.arange(len(kept)) - np.repeat(first, counts)
-        last = np.append(np.flatnonzero(begins)[1:], len(upload)) - 1
-        edges_s = np.repeat(end_s[last, None], counts.max() + 1, axis=1)
-        power_w = np.repeat(rx_power_w[last, None], counts.max(), axis=1)
+        kept, first, last = without_repeats(upload, rx_power_w)
+        counts = first[1:] - first[:-1]
+        row, column = upload[kept], np.arange(len(kept)) - np.repeat(first[:-1], counts)
+        most = counts.max()
+        edges_s, power_w = (np.repeat(end_s[last], most + 1), np.repeat(rx_power_w[last], most))
+        edges_s, power_w = edges_s.reshape(-1, most + 1), power_w.reshape(-1, most)
         edges_s[row, column], power_w[row, column] = begin_s[kept], rx_power_w[kept]
         return cls(edges_s, power_w)
 
-    def apart(self) -> Iterator[tuple[Floats, Floats]]:
-        """Edges and powers of each upload, without pieces of no length at the end."""
-        lasts = self.edges_s[:, 1:] > self.edges_s[:, :-1]
-        counts = lasts.shape[1] - np.argmax(lasts[:, ::-1], axis=1)
-        for edges_s, power_w, count in zip(self.edges_s, self.rx_power_w, counts.tolist(), strict=True):
-            yield edges_s[: count + 1], power_w[:count]
-
     @classmethod
-    def together(cls, parts: Sequence[tuple[Floats, Floats]]) -> Self:
+    def together(cls, parts: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Self:
         """Pieces of several uploads from the edges and powers of each."""
         most = max((len(power_w) for _, power_w in parts), default=1)
         all_edges_s, all_power_w = np.empty((len(parts), most + 1)), np.ones((len(parts), most))
@@ -61,6 +52,26 @@ class Pieces:
             all_edges_s[row, : count + 1], all_edges_s[row, count + 1 :] = edges_s, edges_s[-1]
             all_power_w[row, :count] = power_w
         return cls(all_edges_s, all_power_w)
+
+    def rows(self, rows: Sequence[int]) -> Self:
+        """Pieces of some of the uploads, in the order of ``rows``."""
+        return type(self)(self.edges_s[rows], self.rx_power_w[rows])
+
+    def joined(self, others: "Pieces") -> Self:
+        """Pieces of these uploads, then of others."""
+        most = max(self.rx_power_w.shape[1], others.rx_power_w.shape[1])
+        parts = self._of_length(most), others._of_length(most)
+        edges_s, rx_power_w = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return type(self)(edges_s, rx_power_w)
+
+    def _of_length(self, most: int) -> tuple[Floats, Floats]:
+        """Edges and powers with pieces of no length at the end, ``most`` in all."""
+        more = most - self.rx_power_w.shape[1]
+        if not more:
+            return self.edges_s, self.rx_power_w
+        ends_s, last_w = self.edges_s[:, -1:], self.rx_power_w[:, -1:]
+        longer = np.repeat(ends_s, more, axis=1), np.repeat(last_w, more, axis=1)
+        return np.hstack([self.edges_s, longer[0]]), np.hstack([self.rx_power_w, longer[1]])
 
     def bits(self, link: ShannonLink, bandwidth_hz: Floats, start_s: Floats, end_s: Floats) -> Floats:
         """Bits that bandwidths [n], above 0, carry between two instants, the second one finite, [n]."""
@@ -139,6 +150,20 @@ class Pieces:
         over_s = np.minimum(self.edges_s[:, 1:], np.asarray(end_s)[..., None])
         # Pieces of no length behind the end of time have no difference.
         return np.asarray(np.subtract(over_s, begin_s, out=np.zeros(begin_s.shape), where=over_s > begin_s))
+
+
+def without_repeats(upload: Integers, rx_power_w: Floats) -> tuple[Integers, Integers, Integers]:
+    """Rows of the pieces [m] of ``upload`` 0, 1, ... that have another power than the one before, [k].
+
+    Returns also where each upload begins among these, and their number, [n + 1], and the last row of each upload, [n].
+    """
+    begins = np.ones(len(upload), dtype=bool)
+    np.not_equal(upload[1:], upload[:-1], out=begins[1:])
+    changes = begins.copy()
+    changes[1:] |= rx_power_w[1:] != rx_power_w[:-1]
+    kept = changes.nonzero()[0]
+    first, whole = (np.append(at.nonzero()[0], len(at)) for at in (begins[kept], begins))
+    return kept, first, whole[1:] - 1
 
 
 def _sum(values: Floats) -> Floats:

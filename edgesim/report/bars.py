@@ -17,13 +17,14 @@ _BAND_STEPS = 10_000
 def with_away(activities: pd.DataFrame, absences: pd.DataFrame | None = None) -> pd.DataFrame:
     """The rows by device and time, and ``away`` between each paused row and the next one of its device.
 
-    ``absences`` (`edgesim.folder.absence_file`) are away, too, where the device does nothing then; their round is 0.
-    Columns ``round``, ``device``, ``activity``, ``outcome``, ``t_start_s``, ``t_end_s``, ``bandwidth_hz``.
+    ``absences`` (`edgesim.folder.rows_file`) are away, too, where the device does nothing then; their round is 0.
+    Columns ``round``, ``device``, ``activity``, ``outcome``, ``t_start_s``, ``t_end_s``, ``bandwidth_hz`` and, if the
+    activities have it, ``station``.
     """
     rows = _with_pauses(activities)
     if absences is None or absences.empty:
         return rows
-    away = _idle(absences, rows).assign(round=0, activity=states.AWAY, outcome="done", bandwidth_hz=0.0)
+    away = _idle(absences, rows).assign(round=0, activity=states.AWAY, outcome="done", bandwidth_hz=0.0, station=0)
     both = pd.concat([rows, away[rows.columns]])
     return both.sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
 
@@ -45,7 +46,8 @@ def _idle(absences: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 def _with_pauses(activities: pd.DataFrame) -> pd.DataFrame:
     """The rows by device and time, and one of ``away`` between each paused row and the next one of its device."""
     columns = ["round", "device", "activity", "outcome", "t_start_s", "t_end_s", "bandwidth_hz"]
-    rows = activities[columns].sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
+    rows = activities[columns + ["station"] * ("station" in activities)]
+    rows = rows.sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
     follows = rows["device"].eq(rows["device"].shift(-1))
     paused = rows["outcome"].eq("paused") & follows
     if not paused.any():
@@ -68,11 +70,13 @@ def bars(rows: pd.DataFrame, tick: float) -> dict[str, Any]:
     """Columns of the rows that `with_away` gives, packed.
 
     ``gap`` is the time in ticks from the end of the bar above to a bar's start (from 0 for the first), ``length`` that
-    from its start to its end; ``band`` the band of an upload in steps of ``band_step_hz``.
+    from its start to its end; ``band`` the band of an upload in steps of ``band_step_hz``; ``station``, where rows have
+    it, the one that it was sent to.
     """
     start, end = (np.rint(rows[name].to_numpy() / tick).astype(np.int64) for name in ("t_start_s", "t_end_s"))
     band_hz = np.where(rows["activity"].isin(ON_AIR), rows["bandwidth_hz"].fillna(0.0), 0.0)
     step_hz = float(band_hz.max(initial=0.0)) / _BAND_STEPS or 1.0
+    stations = {"station": whole(rows["station"])} if "station" in rows else {}
     return {
         "tick_s": tick,
         "band_step_hz": step_hz,
@@ -82,4 +86,5 @@ def bars(rows: pd.DataFrame, tick: float) -> dict[str, Any]:
         "device": whole(rows["device"]),
         "code": small(states.codes(rows)),
         "band": apart(np.rint(band_hz / step_hz)),
+        **stations,
     }

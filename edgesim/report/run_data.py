@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from edgesim.analysis.band_use import stations_of
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
-from edgesim.base.arrays import Floats
+from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.folder.absence_file import read_absences
-from edgesim.folder.way_file import read_ways
+from edgesim.folder.rows_file import ABSENCES, WAYS
 from edgesim.folder.work_kinds import KINDS
 from edgesim.report import bars, groups
 from edgesim.report.columns import apart, exact, whole
@@ -37,6 +37,9 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
     count = int(devices["device"].max()) + 1
     _check(run, activities, count)
     end_s = float(max(rounds["t_end_s"].max(), activities["t_end_s"].max() if len(activities) else 0.0))
+    if (run.metrics["name"] == "task_station").any():
+        # Of a device that moves the station is that of each task, not the one that it had first.
+        activities = activities.assign(station=_numbers_of(run, stations_of(run, activities)))
     rows = bars.with_away(activities, _absences(run, count, end_s))
     many = count >= AGGREGATED_FROM or len(rows) > MOST_BARS
     stations = run.stations
@@ -78,7 +81,7 @@ def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:
 
 def _absences(run: RunFolder, devices: int, end_s: float) -> pd.DataFrame | None:
     """Absences of the devices until ``end_s``; raises `EdgesimError` for devices that the run does not have."""
-    absences = read_absences(run.folder)
+    absences = ABSENCES.read(run.folder)
     if absences is None:
         return None
     if absences["device"].max() >= devices:
@@ -102,14 +105,19 @@ def _map(run: RunFolder, rounds: pd.DataFrame, activities: pd.DataFrame, devices
     """Places and use of the devices, or of squares of the cell; ``station`` counts the rows of ``stations``."""
     of_rounds = activities[activities["round"].isin(rounds["round"])]
     use = scheduled_share(of_rounds, devices["device"].to_numpy(), len(rounds))
-    order = {station: i for i, station in enumerate(run.stations["station"])}
-    station = devices["station"].map(order).fillna(0).to_numpy(dtype=np.int64)
+    station = _numbers_of(run, devices["station"])
     x_m, y_m = (devices[axis].to_numpy(dtype=np.float64) for axis in ("x_m", "y_m"))
     number = devices["device"].to_numpy()
     if len(devices) < AGGREGATED_FROM:
         amounts = {"x_m": exact(x_m), "y_m": exact(y_m), "use": exact(use)}
         return amounts | {"number": whole(number), "station": whole(station)}
     return squares(x_m, y_m, use)
+
+
+def _numbers_of(run: RunFolder, station: pd.Series) -> Integers:
+    """Row of ``stations`` of each of some stations, [n]."""
+    order = {station: i for i, station in enumerate(run.stations["station"])}
+    return station.map(order).fillna(0).to_numpy(dtype=np.int64)
 
 
 def squares(x_m: Floats, y_m: Floats, use: Floats) -> dict[str, Any]:
@@ -132,7 +140,7 @@ def _ways(run: RunFolder, devices: pd.DataFrame) -> dict[str, Any] | None:
 
     Raises `EdgesimError` for devices that the run does not have.
     """
-    ways = read_ways(run.folder)
+    ways = WAYS.read(run.folder)
     if ways is None or len(ways) > MOST_CORNERS or len(devices) >= AGGREGATED_FROM:
         return None
     numbers = devices["device"].to_numpy()

@@ -156,7 +156,7 @@ def check_policy(config: RunConfig, looks_at: frozenset[str]) -> None:
 
 def check_outside(config: RunConfig, looks_at: Iterable[str]) -> None:
     """Refuse decisions from outside that look at what there is not, or not in the run; raises `EdgesimError`."""
-    if isinstance(looks_at, str):
+    if isinstance(looks_at, str) or not isinstance(looks_at, Iterable):
         raise EdgesimError(f"looks_at: expected several names, such as a list (got {looks_at!r})", "looks_at")
     for name in looks_at:
         rule = look_up(INPUTS, name, "looks_at")

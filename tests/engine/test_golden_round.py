@@ -36,7 +36,7 @@ class GoldenWorld(World):
     def rx_power_w(self, ids, gain):
         return np.full(len(ids), 1e8 * NOISE_W_PER_HZ)
 
-    def gain(self, ids, draws, t_s):
+    def gain(self, ids, draws, t_s, station):
         return np.ones(len(ids))
 
     def compute_s(self, ids, draws, samples):

@@ -114,10 +114,10 @@ def test_the_worked_plans_need_as_much_as_is_known_of_the_path(tmp_path, shadowi
     moving = world.moving
     for knowledge, need_hz in needs_hz.items():
         link = PathLink(moving, 0, knowledge, ready_s, lambda some: np.ones(len(some), dtype=int), world.rx_power_w)
-        power_w = world.rx_power_w(ids, world.gain(ids, 1, ready_s))
+        power_w = world.rx_power_w(ids, world.gain(ids, 1, ready_s, np.array([0])))
         asked = ids, np.array([BITS]), np.array([ready_s - 7.5]), due_s - 7.5, power_w, 7.5
         assert link.least_hz(*asked) == pytest.approx(need_hz, rel=1e-9)
-    assert world.gain(ids, 1, ready_s) == world.moving.gain(ids, 1, ready_s, np.array([0]))
+    assert world.gain(ids, 1, ready_s, np.array([0])) == world.moving.gain(ids, 1, ready_s, np.array([0]))
 
 
 def test_a_task_keeps_its_station_and_the_next_one_has_that_of_its_instant(tmp_path):
@@ -146,7 +146,7 @@ def test_a_task_keeps_its_station_and_the_next_one_has_that_of_its_instant(tmp_p
 
 def carried_bits(world, uploads: pd.DataFrame, station: int = 0) -> np.ndarray:
     """Integral of the rate of each upload over its way, chord by chord, from positions asked at crossings alone."""
-    link, side_m = world.moving.link, world.moving.side_m
+    link, side_m = world.moving.link, world.moving.chords.side_m
     total = np.zeros(len(uploads))
     for row, upload in enumerate(uploads.itertuples()):
         ids = np.array([upload.device])

@@ -82,7 +82,7 @@ def test_least_bandwidths_are_those_of_a_solver_on_the_gain_of_the_quantile(tmp_
     uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload' and outcome == 'done'")
     first = uploads[uploads["round"] == 1]
     ids = first["device"].to_numpy()
-    power_w = world.rx_power_w(ids, world.gain(ids, 1, 0.0)) * -np.log(0.95)
+    power_w = world.rx_power_w(ids, world.gain(ids, 1, 0.0, np.zeros(len(ids), dtype=int))) * -np.log(0.95)
     hz = first["bandwidth_hz"].to_numpy()
     bps = hz * np.log2(1 + power_w / (hz * 10**-20.4))
     assert first["t_start_s"].to_numpy() + 1e6 / bps == pytest.approx(np.ones(len(first)), rel=1e-9)

@@ -205,11 +205,10 @@ def test_links_to_different_stations_are_drawn_apart(layout):
     ids = np.arange(3000)
     # The shadowing alone, in dB: what the law does not explain.
     law_db = world.environment.path_loss.loss_db(world.places.distance_m)
-    shadow_db = -10 * np.log10(world.gain(ids, 1, 0.0)) - law_db
+    shadow_db = -10 * np.log10(world.gain(ids, 1, 0.0, world.places.station)) - law_db
     single = make_world(simulation.complete(parse(values, "test")), Streams(0))
-    of_first_db = -10 * np.log10(single.gain(ids, 1, 0.0)) - single.environment.path_loss.loss_db(
-        single.places.distance_m
-    )
+    first_gain = single.gain(ids, 1, 0.0, single.places.station)
+    of_first_db = -10 * np.log10(first_gain) - single.environment.path_loss.loss_db(single.places.distance_m)
     west = world.places.station == 0
     assert shadow_db[west] == pytest.approx(of_first_db[west])
     assert abs(np.corrcoef(shadow_db[~west], of_first_db[~west])[0, 1]) < 0.08
@@ -235,7 +234,7 @@ def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_
         shadow_db = np.where(sees[-1], 4.0, 7.82) * streams.normal(f"shadowing{suffix}", ids, 0)
         gains.append(10 ** (-(law.loss_db(distance_m, sees[-1]) + shadow_db) / 10))
     np.testing.assert_array_equal(people.station, np.argmax(gains, axis=0))
-    np.testing.assert_allclose(world.gain(ids, 5, 0.0), np.max(gains, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(world.gain(ids, 5, 0.0, people.station), np.max(gains, axis=0), rtol=1e-12)
     assert 0.2 < np.mean(sees[0] != sees[1]) < 0.8
 
 

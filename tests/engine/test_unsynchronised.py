@@ -37,7 +37,7 @@ class OneBitPerSecond(World):
     def rx_power_w(self, ids, gain):
         return np.full(len(ids), self.environment.noise_w_per_hz)
 
-    def drawn_rx_power_w(self, ids, draws, t_s):
+    def drawn_rx_power_w(self, ids, draws, gain):
         return self.rx_power_w(ids, None)
 
     def compute_s(self, ids, draws, samples):

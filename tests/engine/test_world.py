@@ -22,19 +22,27 @@ def world(seed: int = 0, **radio: object) -> World:
     return make_world(parse({"devices": {"count": 2000}, "radio": radio} | data, "test").resolved(), Streams(seed))
 
 
+def gain(here: World, ids: Integers, round: int) -> Floats:
+    return here.gain(ids, round, 0.0, here.places.stations(ids, 0.0))
+
+
 def mean_w(here: World, ids: Integers, round: int) -> Floats:
-    return here.rx_power_w(ids, here.gain(ids, round, 0.0))
+    return here.rx_power_w(ids, gain(here, ids, round))
+
+
+def drawn_w(here: World, ids: Integers, round: int) -> Floats:
+    return here.drawn_rx_power_w(ids, round, gain(here, ids, round))
 
 
 def test_without_fading_an_upload_lives_with_the_average() -> None:
     still = world()
-    assert still.drawn_rx_power_w(EVERYONE, 3, 0.0).tolist() == mean_w(still, EVERYONE, 3).tolist()
+    assert drawn_w(still, EVERYONE, 3).tolist() == mean_w(still, EVERYONE, 3).tolist()
 
 
 def test_fading_changes_the_upload_but_not_the_plan() -> None:
     still, fading = world(), world(fading="rayleigh")
     assert mean_w(fading, EVERYONE, 3).tolist() == mean_w(still, EVERYONE, 3).tolist()
-    factor = fading.drawn_rx_power_w(EVERYONE, 3, 0.0) / mean_w(fading, EVERYONE, 3)
+    factor = drawn_w(fading, EVERYONE, 3) / mean_w(fading, EVERYONE, 3)
     # Exp(1) lies below its mean with probability 1 - 1/e.
     share = 1 - np.exp(-1)
     assert np.mean(factor < 1) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / len(EVERYONE)))
@@ -44,16 +52,16 @@ def test_the_config_overrides_the_fading_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "rayleigh.toml"
     file.write_text('fading = "rayleigh"\n' + find("channels", "fedteddi-macro", ".toml").read_text())
     off, on, ids = world(channel=str(file), fading="none"), world(channel=str(file)), np.arange(5)
-    assert off.drawn_rx_power_w(ids, 1, 0.0).tolist() == mean_w(off, ids, 1).tolist()
-    assert not set(on.drawn_rx_power_w(ids, 1, 0.0).tolist()) & set(mean_w(on, ids, 1).tolist())
+    assert drawn_w(off, ids, 1).tolist() == mean_w(off, ids, 1).tolist()
+    assert not set(drawn_w(on, ids, 1).tolist()) & set(mean_w(on, ids, 1).tolist())
 
 
 @pytest.mark.parametrize("channel", ["fedteddi-macro", "free-space", "uma", "umi-street-canyon", "inh-office"])
 def test_a_devices_power_is_the_same_whoever_else_is_asked_about(channel: str) -> None:
     here = world(channel=channel, fading="rayleigh")
     some = np.array([1999, 0, 77, 512])
-    assert here.gain(some, 4, 0.0).tolist() == here.gain(EVERYONE, 4, 0.0)[some].tolist()
-    assert here.drawn_rx_power_w(some, 4, 0.0).tolist() == here.drawn_rx_power_w(EVERYONE, 4, 0.0)[some].tolist()
+    assert gain(here, some, 4).tolist() == gain(here, EVERYONE, 4)[some].tolist()
+    assert drawn_w(here, some, 4).tolist() == drawn_w(here, EVERYONE, 4)[some].tolist()
 
 
 @pytest.mark.parametrize(
@@ -83,6 +91,6 @@ def test_uploads_meet_the_noise_density_and_figure_of_the_channel_file(
     assert len(uploads) == 3
     noise_w_per_hz = 10 ** ((density_dbm_per_hz + figure_db - 30) / 10)
     for row in uploads.itertuples():
-        power_w = here.drawn_rx_power_w(np.array([row.device]), row.round, 0.0)[0]
+        power_w = drawn_w(here, np.array([row.device]), row.round)[0]
         bps = row.bandwidth_hz * np.log2(1 + power_w / (row.bandwidth_hz * noise_w_per_hz))
         assert bps * (row.t_end_s - row.t_start_s) == pytest.approx(row.bits, rel=1e-9)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from edited_runs import write_plan
 
-from edgesim.analysis.band_use import band_use
+from edgesim.analysis.band_use import band_use, use_by_station
 from edgesim.analysis.runs import runs_of
 from edgesim.config_file import parse
-from edgesim.folder.way_file import read_ways
+from edgesim.folder.rows_file import WAYS
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.server import served
@@ -345,7 +345,7 @@ def test_the_map_follows_a_device_that_moves(tmp_path, open_page):
     simulation.run(parse(values, "moving"), tmp_path / "run")
     page = open_page(tmp_path / "run")
     page.evaluate("() => choose({ round: 3, device: 2 })")
-    ways = read_ways(tmp_path / "run")
+    ways = WAYS.read(tmp_path / "run")
     own = ways[ways["device"] == 2]
     expected = [np.interp(2.0, own["t_s"], own[axis]) for axis in ("x_m", "y_m")]
     dots = page.evaluate("() => { const { x, y } = source('cell', 'devices').data; return [x[2], y[2]]; }")
@@ -356,3 +356,28 @@ def test_the_map_follows_a_device_that_moves(tmp_path, open_page):
     assert way["y"] == pytest.approx([*until["y_m"], expected[1]])
     page.evaluate("() => choose({ round: null, device: null })")
     assert page.evaluate("() => source('cell', 'way').data.x") == []
+
+
+def test_the_band_line_weighs_the_stations_of_devices_that_move_task_by_task(tmp_path, open_page):
+    """Three cells of different bands; devices that cross them in a few rounds, the band shared anew."""
+    layout = tmp_path / "bands.toml"
+    text = Path("topologies/three-cells.toml").read_text()
+    layout.write_text(text.replace("[[stations]]", "[[stations]]\nbandwidth_share = 0.25", 1))
+    values = {
+        "rounds": 12,
+        "devices": {"count": 8},
+        "topology": {"file": str(layout), "attach": "nearest"},
+        "mobility": {"model": "direction", "speed_mps": [60.0, 90.0], "turn_s": 5.0},
+        "radio": {"sharing": "reshared"},
+        "round": {"close": "deadline", "payload_bits": 1e6},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "moving"), tmp_path / "run")
+    (run,) = runs_of([tmp_path / "run"])
+    stations, uses = zip(*use_by_station(run), strict=True)
+    weights = np.array([station.bandwidth_hz for station in stations])
+    shown = np.array(open_page(tmp_path / "run").evaluate("() => [...edgesim.timeline.bandShown]"))
+    edges = np.linspace(0, run.rounds["t_end_s"].max(), len(shown) + 1)
+    every = np.array([[use.mean(*span) for span in itertools.pairwise(edges)] for use in uses])
+    np.testing.assert_allclose(shown, weights @ every / weights.sum(), atol=0.01)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import runs_of
-from edgesim.folder.absence_file import read_absences
+from edgesim.folder.rows_file import ABSENCES
 from edgesim.report import groups, run_data
 from edgesim.report.bars import with_away
 
@@ -31,7 +31,7 @@ def test_an_aggregated_run_keeps_the_time_in_each_state_and_the_band(any_run, de
     monkeypatch.setattr(run_data, "AGGREGATED_FROM", 1)
     data = run_data.run_data(run, "name")
     found = data["groups"]
-    absences = read_absences(run.folder)
+    absences = ABSENCES.read(run.folder)
     absences = absences if absences is None else absences.assign(t_end_s=absences["t_end_s"].clip(upper=data["end_s"]))
     rows = with_away(run.activities, absences)
     lasts = rows["t_end_s"] - rows["t_start_s"]

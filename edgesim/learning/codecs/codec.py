@@ -76,10 +76,9 @@ class Codec(Section, ABC):
         the codec cannot write.
         """
 
-    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor | None:
-        """Whole numbers from 0 for what each number of a vector became, [d], of which ``metrics`` has the entropy.
+    def counts(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor | None:
+        """How often each symbol stands in the message of a vector, of which ``metrics`` has the entropy; whole numbers.
 
-        Integers of 32 bits are counted in half of the time of longer ones.
-        None for a codec without any; ``encoded`` and ``decoded`` are the vector and what was read of it, [d].
+        None for a codec without symbols; ``encoded`` and ``decoded`` are the vector and what was read of it, [d].
         """
         return None

@@ -73,21 +73,28 @@ class Qsgd(Codec):
         """A copy in buckets, [n, bucket], the last one filled up with zeros."""
         d = len(vector)
         size = min(self.bucket, d)
-        flat = vector.new_zeros(-(-d // size) * size)
+        flat = vector.new_empty(-(-d // size) * size)
         flat[:d] = vector
+        flat[d:] = 0
         return flat.view(-1, size)
 
     def _scales(self, buckets: Tensor) -> Tensor:
         """The scale of each bucket, [n, 1]."""
-        sizes = buckets.abs().amax(1) if self.norm == "max" else buckets.double().square().sum(1).sqrt()
-        return as_sent(sizes)[:, None]
+        import torch
+
+        if self.norm == "l2":
+            return as_sent(buckets.double().square().sum(1).sqrt())[:, None]
+        # Words without their sign are in the order of |numbers|, and the largest integer of a row is found in a third
+        # of the time of the largest float.
+        words: Tensor = buckets.view(torch.int32).bitwise_and(2**31 - 1).amax(1, keepdim=True)
+        return words.view(torch.float32)
 
     @override
-    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
-        """The levels."""
+    def counts(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """Counts of the levels."""
         scales = self._scales(self._cut(encoded))
         levels = self._cut(decoded).div_(scales.where(scales > 0, 1.0)).mul_(setting).round_()
-        return levels.view(-1)[: len(decoded)].int() + setting
+        return levels.view(-1)[: len(decoded)].int().add_(setting).bincount()
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

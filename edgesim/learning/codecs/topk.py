@@ -24,9 +24,12 @@ class TopK(Sparse):
         return vector.new_zeros(len(vector)).index_copy_(0, places, vector[places])
 
     @override
-    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
-        """1 for what is kept; the values of these are no symbols."""
-        return (decoded != 0).int()
+    def counts(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """Counts of what is dropped and kept; the values of these are no symbols."""
+        import torch
+
+        kept = int(decoded.count_nonzero())
+        return torch.tensor([len(decoded) - kept, kept])
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

@@ -43,6 +43,10 @@ class Transform(ABC):
         have several. What it remembers stays as it is: the updates may not be merged yet.
         """
 
+    def received(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> list[Tensor]:
+        """What `apply` makes of updates, for callers that neither report nor remember anything."""
+        return self.apply(ids, tasks, updates).received
+
     def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> Mapping[int, Tensor]:
         """What it is to remember of devices whose updates, [S] of [P], got no further than here and are lost."""
         return {}

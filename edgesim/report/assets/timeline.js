@@ -39,7 +39,7 @@ function makeBand(run, packed, bars) {
   }
   const station = new Map(Array.from(run.map.number, (device, i) => [device, run.map.station[i]])), open = new Map(), spans = [];
   for (const i of uploads.sort((a, b) => bars.start[a] - bars.start[b])) {
-    const at = station.get(bars.device[i]) ?? 0, span = open.get(at);
+    const at = packed.station ? packed.station[i] : station.get(bars.device[i]) ?? 0, span = open.get(at);
     if (span && bars.start[i] <= span.end) span.end = Math.max(span.end, bars.end[i]);
     else { const next = { start: bars.start[i], end: bars.end[i], share: run.stations.band_hz[at] / total }; open.set(at, next); spans.push(next); }
   }
