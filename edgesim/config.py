@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from edgesim.base.errors import Contradiction
 from edgesim.base.needs import GIVEN, Condition, Except, Rule, refuse, refuse_above
 from edgesim.base.quantities import Bits, Count, Devices, Factor, Hertz, Joules, Metres, Seconds, Watts
+from edgesim.base.registry import Registry
+from edgesim.base.validation import entry_of
 
 
 class Section(BaseModel):
@@ -47,6 +49,11 @@ class OpenSection(BaseModel):
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """The section with these options instead of its own."""
         return self.model_validate({**self.model_dump(include=set(type(self).model_fields)), **options})
+
+    def with_defaults(self, registry: Registry[Any]) -> Self:
+        """The section with all options of the entry that it names of a registry; raises `EdgesimError`."""
+        entry: BaseModel = entry_of(registry, getattr(self, registry.field.rpartition(".")[2]), self.options)
+        return self.with_options(entry.model_dump(exclude_none=True))
 
 
 class LinksConfig(Section):

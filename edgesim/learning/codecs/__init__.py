@@ -5,7 +5,7 @@ from typing import Any
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
-from edgesim.base.validation import options_of
+from edgesim.base.validation import entry_of, options_of
 from edgesim.config import RunConfig, UploadConfig
 from edgesim.learning.codecs.codec import Codec
 from edgesim.learning.codecs.half import Half
@@ -34,8 +34,7 @@ DOWNWARD = Registry("download.codec", "codecs", Codec, {name: _OWN[name] for nam
 
 def make_codec(name: str, options: Mapping[str, Any], registry: Registry[type[Codec]] = CODECS) -> Codec:
     """The codec of a name with its options; raises `EdgesimError` for an unknown name or option."""
-    section = registry.field.partition(".")[0]
-    return options_of(registry.including(name), name, options, registry.field, section)
+    return entry_of(registry, name, options)
 
 
 def make_upload_codec(upload: UploadConfig) -> Codec:

@@ -4,11 +4,10 @@
 """
 
 from edgesim.base.registry import Registry
-from edgesim.radio.allocators.allocator import Allocator
+from edgesim.radio.allocators.allocator import Allocator, Request
 from edgesim.radio.allocators.equal_share import EqualShare
 from edgesim.radio.allocators.least import Least
 from edgesim.radio.allocators.proportional import Proportional
-from edgesim.radio.allocators.request import Request
 
 _OWN: dict[str, type[Allocator]] = {"least": Least, "equal_share": EqualShare, "proportional": Proportional}
 ALLOCATORS = Registry("round.allocator", "allocators", Allocator, _OWN)
