@@ -183,7 +183,18 @@ def collect(name: str, folder: Path, differences: str = "") -> None:
     _write(runs[[of for of in runs if of in {*names, "seed"} or of.removesuffix("_bound") in wanted]], f"{name}.csv")
     if differences:
         table = pd.read_csv(folder / differences)
-        told = ["measure", "pairs", "never", "difference", "low", "high", "ratio", "ratio_low", "ratio_high"]
+        told = [
+            "measure",
+            "pairs",
+            "never",
+            "differing",
+            "difference",
+            "low",
+            "high",
+            "ratio",
+            "ratio_low",
+            "ratio_high",
+        ]
         _write(table[[*(of for of in table if of in names), *told, "p", "p_holm"]], f"{name}-differences.csv")
 
 

@@ -69,7 +69,7 @@ def recomputed(study, setting, measure):
 
 def corrected_p(study, where, column, p):
     """p of one comparison, corrected by Holm among all of its study's in which a pair differs."""
-    rows = [row for row in records(PAPERS / f"seeds/{study}-differences.csv") if (row["p"], row["low"]) != ("1", "0")]
+    rows = [row for row in records(PAPERS / f"seeds/{study}-differences.csv") if row["differing"] != "0"]
     ordered = sorted(rows, key=lambda row: float(row["p"]))
     corrected = 0.0
     for rank, row in enumerate(ordered):
