@@ -1,19 +1,40 @@
 """Writes the tables "Beside the paper" into the pages of docs/papers: ``python docs/beside_papers.py``.
 
-What is claimed, the paper's number and the verdict stand in ``papers/tables.toml``; our numbers in
-``papers/results.csv``, of which a row is one measure of one setting of a study, as its tables print it.
+``papers/tables.toml`` says what is claimed, the paper's number, our verdict, and by which command ours comes. Ours are
+computed from ``papers/seeds/STUDY.csv``, which has a row per run of the study, and their p are those of
+``papers/seeds/STUDY-differences.csv``, all comparisons that were corrected together. Both files are written from the
+runs by ``python docs/beside_papers.py STUDY FOLDER [DIFFERENCES]``: the study's folder, and the table of differences
+in it. Studies that were not run again since have no such files; their numbers are those that their pages had, and stand
+in ``papers/results.csv``.
 """
 
-import csv
 import re
+import runpy
+import sys
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from edgesim.analysis.measures import measure
+from edgesim.analysis.runs import RunFolder, read_study
+from edgesim.analysis.static_pairs import pairs
+from edgesim.analysis.statistics import mean_interval, pair_by_seed
+
 PAPERS = Path(__file__).parent / "papers"
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 _BEGIN, _END = "<!-- Written by docs/beside_papers.py -->", "<!-- End -->"
 _HEAD = ["what", "paper", "here", "seeds", "run", "verdict"]
+LEAST_SEEDS = 3
+"""Seeds from which a number has an interval."""
+Row = Mapping[str, Any]
+Key = tuple[str, str, str]
+"""Names of a study, a setting and a measure."""
 
 
 def tables() -> dict[str, str]:
@@ -21,30 +42,112 @@ def tables() -> dict[str, str]:
 
     Raises KeyError, with study, setting and measure, for a number that is not among the results.
     """
-    planned = tomllib.loads((PAPERS / "tables.toml").read_text())
-    with (PAPERS / "results.csv").open(newline="") as file:
-        results = {(row["study"], row["setting"], row["measure"]): row for row in csv.DictReader(file)}
-    return {page: _table(rows, results, planned["studies"]) for page, rows in planned["pages"].items()}
+    planned = read_plan()
+    return {page: _table(rows, planned["studies"]) for page, rows in planned["pages"].items()}
 
 
-def _table(rows: list[dict[str, str]], results: dict[Any, dict[str, str]], commands: dict[str, str]) -> str:
-    studies = list(dict.fromkeys(row["study"] for row in rows if "study" in row))
-    letters = dict(zip(studies, ascii_lowercase, strict=False))
+def read_plan() -> dict[str, Any]:
+    """What ``tables.toml`` says of studies and pages."""
+    return tomllib.loads((PAPERS / "tables.toml").read_text())
+
+
+def _result(studies: Mapping[str, Row], key: Key) -> Row:
+    """Value, half width of its interval, p and seeds of a number, as texts."""
+    name, setting, title = key
+    study = studies[name]
+    if "settings" not in study:
+        return _quoted()[key]
+    runs, differences = (_read(f"{name}{ending}.csv") for ending in ("", "-differences"))
+    return _computed(runs, differences, study["settings"][setting], study["measures"][title])
+
+
+@cache
+def _quoted() -> dict[Key, Row]:
+    rows = pd.read_csv(PAPERS / "results.csv", dtype=str, keep_default_na=False).to_dict("records")
+    return {(row["study"], row["setting"], row["measure"]): row for row in rows}
+
+
+@cache
+def _read(name: str) -> pd.DataFrame:
+    """A table of ``papers/seeds``; an empty one where there is none."""
+    path = PAPERS / "seeds" / name
+    return pd.read_csv(path) if path.is_file() else pd.DataFrame()
+
+
+def _computed(runs: pd.DataFrame, differences: pd.DataFrame, where: Row, of: Row) -> Row:
+    """Mean of a measure over the seeds of one setting, of its difference to the runs ``less`` seed by seed, or how many
+    times as large the mean of the runs ``over`` is.
+    """
+    column, factor = of["column"], of.get("factor", 1)
+    own = _by_seed(runs, where, column)
+    if "over" in of:
+        others = _by_seed(runs, {**where, **of["over"]}, column)
+        return _row(float(np.mean(list(others.values())) / np.mean(list(own.values()))), np.nan, None, len(own), of)
+    values, p = list(own.values()), None
+    if "less" in of:
+        first, second = pair_by_seed(own, _by_seed(runs, {**where, **of["less"]}, column))
+        values = list(first - second)
+        (p,) = _rows(differences, {**where, "measure": column})["p_holm"]
+    mean, low, _ = mean_interval(values, LEAST_SEEDS)
+    return _row(factor * mean, factor * (mean - low), p, len(values), of)
+
+
+def _rows(table: pd.DataFrame, where: Row) -> pd.DataFrame:
+    """The rows that have all these values."""
+    for name, value in where.items():
+        table = table[table[name] == value]
+    return table
+
+
+def _by_seed(runs: pd.DataFrame, where: Row, column: str) -> dict[int, float]:
+    """A measure of the runs of one setting; raises ValueError where one of them never reached its target."""
+    rows = _rows(runs, where)
+    bound = f"{column}_bound"
+    if bound in rows and rows[bound].notna().any():
+        raise ValueError(f"{column}: a run of {dict(where)} never reached its target; expected a measure of all runs")
+    known = rows[rows[column].notna()]
+    values = {int(seed): float(value) for seed, value in zip(known["seed"], known[column], strict=True)}
+    if not values or len(values) < len(known):
+        raise ValueError(f"{column}: expected one run per seed of {dict(where)} (got {len(known)} rows)")
+    return values
+
+
+def _row(value: float, half: float, p: float | None, seeds: int, of: Row) -> Row:
+    digits = of.get("digits", 1)
+    return {
+        "value": f"{value:.{digits}f}",
+        "half": "" if pd.isna(half) else f"{half:.{digits}f}",
+        "p": "" if p is None else "< 0.001" if p < 0.001 else f"{p:.2g}",
+        "seeds": str(seeds),
+    }
+
+
+def _table(rows: list[dict[str, str]], studies: Mapping[str, Row]) -> str:
+    letters = dict(zip(dict.fromkeys(row["study"] for row in rows if "study" in row), ascii_lowercase, strict=False))
     lines = [_line(_HEAD), _line(["---"] * len(_HEAD))]
     for row in rows:
         if "not_run" in row:
             lines.append(_line([row["claim"], row["paper"], "not run", "", "", row["not_run"]]))
             continue
-        result = results[row["study"], row["setting"], row["measure"]]
         settings = [row["setting"], *([row["against"]] if "against" in row else [])]
-        numbers = [f"{name}: {_number(results[row['study'], name, row['measure']])}" for name in settings]
-        ours = f"{row['measure']}; {'; '.join(numbers)}"
-        lines.append(_line([row["claim"], row["paper"], ours, result["seeds"], letters[row["study"]], row["verdict"]]))
-    runs = [f"- {letter}: `{commands[study]}`" for study, letter in letters.items()]
-    return "\n".join([*lines, "", *runs])
+        results = {name: _result(studies, (row["study"], name, row["measure"])) for name in settings}
+        ours = "; ".join([row["measure"], *(f"{name}: {_text(result)}" for name, result in results.items())])
+        seeds = results[row["setting"]]["seeds"]
+        lines.append(_line([row["claim"], row["paper"], ours, seeds, letters[row["study"]], row["verdict"]]))
+    return "\n".join([*lines, "", *(_run(letter, name, studies[name]) for name, letter in letters.items())])
 
 
-def _number(result: dict[str, str]) -> str:
+def _run(letter: str, name: str, study: Row) -> str:
+    """Line with the command of a study, and where its numbers come from."""
+    source = "not run again: numbers of an earlier run, whose runs are not kept"
+    if "settings" in study:
+        source = f"computed from [a row per run](seeds/{name}.csv)"
+        if (PAPERS / f"seeds/{name}-differences.csv").is_file():
+            source += f", p from [all comparisons](seeds/{name}-differences.csv)"
+    return f"- {letter}: `{study['command']}`; {source}"
+
+
+def _text(result: Row) -> str:
     """A number with its 95 % interval where there are seeds for one, and p where it was tested."""
     half = f" ± {result['half']}" if result["half"] else ""
     equals = "" if result["p"][:1] in "<>" else "= "
@@ -62,10 +165,60 @@ def with_table(page: str, table: str) -> str:
     return between.sub(lambda _: f"{_BEGIN}\n\n{table}\n\n{_END}", page)
 
 
+def collect(name: str, folder: Path, differences: str = "") -> None:
+    """Write the files of a study from its folder: a row per run, and a table of differences in the folder if named."""
+    study = read_plan()["studies"][name]
+    wanted = {of["column"] for of in study["measures"].values()}
+    names = {knob for where in study["settings"].values() for knob in where}
+    if "rows" in study:
+        runs = pd.read_csv(folder / study["rows"])
+    else:
+        plan = read_study(folder)
+        lost = {pair.run.folder: {"idp_points": pair.idp_points} for pair in pairs(plan.finished)[0]}
+        target = study.get("target", plan.target)
+        runs = pd.DataFrame(
+            {**run.knobs, "seed": run.seed, **measure(run, target), **lost.get(run.folder, {}), **_own(study, run)}
+            for run in plan.finished
+        )
+    _write(runs[[of for of in runs if of in {*names, "seed"} or of.removesuffix("_bound") in wanted]], f"{name}.csv")
+    if differences:
+        table = pd.read_csv(folder / differences)
+        told = [
+            "measure",
+            "pairs",
+            "never",
+            "differing",
+            "difference",
+            "low",
+            "high",
+            "ratio",
+            "ratio_low",
+            "ratio_high",
+        ]
+        _write(table[[*(of for of in table if of in names), *told, "p", "p_holm"]], f"{name}-differences.csv")
+
+
+def _own(study: Row, run: RunFolder) -> Mapping[str, float]:
+    """What a scenario itself measures of a run: the function, and further arguments, that ``own`` names."""
+    if "own" not in study:
+        return {}
+    script, function, *further = study["own"]
+    measured: Mapping[str, float] = runpy.run_path(str(SCENARIOS / script))[function](run, *further)
+    return measured
+
+
+def _write(table: pd.DataFrame, name: str) -> None:
+    table.to_csv(PAPERS / "seeds" / name, index=False, lineterminator="\n", float_format="%.8g")
+
+
 def main() -> None:
-    """Write all pages anew."""
-    for name, table in tables().items():
-        path = PAPERS / f"{name}.md"
+    """Write all pages anew, or with arguments the files of one study."""
+    if sys.argv[1:]:
+        name, folder, *differences = sys.argv[1:]
+        collect(name, Path(folder), *differences)
+        return
+    for page, table in tables().items():
+        path = PAPERS / f"{page}.md"
         path.write_text(with_table(path.read_text(), table))
 
 

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from edgesim.base.errors import Contradiction
 from edgesim.base.needs import GIVEN, Condition, Except, Rule, refuse, refuse_above
 from edgesim.base.quantities import Bits, Count, Devices, Factor, Hertz, Joules, Metres, Seconds, Watts
+from edgesim.base.registry import Registry
+from edgesim.base.validation import entry_of
 
 
 class Section(BaseModel):
@@ -47,6 +49,11 @@ class OpenSection(BaseModel):
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """The section with these options instead of its own."""
         return self.model_validate({**self.model_dump(include=set(type(self).model_fields)), **options})
+
+    def with_defaults(self, registry: Registry[Any]) -> Self:
+        """The section with all options of the entry that it names of a registry; raises `EdgesimError`."""
+        entry: BaseModel = entry_of(registry, getattr(self, registry.field.rpartition(".")[2]), self.options)
+        return self.with_options(entry.model_dump(exclude_none=True))
 
 
 class LinksConfig(Section):
@@ -229,7 +236,9 @@ class RoundConfig(Section):
     """Devices of a round, or at work at any time without rounds (``admission = "count"``)."""
     allocator: str = "least"
     """How the uploads share the band: ``least``, ``equal_share``, ``proportional`` (by payload, so that it equals
-    ``equal_share`` if all payloads are equal), or the dotted path of an allocator of one's own."""
+    ``equal_share`` if all payloads are equal), ``equal_bits`` (the same, greatest number of bits for everybody),
+    ``least_error`` (of the bits of levels with ``upload.codec = "qsgd"`` and ``size = "fit"``), or the dotted path of
+    an allocator of one's own."""
     leftover: Literal["idle", "equal_finish"] = "idle"
     """Use of the bandwidth that least bandwidths leave over: it stays idle, or is used to end all uploads
     together earlier. With ``equal_finish``, uploads that do not fit into the band end together after the deadline."""
@@ -437,6 +446,23 @@ class UploadConfig(OpenSection):
     codec: str = "none"
     """What becomes of an update's numbers and how many bits they take: a name of `edgesim.learning.codecs.CODECS`
     (``edgesim list`` prints them), or ``package.module.Class``. With ``none`` each number takes 32 bits."""
+    size: Literal["fixed", "fit", "stream", "dadaquant", "share", "adaquant"] = "fixed"
+    """Size of an update: as the codec's options say (``fixed``), or the largest that rate and time left carry
+    (``fit``: of ``topk``, ``stc`` and ``randk`` the numbers sent, of ``qsgd`` the bits of a level), or so many of the
+    most important numbers as are through by the deadline (``stream``: ``topk`` and ``randk``); it tells the server in
+    32 bits. With ``fit`` admission plans with the smallest one (``least``). Levels of ``qsgd`` can go by the updates'
+    weights (``dadaquant``: fewest levels in all for the same error, ``share``: fewest bits), or rise as the training
+    loss falls (``adaquant``)."""
+    fit_at: Literal["plan", "start"] | None = None
+    """When ``fit`` decides: as the band is shared, on planned gain and computing (``plan``; with ``round.outage`` all
+    uploads fail as often), or as the upload begins, on its fading (``start``, when absent)."""
+    least: Factor | None = Field(None, gt=0)
+    """Smallest size with ``fit``, which is late where it does not fit: the share of numbers sent, 0.001 when absent;
+    with ``qsgd`` the bits of a level, 2 when absent; with a codec of one's own a setting, 1 when absent. With
+    ``stream`` the size that admission plans with, when absent that by the codec's options."""
+    plan: Literal["bound", "last"] | None = None
+    """Bits with which uploads are planned whose own depend on the values (``coding = "elias"``): the most that they can
+    take (``bound``, when absent), or what the device's last one took."""
     feedback: Literal["none", "residual", "ef21"] | None = None
     """Memory of each device against what coding loses: what is missing so far (``residual``), or the update as the
     server has it (``ef21``). When absent ``residual`` where the codec's error is shorter than the update, else none."""
@@ -601,6 +627,9 @@ _GOES_WITH = (
     *_only_for({"privacy.mechanism": ("clip", "local", "central")}, "privacy.clip"),
     Rule(_NOISY, {"privacy.noise": GIVEN}),
     Rule(_CENTRAL, _FLAT, "noise is added to one weighted mean; use 'local'"),
+    *_only_for({"upload.size": "fit"}, "upload.fit_at"),
+    *_only_for({"upload.size": ("fit", "stream")}, "upload.least"),
+    Rule({"upload.size": "stream"}, {"upload.beside": "plain"}, "one vector is sent in order"),
     *_only_for({"evaluation.every_s": None}, "evaluation.every"),
     Rule({"stop_at_accuracy": GIVEN}, _TRAINING, "there are no tests without training"),
     *_only_for({"stop_at_accuracy": GIVEN}, "stop_after_tests"),

@@ -11,12 +11,11 @@ bits sent up and at equal joules, as in `radio_cost.py`.
 """
 
 import itertools
-from functools import partial
 from typing import Annotated, Any
 
 from typer import Option
 
-from edgesim.scenario import Runs, figures, names, numbers, refuse_unknown, scenario, start, tables
+from edgesim.scenario import Runs, equal_cost, names, numbers, refuse_unknown, scenario, start
 
 CODECS: dict[str, dict[str, Any]] = {
     "none": {"codec": "none"},
@@ -61,10 +60,7 @@ def main(
     for name, mhz in itertools.product(names(codecs), numbers(band_mhz)):
         runs.add(cell(seconds, mhz) | {"upload": CODECS[name]}, labels={"band_mhz": mhz, "codec": name})
     study = runs.compare(against=[("codec", "none")] if "none" in names(codecs) else [])
-    tables.recommendation(study.folder, "band_mhz", "codec")
-    finished = study.plan.finished
-    draws = partial(figures.draw_cost_curves, finished, "band_mhz", "codec", FOREMOST)
-    figures.Album(study.folder / "plots", runs.formats).add("cost_curves", draws, finished, FOREMOST)
+    equal_cost.recommend(study, "band_mhz", "codec", FOREMOST, runs.formats)
 
 
 if __name__ == "__main__":

@@ -54,16 +54,20 @@ def end(way: str, steps: int) -> tuple[float, float]:
 
 @scenario("runs/ef-signsgd", seeds=5, quick={"steps": 2_000, "seeds": 2})
 def main(runs: Runs, steps: Annotated[int, Option(min=100, help="Steps on each function.")] = 20_000) -> None:
-    """Print what SGD, signSGD, and signs with a residual make of both functions."""
-    rows = []
+    """Print what SGD, signSGD, and signs with a residual make of both functions; the second one has no seeds."""
+    rows, by_seed = [], []
     for way in descent.WAYS:
         changes = rises(way, steps, runs.seeds)
         value, along = end(way, steps)
         error = changes.std(ddof=1) / len(changes) ** 0.5
         rows.append([way, changes.mean(), error, value, along])
+        by_seed += [[way, seed, change.mean()] for seed, change in enumerate(np.split(changes, runs.seeds))]
     table = pd.DataFrame(rows, columns=["way", "rise_in_rates", "standard_error", "f_in_the_end", "x1_plus_x2"])
     runs.out.mkdir(parents=True, exist_ok=True)
     tables.save(table, runs.out / "steps.csv")
+    ends = table[["way", "f_in_the_end", "x1_plus_x2"]].assign(seed=0)
+    seeds = pd.DataFrame(by_seed, columns=["way", "seed", "rise_in_rates"])
+    tables.save(seeds.merge(ends, on=["way", "seed"], how="left"), runs.out / "seeds.csv")
     forms = {name: (name.replace("_", " "), "{:.5f}") for name in table.columns[1:]}
     tables.show(table, f"{runs.out}: f = x / 4 by step, and |x1 + x2| / 4 + |x1 - x2| after {steps:,} steps", forms)
 

@@ -17,7 +17,7 @@ import numpy as np
 from typer import Option
 
 import edgesim
-from edgesim.scenario import Runs, counts, figures, published, scenario, start, subset
+from edgesim.scenario import Runs, counts, figures, published, scenario, start, subset, tables
 
 DEVICES, TAKEN, SAMPLES, STEPS, BATCH = 50, 25, 200, 5, 10
 STEP_S, RATIO = 0.01, 100
@@ -101,6 +101,8 @@ def main(
     published.show(table, f"{study.folder}: training loss in {seconds:g} s and in {rounds} rounds", ["codec"], LOOKS)
     differences = published.differences(study.folder, "codec", "none", [*LOOKS][1:], own)
     published.show_differences(differences, "none", LOOKS)
+    tables.save(table, study.folder / "beside-the-paper.csv")
+    tables.save(differences, study.folder / "beside-the-paper-differences.csv")
     album, panels = figures.Album(study.folder / "plots", runs.formats), figures.panels_of(finished)
     album.add("loss_seconds", lambda: figures.draw_loss_seconds(panels), finished)
 

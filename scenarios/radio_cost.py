@@ -25,13 +25,12 @@ away, which here none is, and it comes with a policy of its own, while here all 
 """
 
 import itertools
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 from typer import Option
 
-from edgesim.scenario import Runs, figures, names, numbers, scenario, start, tables
+from edgesim.scenario import Runs, equal_cost, names, numbers, scenario, start, tables
 
 MODEL_BITS = 77_120.0
 """32 per parameter of the MLP."""
@@ -140,11 +139,7 @@ def main(
         tune_algorithms(runs, seconds, names(algorithms))
         return
     add(runs, seconds, names(algorithms), numbers(band_mhz))
-    study = runs.compare()
-    tables.recommendation(study.folder, "bandwidth_hz", "algorithm")
-    finished = study.plan.finished
-    draws = partial(figures.draw_cost_curves, finished, "bandwidth_hz", "algorithm", FOREMOST)
-    figures.Album(study.folder / "plots", runs.formats).add("cost_curves", draws, finished, FOREMOST)
+    equal_cost.recommend(runs.compare(), "bandwidth_hz", "algorithm", FOREMOST, runs.formats)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 from edgesim import Study, grid, run_study
+from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import SCHEMAS, read_run, read_table
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.jobs import Promise
 from edgesim.learning.learner import TorchLearner
+from edgesim.learning.transforms.encode import Encode
+from edgesim.learning.transforms.transform import Passed
 from edgesim.simulation import composition as simulation
 
 POLICIES = ["random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi"]
@@ -95,6 +99,11 @@ OVER_ACTORS = {
     "fedavg": {},
     "scaffold": {"algorithm": {"name": "scaffold"}},
     "asynchronous": {"round": {"protocol": "asynchronous", "admission": "count", "count": 8}},
+    "coded": {
+        "upload": {"codec": "topk", "beside": "coded"},
+        "download": {"codec": "sign"},
+        "algorithm": {"name": "scaffold"},
+    },
 }
 
 
@@ -114,6 +123,31 @@ def test_a_run_over_actors_of_ray_has_every_byte_of_the_loop(kind, tmp_path, ray
         assert read_table(tmp_path / name, "rounds")["jobs_trained"].sum() > 4
     assert read_run(tmp_path / "ray")["actor_kind"].startswith("torch ")
     assert _differing(tmp_path / "loop", tmp_path / "ray") == set()
+
+
+def test_what_devices_train_is_the_same_stacked_before_it_is_coded(tmp_path, monkeypatch):
+    """Behind a codec a rounding may be a level or a sign; when the uploads end does not depend on it."""
+    trained: dict[str, list[torch.Tensor]] = {}
+    apply = Encode.apply
+
+    def noted(coding: Encode, ids: Integers, tasks: Integers, updates: Sequence[torch.Tensor]) -> Passed:
+        trained.setdefault(name, [update.clone() for update in updates])
+        return apply(coding, ids, tasks, updates)
+
+    monkeypatch.setattr(Encode, "apply", noted)
+    for name in ("loop", "stacked"):
+        values = {
+            "rounds": 3,
+            "upload": {"codec": "sign"},
+            "learning": {"pretrain": False, "back_end": name},
+            "data": {"partition": "fedteddi"},
+        }
+        simulation.run(parse(values, "test"), tmp_path / name, cores=1)
+    assert len(trained["loop"]) == len(trained["stacked"]) > 1
+    for alone, stacked in zip(trained["loop"], trained["stacked"], strict=True):
+        assert float((alone - stacked).norm()) < 1e-4 * float(alone.norm())
+    events = [(tmp_path / name / "activities.parquet").read_bytes() for name in trained]
+    assert events[0] == events[1]
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ from edgesim import Study, grid, run_study
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.folder.absence_file import write_absences
 from edgesim.folder.records import read_run, read_table
+from edgesim.folder.rows_file import ABSENCES
 from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
 
@@ -98,11 +98,11 @@ def test_a_disk_that_is_full_between_two_rounds_leaves_the_rounds_before_and_say
 def test_absences_that_cannot_be_written_or_not_be_put_in_place_are_not_there_in_part(tmp_path):
     starts_s = np.arange(900.0)
     with room(1_000), pytest.raises(EdgesimError, match=f"{tmp_path}: cannot be written: File too large"):
-        write_absences(tmp_path, np.arange(900), starts_s, starts_s + 1)
+        ABSENCES.write(tmp_path, [np.arange(900), starts_s, starts_s + 1])
     assert not list(tmp_path.iterdir())
     (tmp_path / "absences.parquet").mkdir()
     with pytest.raises(EdgesimError, match=f"{tmp_path}: cannot be written: Is a directory"):
-        write_absences(tmp_path, np.arange(900), starts_s, starts_s + 1)
+        ABSENCES.write(tmp_path, [np.arange(900), starts_s, starts_s + 1])
     assert [path.name for path in tmp_path.iterdir()] == ["absences.parquet"]
 
 

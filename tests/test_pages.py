@@ -1,6 +1,5 @@
 """What the README and the handbook show is what works."""
 
-import csv
 import re
 import runpy
 import shlex
@@ -40,7 +39,6 @@ DOCS = ROOT / "docs"
 PLOTS = ROOT / "plots"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md")), PLOTS / "README.md"]
 TABLES = {*RunConfig.model_fields}
-BESIDE_PAPERS = runpy.run_path(str(DOCS / "beside_papers.py"))
 BUILDER = runpy.run_path(str(DOCS / "build.py"))
 
 
@@ -223,50 +221,6 @@ def test_the_page_of_policies_names_those_that_timing_only_runs_refuse():
     refused = {name for name in SELECTORS if SELECTORS[name].looks_at - {"class_counts"}}
     assert set(re.findall(r"`([\w-]+)`", sentence)) == refused
     assert {"best-norm", "afl"} < refused < {*SELECTORS}
-
-
-@pytest.mark.parametrize("name", ["fedteddi", "dpfl", "feddance", "fedstg", "afl"])
-def test_each_paper_has_a_table_whose_numbers_are_those_of_the_committed_results(name):
-    """Read from the page alone, by another way than the one that writes it."""
-    page = (DOCS / f"papers/{name}.md").read_text()
-    assert BESIDE_PAPERS["with_table"](page, BESIDE_PAPERS["tables"]()[name]) == page
-    with (DOCS / "papers/results.csv").open(newline="") as file:
-        results = list(csv.DictReader(file))
-    part = page.partition("<!-- Written by docs/beside_papers.py -->")[2].partition("<!-- End -->")[0]
-    studies = dict(re.findall(r"^- (\w): `(.+)`$", part, re.MULTILINE))
-    planned = tomllib.loads((DOCS / "papers/tables.toml").read_text())["studies"]
-    of_command = {command: study for study, command in planned.items()}
-    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in part.splitlines() if line[:2] == "| "]
-    found = 0
-    for what, _, ours, seeds, run, verdict in rows[2:]:
-        assert what
-        assert verdict
-        if ours == "not run":
-            continue
-        measure, *settings = ours.split("; ")
-        for setting, _, text in (each.rpartition(": ") for each in settings):
-            (row,) = [
-                row
-                for row in results
-                if (row["study"], row["setting"], row["measure"]) == (of_command[studies[run]], setting, measure)
-            ]
-            number = re.fullmatch(r"(-?[\d.]+)(?: ± ([\d.]+))?(?: \(p (?:= )?([<>]? ?[\d.]+)\))?", text)
-            assert number is not None, text
-            assert [part or "" for part in number.groups()] == [row["value"], row["half"], row["p"]]
-            assert seeds == row["seeds"]
-            found += 1
-    assert found >= 8
-    assert any(row[2] == "not run" for row in rows)
-
-
-def test_every_committed_result_is_in_a_table_and_no_interval_is_of_fewer_than_three_seeds():
-    with (DOCS / "papers/results.csv").open(newline="") as file:
-        results = list(csv.DictReader(file))
-    written = "\n".join(BESIDE_PAPERS["tables"]().values())
-    for row in results:
-        assert f"{row['setting']}: {row['value']}" in written, row
-        assert float(row["value"]) == pytest.approx(float(row["value"]))
-        assert bool(row["half"]) <= (int(row["seeds"]) >= 3), row
 
 
 def test_how_time_works_tells_the_run_of_its_config(one_round):

@@ -248,7 +248,9 @@ def test_an_allocator_of_ones_own_shares_the_band_and_stays_with_the_run(own):
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ("np.ones(1)", "an answer of shape (1,) for"),
+        ("np.ones(1)", "an array of float64 and shape (1,) for"),
+        ("[request.bandwidth_hz / len(request.ids)] * len(request.ids)", "returned list for"),
+        ("np.full(len(request.ids), 'all')", "an array of <U3 and shape"),
         ("-np.ones(len(request.ids))", "allocate returned -1 to -1 Hz"),
         ("np.full(len(request.ids), np.nan)", "allocate returned nan to nan Hz"),
         ("np.full(len(request.ids), request.bandwidth_hz)", "Hz in all"),

@@ -47,6 +47,7 @@ FIGURES |= {
     "privacy.py": LEARNT | {"noise", "differences-mechanism"},
     "availability_predictor.py": {"sensitivity", "over_time", "costs"},
     "codecs.py": LEARNT | {"cost_curves", "differences-codec"},
+    "compression.py": LEARNT | {"cost_curves", "winner_map", "differences-codec"},
     "fedpaq.py": LEARNT | {"loss_seconds", "differences-codec"},
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
     "dpfl.py": LEARNT | {"participation_loss", "differences-algorithm", "difference_rounds-algorithm"},

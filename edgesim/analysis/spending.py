@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.metrics import start_accuracy
+from edgesim.analysis.needed import need_knobs
 from edgesim.analysis.runs import RunFolder, StudyFolder
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
@@ -67,9 +68,8 @@ def scores(study: StudyFolder, places: Sequence[str], choice: str) -> pd.DataFra
     Raises `EdgesimError` for runs that stop at different times, or that lack one of the knobs.
     """
     rows = []
+    need_knobs(study.finished, *places, choice)
     for run in study.finished:
-        if lacking := [name for name in (*places, choice) if name not in run.knobs]:
-            raise EdgesimError(f"{run.folder}: has no knob {lacking[0]!r}; knobs: {', '.join(run.knobs)}")
         table = spending(run)
         stop_s = float(setting(run.folder, run.config, "stop_at_s", int, float))
         totals = {"seconds": stop_s, "bits": run.rounds["bits_up"].sum(), "joules": run.rounds["energy_j"].sum()}

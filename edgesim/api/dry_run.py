@@ -88,7 +88,9 @@ def _coding(ready: Simulation) -> dict[str, str]:
     accounts, planner = ready.learner.accounts, ready.planner
     numbers, texts = f"{numbers_of(accounts.model_bits):,} numbers", []
     if accounts.up is not None:
-        texts.append(f"an update of {numbers} takes {_of_a_model(accounts.up.update_bits, '', accounts.model_bits)}")
+        more = ", and more where the channel carries more" * (accounts.up.rule.known != "before the run")
+        size = _of_a_model(accounts.up.update_bits, "", accounts.model_bits)
+        texts.append(f"an update of {numbers} takes {size}{more}")
     if accounts.down is not None:
         change = _of_a_model(accounts.down.change_bits, " on the way down", accounts.model_bits)
         texts.append(f"a change of {numbers} takes {change}")

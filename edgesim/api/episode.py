@@ -4,7 +4,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -61,6 +61,8 @@ class Turn:
     """Station of each candidate, [n]."""
     free_hz: Floats
     """Band of each station that can be shared now, in Hz, [M]."""
+    must_take: bool
+    """Whether a decision that takes nobody is refused: without rounds, while nobody is at work and nobody will come."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,7 @@ class Episode:
             turn = self._replay(turn)
         if start is not None and turn is not None:
             self.outcomes = [*start.outcomes]
-            turn = Turn(turn.view, start.outcomes, turn.station, turn.free_hz)
+            turn = replace(turn, outcomes=start.outcomes)
         return turn
 
     @plug_ins_named()
@@ -245,7 +247,8 @@ class Episode:
         Admission takes or skips each, as it does for a policy. ``shares_hz`` are the bandwidths of the devices offered,
         [n], in place of those of the config's allocator; those of devices that admission skips go unused. Raises
         `EdgesimError` for a device that is no candidate or is offered twice, for shares that are no numbers of 0 or
-        more and for those of devices taken that exceed the band, with the decision left open, and if there is none.
+        more, for those of devices taken that exceed the band and where somebody has to be taken, with the decision left
+        open, and if there is none.
         """
         self._refuse_while_busy("decide")
         decision = self._open
@@ -297,7 +300,7 @@ class Episode:
                     self._keep_record(state.round)
         self._open = state
         view, self._access = guarded_view(state.view, self._steps.append)
-        return Turn(view, tuple(self.outcomes), state.station, state.free_hz)
+        return Turn(view, tuple(self.outcomes), state.station, state.free_hz, bool(state.refusal_of_none))
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

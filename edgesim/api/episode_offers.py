@@ -66,7 +66,7 @@ class GivenShares(Allocator):
         shares_hz = np.array([self._by_device[device] for device in request.ids.tolist()])
         if not (total_hz := shares_hz.sum()) <= request.bandwidth_hz * (1 + 1e-9):
             raise EdgesimError(
-                f"shares_hz: {total_hz:g} Hz for the {len(shares_hz)} devices taken, expected at most "
-                f"{request.bandwidth_hz:g} Hz of the station's free band"
+                f"shares_hz: {total_hz:.10g} Hz for the {len(shares_hz)} devices taken, expected at most "
+                f"{request.bandwidth_hz:.10g} Hz of the station's free band"
             )
         return shares_hz

@@ -17,9 +17,10 @@ class EdgesimError(Exception):
 
     status = 2
 
-    def __init__(self, message: str, *fields: str) -> None:
-        # What it repeats of files and of arguments may have line breaks.
-        super().__init__(shortened(printable(message, keep="")))
+    def __init__(self, message: str | Exception, *fields: str) -> None:
+        # Gymnasium raises the error of another process anew, from that error. What a message repeats of files and of
+        # arguments may have line breaks.
+        super().__init__(shortened(printable(str(message), keep="")))
         self.fields = fields
 
 

@@ -54,16 +54,10 @@ def refuse_above(config: object, pairs: Iterable[tuple[str, str]], error: Callab
             raise error(f"{key} ({value:g}) must not be above {most} ({limit:g})", key, most)
 
 
-def refuse_old(kind: type, *names: str) -> None:
-    """Raise TypeError for a class that states its needs in attributes of older versions."""
-    if old := [name for name in names if name in vars(kind)]:
-        raise TypeError(f"{kind.__name__}.{old[0]} is no longer asked; say what it needs in `needs` and `rules`")
-
-
 def value_at(config: object, key: str) -> Any:
     """The value of a dotted key of a config or nested mapping; None where there is none."""
-    for part in key.split("."):
-        config = config.get(part) if isinstance(config, dict) else getattr(config, part, None)
+    for part in map(str.strip, key.split(".")):
+        config = config.get(part) if isinstance(config, Mapping) else getattr(config, part, None)
     return config
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from edgesim.base.paths import own_file
+from edgesim.base.paths import own_file, system_errors
 
 
 def sync(paths: Sequence[Path]) -> None:
@@ -51,6 +51,15 @@ def in_place_of(path: Path, on_disk: bool = False) -> Iterator[Path]:
         raise
     if on_disk:
         sync_names(path.parent)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """As `in_place_of`, in a folder that is made where it is missing; raises `EdgesimError` that names the file."""
+    with system_errors(f"{path}: cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with in_place_of(path) as part:
+            yield part
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.device_keys import Texts
 from edgesim.base.errors import EdgesimError
-from edgesim.base.on_disk import in_place_of
-from edgesim.base.paths import system_errors
+from edgesim.base.on_disk import new_file
 from edgesim.base.table_facts import PREFIX
 
 
@@ -86,10 +85,8 @@ def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None
     if path.suffix != ".parquet":
         raise EdgesimError(f"{path}: expected a name that ends in .parquet")
     notes = {f"{PREFIX}{key}".encode(): value.encode() for key, value in facts.items()}
-    with system_errors(f"{path}: cannot be written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with in_place_of(path) as part:
-            pq.write_table(table.replace_schema_metadata(notes), part, compression="zstd")
+    with new_file(path) as part:
+        pq.write_table(table.replace_schema_metadata(notes), part, compression="zstd")
 
 
 def row_word(path: Path) -> str:

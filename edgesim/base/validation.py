@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from edgesim.base.errors import EdgesimError, ForeignOption
-from edgesim.base.registry import did_you_mean, kind_of, look_up
+from edgesim.base.registry import Registry, did_you_mean, kind_of, look_up
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -49,6 +49,14 @@ def options_of(
         listed = ", ".join(map(repr, options))
         raise EdgesimError(f"{fields[0]}: {kind} {name!r} takes no options, remove {listed}", *fields)
     return validate(model, options, f"{kind} {name!r}", section)
+
+
+def entry_of(registry: Registry[type[Model]], name: str, options: Mapping[str, Any], section: str = "") -> Model:
+    """The entry of a registry that a config names, with its options; they lie in the section of the registry's field
+    where no other ``section`` is given. Raises as `options_of`.
+    """
+    field = registry.field
+    return options_of(registry.including(name), name, options, field, section or field.partition(".")[0])
 
 
 def first_error(model: type[BaseModel], error: ValidationError, section: str = "") -> tuple[str, str, tuple[str, ...]]:

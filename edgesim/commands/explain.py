@@ -115,7 +115,7 @@ def _keys() -> Iterator[Key]:
     for kind in KINDS.values():
         if kind.section:
             for name, entry in kind.entries.items():
-                yield from _of(kind.options(entry), kind.section, f"{kind.word} {name!r}")
+                yield from _of(getattr(entry, "Options", entry), kind.section, f"{kind.word} {name!r}")
     for name, codec in DOWNWARD.items():
         yield from _of(codec, "download", f"codec {name!r}")
     for name, wrapper in WRAPPERS.items():

@@ -17,12 +17,14 @@ def choose(
     knowledge: Knowledge,
     bands_hz: Floats,
     count: int | None,
+    refusal_of_none: str = "",
 ) -> Steps[tuple[Integers, Floats | None]]:
     """Ask which of the candidates [n] of a ``timeline`` are taken; returns positions as from `admit`.
 
     Returns also their bandwidths in Hz, [S], None where the config's allocator shares the band.
     ``times_selected`` counts the rounds in which each was taken, [n]; ``bands_hz`` are the free bands of the stations,
-    [M]; ``count`` is the most candidates that the admission takes, None where it goes by band.
+    [M]; ``count`` is the most candidates that the admission takes, None where it goes by band; ``refusal_of_none`` is
+    the error if it takes nobody, empty where that is allowed.
     """
     world, ids = parts.world, timeline.ids
     sizes, work = parts.learner.accounts.held.sizes[ids], parts.learner.accounts.work
@@ -52,5 +54,6 @@ def choose(
         bands_hz,
         lambda choice: admit(policy, choice, view, station, bands_hz, count),
         lambda taken, allocator: share(timeline, taken, bands_hz, allocator),
+        refusal_of_none,
     )
     return (yield from answered(parts.answerer, decision))

@@ -13,7 +13,7 @@ from edgesim.engine.offers import Offers
 from edgesim.engine.path_link import PathLink
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
-from edgesim.radio.allocators import ALLOCATORS, Allocator, Request
+from edgesim.radio.allocators import ALLOCATORS, Allocator, Request, Sizes
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish
 from edgesim.radio.link import Link
 from edgesim.selection.column import Column
@@ -58,6 +58,7 @@ class Timeline:
     """The round's deadline."""
     links: Sequence[Link]
     """The link of the uploads to each station that the plan goes by, [M]."""
+    accounts: Accounts
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def make_timeline(
         links = path_links(world, moving, at_s, ids, round if draws is None else draws)
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
     planned = upload_bits, download, ready_s, due_s, gain, rx_power_w, Column(count, need)
-    return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s, links)
+    return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s, links, accounts)
 
 
 def path_links(world: World, moving: MovingPlaces, at_s: float, ids: Integers, draws: int | Integers) -> Sequence[Link]:
@@ -250,7 +251,10 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats, allocator: Allo
     rows = taken[sends]
     ids = timeline.ids[rows]
     columns = timeline.upload_bits, timeline.ready_s, timeline.rx_power_w, timeline.need_hz
+    follow = timeline.accounts.up is not None and timeline.accounts.up.rule.known != "before the run"
     bits, ready_s, rx_power_w, needs_hz = (column[rows] for column in columns)
+    if follow and (settings := settings_of_set(timeline.accounts, timeline.ids[taken])) is not None:
+        bits, needs_hz = _changed(timeline, rows, bits, [settings[place] for place in sends.tolist()])
     for station, there in world.by_station(timeline.station[rows]) if len(ids) else ():
         request = Request(
             ids=ids[there],
@@ -262,21 +266,53 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats, allocator: Allo
             t_start_s=timeline.t_start_s,
             bandwidth_hz=float(bands_hz[station]),
             deadline_s=float(timeline.due_s[station]),
+            sizes=_sizes(timeline.accounts, ids[there], bits[there]) if follow else None,
         )
         shares_hz[sends[there]] = _checked(allocate(request), request, knobs.allocator)
     return shares_hz
 
 
+def settings_of_set(accounts: Accounts, ids: Integers) -> list[int] | None:
+    """Settings of the updates of the devices taken, [S], where they go by their weights; else None."""
+    charges = accounts.up
+    if charges is None or charges.rule.known != "with the set" or not len(ids):
+        return None
+    weights = accounts.expected_weights(ids)
+    return charges.rule.of_weights(weights / weights.sum())
+
+
+def _changed(timeline: Timeline, rows: Integers, planned_bits: Floats, settings: list[int]) -> tuple[Floats, Floats]:
+    """Bits and least bandwidths of uploads at some rows, [S], with settings that are not the planned one."""
+    charges, need_hz = timeline.accounts.up, np.empty(len(rows))
+    assert charges is not None
+    bits, ids = charges.with_settings(planned_bits, settings), timeline.ids[rows]
+    ready_s, rx_power_w = timeline.ready_s[rows], timeline.rx_power_w[rows]
+    for station, there in timeline.world.by_station(timeline.station[rows]):
+        asked = ids[there], bits[there], ready_s[there], float(timeline.due_s[station]), rx_power_w[there]
+        need_hz[there] = timeline.links[station].least_hz(*asked, timeline.t_start_s)
+    return bits, need_hz
+
+
+def _sizes(accounts: Accounts, ids: Integers, planned_bits: Floats) -> Sizes:
+    """Sizes that uploads may have, of devices [S] that are planned to send so many bits, [S]."""
+    charges = accounts.up
+    assert charges is not None
+    count = len(ids)
+    return Sizes(lambda s: charges.with_settings(planned_bits, [s] * count), accounts.expected_weights(ids))
+
+
 def _checked(shares_hz: Floats, request: Request, name: str) -> Floats:
     """Shares of a band, [S]; raises `EdgesimError` that names the allocator for what no band can be shared by."""
     count, band_hz = len(request.ids), request.bandwidth_hz
-    if np.shape(shares_hz) == (count,) and shares_hz.min() >= 0 and shares_hz.sum() <= band_hz * (1 + 1e-9):
-        return shares_hz
-    answer = f"an answer of shape {np.shape(shares_hz)}"
-    if np.shape(shares_hz) == (count,):
-        answer = f"{np.min(shares_hz):g} to {np.max(shares_hz):g} Hz, {np.sum(shares_hz):g} Hz in all,"
+    answer = f"{type(shares_hz).__name__}"
+    if isinstance(shares_hz, np.ndarray):
+        answer = f"an array of {shares_hz.dtype} and shape {shares_hz.shape}"
+        if shares_hz.shape == (count,) and shares_hz.dtype.kind in "iuf":
+            if shares_hz.min() >= 0 and shares_hz.sum() <= band_hz * (1 + 1e-9):
+                return shares_hz
+            answer = f"{shares_hz.min():.10g} to {shares_hz.max():.10g} Hz, {shares_hz.sum():.10g} Hz in all,"
     raise EdgesimError(
-        f"round.allocator {name!r}: allocate returned {answer} for {count} uploads; expected 0 Hz or more for each, at "
-        f"most {band_hz:g} Hz in all",
+        f"round.allocator {name!r}: allocate returned {answer} for {count} uploads; expected an array of 0 Hz or more "
+        f"for each, at most {band_hz:.10g} Hz in all",
         "round.allocator",
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.radio.allocators import Allocator
 from edgesim.selection.view import Choice, RoundReport, RoundView, Selector
 
@@ -27,6 +28,8 @@ class Decision:
     """Function of the run's admission: positions in the view of the candidates that it takes of a choice."""
     share: Callable[[Integers, Allocator], Floats]
     """Function that shares the free bands by an allocator among candidates at some positions: Hz of each, [S]."""
+    refusal_of_none: str = ""
+    """Message of the error if nobody is taken; empty where that is allowed."""
     taken: Integers | None = None
     """Positions of the candidates taken, in their order; None while the decision is open."""
     shares_hz: Floats | None = None
@@ -36,9 +39,12 @@ class Decision:
         """Answer with a choice as `Selector.choose` makes it, such as ``(device for device in ids)``.
 
         An ``allocator`` shares the bands in place of the config's, where the protocol has rounds. Raises `EdgesimError`
-        for offers and shares that are not allowed; the decision then stays open.
+        for offers and shares that are not allowed, and where nobody is taken but has to be; the decision then stays
+        open.
         """
         taken = self.admit(choice)
+        if self.refusal_of_none and not len(taken):
+            raise EdgesimError(self.refusal_of_none, "selection.policy")
         if allocator is not None:
             self.shares_hz = self.share(taken, allocator)
         self.taken = taken

@@ -1,4 +1,4 @@
-"""Estimates that selectors can ask for before a round, and their feedback after it."""
+"""Estimates that selectors can ask for before a round."""
 
 from dataclasses import dataclass
 
@@ -6,9 +6,6 @@ import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.engine.decision import Timeline
-from edgesim.engine.work import Task
-from edgesim.learning.interface import Merged
-from edgesim.selection.view import Feedback
 
 
 @dataclass(frozen=True)
@@ -64,12 +61,3 @@ class PlannedEstimates:
         availability = self.timeline.world.availability
         until_s = availability.available_until(self.timeline.ids[rows], start_s, start_s + horizon_s)
         return np.asarray(until_s - start_s)
-
-
-def feedback(merged: Merged, tasks: list[Task]) -> Feedback:
-    """Feedback for a selector on the merged updates, whose finished ``tasks`` come in the same order."""
-    duration_s = [
-        task.spans[-1].t_end_s + task.backhaul_s - (task.spans[0].t_start_s - task.broadcast_s) for task in tasks
-    ]
-    measured = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
-    return Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *measured)

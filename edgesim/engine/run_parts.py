@@ -1,6 +1,6 @@
 """The parts of one run that its server and its protocol share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,14 +20,15 @@ from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.moving_uplink import Courses, MovingLink, MovingReservedBand, MovingSharedBand, MovingSharedLink
 from edgesim.engine.report import Report
 from edgesim.engine.shared_band import SharedBand
+from edgesim.engine.sizing import Sizing
 from edgesim.engine.uplink import Band, ReservedBand
 from edgesim.engine.work import Hear, RoundSignals, Task
 from edgesim.engine.world import World
 from edgesim.folder.records import TableWriter
 from edgesim.joining.joiners import Joiners
-from edgesim.learning.interface import Learner
+from edgesim.learning.interface import Learner, Merged
 from edgesim.radio.grant import Grant
-from edgesim.selection.view import Selector
+from edgesim.selection.view import Feedback, Gradients, RoundReport, Selector
 
 
 @dataclass
@@ -90,19 +91,64 @@ class RunParts:
         return [Task(*row) for row in rows]
 
     def grant(
-        self, working: Sequence[Working], ids: Integers, round: int, hz: Sequence[float], rx_power_w: Sequence[float]
+        self,
+        working: Sequence[Working],
+        ids: Integers,
+        round: int,
+        hz: Sequence[float],
+        rx_power_w: Sequence[float],
+        settings: Sequence[int] | None = None,
     ) -> None:
-        """Grant uploads to devices ``ids`` that are ``working``, by bandwidths ``hz`` and received powers, [n]."""
+        """Grant uploads to devices ``ids`` that are ``working``, by bandwidths ``hz`` and received powers, [n].
+
+        ``settings`` are those of their updates, [n], where they are known with the band.
+        """
         accounts, station = self.learner.accounts, np.array([at.task.station for at in working], dtype=np.int64)
         bits = accounts.settle(ids, round)
+        granted = list(map(Grant, hz, rx_power_w, bits.tolist()))
+        if (charges := accounts.up) is not None and charges.rule.known != "before the run":
+            for grant, setting in zip(granted, settings or [charges.rule.granted] * len(granted), strict=True):
+                charges.change(grant, setting)
+            bits = np.array([grant.bits for grant in granted])
         # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
         backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
-        granted = map(Grant, hz, rx_power_w, bits.tolist())
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
             at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s
+        if charges is not None:
+            self.sizing.expect(working)
         if self.courses is not None and len(working):
             self.courses.foresee([at.task for at in working], self.clock.now, *working[0].work.due)
+
+    def tell(
+        self,
+        round: int,
+        merged: Merged,
+        tasks: Sequence[Task],
+        selected: Integers,
+        arrived: Integers,
+        gradients: Gradients,
+        length_s: float,
+        checked_in: Callable[[], Integers],
+        ended: Callable[[], list[Task]],
+    ) -> None:
+        """Tell the answerer of the decisions what became of them, once a model is made of ``merged`` updates.
+
+        The finished ``tasks`` of these come in the same order; ``ended`` answers with all that have ended since the
+        model before. The others are as in `RoundReport`.
+        """
+        duration_s = [at.spans[-1].t_end_s + at.backhaul_s - (at.spans[0].t_start_s - at.broadcast_s) for at in tasks]
+        measured = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
+        received = None if self.sizing.receive is None else np.array(self.sizing.received(tasks))
+        feedback = Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *measured, received)
+        of_devices, now = (selected, arrived, feedback, gradients), (self.clock.now, self.evaluations.accuracy)
+        report = RoundReport(round, checked_in, *of_devices, length_s, *now, lambda: self.report.spending(ended()))
+        self.answerer.hear(report)
+
+    @cached_property
+    def sizing(self) -> Sizing:
+        """Decides how much is sent where that follows the channel."""
+        return Sizing(self.world, self.backhaul, self.clock, self.courses, self.learner)
 
     @cached_property
     def planner(self) -> Planner:
@@ -114,7 +160,8 @@ class RunParts:
     ) -> RoundSignals:
         """Connect devices at work with the server; ``callbacks`` are ``computed``, ``arrived`` and ``dropped``."""
         changes = self.interruptions.back_s, None if self.batteries is None else self._begin_draw
-        return RoundSignals(self.bands, decision, deadline_s, tolerance_s, *callbacks, *changes)
+        sizes = self.sizing.at_start, self.sizing.receive
+        return RoundSignals(self.bands, decision, deadline_s, tolerance_s, *callbacks, *changes, *sizes)
 
     def _begin_draw(self, task: Task) -> float:
         assert self.batteries is not None

@@ -19,7 +19,6 @@ from edgesim.engine.deadlines import Deadlines, make_deadlines
 from edgesim.engine.decision import exceed, make_timeline, share
 from edgesim.engine.drafting import AllArrivals, make_drafting
 from edgesim.engine.due_rounds import EveryRound, make_due_rounds
-from edgesim.engine.estimates import feedback
 from edgesim.engine.latecomers import Latecomers
 from edgesim.engine.open_round import OpenRound
 from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, stopped, too_few_left
@@ -31,7 +30,6 @@ from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Merged
 from edgesim.learning.jobs import Arrived, build_jobs
 from edgesim.selection.column import Column
-from edgesim.selection.view import RoundReport
 
 
 @dataclass
@@ -126,11 +124,11 @@ class Rounds:
             quantile = knobs.plan_quantile
             assert quantile is not None
             delay_s = Column(len(ids), lambda rows: world.planned_compute_s(ids[rows], samples[rows], quantile))
-        taken, bandwidth_hz, gain = yield from self._choose(this, ids, delay_s)
+        decision = yield from self._choose(this, ids, delay_s)
         if knobs.computes == "selected":
-            rows = np.searchsorted(ids, np.sort(taken))
+            rows = np.searchsorted(ids, np.sort(decision[0]))
             self._start(this, ids[rows], compute_s[rows])
-        self._grant(this, taken, bandwidth_hz, gain)
+        self._grant(this, *decision)
 
     def _decide_on_reports(self, this: OpenRound) -> Steps[None]:
         """Share the band at the last report or at ``report_by_s``, among the devices that have reported."""
@@ -171,10 +169,11 @@ class Rounds:
 
     def _choose(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
-    ) -> Steps[tuple[Integers, Floats, Floats]]:
+    ) -> Steps[tuple[Integers, Floats, Floats, list[int] | None]]:
         """Ask which of the devices ``ids`` are taken; returns them, in order, their bandwidths in Hz and their gains.
 
-        ``delay_s`` and ``decided_s`` as in `make_timeline`.
+        Returns also the settings of their updates, where these are known with the band. ``delay_s`` and ``decided_s``
+        as in `make_timeline`.
         """
         with this.timed("decide"):
             parts, number, world, knobs = self.parts, this.number, self.parts.world, self.parts.world.config.round
@@ -187,7 +186,7 @@ class Rounds:
                 rows = free[world.places.stations(ids, this.t_start_s)]
                 ids, delay_s = ids[rows], delay_s[rows]
             if len(ids) == 0:
-                return ids, np.empty(0), np.empty(0)
+                return ids, np.empty(0), np.empty(0), None
             instants_s = this.t_start_s, this.tmax_s, decided_s
             timeline = make_timeline(parts.planner, number.round, ids, delay_s, *instants_s, self.servers.in_cloud)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
@@ -198,18 +197,21 @@ class Rounds:
             before = self.times_selected[ids]
             taken, shares_hz = yield from choose(parts, number, timeline, before, this.training, bands_hz, invited)
             parts.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
-            bandwidth_hz = share(timeline, taken, bands_hz) if shares_hz is None else shares_hz
-            return ids[taken], bandwidth_hz, timeline.gain[taken]
+            hz = share(timeline, taken, bands_hz) if shares_hz is None else shares_hz
+            settings = parts.sizing.at_plan and parts.sizing.at_plan(timeline, taken, hz)
+            return ids[taken], hz, timeline.gain[taken], settings
 
-    def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats, gain: Floats) -> None:
-        """Set in every task whether its device uploads, on which reservation and at which average gain."""
+    def _grant(
+        self, this: OpenRound, ids: Integers, bandwidth_hz: Floats, gain: Floats, settings: list[int] | None
+    ) -> None:
+        """Set in every task whether its device uploads, on which reservation, at which average gain and how much."""
         this.selected, knobs = ids, self.parts.world.config.round
         this.closes_with = wanted_arrivals(self.wanted, len(ids), knobs) if len(ids) else None
         rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round, gain)
         for working in this.working.values():
             working.task.taken = False
         taken = [this.working[device] for device in ids.tolist()]
-        self.parts.grant(taken, ids, this.number.round, bandwidth_hz.tolist(), rx_power_w.tolist())
+        self.parts.grant(taken, ids, this.number.round, bandwidth_hz.tolist(), rx_power_w.tolist(), settings)
 
     def _on_computed(self, task: Task) -> None:
         if task.carried:
@@ -292,20 +294,9 @@ class Rounds:
         self.servers.count(this.number, {task.server for task in tasks})
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            answer, length_s = feedback(merged, tasks), clock.now - this.t_start_s
-            report = RoundReport(
-                this.number.round,
-                lambda: this.checked_in,
-                this.selected,
-                arrived,
-                answer,
-                this.training,
-                length_s,
-                clock.now,
-                parts.evaluations.accuracy,
-                lambda: parts.report.spending(self._ended(this)),
-            )
-            parts.answerer.hear(report)
+            whom, length_s = (this.selected, arrived, this.training), clock.now - this.t_start_s
+            asked = lambda: this.checked_in, lambda: self._ended(this)
+            parts.tell(this.number.round, merged, tasks, *whom, length_s, *asked)
         if server_s:
             yield clock.timeout(server_s)
         yield from self.servers.average(this.number)
@@ -338,6 +329,10 @@ class Rounds:
             crossed = [task for task in tasks if task.fate == "done"]
         values |= bits_on_wires(parts.backhaul, crossed, accounts.model_bits if self.servers.in_cloud else 0.0)
         values |= merged.metrics
+        if parts.sizing.receive is not None:
+            taken = [task for task in tasks if task.taken]
+            keys = [("received_share", f"{task.device}/{task.number}") for task in taken]
+            values |= zip(keys, parts.sizing.received(taken), strict=True)
         with this.timed("evaluate"):
             values |= self.due_rounds.values(number, is_new=len(merged.ids) > 0)
         parts.report.round(row, self._ended(this), merged, origin, evaluation, values)
@@ -359,6 +354,7 @@ class Rounds:
         restore_attributes(self, remembered)
         decided = self.parts.clock.event()
         self.latecomers.restore(records, lambda at: self._signals(decided, at.deadline_s, at.tolerance_s))
+        self.parts.sizing.expect(self.latecomers.at_work.values())
 
     def break_off(self) -> list[Task]:
         """End all work, since the run is over; returns the tasks without rows."""

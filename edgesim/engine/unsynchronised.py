@@ -23,7 +23,6 @@ from edgesim.engine.at_work import Working, restore, snapshot
 from edgesim.engine.choose import choose
 from edgesim.engine.clock import EventKind, succeed_once
 from edgesim.engine.decision import make_timeline
-from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.phases import BACKHAUL
 from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, too_few_left
@@ -34,7 +33,6 @@ from edgesim.engine.work import Task, Work
 from edgesim.learning.interface import Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise, build_jobs
 from edgesim.selection.column import Column
-from edgesim.selection.view import RoundReport
 
 LOST_LIMIT = 3_000
 """Tasks that end without an update, from one model to the next, before the run is given up; a tenth more for each
@@ -108,7 +106,6 @@ class Unsynchronised:
             if len(self.at_work) < self._places:
                 back_s = self._idle.next_back_s(clock.now)
                 if math.isinf(back_s) and not self.at_work:
-                    self._need_no_refusal()
                     return too_few_left(parts.world.config, parts.world.search)
                 if math.isfinite(back_s):
                     self._alarm(back_s)
@@ -147,15 +144,14 @@ class Unsynchronised:
             chosen.stays_until_s = float(self.parts.world.availability.available_until(ids, now_s)[0])
         return now_s < chosen.stays_until_s
 
-    def _need_no_refusal(self) -> None:
-        """Raise `EdgesimError` where devices are there but the policy takes none, and no event would change that."""
-        if there := len(self._idle.there(self.parts.clock.now)):
-            policy = self.parts.world.config.selection.policy
-            raise EdgesimError(
-                f"selection.policy {policy!r} takes none of the {there} devices that are there while no device "
-                "is at work; without rounds that never changes: loosen the policy's options",
-                "selection.policy",
-            )
+    def _refusal_of_none(self, round: int, there: int) -> str:
+        """Error where none of the devices that are there is taken and no event would change that; else empty."""
+        if self.at_work or math.isfinite(self._idle.next_back_s(self.parts.clock.now)):
+            return ""
+        return (
+            f"selection.policy {self.parts.world.config.selection.policy!r}, round {round}: takes none of the {there} "
+            "devices that are there while no device is at work; without rounds that never changes: take at least one"
+        )
 
     def _ask(self, number: RoundNumber) -> Steps[None]:
         """Ask for as many devices as there are places, among those that are available and idle."""
@@ -168,7 +164,8 @@ class Unsynchronised:
         samples = accounts.charged_samples(ids, number.round)
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
         timeline = make_timeline(parts.planner, number.round, ids, delay_s, now_s, tmax_s, draws=tasks)
-        rows, _ = yield from choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
+        refusal = self._refusal_of_none(number.round, len(ids))
+        rows, _ = yield from choose(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places, refusal)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows], timeline.gain[rows])
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
@@ -198,7 +195,9 @@ class Unsynchronised:
         self.next_task[device] += 1
         self._idle.begin(device)
         self.at_work[device] = working = Working(task, promise, Work(parts.clock, task, self._signals), self.version)
-        parts.grant([working], ids, number.round, [self._share_of(task.station)], [chosen.rx_power_w])
+        hz = self._share_of(task.station)
+        settings = parts.sizing.at_plan and parts.sizing.of_task(task, number.round, hz)
+        parts.grant([working], ids, number.round, [hz], [chosen.rx_power_w], settings)
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:
@@ -251,24 +250,10 @@ class Unsynchronised:
         # The algorithm goes by the number of the model that is made, even if no device has begun since the last one.
         self._open_training(number)
         merged = self.parts.learner.merge(updates, np.array(self.begun, dtype=np.int64), self._being_sent)
-        answer = feedback(merged, tasks)
         self.arrived.clear()
         self.version += 1
-        selected, gradients = np.array(self.begun, dtype=np.int64), self._open_training(number)
-        parts, ended = self.parts, self.over
-        report = RoundReport(
-            number.round,
-            self._checked_in,
-            selected,
-            merged.ids,
-            answer,
-            gradients,
-            length_s,
-            parts.clock.now,
-            parts.evaluations.accuracy,
-            lambda: parts.report.spending(ended),
-        )
-        parts.answerer.hear(report)
+        whom = np.array(self.begun, dtype=np.int64), merged.ids, self._open_training(number)
+        self.parts.tell(number.round, merged, tasks, *whom, length_s, self._checked_in, lambda: self.over)
         self.training = None
         return merged, Origin(tasks, ages)
 
@@ -296,6 +281,7 @@ class Unsynchronised:
         restore_attributes(self._idle, idle)
         works = restore(self.parts.clock, at_work, lambda _: self._signals)
         self.at_work = {working.task.device: working for working in works}
+        self.parts.sizing.expect(works)
         for t_s in alarms_s:
             self._put_alarm(t_s)
 

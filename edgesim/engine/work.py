@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import simpy
 
-from edgesim.activities import ACTIVITIES, DOWNLOAD, Name
+from edgesim.activities import ACTIVITIES, DOWNLOAD, UPLOAD, Name
 from edgesim.engine.clock import Clock, EventKind, Instant
 from edgesim.engine.phases import AFTER, AWAY, BACKHAUL, BROADCAST, ENDED, PHASES, PLANNED, Phase, PhaseName
 from edgesim.engine.uplink import Band, Upload
@@ -113,6 +113,12 @@ class RoundSignals:
     empty_s: Callable[[Task], float] | None
     """Called when a task enters a phase: the instant at which the phase's power empties the device's battery, inf if
     never. None for devices on mains."""
+    size: Callable[[Task, float], None] | None = None
+    """Called with a task whose upload begins and its deadline: decides how much the device sends. None where that is
+    known before."""
+    receive: Callable[[Task], bool] | None = None
+    """Called with a task whose upload the deadline ends: whether the server can use what it has received. None where it
+    cannot use parts of uploads."""
 
 
 class Work:
@@ -179,6 +185,9 @@ class Work:
         task = self._task
         for phase in AFTER[task.phase]:
             if (amount := phase.amount(task)) or phase.is_reported:
+                if phase.ends == "by the band" and self._signals.size is not None:
+                    self._signals.size(task, self._signals.deadline_s)
+                    amount = phase.amount(task)
                 self._begin(phase, amount)
                 return
         self._enter(ENDED)
@@ -240,6 +249,10 @@ class Work:
         band, upload = self._signals.bands[task.station], task.upload
         assert upload is not None
         band.begin(upload, self._sent)
+        if self._signals.receive is not None:
+            # Behind the end of an upload at the same instant, which was planned before.
+            due_s = max(upload.deadline_s, self._clock.now)
+            self._clock.call_at(due_s, EventKind.ARRIVED, lambda _: self._end_stream(upload), task.device)
         if task.drops_s < math.inf:
             leaves_s = max(task.drops_s, self._clock.now)
             self._clock.call_at(leaves_s, EventKind.LEFT, lambda _: band.drop(upload), task.device)
@@ -269,6 +282,18 @@ class Work:
             return
         self._log("done")
         self._begin_next()
+
+    def _end_stream(self, upload: Upload) -> None:
+        """End an upload that is on the air at its deadline: the server uses what it has received, or it is late."""
+        task, receive = self._task, self._signals.receive
+        if task.upload is not upload or task.phase != UPLOAD:
+            return
+        assert receive is not None
+        self._stop()
+        if receive(task):
+            self._sent(True)
+        else:
+            self._cut("late")
 
     def _leave(self, _: simpy.Event | None = None) -> None:
         """Pause the work of a device that leaves until it is back, or drop the work.

@@ -4,8 +4,8 @@ The law belongs to the run, not to an algorithm or a policy, which see the devic
 """
 
 from edgesim.base.registry import Registry
-from edgesim.base.validation import options_of
-from edgesim.config import JoiningConfig, RunConfig
+from edgesim.base.validation import entry_of
+from edgesim.config import JoiningConfig
 from edgesim.devices.population import Population
 from edgesim.joining.everyone import Everyone
 from edgesim.joining.fedstg import FedStgJoining
@@ -19,14 +19,7 @@ LAWS = Registry("joining.law", "joining", Law, _OWN)
 
 def make_law(joining: JoiningConfig) -> Law:
     """Make the joining law that a config names; raises `EdgesimError` for an unknown name or option."""
-    return options_of(LAWS.including(joining.law), joining.law, joining.options, "joining.law", "joining")
-
-
-def resolve(config: RunConfig) -> JoiningConfig | None:
-    """Section ``[joining]`` of a run with the law's defaults written out; raises `EdgesimError` as `make_law`."""
-    if config.joining is None:
-        return None
-    return config.joining.with_options(make_law(config.joining).model_dump(exclude_none=True))
+    return entry_of(LAWS, joining.law, joining.options)
 
 
 def measured(joining: JoiningConfig | None) -> Measured | None:

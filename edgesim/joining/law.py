@@ -4,10 +4,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from typing_extensions import override
-
 from edgesim.base.arrays import Floats, Integers
-from edgesim.base.needs import Rule, refuse_old
+from edgesim.base.needs import Rule
 from edgesim.config import Section
 
 Measured = Literal["held_out", "training"]
@@ -44,11 +42,6 @@ class Law(Section, ABC):
     """Features that a run must offer (`edgesim.simulation.needs.FEATURES`): without rounds there are no check-ins."""
     rules: ClassVar[tuple[Rule, ...]] = ()
     """Values of other keys that the law's options need or rule out."""
-
-    @classmethod
-    @override
-    def __pydantic_init_subclass__(cls, **_: object) -> None:
-        refuse_old(cls, "check")
 
     @property
     def measured(self) -> Measured | None:

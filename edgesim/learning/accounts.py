@@ -15,7 +15,7 @@ from edgesim.learning.algorithms.local_half import has_own
 from edgesim.learning.algorithms.merge_rules import IN_ROUNDS, MergeRule
 from edgesim.learning.algorithms.privacy import account, why_unknown
 from edgesim.learning.algorithms.records import Arrivals, Devices, Sizes
-from edgesim.learning.algorithms.server_half import BY_CLASSES, BY_NORMS, EQUAL, Around
+from edgesim.learning.algorithms.server_half import BY_CLASSES, BY_NORMS, EQUAL, Around, counts
 from edgesim.learning.algorithms.staleness import weights
 from edgesim.learning.batches import make_local_work
 from edgesim.learning.charges import make_download_charges, make_upload_charges, numbers_of
@@ -93,6 +93,7 @@ class Accounts:
         facts = weights | ({"public_images": public} if public else {})
         if self.up is not None:
             facts |= {"update_numbers": numbers_of(self.model_bits), "update_bits": self.up.update_bits}
+            facts |= self.up.rule.facts()
         if self.down is not None:
             facts["change_bits"] = self.down.change_bits
         return facts
@@ -109,9 +110,11 @@ class Accounts:
     def snapshot(self) -> dict[str, Any]:
         """Snapshot between two rounds, by name."""
         of_data = {"when": tuple(self.when), "first": tuple(self._first_when)}
-        of_devices = {"has_model": self.has_model}
+        of_devices: dict[str, Any] = {"has_model": self.has_model}
         if self.down is not None:
             of_devices["version"] = self.down.version
+        if self.up is not None:
+            of_devices["sizes"] = self.up.rule.state, self.up.last_bits
         return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_devices, **of_data}
 
     def restore(self, remembered: Mapping[str, Any]) -> None:
@@ -120,6 +123,10 @@ class Accounts:
         self.has_model = remembered["has_model"]
         if self.down is not None:
             self.down.version = remembered["version"]
+        if self.up is not None:
+            state, self.up.last_bits = remembered["sizes"]
+            self.up.rule.restore(state)
+            self.up.plan()
         self.when, self._first_when = When(*remembered["when"]), When(*remembered["first"])
         drift = self._federation.drift
         # The present data sets come last: laws remember their last answer.
@@ -185,7 +192,11 @@ class Accounts:
         if not self.sends:
             return np.zeros(len(ids))
         bits = self._checked("upload_bits", ids, self.local.upload_bits(self._devices(ids), round, self.local_ledger))
-        return bits if self.up is None else self.up.coded(bits)
+        return bits if self.up is None else self.up.coded(bits, ids)
+
+    def expected_weights(self, ids: Integers) -> Floats:
+        """Weight of each device's update in a mean, up to a common factor, before it is merged, [n]."""
+        return np.asarray(counts(self.server, self.held.sizes[ids]), dtype=np.float64)
 
     def _checked(self, method: str, ids: Integers, bits: Floats) -> Floats:
         """Bits that a method of a half returned, [n]; raises `EdgesimError` for anything but a number of bits each."""

@@ -1,6 +1,8 @@
 """What coding makes of bits and computing: what a run charges devices for, without torch."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,25 +11,98 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.learning.codecs import DOWNWARD, make_codec, make_upload_codec
 from edgesim.learning.codecs.transmission import charged_bits
+from edgesim.learning.sizes import make_size_rule
+from edgesim.learning.sizes.size_rule import SizeRule
+from edgesim.radio.grant import Grant
+
+_NEARLY = 1 + 1e-9
+"""Bits by which an upload may exceed time and rate, which are rounded: ends so near the deadline are in time."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class UploadCharges:
     """Bits of uploads whose updates are coded, and the time that coding takes."""
 
     model_bits: float
     """Bits of a model that is not coded."""
-    update_bits: int
-    """Bits of an update as it is coded."""
+    rule: SizeRule
+    """Rule for the setting with which each update is coded."""
     vectors: int
     """Vectors of an upload that are coded: the update, and what travels beside it with as many numbers."""
     encode_samples: float
     """Samples on which a device trains in the time that coding an upload takes."""
+    update_bits: int = field(init=False)
+    """Bits of an update as uploads are planned."""
+    last_bits: Floats | None = None
+    """Bits of each device's last update, [N], where uploads are planned with these."""
 
-    def coded(self, bits: Floats) -> Floats:
-        """Bits of uploads, [n], of uploads that take so many ``bits`` uncoded; those without a model stay."""
+    def __post_init__(self) -> None:
+        self.plan()
+
+    def plan(self) -> None:
+        """Plan from now on with the rule's present answer; raises as `charged_bits`."""
+        self.update_bits = self._bits(self.rule.planned)
+
+    def _bits(self, setting: int) -> int:
+        return charged_bits(self.rule.codec, self.rule.d, setting)
+
+    def coded(self, bits: Floats, ids: Integers | None = None) -> Floats:
+        """Bits of uploads of devices [n] as they are planned, that take so many ``bits`` uncoded, [n].
+
+        Those without a model stay.
+        """
         whole = self.vectors * self.model_bits
-        return np.where(bits >= whole, bits - whole + self.vectors * self.update_bits, bits)
+        planned = self.update_bits if self.last_bits is None else self.last_bits[ids]
+        return np.where(bits >= whole, bits - whole + self.rule.header_bits + self.vectors * planned, bits)
+
+    def write(self, grant: Grant, device: int, coded: int) -> None:
+        """Set the bits of an upload by those of its message, ``written_bits`` of so many numbers that are ``coded``.
+
+        A payload of another model is charged in proportion, at most as much as it can take.
+        """
+        planned = self.update_bits if self.last_bits is None else float(self.last_bits[device])
+        charged = float(min(math.ceil(grant.written_bits * self.rule.d / coded - 1e-9), self.update_bits))
+        if grant.bits < planned:
+            # Nothing is sent, or no model.
+            return
+        grant.over_plan_bits = charged - planned
+        grant.bits += grant.over_plan_bits
+        if self.last_bits is not None:
+            self.last_bits[device] = charged
+
+    def with_settings(self, planned_bits: Floats, settings: Sequence[int]) -> Floats:
+        """Bits of uploads of a model, [n], with these settings in place of the planned one."""
+        bits = {setting: float(self._bits(setting) - self.update_bits) for setting in set(settings)}
+        return np.asarray(planned_bits + self.vectors * np.array([bits[setting] for setting in settings]))
+
+    def fitting(self, planned_bits: float, room_bits: float) -> int:
+        """Setting of an upload, planned with so many bits, for which there are so many of time and rate.
+
+        It is 0 where no model is sent.
+        """
+        plain_bits = planned_bits - self.vectors * self.update_bits
+        if plain_bits < self.rule.header_bits:
+            return 0
+        return self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)
+
+    def change(self, grant: Grant, setting: int) -> None:
+        """Set the setting of an upload, and its bits by it, where a model is sent."""
+        plain_bits = grant.bits - self.vectors * (self._bits(grant.setting) if grant.setting else self.update_bits)
+        if plain_bits >= self.rule.header_bits:
+            grant.setting, grant.bits = setting, plain_bits + self.vectors * self._bits(setting)
+
+    def receive(self, grant: Grant, sent_bits: float) -> bool:
+        """Set size and setting of a stream of which so many bits were sent; returns whether any number was received."""
+        plain_bits = grant.bits - self.vectors * self._bits(grant.setting)
+        self.change(grant, self.rule.of_room((sent_bits * _NEARLY - plain_bits) / self.vectors))
+        return grant.setting > 0
+
+    def coded_setting(self, grant: Grant | None, size: int) -> int:
+        """Setting with which ``size`` numbers are coded for an upload; as the codec's options say before it has one."""
+        codec = self.rule.codec
+        if grant is None or not grant.setting:
+            return codec.setting(size)
+        return codec.rescaled(grant.setting, self.rule.d, size)
 
 
 @dataclass
@@ -71,9 +146,13 @@ def make_upload_charges(config: RunConfig, model_bits: float, beside: int) -> Up
             "upload.beside",
             "algorithm.name",
         )
-    codec, vectors = make_upload_codec(upload), 1 + beside * (upload.beside == "coded")
-    samples = (upload.encode or 0.0) * vectors
-    return UploadCharges(model_bits, charged_bits(codec, numbers_of(model_bits)), vectors, samples)
+    trains = config.learning.training == "real"
+    rule = make_size_rule(upload, make_upload_codec(upload), numbers_of(model_bits), trains)
+    vectors = 1 + beside * (upload.beside == "coded")
+    charges = UploadCharges(model_bits, rule, vectors, (upload.encode or 0.0) * vectors)
+    if upload.plan == "last" and trains:
+        charges.last_bits = np.full(config.devices.count, float(charges.update_bits))
+    return charges
 
 
 def make_download_charges(config: RunConfig, model_bits: float) -> DownloadCharges | None:
@@ -82,7 +161,7 @@ def make_download_charges(config: RunConfig, model_bits: float) -> DownloadCharg
     if download is None:
         return None
     codec = make_codec(download.codec, download.options, DOWNWARD)
-    bits = charged_bits(codec, numbers_of(model_bits), "download.codec")
+    bits = charged_bits(codec, numbers_of(model_bits), field="download.codec")
     return DownloadCharges(model_bits, bits, np.full(config.devices.count, -1, dtype=np.int64))
 
 

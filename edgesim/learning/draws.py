@@ -29,8 +29,8 @@ def uniform(key: Key, number: int, shape: tuple[int, ...], like: Tensor) -> Tens
     """
     count = math.prod(shape)
     counter = torch.arange(number * _PLACES, number * _PLACES + count, dtype=torch.int32, device=like.device)
-    words = dropout.hashed(counter, key)
-    return ((words >> 9).bitwise_and(0x7FFFFF).to(like.dtype) + 0.5).mul(2.0**-23).view(shape)
+    words = (dropout.hashed(counter, key) >> 9).bitwise_and_(0x7FFFFF)
+    return words.to(like.dtype).add_(0.5).mul_(2.0**-23).view(shape)
 
 
 def normal(key: Key, number: int, shape: tuple[int, ...], like: Tensor) -> Tensor:

@@ -121,6 +121,9 @@ class Learner(Protocol):
         on their way (``sending`` lists them) may run along with the one that arrived, which changes no result.
         """
 
+    def write(self, promises: Sequence[Promise]) -> None:
+        """Set `Grant.written_bits` of promised updates, whose jobs run; only where these bits depend on values."""
+
     def lose(self, promises: Sequence[Promise]) -> None:
         """Let devices remember updates that were lost on their way, whose due jobs run (``upload.lost = "add"``)."""
 
@@ -138,6 +141,10 @@ class Learner(Protocol):
 
         Only asked where devices join by these (`edgesim.joining`), which timing-only runs refuse.
         """
+
+    @property
+    def coded_numbers(self) -> int:
+        """Numbers of an update that codecs code."""
 
     @property
     def jobs_trained(self) -> int:

@@ -226,6 +226,11 @@ class TorchLearner:
         restore_attributes(self, remembered)
 
     @property
+    def coded_numbers(self) -> int:
+        """Numbers of an update that codecs code: its trainable part."""
+        return self.model.trainable
+
+    @property
     def most_remembered_bytes(self) -> int:
         """Bytes of the servers' models, of the best model, the last change and the public copy, and of the devices'."""
         models, memory = len(self._counted) + 3 + (self.public is not None), self.memory
@@ -285,6 +290,7 @@ class TorchLearner:
             weight, metrics = accounts.weigh(rows), accounts.report(rows)
             for report in reports:
                 metrics |= report(weight)
+            metrics |= self._over_plan(promises)
             if privacy.mechanism == "central":
                 updates = [result.update for result in results]
                 metrics |= noise_to_update(privacy, self.model.trainable, updates, rows.ids, weight)
@@ -310,6 +316,9 @@ class TorchLearner:
         if self.public is not None and len(rows.ids):
             with reproducible(self.torch_device):
                 self.public.follow(self.global_weights, accounts.models)
+        if accounts.up is not None and accounts.up.rule.known == "as the round opens" and results:
+            accounts.up.rule.hear(float(np.average([result.loss for result in results], weights=weight)))
+            accounts.up.plan()
         return Merged(
             rows.ids,
             weight,
@@ -387,18 +396,30 @@ class TorchLearner:
         Returns also what transforms report, and what each is to remember of devices once the results are merged.
         """
         ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
-        reports, memories = [], []
+        reports, memories, settings = [], [], None
+        if (charges := self.accounts.up) is not None:
+            settings = [charges.coded_setting(promise.grant, self.model.trainable) for promise in promises]
         for transform in self.transforms:
-            passed = transform.apply(ids, tasks, [result.update for result in results])
+            passed = transform.apply(ids, tasks, [result.update for result in results], settings)
             results = [replace(result, update=to) for result, to in zip(results, passed.received, strict=True)]
             reports.append(passed.report)
             memories.append(passed.memories)
         for name, coding in self.beside.items():
             given = [_given(promise, name) for promise in promises]
             changes = [result.up[name] - known for result, known in zip(results, given, strict=True)]
-            decoded = [known + to for known, to in zip(given, coding.apply(ids, tasks, changes).received, strict=True)]
+            decoded = [
+                known + to for known, to in zip(given, coding.received(ids, tasks, changes, settings), strict=True)
+            ]
             results = [replace(result, up={**result.up, name: to}) for result, to in zip(results, decoded, strict=True)]
         return results, reports, memories
+
+    def _over_plan(self, promises: list[Promise]) -> Metrics:
+        """A row of ``metrics``: how many bits more than planned updates took in the mean, where values decide."""
+        charges = self.accounts.up
+        if charges is None or charges.rule.known != "by the values" or not promises:
+            return {}
+        over = [promise.grant.over_plan_bits for promise in promises if promise.grant is not None]
+        return {("codec", "bits_over_plan"): float(np.mean(over))}
 
     def sent_norms(self, promises: list[Promise]) -> Floats:
         """Norm of the trainable part of each promised update as it would be received if it were sent, [n]."""
@@ -406,8 +427,27 @@ class TorchLearner:
         if self.config.upload is None:
             return np.array([result.update_norm for result in results])
         with reproducible(self.torch_device):
-            received, _, _ = self._transformed(promises, results)
-        return np.array([norm(result.update[: self.model.trainable]) for result in received])
+            return np.array([self._sent_norm(*pair) for pair in zip(promises, results, strict=True)])
+
+    def _sent_norm(self, promise: Promise, result: JobResult) -> float:
+        """Norm as `sent_norms` has it; one update at a time, so that candidates' updates are not there twice."""
+        device, task, updates = np.array([promise.device]), np.array([promise.task]), [result.update]
+        for transform in self.transforms:
+            updates = transform.received(device, task, updates)
+        return norm(updates[0][: self.model.trainable])
+
+    def write(self, promises: Sequence[Promise]) -> None:
+        """Set the bits of the messages of promised updates, whose jobs run; raises `Diverged`."""
+        updates = [result.update for result in self.results(list(promises))]
+        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        with reproducible(self.torch_device):
+            for transform in self.transforms:
+                if (bits := transform.written_bits(ids, tasks, updates)) is not None:
+                    for promise, written in zip(promises, bits, strict=True):
+                        assert promise.grant is not None
+                        promise.grant.written_bits = written
+                    return
+                updates = transform.received(ids, tasks, updates)
 
     def lose(self, promises: Sequence[Promise]) -> None:
         """Let devices remember updates that were lost on their way, whose jobs run; raises `Diverged`."""
@@ -420,7 +460,7 @@ class TorchLearner:
                 if transform.stored:
                     transform.state.update(transform.of_lost(ids, updates))
                     return
-                updates = transform.apply(ids, tasks, updates).received
+                updates = transform.received(ids, tasks, updates)
 
     def _loss_drops(self, promises: list[Promise], results: list[JobResult]) -> Floats:
         """Decrease of each device's loss by its training, on its whole present data set, [S]."""

@@ -4,7 +4,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from typing_extensions import override
@@ -12,7 +11,7 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry, first_line
-from edgesim.base.validation import options_of
+from edgesim.base.validation import entry_of
 from edgesim.config import EvaluationConfig, Section
 
 
@@ -75,11 +74,8 @@ def resolve(evaluation: EvaluationConfig) -> EvaluationConfig:
 
 def make(evaluation: EvaluationConfig) -> dict[str, Metric]:
     """The metrics that a config names; raises as `resolve` does."""
-    metrics = {}
-    for name, options in (evaluation.metrics or {}).items():
-        kinds: Mapping[str, Any] = METRICS.including(name)
-        metrics[name] = options_of(kinds, name, options, "evaluation.metrics", f"evaluation.metrics.{name}")
-    return metrics
+    asked = (evaluation.metrics or {}).items()
+    return {name: entry_of(METRICS, name, options, f"evaluation.metrics.{name}") for name, options in asked}
 
 
 def measured(metrics: Mapping[str, Metric], tested: Tested) -> tuple[dict[str, float], dict[str, str]]:

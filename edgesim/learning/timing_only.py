@@ -58,6 +58,7 @@ class TimingOnlyLearner:
     """A `Learner` without a model: the accounts of the algorithm are all that it has."""
 
     jobs_trained = 0
+    coded_numbers = 0
 
     def __init__(
         self, config: RunConfig, federation: Federation, streams: Streams, rule: MergeRule = IN_ROUNDS
@@ -106,6 +107,10 @@ class TimingOnlyLearner:
         rows = accounts.arrivals(accounts.used(arrived), began)
         weight, metrics = accounts.weigh(rows), accounts.report(rows)
         return Merged(rows.ids, accounts.note(rows, weight), None, None, None, None, metrics=metrics)
+
+    def write(self, promises: Sequence[Promise]) -> None:
+        """No update is written: uploads are charged the most that they can take."""
+        raise AssertionError("without training there are no values")
 
     def lose(self, promises: Sequence[Promise]) -> None:
         """Nothing is remembered of updates."""

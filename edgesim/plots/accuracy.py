@@ -8,6 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.accuracy_series import Over, accuracy_series
 from edgesim.analysis.metrics import final_accuracy
+from edgesim.analysis.needed import need_tests
 from edgesim.plots import style
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past, past_text
 from edgesim.plots.groups import Panel, labels_of, runs_of
@@ -32,6 +33,7 @@ def draw_accuracy(
     `compared` have bands of the 95 % t interval over seeds, from three seeds on; the others are thin lines with few
     markers.
     """
+    need_tests(runs_of(panels))
     foremost = compared(panels, reference)
     has_bands = any(len(series.runs) >= LEAST_SEEDS for panel in panels for series in panel.series)
     bands = ["95 % band" if len(foremost) == len(labels_of(panels)) else "95 % band of thick lines"] * has_bands

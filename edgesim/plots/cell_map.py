@@ -9,7 +9,7 @@ from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.base.plain_text import figure_text
-from edgesim.folder.way_file import read_ways
+from edgesim.folder.rows_file import WAYS
 from edgesim.plots import palette, style
 
 _MARKS = ("o", "s", "D", "v", "P", "X", "^")
@@ -82,7 +82,7 @@ def draw_cell_map(run: RunFolder) -> Figure:
 
 def _ways(run: RunFolder) -> list[Floats] | None:
     """Ways of the first devices of a run, corners [k, 2] each, as far as a map can be read; None if none moves."""
-    ways = read_ways(run.folder)
+    ways = WAYS.read(run.folder)
     if ways is None:
         return None
     some = ways[ways["device"] < _MOST_WAYS].groupby("device").head(_MOST_CORNERS)

@@ -9,11 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from edgesim.analysis.needed import need_knobs, need_tests
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.spending import COSTS, Cost, accuracy_over, spending
 from edgesim.plots import palette, style
 from edgesim.plots.groups import knob_text
-from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, note_of_seeds
 from edgesim.plots.panel_figures import draw_means
 
 _LABELS: dict[Cost, str] = {
@@ -37,6 +38,8 @@ def draw_cost_curves(runs: Sequence[RunFolder], row: str, series: str, foremost:
     seed reached. Those ``foremost`` are thick and, from three seeds on, have bands of the 95 % t interval. Accuracies
     stand on a logit scale, on which 0.9 and 0.95 are as far apart as 0.1 and 0.05.
     """
+    need_knobs(runs, row, series)
+    need_tests(runs)
     tables: dict[tuple[object, str], list[pd.DataFrame]] = {}
     for run in runs:
         tables.setdefault((run.knobs[row], str(run.knobs[series])), []).append(spending(run))
@@ -66,7 +69,7 @@ def draw_cost_curves(runs: Sequence[RunFolder], row: str, series: str, foremost:
         means = np.concatenate([np.asarray(line.get_ydata()) for axes in figure.axes for line in axes.lines])
         _scale_accuracy(figure.axes[0], float(means.min()), float(means.max()))
         for axes in figure.axes[:: len(COSTS)]:
-            axes.set_ylabel("test accuracy,\nlogit scale")
+            axes.set_ylabel("test accuracy,\nlogit scale" + note_of_seeds([len(of) for of in tables.values()]))
         handles = [*(lines[name] for name in labels), *(style.band_patch() for _ in note)]
         style.legend_below(figure, handles, [*labels, *note])
     return figure

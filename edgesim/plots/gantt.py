@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -9,10 +10,13 @@ from matplotlib.patches import Patch
 from edgesim.activities import ACTIVITIES, COMPUTE
 from edgesim.analysis.metrics import scheduled_devices
 from edgesim.analysis.runs import RunFolder
+from edgesim.analysis.streams import received_share
 from edgesim.base.errors import EdgesimError
 from edgesim.plots import palette, style
 
 MOST_DEVICES = 60
+_HEIGHT = 0.72
+"""Height of a bar in rows."""
 
 _HATCHES = {
     "late": "////",
@@ -28,9 +32,9 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
     """Bars of what each device did in the course of a round, over seconds since the round's start, and its deadline.
 
     Work that is carried into the round or out of it is cut at the edges of the chart. Without a ``round`` the first one
-    that scheduled a device is drawn. Colour shows the activity, hatching an outcome
-    other than done; pale bars are work that was not scheduled. At most `MOST_DEVICES` devices are drawn, scheduled ones
-    first. Raises `EdgesimError` for a round that the run does not have.
+    that scheduled a device is drawn. Colour shows the activity, hatching an outcome other than done; pale bars are work
+    that was not scheduled. An upload that the deadline ended is as high as the share of it that was received. At most
+    `MOST_DEVICES` devices are drawn, scheduled ones first. Raises `EdgesimError` for a round that is not in the run.
     """
     rounds, activities = run.rounds, run.activities
     number = round_drawn(run, rounds, round)
@@ -41,15 +45,17 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
     shown = _devices(rounds, rows)
     rows = rows[rows["device"].isin(shown)]
     place = {device: i for i, device in enumerate(shown)}
+    share = received_share(run, rows)
     with style.figure(style.COLUMN_IN, max(2.1, 1.3 + 0.1 * len(shown))) as figure:
         axes = figure.subplots()
         for (activity, ending), bars in rows.groupby(["activity", "outcome"], sort=True):
             outcome = str(ending)
+            heights = _HEIGHT * share[bars.index]
             axes.barh(
-                bars["device"].map(place),
+                bars["device"].map(place) + (_HEIGHT - heights) / 2,
                 bars["t_end_s"] - bars["t_start_s"],
                 left=bars["t_start_s"] - facts["t_start_s"],
-                height=0.72,
+                height=heights,
                 color=ACTIVITIES[str(activity)].color,
                 alpha=0.3 if outcome == "unscheduled" else 1.0,
                 hatch=_HATCHES.get(outcome, ""),
@@ -67,9 +73,18 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
         part = f", {len(shown)} of {total} devices shown" if total > MOST_DEVICES else ""
         scheduled = f"{int(facts['selected'])} scheduled, {int(facts['arrived'])} arrived"
         axes.set_title(style.folded(f"round {number}: {scheduled}{part}", 0.85 * style.COLUMN_IN))
+        _draw_outlines(axes, rows[share < 1], place, facts["t_start_s"])
         handles = _handles(rows)
+        if (share < 1).any():
+            handles.insert(-2, Patch(facecolor="none", edgecolor="#777777", linewidth=0.6, label="sent in part"))
         style.legend_below(figure, handles, [str(handle.get_label()) for handle in handles])
     return figure
+
+
+def _draw_outlines(axes: Axes, cut: pd.DataFrame, place: dict[int, int], start_s: float) -> None:
+    """Outline uploads of which a part was received, as high as all of it would be."""
+    left, width = cut["t_start_s"] - start_s, cut["t_end_s"] - cut["t_start_s"]
+    axes.barh(cut["device"].map(place), width, left=left, height=_HEIGHT, facecolor="none", edgecolor="#777777", lw=0.6)
 
 
 def round_drawn(run: RunFolder, rounds: pd.DataFrame, wanted: int | None) -> int:

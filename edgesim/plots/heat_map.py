@@ -14,6 +14,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
 from edgesim.analysis.measures import TO_TARGET
+from edgesim.analysis.needed import need_columns
 from edgesim.base.arrays import Floats
 from edgesim.base.plain_text import figure_text
 from edgesim.plots import style
@@ -65,6 +66,7 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
     values are all above zero and differ by more than a factor of ten. If some runs of a cell never reached the target,
     its measures to the target have no colour, but a text with the mean's lower bound and how many runs reached it.
     """
+    need_columns(summary, [x, y, column, *panel_knobs])
     what = quantity(column)
     across, up = _Axis.of(summary, x), _Axis.of(summary, y, reverse=True)
     summary = summary.assign(_text=[_text(row, column) for row in summary.to_dict("records")])

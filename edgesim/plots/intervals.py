@@ -1,6 +1,6 @@
 """The spread over seeds in figures: from how many seeds on it is drawn, and the note about it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from numpy.typing import ArrayLike
 
@@ -28,6 +28,11 @@ def spread_note(panels: Sequence[Panel], spread: str = "95 % interval") -> str:
 
 def mean_note(panels: Sequence[Panel]) -> str:
     """Note below an axis label that says of how many seeds lines are the means; empty if each series is one run."""
-    seeds = {len(series.runs) for panel in panels for series in panel.series}
-    counts = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    return f"\nmean of {counts} seeds" if max(seeds) > 1 else ""
+    return note_of_seeds({len(series.runs) for panel in panels for series in panel.series})
+
+
+def note_of_seeds(seeds: Collection[int]) -> str:
+    """Note below an axis label for means over these numbers of ``seeds``; empty if each is one run."""
+    least, most = min(seeds), max(seeds)
+    counts = f"{most}" if least == most else f"{least} to {most}"
+    return f"\nmean of {counts} seeds" if most > 1 else ""

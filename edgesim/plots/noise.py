@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.analysis.metrics import final_accuracy
+from edgesim.analysis.needed import need_knobs, need_tests
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
-from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, note_of_seeds
 
 _PANELS = {"noise": "noise multiplier $z$", "epsilon": "privacy loss $\\varepsilon$"}
 
@@ -22,6 +23,8 @@ def draw_noise(runs: Sequence[RunFolder]) -> Figure:
     The first panel is over the noise multiplier, the second over epsilon, the mean over seeds, of the settings that
     have one. A grey line is the accuracy of clipping alone.
     """
+    need_knobs(runs, "mechanism")
+    need_tests(runs)
     groups: dict[tuple[str, float], list[RunFolder]] = {}
     for run in runs:
         groups.setdefault((str(run.knobs["mechanism"]), float(run.knobs.get("noise", 0))), []).append(run)
@@ -48,7 +51,7 @@ def draw_noise(runs: Sequence[RunFolder]) -> Figure:
                     float(np.mean([final_accuracy(run.rounds) for run in clipped])), color="grey", linewidth=0.8
                 )
             axes.set(xscale="log", xlabel=label)
-        figure.axes[0].set_ylabel("final test accuracy")
+        figure.axes[0].set_ylabel("final test accuracy" + note_of_seeds([len(group) for group in groups.values()]))
         handles: list[Artist] = [Line2D([], [], **styles[name].marked(1)) for name in noisy]
         handles += [Line2D([], [], color="grey")] if clipped else []
         handles += [style.band_patch()] if banded else []

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
-from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, note_of_seeds
 from edgesim.plots.panel_figures import draw_means
 
 DAY_S = 86_400.0
@@ -43,7 +43,7 @@ def draw_participation(runs: Sequence[RunFolder]) -> Figure:
         above.set_ylim(bottom=0)
         below.set(xlim=(0, 24), xlabel="hour of the day (h)")
         below.xaxis.set_major_locator(MultipleLocator(4))
-        figure.supylabel("devices per round", fontsize=8)
+        figure.supylabel("devices per round" + note_of_seeds([len(runs)]), fontsize=8)
         lines = [*above.get_lines(), *below.get_lines()]
         style.legend_below(figure, [*lines, style.band_patch()][: len(texts)], texts)
     return figure

@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.skew import earth_movers_distances, holdings
 from edgesim.base.arrays import Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.plots import style
 
 MOST_DEVICES = 400
@@ -22,9 +23,12 @@ _COLORS = ListedColormap(matplotlib.colormaps["Blues"](np.linspace(0.2, 1.0, 256
 def draw_partition(run: RunFolder) -> Figure:
     """Devices on the x axis, classes on the y axis, darker for more samples, blank for none; a panel per new data.
 
-    The colour scale is logarithmic. A panel's title gives the mean earth mover's distance. The run must have classes.
+    The colour scale is logarithmic. A panel's title gives the mean earth mover's distance. Raises `EdgesimError` for a
+    run without classes.
     """
     held = holdings(run.devices)
+    if not held:
+        raise EdgesimError(f"{run.folder}: its devices have no classes; expected a run on data with classes")
     devices, classes = held[0].counts.shape
     shown = np.linspace(0, devices - 1, min(devices, MOST_DEVICES)).round().astype(np.int64)
     width = style.COLUMN_IN if len(shown) <= 40 else style.PAGE_IN

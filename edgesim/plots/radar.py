@@ -7,7 +7,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from edgesim.analysis.needed import need_columns
 from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
 from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 
@@ -21,8 +23,10 @@ AXES = {
     "bits_up": ("few bits\nup", False),
 }
 """Columns of a study's summary, and whether more of them is better."""
-_BESIDE_IN, _ABOVE_BELOW_IN = 0.65, 0.85
-"""Room for the names of axes at each side of a circle, and for names and title above and below it together."""
+_BESIDE_IN, _ABOVE_BELOW_IN, _HEAD_IN = 0.65, 0.85, 0.2
+"""Room for the names of axes at each side of a circle, for names and title above and below it together, and for the
+line above all panels."""
+_SCALE = "1: the best of the panel; means over seeds"
 
 
 def radar_scores(table: pd.DataFrame, names: Sequence[str]) -> Floats:
@@ -44,7 +48,10 @@ def draw_radar(summary: pd.DataFrame, panel: str, series: str) -> Figure:
 
     Axes of measures that no row has are left out.
     """
+    need_columns(summary, [panel, series])
     names = [name for name in AXES if name in summary and summary[name].notna().any()]
+    if not names:
+        raise EdgesimError(f"the summary has no measure for a radar; expected some of {', '.join(AXES)}")
     labels = list(dict.fromkeys(summary[series]))
     styles = palette.line_styles(labels)
     panels = list(summary.groupby(panel, sort=False))
@@ -53,7 +60,7 @@ def draw_radar(summary: pd.DataFrame, panel: str, series: str) -> Figure:
     width_in, _ = style.panel_size(len(panels), 0)
     # A row is as high as its circles, which are as wide as the names beside them let them be.
     row_in = width_in / across - 2 * _BESIDE_IN + _ABOVE_BELOW_IN
-    with style.figure(width_in, row_in * lines, labels) as figure:
+    with style.figure(width_in, row_in * lines + _HEAD_IN, labels) as figure:
         for place, (value, rows) in enumerate(panels, start=1):
             axes = figure.add_subplot(lines, across, place, projection="polar")
             axes.set_theta_offset(np.pi / 2)  # type: ignore[attr-defined]
@@ -67,6 +74,8 @@ def draw_radar(summary: pd.DataFrame, panel: str, series: str) -> Figure:
                 text.set_horizontalalignment("center" if sideways == 0 else "right" if sideways > 0 else "left")
             axes.tick_params(axis="x", pad=2)
             axes.set(ylim=(0, 1.02), yticks=[0.25, 0.5, 0.75, 1.0], yticklabels=["", "0.5", "", "1"])
-            axes.set_title(f"({style.letter(place - 1)}) {figure_text(str(value))}")
+            letter = f"({style.letter(place - 1)}) " if len(panels) > 1 else ""
+            axes.set_title(f"{letter}{figure_text(str(value))}")
         style.legend_below(figure, [Line2D([], [], **styles[label].marked(1)) for label in labels], labels)
+        style.headed(figure, _SCALE)
     return figure

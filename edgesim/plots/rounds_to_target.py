@@ -9,10 +9,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.metrics import start_accuracy, to_target
+from edgesim.analysis.needed import need_tests
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.statistics import Interval
 from edgesim.plots import palette, style
-from edgesim.plots.groups import Panel, labels_of
+from edgesim.plots.groups import Panel, labels_of, runs_of
 from edgesim.plots.intervals import drawn_interval, spread_note
 
 _STEPS = (-0.10, -0.05, 0.0, 0.05)
@@ -25,6 +26,7 @@ def levels_around(target: float, runs: Sequence[RunFolder]) -> list[float]:
 
     A level must lie above every run's start accuracy, and one above the target must be reached by some run.
     """
+    need_tests(runs)
     start = max(_start(run) for run in runs)
     levels = [round(target + step, 10) for step in _STEPS]
     best = max(float(run.rounds["test_accuracy"].max()) for run in runs)
@@ -39,9 +41,10 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
     the last round that they tested, and how many runs reached the level. Every level must lie above every run's start
     accuracy.
     """
+    runs = runs_of(panels)
+    need_tests(runs)
     labels = labels_of(panels)
     styles = palette.line_styles(labels)
-    runs = [run for panel in panels for series in panel.series for run in series.runs]
     some_miss = not all(to_target(run.tests, level, _start(run)).reached for run in runs for level in levels)
     texts = [*labels, *([_UNKNOWN] if some_miss else [])]
     with style.figure(*style.panel_size(len(panels), 2.0), texts) as figure:

@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from edgesim.analysis.convergence import CLOCKS, growth
+from edgesim.analysis.needed import need_knobs
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
 
@@ -20,6 +21,7 @@ def draw_scaling(runs: Sequence[RunFolder], series: str) -> Figure:
     A point is the time of a round in one run, a line the power of the number of devices that `growth` fits to them;
     the legend has its exponent with the 95 % t interval.
     """
+    need_knobs(runs, series)
     groups: dict[str, list[RunFolder]] = {}
     for run in runs:
         groups.setdefault(str(run.knobs[series]), []).append(run)
@@ -36,7 +38,8 @@ def draw_scaling(runs: Sequence[RunFolder], series: str) -> Figure:
             power = growth(devices[name], seconds[clock][name])
             half = "" if np.isnan(power.low) else f" ± {power.high - power.exponent:.2f}"
             exponents.append(f"{clock} {power.exponent:.2f}{half}")
-        texts.append(f"{name}: exponent {', '.join(exponents)}")
+        level = " (95 % interval)" if "±" in exponents[0] else ""
+        texts.append(f"{name}: exponent {', '.join(exponents)}{level}")
     with style.figure(style.PAGE_IN, 2.3, texts) as figure:
         grid = style.panel_grid(figure, [_TITLES[clock] for clock in CLOCKS])
         for axes, clock in zip(grid, CLOCKS, strict=True):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from edgesim.analysis.needed import need_runs
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots.groups import Panel, runs_of
 from edgesim.plots.stacks import Part, draw_stacks
@@ -17,6 +18,7 @@ def draw_scheduled(panels: Sequence[Panel]) -> Figure:
     The 95 % t interval over seeds is that of all scheduled clients together. If no device ever gets a new class, or the
     runs have no classes, the bars are not divided.
     """
+    need_runs(runs_of(panels))
     parts = {"new": _NEW, "old": _OLD} if _is_split(runs_of(panels)) else {"all": Part("scheduled", _OLD.color)}
     return draw_stacks(panels, parts, scheduled_per_round, "scheduled clients per round")
 

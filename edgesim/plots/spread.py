@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.analysis.metrics import final_accuracy
+from edgesim.analysis.needed import need_tests
 from edgesim.plots import style
-from edgesim.plots.groups import Panel
+from edgesim.plots.groups import Panel, runs_of
 from edgesim.plots.intervals import drawn_interval
 from edgesim.plots.panel_figures import row_panels
 
@@ -19,6 +20,7 @@ def draw_spread(panels: Sequence[Panel]) -> Figure:
     """A point for each run's final accuracy, a row per series, with the mean and, from three runs on, its 95 % t
     interval.
     """
+    need_tests(runs_of(panels))
     with row_panels(panels, "final test accuracy", _TEXTS) as drawn:
         for axes, panel in drawn.each:
             for series in panel.series:

@@ -6,8 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from edgesim.analysis.needed import need_runs
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
+from edgesim.base.errors import EdgesimError
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past, past_text
 from edgesim.plots.groups import Panel, runs_of
 from edgesim.plots.intervals import mean_note
@@ -43,8 +45,15 @@ def draw_training_loss(panels: Sequence[Panel]) -> Figure:
 
 
 def draw_loss_seconds(panels: Sequence[Panel]) -> Figure:
-    """Mean loss of the updates merged, over simulated seconds and seeds, a line per series; at most 20 points each."""
-    with line_panels(panels, "training loss (nat)") as drawn:
+    """Mean loss of the updates merged, over simulated seconds and seeds, a line per series; at most 20 points each.
+
+    Raises `EdgesimError` for a run that has trained nothing.
+    """
+    runs = runs_of(panels)
+    need_runs(runs)
+    if idle := [run for run in runs if not has_training_loss([run])]:
+        raise EdgesimError(f"{idle[0].folder}: nothing was trained; expected a run that trains")
+    with line_panels(panels, "training loss (nat)" + mean_note(panels)) as drawn:
         for axes, panel in drawn.each:
             for series in panel.series:
                 _, loss = smoothed([run.rounds["train_loss"].to_numpy(dtype=np.float64) for run in series.runs])

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
+from edgesim.analysis.measures import TO_TARGET
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.groups import quantity
@@ -23,8 +24,13 @@ _LEAST_POINTS = 6
 
 def draw_history(trials: pd.DataFrame, measures: Mapping[str, bool]) -> Figure:
     """A panel for each measure (with whether it is maximised): its value in each trial, bounds, and the best so far."""
-    legend = [_COUNTS, _SO_FAR] + ([_BOUND] if any(len(_bounds(trials, name)) for name in measures) else [])
-    with style.figure(*style.panel_size(len(measures), 2.2), legend) as figure:
+    handles: dict[str, Line2D] = {}
+    if trials["counts"].any():
+        handles[_COUNTS] = Line2D([], [], color=_COLOR, marker="o", linestyle="none")
+        handles[_SO_FAR] = Line2D([], [], color=_BEST)
+    if any(len(_bounds(trials, name)) for name in measures):
+        handles[_BOUND] = Line2D([], [], color=_OTHER, marker="^", linestyle="none", mfc="none")
+    with style.figure(*style.panel_size(len(measures), 2.2), list(handles)) as figure:
         for axes, (name, is_maximised) in zip(_panels(figure, len(measures)), measures.items(), strict=True):
             good, bounds = trials[trials["counts"]], _bounds(trials, name)
             axes.plot(good["trial"], good[name], "o", color=_COLOR)
@@ -34,12 +40,8 @@ def draw_history(trials: pd.DataFrame, measures: Mapping[str, bool]) -> Figure:
                 axes.step([*good["trial"], trials["trial"].max()], [*best, best.iloc[-1]], where="post", color=_BEST)
             axes.set(xlabel="number of the trial", ylabel=quantity(name).axis)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        handles = [
-            Line2D([], [], color=_COLOR, marker="o", linestyle="none"),
-            Line2D([], [], color=_BEST),
-            Line2D([], [], color=_OTHER, marker="^", linestyle="none", mfc="none"),
-        ]
-        style.legend_below(figure, handles[: len(legend)], legend)
+        if handles:
+            style.legend_below(figure, list(handles.values()), list(handles))
     return figure
 
 
@@ -124,8 +126,13 @@ def _bounds(trials: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def _halves(rows: pd.DataFrame, measure: str) -> Floats:
-    """Lengths of the intervals to both sides, [2, rows]; 0 where there are too few seeds for one."""
+    """Lengths of the intervals to both sides, [2, rows]; 0 where there are too few seeds for one.
+
+    Intervals of times and energies to a target are cut at 0, which a t interval of few values can exceed.
+    """
     low, high = rows[f"{measure}_low"], rows[f"{measure}_high"]
+    if measure in TO_TARGET:
+        low = low.clip(lower=0.0)
     halves = np.array([rows[measure] - low, high - rows[measure]], dtype=np.float64)
     return np.nan_to_num(np.where(rows["seeds"] >= LEAST_SEEDS, halves, 0.0))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from edgesim.base.registry import Registry
-from edgesim.base.validation import options_of
+from edgesim.base.validation import entry_of
 from edgesim.prediction.arima import Arima
 from edgesim.prediction.backtest import Backtest, backtest
 from edgesim.prediction.check_in_log import CheckInLog
@@ -19,8 +19,7 @@ PREDICTORS = Registry("selection.predictor", "predictors", Predictor, _OWN)
 
 def make_predictor(name: str, options: Mapping[str, Any] | None = None) -> Forecast:
     """The forecast of a predictor by its name; raises `EdgesimError` for an unknown name or a bad option."""
-    kinds = PREDICTORS.including(name)
-    predictor = options_of(kinds, name, options or {}, "selection.predictor", "selection.predictor_options")
+    predictor = entry_of(PREDICTORS, name, options or {}, "selection.predictor_options")
     return predictor.chances if name in _OWN else checked(name, predictor.chances)
 
 

@@ -111,7 +111,7 @@ class Environment(Section):
         # A law of one branch needs no draws, and drawing would take as long as for the shadowing.
         if np.all(probability >= 1.0):
             return np.ones(probability.shape, dtype=bool)
-        return streams.uniform(_of_station("los", station), ids) < probability
+        return streams.uniform(of_station("los", station), ids) < probability
 
     def mean_power_gain(
         self,
@@ -136,7 +136,7 @@ class Environment(Section):
         if std_db is None:
             std_db = np.asarray(self.shadowing_std_db)
         drawn_in = round if self.shadowing == "per_round" else 0
-        shadow_db = std_db * streams.normal(_of_station("shadowing", station), ids, drawn_in)
+        shadow_db = std_db * streams.normal(of_station("shadowing", station), ids, drawn_in)
         return ratio_from_db(-(law.loss_db(distance_m, sees) + shadow_db))
 
     def constant_power_gain(self, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int) -> Floats:
@@ -232,6 +232,6 @@ def _law(table: Any, path: Path) -> Law:
     return validate(law, parameters, f"{path}: path_loss")
 
 
-def _of_station(stream: str, station: int) -> str:
+def of_station(stream: str, station: int) -> str:
     """Name of the stream for links to a station, one for each; that of station 0 has no suffix."""
     return f"{stream}-{station}" if station else stream

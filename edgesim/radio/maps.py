@@ -11,7 +11,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.radio.correlated_field import correlated_field, field_deviations, torus_size
 from edgesim.radio.decibels import ratio_from_db
 from edgesim.radio.distances import distances_m
-from edgesim.radio.environment import Environment
+from edgesim.radio.environment import Environment, of_station
 from edgesim.radio.laws.law import Law
 from edgesim.radio.squares import Squares
 from edgesim.streams import Streams
@@ -77,7 +77,7 @@ def draw_maps(
     if any((one < 1.0).any() for one in chance):
         deviations = field_deviations(squares, law.sight_decorrelation_m)
         for station in range(count):
-            field = correlated_field(_of_station("los-map", station), streams, squares, deviations)
+            field = correlated_field(of_station("los-map", station), streams, squares, deviations)
             sees[station] = ndtr(field) < chance[station]
     for los, suffix, decorrelation_m in ((True, "", branches[0]), (False, "-nlos", branches[1])):
         std_db = law.shadowing_std_db(los)
@@ -88,7 +88,7 @@ def draw_maps(
         name = f"shadowing-map{suffix}"
         common = correlated_field(f"{name}-common", streams, squares, deviations) if between_stations > 0 else 0.0
         for station in range(count):
-            own = correlated_field(_of_station(name, station), streams, squares, deviations)
+            own = correlated_field(of_station(name, station), streams, squares, deviations)
             field = math.sqrt(between_stations) * common + math.sqrt(1.0 - between_stations) * own
             np.copyto(shadowing_db[station], std * field, where=sees[station] == los)
     return RadioMaps(squares, shadowing_db, sees, law, stations_m, min_distance_m)
@@ -132,8 +132,3 @@ def _refuse_too_many(squares: Squares, stations: int, decorrelation_m: float) ->
 def _squares(squares: Squares, stations: int, decorrelation_m: float) -> int:
     """Squares of all maps, or of the torus on which each is drawn if that has more."""
     return max(stations * len(squares), torus_size(squares, decorrelation_m) ** 2)
-
-
-def _of_station(stream: str, station: int) -> str:
-    """Name of the stream of a station, one for each; that of station 0 has no suffix."""
-    return f"{stream}-{station}" if station else stream

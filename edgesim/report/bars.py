@@ -17,14 +17,15 @@ _BAND_STEPS = 10_000
 def with_away(activities: pd.DataFrame, absences: pd.DataFrame | None = None) -> pd.DataFrame:
     """The rows by device and time, and ``away`` between each paused row and the next one of its device.
 
-    ``absences`` (`edgesim.folder.absence_file`) are away, too, where the device does nothing then; their round is 0.
+    ``absences`` (`edgesim.folder.rows_file`) are away, too, where the device does nothing then; their round is 0.
     Columns ``round``, ``device``, ``activity``, ``outcome``, ``t_start_s``, ``t_end_s``, ``bandwidth_hz`` and, if the
-    activities have it, ``station``.
+    activities have them, ``station`` and ``received``.
     """
     rows = _with_pauses(activities)
     if absences is None or absences.empty:
         return rows
     away = _idle(absences, rows).assign(round=0, activity=states.AWAY, outcome="done", bandwidth_hz=0.0, station=0)
+    away = away.assign(received=1.0)
     both = pd.concat([rows, away[rows.columns]])
     return both.sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
 
@@ -46,9 +47,8 @@ def _idle(absences: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 def _with_pauses(activities: pd.DataFrame) -> pd.DataFrame:
     """The rows by device and time, and one of ``away`` between each paused row and the next one of its device."""
     columns = ["round", "device", "activity", "outcome", "t_start_s", "t_end_s", "bandwidth_hz"]
-    rows = activities[columns + ["station"] * ("station" in activities)].sort_values(
-        ["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True
-    )
+    columns += [name for name in ("station", "received") if name in activities]
+    rows = activities[columns].sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
     follows = rows["device"].eq(rows["device"].shift(-1))
     paused = rows["outcome"].eq("paused") & follows
     if not paused.any():
@@ -71,8 +71,8 @@ def bars(rows: pd.DataFrame, tick: float) -> dict[str, Any]:
     """Columns of the rows that `with_away` gives, packed.
 
     ``gap`` is the time in ticks from the end of the bar above to a bar's start (from 0 for the first), ``length`` that
-    from its start to its end; ``band`` the band of an upload in steps of ``band_step_hz``; ``station``, where rows have
-    it, the one that it was sent to.
+    from its start to its end; ``band`` the band of an upload in steps of ``band_step_hz``; where rows have them,
+    ``station`` the one that it was sent to and ``received`` the percent of it that was received.
     """
     start, end = (np.rint(rows[name].to_numpy() / tick).astype(np.int64) for name in ("t_start_s", "t_end_s"))
     band_hz = np.where(rows["activity"].isin(ON_AIR), rows["bandwidth_hz"].fillna(0.0), 0.0)
@@ -87,5 +87,6 @@ def bars(rows: pd.DataFrame, tick: float) -> dict[str, Any]:
         "device": whole(rows["device"]),
         "code": small(states.codes(rows)),
         "band": apart(np.rint(band_hz / step_hz)),
+        **({"received": small(np.rint(100 * rows["received"]).astype(np.int64))} if "received" in rows else {}),
         **stations,
     }

@@ -124,16 +124,8 @@ def waste_chart(series: Sequence[Series]) -> Item:
     table = [[float(np.mean([of_run[kind] for of_run in runs])) for runs in of] for kind in KINDS]
     source = ColumnDataSource({"label": labels, **dict(zip(KINDS, table, strict=True))})
     plot = _chart("waste", "share of energy", "", 60 + 34 * len(labels), y_range=FactorRange(*labels[::-1]))
-    bars = plot.hbar_stack(
-        list(KINDS),
-        y="label",
-        height=0.7,
-        source=source,
-        line_color=None,
-        fill_color=[KIND_COLORS[kind] for kind in KINDS],
-    )
-    for kind, drawn in zip(KINDS, bars, strict=True):
-        plot.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@label"), (kind, f"@{kind}{{0.0%}}")]))
+    across = {"y": "label", "height": 0.7}
+    _add_kinds(plot, plot.hbar_stack, source, across, ("", "@label"), "{0.0%}")
     plot.x_range.start, plot.x_range.end = 0, 1
     return _item(plot, "waste")
 
@@ -179,18 +171,20 @@ def _counts() -> figure:
 def _work() -> figure:
     plot = _chart("work", COSTS["rounds"], "device time (s)", 260)
     source = _unfilled(("middle", "width", "rounds", *KINDS), "work")
-    bars = plot.vbar_stack(
-        list(KINDS),
-        x="middle",
-        width="width",
-        source=source,
-        line_color=None,
-        fill_color=[KIND_COLORS[kind] for kind in KINDS],
-    )
-    for kind, drawn in zip(KINDS, bars, strict=True):
-        plot.add_tools(HoverTool(renderers=[drawn], tooltips=[("round", "@rounds"), (kind, f"@{kind}{{0,0.[000]}}")]))
+    across = {"x": "middle", "width": "width"}
+    _add_kinds(plot, plot.vbar_stack, source, across, ("round", "@rounds"), "{0,0.[000]}")
     plot.y_range.start = 0
     return plot
+
+
+def _add_kinds(
+    plot: figure, stack: Callable[..., Any], source: ColumnDataSource, across: Item, of: tuple[str, str], form: str
+) -> None:
+    """Stack the kinds of work in bars; what a pointer shows of one begins with ``of`` and has its amount in a form."""
+    colors = [KIND_COLORS[kind] for kind in KINDS]
+    bars = stack(list(KINDS), source=source, line_color=None, fill_color=colors, **across)
+    for kind, drawn in zip(KINDS, bars, strict=True):
+        plot.add_tools(HoverTool(renderers=[drawn], tooltips=[of, (kind, f"@{kind}{form}")]))
 
 
 def _item(plot: figure, element: str) -> Item:

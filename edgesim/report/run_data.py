@@ -8,12 +8,12 @@ import pandas as pd
 from edgesim.analysis.band_use import stations_of
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
+from edgesim.analysis.streams import received_share
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.folder.absence_file import read_absences
-from edgesim.folder.way_file import read_ways
+from edgesim.folder.rows_file import ABSENCES, WAYS
 from edgesim.folder.work_kinds import KINDS
-from edgesim.report import bars, groups
+from edgesim.report import bars, groups, states
 from edgesim.report.columns import apart, exact, whole
 
 AGGREGATED_FROM = 10_000
@@ -41,7 +41,7 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
     if (run.metrics["name"] == "task_station").any():
         # Of a device that moves the station is that of each task, not the one that it had first.
         activities = activities.assign(station=_numbers_of(run, stations_of(run, activities)))
-    rows = bars.with_away(activities, _absences(run, count, end_s))
+    rows = bars.with_away(_of_streams(run, activities), _absences(run, count, end_s))
     many = count >= AGGREGATED_FROM or len(rows) > MOST_BARS
     stations = run.stations
     timeline: dict[str, Any] = (
@@ -70,6 +70,14 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
     }
 
 
+def _of_streams(run: RunFolder, activities: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the share ``received`` of each upload and an outcome of its own for parts, where there are any."""
+    share = received_share(run, activities)
+    if not (share < 1).any():
+        return activities
+    return activities.assign(received=share, outcome=activities["outcome"].where(share == 1, states.IN_PART))
+
+
 def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:
     """Refuse rows that no picture has a place for; raises `EdgesimError`."""
     for fault, bad in (
@@ -82,7 +90,7 @@ def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:
 
 def _absences(run: RunFolder, devices: int, end_s: float) -> pd.DataFrame | None:
     """Absences of the devices until ``end_s``; raises `EdgesimError` for devices that the run does not have."""
-    absences = read_absences(run.folder)
+    absences = ABSENCES.read(run.folder)
     if absences is None:
         return None
     if absences["device"].max() >= devices:
@@ -118,7 +126,8 @@ def _map(run: RunFolder, rounds: pd.DataFrame, activities: pd.DataFrame, devices
 def _numbers_of(run: RunFolder, station: pd.Series) -> Integers:
     """Row of ``stations`` of each of some stations, [n]."""
     order = {station: i for i, station in enumerate(run.stations["station"])}
-    return station.map(order).fillna(0).to_numpy(dtype=np.int64)
+    rows: Integers = station.map(order).fillna(0).to_numpy(dtype=np.int64)
+    return rows
 
 
 def squares(x_m: Floats, y_m: Floats, use: Floats) -> dict[str, Any]:
@@ -141,7 +150,7 @@ def _ways(run: RunFolder, devices: pd.DataFrame) -> dict[str, Any] | None:
 
     Raises `EdgesimError` for devices that the run does not have.
     """
-    ways = read_ways(run.folder)
+    ways = WAYS.read(run.folder)
     if ways is None or len(ways) > MOST_CORNERS or len(devices) >= AGGREGATED_FROM:
         return None
     numbers = devices["device"].to_numpy()

@@ -11,7 +11,9 @@ from edgesim.base.arrays import Integers
 AWAY = "away"
 ACTIVITIES = (*OF_DEVICES, AWAY)
 """Activities of bars; ``away`` is a device that is absent, also between a row that was paused and the next one."""
-OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
+IN_PART = "in part"
+OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept", IN_PART)
+"""Those of ``activities``, and ``in part`` of an upload of which the server uses what it received by the deadline."""
 
 
 class TimelineState(NamedTuple):
@@ -25,6 +27,7 @@ class TimelineState(NamedTuple):
 STATES = (
     TimelineState("unscheduled", "#f0d9a8", "#6b5528"),
     *(TimelineState(name, of.color.lower(), of.dark) for name, of in OF_DEVICES.items()),
+    TimelineState("received in part", "#7fb4d8", "#2a5f86"),
     TimelineState(AWAY, "#c9c9c9", "#555555"),
     TimelineState("skipped", "#9d86b8", "#a792c4"),
     TimelineState("kept", "#009e73", "#22b78c"),
@@ -41,7 +44,7 @@ NAMES = tuple(state.name for state in STATES)
 
 
 def codes(activities: pd.DataFrame) -> Integers:
-    """Activity and outcome of each row as one number, activity x 8 + outcome, [rows]."""
+    """Activity and outcome of each row as one number, activity x outcomes + outcome, [rows]."""
     activity = pd.Categorical(activities["activity"], categories=list(ACTIVITIES)).codes.astype(np.int64)
     outcome = pd.Categorical(activities["outcome"], categories=list(OUTCOMES)).codes.astype(np.int64)
     return np.asarray(activity * len(OUTCOMES) + outcome)
@@ -49,9 +52,9 @@ def codes(activities: pd.DataFrame) -> Integers:
 
 def state_of_code() -> list[int]:
     """Place in `STATES` of each number that `codes` can give."""
-    shown = {"done", "paused"}
+    shown, names = {"done", "paused"}, {IN_PART: "received in part"}
     return [
-        NAMES.index(activity if outcome in shown or activity == AWAY else outcome)
+        NAMES.index(activity if outcome in shown or activity == AWAY else names.get(outcome, outcome))
         for activity in ACTIVITIES
         for outcome in OUTCOMES
     ]

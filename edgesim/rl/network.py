@@ -12,8 +12,7 @@ from safetensors.numpy import save
 
 from edgesim.base.arrays import Floats, Singles
 from edgesim.base.errors import EdgesimError
-from edgesim.base.on_disk import in_place_of
-from edgesim.base.paths import system_errors
+from edgesim.base.on_disk import new_file
 from edgesim.rl.observation import Observation, checked_features
 
 ACTIONS = ("rank", "subset", "shares")
@@ -78,18 +77,15 @@ class Network:
         return np.asarray((values @ weights.T + biases).ravel())
 
     def save(self, path: Path | str) -> None:
-        """Write the network to a file, whole or not at all; raises `EdgesimError`."""
+        """Write the network to a file, in single precision, whole or not at all; raises `EdgesimError`."""
         about = {"format": _FORMAT, "features": self.features, "action": self.action, "activation": self.activation}
         arrays: dict[str, Singles] = {}
         for number, (weights, biases) in enumerate(self.layers):
             arrays |= {f"{number}.weights": np.ascontiguousarray(weights, dtype=np.float32)}
             arrays |= {f"{number}.biases": np.ascontiguousarray(biases, dtype=np.float32)}
         content = save(arrays, {"edgesim": json.dumps(about | {"devices": self.devices})})
-        target = Path(path)
-        with system_errors(f"{target}: cannot be written"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with in_place_of(target) as part:
-                part.write_bytes(content)
+        with new_file(Path(path)) as part:
+            part.write_bytes(content)
 
 
 def load(path: Path | str, where: str) -> Network:

@@ -37,7 +37,8 @@ class SchedulerEnv(gymnasium.Env[Any, NDArray[Any]]):
     the frame that is over. The action is a number for each device, [N], those of no candidates are not looked at:
 
     - ``rank``: scores from -1 to 1; the candidates are offered by falling score, and admission takes or skips each.
-    - ``subset``: 0 or 1; the candidates with 1 are offered by their ids.
+    - ``subset``: 0 or 1; the candidates with 1 are offered by their ids, and all of them where there is none with 1 but
+      somebody has to be taken (`Turn.must_take`).
     - ``shares``: numbers from 0 to 1; the candidates above 0 are offered by falling number, and each gets that share of
       its station's free band, divided by the sum of the shares at the station where that exceeds 1. The sum is over
       all that are above 0, so by count no more of them should be than are taken.
@@ -136,7 +137,9 @@ class SchedulerEnv(gymnasium.Env[Any, NDArray[Any]]):
         if self.action == "rank":
             return self._episode.decide(ranked(ids, action))
         if self.action == "subset":
-            return self._episode.decide(chosen(ids, action))
+            subset = chosen(ids, action)
+            # Not even the empty subset may end the run, since it is an action like any other.
+            return self._episode.decide(ids if turn.must_take and not len(subset) else subset)
         action = np.clip(action, 0.0, 1.0)
         offers = ranked(ids, action)[: len(chosen(ids, action))]
         wanted, station = action[offers].astype(np.float64), turn.station[np.searchsorted(ids, offers)]

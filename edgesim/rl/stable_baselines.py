@@ -12,8 +12,9 @@ _ACTIVATIONS = {"Tanh": "tanh", "ReLU": "relu"}
 def network_of_ppo(model: Any, env: SchedulerEnv) -> Network:
     """The network behind the actions of a PPO or A2C model with ``MultiInputPolicy``, trained in an environment.
 
-    Its answer is the mean of the actions, as of ``model.predict(..., deterministic=True)``. Raises `EdgesimError` for a
-    policy of other parts than dense layers with one function between them, and for observations that were normalised.
+    Its answer is the mean of the actions, which ``model.predict(..., deterministic=True)`` clips to the range of the
+    action. Raises `EdgesimError` for a policy of other parts than dense layers with one function between them, for
+    observations that were normalised, and for an environment of other observations or actions.
     """
     env = env.unwrapped  # type: ignore[assignment]
     if not isinstance(env, SchedulerEnv):
@@ -26,6 +27,11 @@ def network_of_ppo(model: Any, env: SchedulerEnv) -> Network:
         raise EdgesimError(f"model: {expected} with MultiInputPolicy (got {type(model).__name__})") from None
     if normalised is not None:
         raise EdgesimError("model: was trained under VecNormalize, which an agent's file does not hold; train without")
+    for name in ("observation_space", "action_space"):
+        if (trained := getattr(model, name)) != (given := getattr(env, name)):
+            raise EdgesimError(
+                f"env: its {name} is {given}, that of the model is {trained}; give the one it trained in"
+            )
     kinds = [type(part).__name__ for part in parts]
     between = {_ACTIVATIONS.get(kind, kind) for kind in kinds[1::2]}
     if any(kind != "Linear" for kind in kinds[::2]) or len(between) > 1 or not between <= {*_ACTIVATIONS.values()}:

@@ -12,7 +12,7 @@ import numpy as np
 from edgesim.analysis.products import digest_of
 from edgesim.api.configs import Config, Overrides
 from edgesim.api.episode import episode
-from edgesim.base.on_disk import in_place_of
+from edgesim.base.on_disk import new_file
 from edgesim.base.optional import needed
 from edgesim.folder.records import write_whole
 from edgesim.rl import Ages, Network, observe
@@ -134,6 +134,5 @@ def _model_path(training: Training, steps: int | None = None) -> Path:
 
 
 def _save_model(model: Any, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with in_place_of(path) as part, part.open("wb") as file:
+    with new_file(path) as part, part.open("wb") as file:
         model.save(file)

@@ -1,4 +1,7 @@
-"""Figures that scenarios draw beside those of every study, and the album that keeps what is current."""
+"""Figures that scenarios draw beside those of every study, and the album that keeps what is current.
+
+Each function refuses runs that lack what it shows: `EdgesimError` names the first one.
+"""
 
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album
@@ -20,6 +23,7 @@ from edgesim.plots.style import save
 from edgesim.plots.throughput import draw_throughput
 from edgesim.plots.trace import draw_anatomy
 from edgesim.plots.training_loss import draw_loss_seconds
+from edgesim.plots.winner_map import draw_winner_map
 
 __all__ = [
     "Album",
@@ -45,6 +49,7 @@ __all__ = [
     "draw_sensitivity",
     "draw_spread",
     "draw_throughput",
+    "draw_winner_map",
     "levels_around",
     "panels_of",
     "save",

@@ -8,8 +8,7 @@ from PIL import Image
 
 from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.base.on_disk import in_place_of
-from edgesim.base.paths import system_errors
+from edgesim.base.on_disk import new_file
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
 
@@ -27,12 +26,10 @@ def compress(dataset: str, folder: Path, path: Path, quality: int, shift: int = 
     if data.images[0].dtype != np.uint8:
         raise EdgesimError(f"{dataset}: pictures are {data.images[0].dtype}; expected uint8, which JPEG can hold")
     train, test = (_compressed(images, quality, shift) for images in data.images)
-    with system_errors(f"{path}: cannot be written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with in_place_of(path) as part, part.open("wb") as file:
-            np.savez(
-                file, train_images=train, train_labels=data.train_labels, test_images=test, test_labels=data.test_labels
-            )
+    with new_file(path) as part, part.open("wb") as file:
+        np.savez(
+            file, train_images=train, train_labels=data.train_labels, test_images=test, test_labels=data.test_labels
+        )
 
 
 def _compressed(images: Integers, quality: int, shift: int) -> Integers:

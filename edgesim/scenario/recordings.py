@@ -10,7 +10,7 @@ from edgesim.api.configs import configured
 from edgesim.base.arrays import Booleans
 from edgesim.base.content import find
 from edgesim.base.errors import EdgesimError
-from edgesim.base.validation import options_of
+from edgesim.base.validation import entry_of
 from edgesim.devices.profile import read_profile
 from edgesim.streams import Streams
 from edgesim.traces.convert import settle
@@ -57,7 +57,7 @@ def anatomy_of_generated(devices: int, seed: int, set_: Sequence[str] | None = N
     section = _phones({"model": "renewal"}, set_)
     if section.model != "renewal":
         raise EdgesimError(f"set availability.model: expected 'renewal' here (got {section.model!r})")
-    options = options_of(MODELS, section.model, section.options, "availability.model", "availability")
+    options = entry_of(MODELS, section.model, section.options)
     return anatomy(cast(Renewal, options).intervals(devices, Streams(seed)))
 
 

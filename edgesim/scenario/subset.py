@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.base.on_disk import in_place_of
-from edgesim.base.paths import system_errors
+from edgesim.base.on_disk import new_file
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
 
@@ -28,7 +27,5 @@ def save_classes(dataset: str, folder: Path, classes: Sequence[int], path: Path)
         kept = np.isin(labels, classes)
         arrays[f"{part}_images"] = np.moveaxis(images[kept], 1, -1)
         arrays[f"{part}_labels"] = np.searchsorted(classes, labels[kept])
-    with system_errors(f"{path}: cannot be written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with in_place_of(path) as draft, draft.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+    with new_file(path) as draft, draft.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]

@@ -5,8 +5,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from edgesim.base.arrays import Booleans, Floats, Integers
+from edgesim.base.arrays import Booleans, Integers
 
 
 @lru_cache(maxsize=2)
@@ -25,11 +26,11 @@ class Column:
     Of a million candidates a policy may look at thirty.
     """
 
-    def __init__(self, length: int, compute: Callable[[Integers], Floats]) -> None:
+    def __init__(self, length: int, compute: Callable[[Integers], NDArray[Any]]) -> None:
         self._length = length
         self._compute = compute
-        self._all: Floats | None = None
-        self._some: tuple[Floats, Booleans] | None = None
+        self._all: NDArray[Any] | None = None
+        self._some: tuple[NDArray[Any], Booleans] | None = None
         """Values, and which of them are known, once some have been asked for."""
 
     def __len__(self) -> int:
@@ -45,10 +46,9 @@ class Column:
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
         if len(rows) == self._length:
-            return self._whole() if rows is _all_rows(self._length) else self._whole()[rows]
+            return self.whole() if rows is _all_rows(self._length) else self.whole()[rows]
         if self._some is None:
-            # Memory of rows that nobody asks about is never touched.
-            self._some = np.empty(self._length), np.zeros(self._length, dtype=bool)
+            self._some = self._unknown(), np.zeros(self._length, dtype=bool)
         values, known = self._some
         missing = rows[~known[rows]]
         if len(missing):
@@ -56,10 +56,15 @@ class Column:
             known[missing] = True
         return values[rows]
 
-    def _whole(self) -> Floats:
+    def whole(self) -> NDArray[Any]:
+        """Values of all rows, [n]."""
         if self._all is None:
             self._all = self._compute(_all_rows(self._length))
         return self._all
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
-        return np.asarray(self._whole(), dtype=dtype)
+    def _unknown(self) -> NDArray[Any]:
+        """Memory of all values; where nobody asks about rows, theirs is never touched."""
+        return np.empty(self._length)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self.whole(), dtype=dtype)

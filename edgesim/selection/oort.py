@@ -134,7 +134,9 @@ class Oort:
         if len(ids):
             assert report.feedback.loss_rms is not None
             state.utility[ids] = state.size[ids] * report.feedback.loss_rms
-            state.duration_s[ids] = report.feedback.duration_s
+            durations_s, received = report.feedback.duration_s, report.feedback.received
+            # All streams end by the deadline: of how long a whole one takes, the part that was received tells.
+            state.duration_s[ids] = durations_s if received is None else durations_s / received
             missing = np.setdiff1d(report.selected, ids)
             state.utility[missing] = state.utility[ids].mean()
             reported = np.concatenate([ids, missing])

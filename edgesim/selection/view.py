@@ -141,6 +141,8 @@ class Feedback:
     loss_drop: Floats | None = None
     """Mean loss on the device's data set before its training less that after it, in evaluation mode, [a]: two passes
     of its own, which are made and charged only for a policy that says that it looks at ``loss_drops``."""
+    received: Floats | None = None
+    """Share of each update's numbers that was received by the deadline, [a]; None where all are (no streams)."""
 
 
 @dataclass(frozen=True)

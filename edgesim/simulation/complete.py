@@ -29,10 +29,10 @@ def complete(config: RunConfig) -> RunConfig:
             models.resolve_options(availability.model, availability.options, knobs.tmax_s, protocol.has_rounds)
         ),
         "data": drift.resolve_data(config),
-        "drift": drift.resolve(config.drift),
+        "drift": config.drift.with_defaults(drift.LAWS),
         "evaluation": measures.resolve(config.evaluation),
-        "joining": joining.resolve(config),
-        "mobility": motion.resolve(config.mobility),
+        "joining": config.joining and config.joining.with_defaults(joining.LAWS),
+        "mobility": config.mobility and config.mobility.with_defaults(motion.MODELS),
         "algorithm": algorithms.resolve(config),
         **codecs.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": protocol.options.model_dump()}),

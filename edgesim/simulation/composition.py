@@ -18,12 +18,10 @@ from edgesim.base.paths import system_errors
 from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.config import RunConfig
 from edgesim.engine.server import RunEnd
-from edgesim.engine.world import World
 from edgesim.folder import digests, records
-from edgesim.folder.absence_file import remove_absences, write_absences
+from edgesim.folder.rows_file import ABSENCES, WAYS
 from edgesim.folder.run_progress import RunProgress
 from edgesim.folder.run_schema import SCHEMAS
-from edgesim.folder.way_file import remove_ways, write_ways
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.mobility.corners import corners
 from edgesim.simulation import named_code, resumption
@@ -137,8 +135,15 @@ def run(
 def write_results(simulation: Simulation, folder: Path) -> None:
     """Write what a finished run leaves beside its tables: the model, when devices were absent and where they were."""
     simulation.learner.save(folder)
-    _write_absences(folder, simulation.world, simulation.server.parts.clock.now)
-    _write_ways(folder, simulation.world, simulation.server.parts.clock.now)
+    world, end_s = simulation.world, simulation.server.parts.clock.now
+    if (count := world.config.devices.count) >= _MOST_SHOWN:
+        return
+    if world.config.availability.model != "always":
+        # A table for pictures alone: a model that cannot answer for all of the run does not end it.
+        with suppress(EdgesimError):
+            ABSENCES.write(folder, absences(world.availability, count, end_s))
+    if world.moving is not None:
+        WAYS.write(folder, corners(world.moving.paths, count, end_s, _MOST_CORNERS))
 
 
 def close_tables(
@@ -160,25 +165,6 @@ def close_tables(
         | ({} if empty is None else {"empty_slots": empty})
     )
     writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
-
-
-def _write_absences(folder: Path, world: World, end_s: float) -> None:
-    """Write when devices were absent, where they come and go and the table is small enough to be looked at."""
-    count = world.config.devices.count
-    if world.config.availability.model != "always" and count < _MOST_SHOWN:
-        # A table for pictures alone: a model that cannot answer for all of the run does not end it.
-        with suppress(EdgesimError):
-            if (spans := absences(world.availability, count, end_s)) is not None:
-                write_absences(folder, *spans)
-
-
-def _write_ways(folder: Path, world: World, end_s: float) -> None:
-    """Write where devices were, where they move and the table is small enough to be looked at."""
-    count = world.config.devices.count
-    if world.moving is not None and count < _MOST_SHOWN:
-        found = corners(world.moving.paths, count, end_s, _MOST_CORNERS)
-        if found is not None:
-            write_ways(folder, *found)
 
 
 def _reused(folder: Path) -> RunResult:
@@ -228,8 +214,6 @@ def _simulated(
         signals = contexts.enter_context(processes.uninterrupted())
         checkpoint = None if resumed is None else resumed.checkpoint
         writer = records.RunWriter(folder, as_toml(config), facts, checkpoint, lease)
-        remove_absences(folder)
-        remove_ways(folder)
         server = simulation.make_server(writer)
         started = time.perf_counter() - (0.0 if resumed is None else resumed.checkpoint.about.wall_s)
         status: Status = "failed"

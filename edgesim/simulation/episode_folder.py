@@ -5,8 +5,6 @@ from pathlib import Path
 
 from edgesim.base.errors import EdgesimError
 from edgesim.folder import records
-from edgesim.folder.absence_file import remove_absences
-from edgesim.folder.way_file import remove_ways
 from edgesim.simulation import named_code
 from edgesim.simulation.complete import as_toml
 from edgesim.simulation.composition import Status, close_tables, run_facts, write_results
@@ -25,8 +23,6 @@ class EpisodeFolder:
         facts = run_facts(simulation, input_digests(config, when_loaded=True)) | {"decisions": records.OUTSIDE}
         self.writer = records.RunWriter(folder, as_toml(config), facts)
         """Writer of the run's tables."""
-        remove_absences(folder)
-        remove_ways(folder)
         named_code.keep_code(config, folder)
 
     def close(self, status: Status, reason: str) -> None:

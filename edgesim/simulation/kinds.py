@@ -1,10 +1,8 @@
 """Registries whose entries a config can name (policies, algorithms, laws, ...), and the section of their options."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from pydantic import BaseModel
 
 from edgesim.base.registry import Registry
 from edgesim.config import RunConfig
@@ -32,10 +30,11 @@ class ComponentKind:
     """Word for it in messages, such as ``policy``."""
     entries: Mapping[str, Any]
     """edgesim's own entries by name."""
+    keys: tuple[str, ...] = ()
+    """Keys of a config that name an entry."""
     section: str = ""
-    """Section of a config with the options of an entry; empty if its options stand elsewhere."""
-    options: Callable[[Any], type[BaseModel]] = lambda entry: entry
-    """The model of an entry's options."""
+    """Section of a config with the options of an entry, whose model the entry has as ``Options`` or is itself; empty if
+    its options stand elsewhere."""
 
     @property
     def names(self) -> list[str]:
@@ -44,19 +43,19 @@ class ComponentKind:
 
 
 KINDS: dict[str, ComponentKind] = {
-    "policies": ComponentKind("policy", SELECTORS, "selection", lambda entry: entry.Options),
-    "algorithms": ComponentKind("algorithm", ALGORITHMS, "algorithm", lambda entry: entry.Options),
-    "allocators": ComponentKind("allocator", ALLOCATORS),
-    "partitions": ComponentKind("partition", PARTITIONS, "data.partition_options"),
-    "drift_laws": ComponentKind("law", DRIFT, "drift"),
-    "joining_laws": ComponentKind("law", JOINING, "joining"),
-    "presence_models": ComponentKind("model", PRESENCE, "availability"),
-    "motion_models": ComponentKind("model", MOTION, "mobility"),
+    "policies": ComponentKind("policy", SELECTORS, ("selection.policy",), "selection"),
+    "algorithms": ComponentKind("algorithm", ALGORITHMS, ("algorithm.name", "algorithm.server"), "algorithm"),
+    "allocators": ComponentKind("allocator", ALLOCATORS, ("round.allocator",)),
+    "partitions": ComponentKind("partition", PARTITIONS, ("data.partition",), "data.partition_options"),
+    "drift_laws": ComponentKind("law", DRIFT, ("drift.law",), "drift"),
+    "joining_laws": ComponentKind("law", JOINING, ("joining.law",), "joining"),
+    "presence_models": ComponentKind("model", PRESENCE, ("availability.model",), "availability"),
+    "motion_models": ComponentKind("model", MOTION, ("mobility.model",), "mobility"),
     "path_loss_laws": ComponentKind("law", PATH_LOSS),
-    "predictors": ComponentKind("predictor", PREDICTORS, "selection.predictor_options"),
-    "metrics": ComponentKind("metric", METRICS, "evaluation.metrics"),
-    "codecs": ComponentKind("codec", CODECS, "upload"),
-    "protocols": ComponentKind("protocol", PROTOCOLS, "round.protocol_options", lambda entry: entry.Options),
+    "predictors": ComponentKind("predictor", PREDICTORS, (), "selection.predictor_options"),
+    "metrics": ComponentKind("metric", METRICS, (), "evaluation.metrics"),
+    "codecs": ComponentKind("codec", CODECS, ("upload.codec",), "upload"),
+    "protocols": ComponentKind("protocol", PROTOCOLS, ("round.protocol",), "round.protocol_options"),
 }
 """All kinds by the names of their lists, from which lists and explanations are made."""
 

@@ -55,12 +55,34 @@ _OF_ROUNDS = (
 _CODED = {"upload.codec": GIVEN}
 _CODED_DOWN = {"download.codec": GIVEN}
 _OF_32_BITS = {"round.payload_bits": lambda bits: bits == "model" or bits >= 32}
+_OF_LEVELS = ("dadaquant", "share", "adaquant")
 _BY_CODEC = (
+    Rule({"upload.coding": "elias"}, {"upload.size": "fixed"}, "what an update takes depends on its values"),
+    Rule({"upload.coding": "elias"}, {"upload.beside": "plain"}, "one vector is written by its values"),
+    Rule({"upload.plan": GIVEN}, {"upload.coding": "elias"}),
     Rule(_CODED, _OF_32_BITS, "a codec needs a number of 32 bits"),
     Rule(_CODED_DOWN, _OF_32_BITS, "a codec needs a number of 32 bits"),
     Rule({"upload.lost": "add"}, {"upload.feedback": "residual"}, "lost updates are added to residuals"),
     Rule({"upload.lost": "add"}, _ROUNDS, "without rounds nobody waits for an upload"),
     Rule({"upload.lost": "add"}, {"merging.skip": Except(["carry"])}, "the device continues from its weights"),
+    *[
+        Rule(
+            {"upload.size": size, "upload.least": GIVEN, **_ROUNDS, "radio.sharing": Except(["own"])},
+            {"round.allocator": Except(["least"]), "round.leftover": "idle"},
+            "it would share the band for the smallest size; use 'equal_bits' or 'equal_share'",
+        )
+        for size in ("fit", "stream")
+    ],
+    Rule({"upload.size": _OF_LEVELS}, {"upload.codec": "qsgd"}, "it sets levels"),
+    Rule({"upload.size": ("dadaquant", "share")}, _ROUNDS, "it goes by the weights of a round's devices"),
+    Rule({"upload.size": "adaquant"}, _TRAINING.needs, "it goes by losses"),
+    Rule({"upload.size": "stream"}, _ROUNDS, "without rounds no deadline ends a stream"),
+    Rule({"upload.size": "stream"}, {"round.close": "deadline", "round.late": "drop"}, "the deadline ends each stream"),
+    Rule(
+        {"round.allocator": "least_error"},
+        {"upload.codec": "qsgd", "upload.size": "fit"},
+        "it chooses the bits of each level",
+    ),
     Rule(_CODED_DOWN, {"topology.aggregation": "flat"}, "edge servers have models of their own"),
     Rule(_CODED_DOWN, {"merging.skip": Except(["carry"])}, "devices train on from weights of their own"),
 )
@@ -156,7 +178,7 @@ def check_policy(config: RunConfig, looks_at: frozenset[str]) -> None:
 
 def check_outside(config: RunConfig, looks_at: Iterable[str]) -> None:
     """Refuse decisions from outside that look at what there is not, or not in the run; raises `EdgesimError`."""
-    if isinstance(looks_at, str):
+    if isinstance(looks_at, str) or not isinstance(looks_at, Iterable):
         raise EdgesimError(f"looks_at: expected several names, such as a list (got {looks_at!r})", "looks_at")
     for name in looks_at:
         rule = look_up(INPUTS, name, "looks_at")

@@ -13,6 +13,7 @@ import numpy as np
 
 from edgesim.analysis.runs import KNOB_NAMES
 from edgesim.base.errors import EdgesimError, ForeignOption
+from edgesim.base.needs import value_at
 from edgesim.config import RunConfig
 from edgesim.config_file import changed, parse_with, set_key
 from edgesim.simulation.complete import complete
@@ -67,7 +68,7 @@ def grid(
             raise EdgesimError(f"set {override}: the study itself varies {key}", key)
     labels = labels or {}
     knob_names = names_of_knobs(axes, labels)
-    overridden = {override: _at(base, override.partition("=")[0]) for override in overrides}
+    overridden = {override: value_at(base, override.partition("=")[0]) for override in overrides}
     if not isinstance(seeds, Iterable) or len(seeds) == 0:
         raise EdgesimError(f"seeds: expected a list of at least one seed, such as range(3) (got {seeds!r})")
     runs: list[PlannedRun] = []
@@ -141,14 +142,6 @@ def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
                 key,
             )
     return plain
-
-
-def _at(nested: Mapping[str, Any], key: str) -> Any:
-    """Value of a nested mapping at a dotted key; None if it has none."""
-    value: Any = nested
-    for part in key.split("."):
-        value = value.get(part.strip()) if isinstance(value, Mapping) else None
-    return value
 
 
 def own(value: Any) -> Any:

@@ -68,8 +68,10 @@ def _print_standings(scores: pd.DataFrame, standings: pd.DataFrame, place: str, 
     print_whole(console, shown)
 
 
-def _where(place: str, value: float) -> str:
-    """A value of a knob with its unit."""
+def _where(place: str, value: float | str) -> str:
+    """A value of a knob with its unit; a text as it is."""
+    if isinstance(value, str):
+        return value
     what = quantity(place, value)
     return f"{value * what.factor:g} {what.unit}"
 

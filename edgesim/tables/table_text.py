@@ -74,6 +74,6 @@ def p_value(p: float) -> str:
 
 
 def span(counts: pd.Series, what: str) -> str:
-    """Least and most of some counts as text: ``5 to 12 seeds``."""
+    """Least and most of some counts as text: ``5 to 12 seeds``, ``1 seed``."""
     low, high = counts.min(), counts.max()
-    return f"{high} {what}" if low == high else f"{low} to {high} {what}"
+    return f"{high} {what.removesuffix('s') if high == 1 else what}" if low == high else f"{low} to {high} {what}"

@@ -401,8 +401,8 @@ def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
         ([1e6, math.nan], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got nan\)$"),
         ([math.inf, 0.0], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got inf\)$"),
         (
-            [15e6, 6e6],
-            r"shares_hz: 2\.1e\+07 Hz for the 2 devices taken, expected at most 2e\+07 Hz",
+            [15e6, 5e6 + 1],
+            r"shares_hz: 20000001 Hz for the 2 devices taken, expected at most 20000000 Hz",
         ),
         ([1e6], r"shares_hz: expected one number for each of 2 offers \(got shape \(1,\)\)$"),
         (["much", 1.0], r"shares_hz: expected numbers \(got \"\['much', 1\.0\]\"\)$"),
@@ -467,6 +467,21 @@ def test_bad_offers_are_one_line_and_the_decision_stays_open(offers, said):
         assert episode.decide(turn.view.ids) is not None
 
 
+@pytest.mark.parametrize("kind", ["buffered", "asynchronous"])
+def test_without_rounds_somebody_has_to_be_taken_while_nobody_works(kind):
+    with edgesim.episode(WORLD | {"round": PROTOCOLS[kind]}) as episode:
+        turn = episode.reset()
+        assert turn.must_take
+        with pytest.raises(
+            EdgesimError, match=r"^decide in round 1: takes none of the 12 devices that are there while no device is at"
+        ):
+            episode.decide([])
+        later = episode.decide(turn.view.ids[:2])
+        assert later is not None
+        assert not later.must_take
+        assert episode.decide([]) is not None
+
+
 def test_no_decision_before_the_reset_and_after_the_end():
     with edgesim.episode(WORLD | {"rounds": 1, "round": COUNT}) as episode:
         with pytest.raises(EdgesimError, match=r"^decide: there is no decision to make: it has not begun; reset"):
@@ -494,6 +509,7 @@ def test_a_policy_that_picks_among_arrivals_and_a_bad_look_are_refused():
         (["losses"], r"^needs learning\.training = 'real', not 'none': looks_at has losses$"),
         (["loss"], r"^looks_at: unknown looks_at 'loss', did you mean 'losses'\? known: class_counts, losses"),
         ("losses", r"^looks_at: expected several names, such as a list \(got 'losses'\)$"),
+        (None, r"^looks_at: expected several names, such as a list \(got None\)$"),
         ([3], r"^looks_at: expected a name \(got 3\)$"),
     ):
         with pytest.raises(EdgesimError, match=said):

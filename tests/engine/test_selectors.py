@@ -141,7 +141,7 @@ def test_a_policy_that_declines_everybody_for_ever_ends_the_run_with_one_line(tm
     knobs = {"protocol": "asynchronous", "admission": "count", "count": 5}
     this = config("refl", knobs, training="none", rounds=40, cool_down=50)
     always = this.model_copy(update={"availability": type(this.availability)()})
-    with pytest.raises(EdgesimError, match="'refl' takes none of the 24 devices that are there") as refusal:
+    with pytest.raises(EdgesimError, match="'refl', round 25: takes none of the 24 devices that are there") as refusal:
         simulation.run(always, tmp_path)
     assert "\n" not in str(refusal.value)
     assert len(read_table(tmp_path, "rounds")) == 24

@@ -33,6 +33,20 @@ SETTINGS = {
     },
     "asynchronous": {"round": {**COUNT, "protocol": "asynchronous"}},
     "safa": {"selection": {"policy": "safa"}, "algorithm": {"name": "safa"}},
+    **{
+        f"coded by {name}": {
+            "upload": {"codec": name, **options},
+            "round": COUNT,
+            "rounds": 1,
+            "learning": {"pretrain": False},
+        }
+        for name, options in (("half", {}), ("qsgd", {}), ("natural", {}), ("stc", {}), ("randk", {"ratio": 0.1}))
+    },
+    "coded both ways": {
+        "upload": {"codec": "topk"},
+        "download": {"codec": "sign"},
+        "selection": {"policy": "best-norm"},
+    },
     "augmented": {
         "data": {"augment": "crop-flip"},
         "learning": {"weight_decay": 0.01, "epochs": 1},

@@ -6,8 +6,12 @@ import pytest
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.charges import DownloadCharges, UploadCharges
+from edgesim.learning.codecs import make_codec
 from edgesim.learning.federation import make_federation
 from edgesim.learning.payload import Network
+from edgesim.learning.sizes.fit import FitAtStart
+from edgesim.learning.sizes.fixed import Fixed
+from edgesim.radio.grant import Grant
 from edgesim.simulation.complete import complete
 from edgesim.streams import Streams
 
@@ -71,8 +75,26 @@ def test_small_tensors_beside_an_update_stay_at_32_bits(make_accounts):
 
 
 def test_a_device_that_sends_no_model_pays_for_none():
-    charges = UploadCharges(100.0, 10, 2, 0.0)
-    assert charges.coded(np.array([0.0, 64.0, 200.0, 232.0])).tolist() == [0, 64, 20, 52]
+    charges = UploadCharges(100.0, Fixed(make_codec("sign", {}), 8), 2, 0.0)
+    assert charges.coded(np.array([0.0, 64.0, 200.0, 232.0])).tolist() == [0, 64, 80, 112]
+
+
+def test_an_upload_is_resized_within_its_room():
+    """Two coded vectors of 1,000 numbers, of which half of the room behind 100 plain bits and a header decides."""
+    codec = make_codec("randk", {})
+    charges = UploadCharges(32_000.0, FitAtStart(codec, 1_000, 1), 2, 0.0)
+    (planned_bits,) = charges.coded(np.array([64_100.0]))
+    assert planned_bits == 100 + 32 + 2 * 32
+    for room_bits, k in ((132 + 2 * 32 * 7, 7), (132 + 2 * 32 * 8 - 1, 7), (1e9, 1_000), (0.0, 1)):
+        grant = Grant(1e6, 1e-12, planned_bits)
+        charges.change(grant, charges.fitting(planned_bits, room_bits))
+        assert (grant.setting, grant.bits) == (k, 132 + 2 * 32 * k)
+        assert charges.coded_setting(grant, 10) == max(1, -(-k // 100))
+    nothing = Grant(1e6, 1e-12, 64.0)
+    assert charges.fitting(64.0, 1e9) == 0
+    charges.change(nothing, 5)
+    assert (nothing.bits, nothing.setting) == (64.0, 0)
+    assert charges.with_settings(np.array([planned_bits, planned_bits + 5]), [3, 4]).tolist() == [324, 393]
 
 
 @pytest.mark.parametrize(

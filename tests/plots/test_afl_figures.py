@@ -35,6 +35,9 @@ def test_a_radar_has_a_panel_per_skew_and_a_closed_line_per_method():
     table = pd.DataFrame(rows, columns=["skew", "method", "final_accuracy", "bits_up"])
     figure = draw_radar(table, "skew", "method")
     assert [axes.get_title() for axes in figure.axes] == ["(a) iid", "(b) high"]
+    assert figure.get_suptitle() == "1: the best of the panel; means over seeds"
+    (alone,) = draw_radar(table[table["skew"] == "high"], "skew", "method").axes
+    assert alone.get_title() == "high"
     first = figure.axes[0].lines[1].get_ydata()
     assert first.tolist() == pytest.approx([8 / 9, 1, 8 / 9])
 
@@ -48,7 +51,8 @@ def test_circles_of_a_radar_fill_its_rows_and_names_of_axes_meet_no_other_panel(
     width, height = figure.bbox.size
     boxes = [axes.get_tightbbox() for axes in figure.axes]
     assert figure.get_figwidth() == (style.COLUMN_IN if panels == 1 else style.PAGE_IN)
-    assert all(box.height > 0.85 * (height - 0.25 * figure.dpi) for box in boxes)
+    # Beside the circles there are the legend and the line above all panels.
+    assert all(box.height > 0.85 * (height - 0.45 * figure.dpi) for box in boxes)
     assert all(axes.bbox.width > 0.45 * width / panels for axes in figure.axes)
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
@@ -80,6 +84,7 @@ def test_scaling_has_a_panel_per_clock_and_the_exponents_in_its_legend(tmp_path,
     (text,) = (text.get_text() for text in figure.legends[0].get_texts())
     assert text.startswith("afl: exponent simulated 0.50")
     assert "wall 1.00" in text
+    assert text.endswith("(95 % interval)")
 
 
 def test_accuracy_is_drawn_over_noise_and_over_the_epsilons_that_there_are(tmp_path, study_writer):
@@ -92,6 +97,7 @@ def test_accuracy_is_drawn_over_noise_and_over_the_epsilons_that_there_are(tmp_p
     figure = draw_noise(read_study(tmp_path / "study").finished)
     over_noise, over_epsilon = figure.axes
     assert over_noise.lines[0].get_xdata().tolist() == [0.1, 1.0]
+    assert over_noise.get_ylabel() == "final test accuracy\nmean of 3 seeds"
     # Made-up runs have no epsilon: the line of clipping stands alone.
     assert len(over_epsilon.lines) == 1
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["local", "clipping alone", "95 % band"]

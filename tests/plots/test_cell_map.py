@@ -7,7 +7,7 @@ import pytest
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
 from edgesim.config_file import parse
-from edgesim.folder.way_file import read_ways
+from edgesim.folder.rows_file import WAYS
 from edgesim.plots.cell_map import draw_cell_map
 from edgesim.simulation import composition as simulation
 
@@ -55,7 +55,7 @@ def test_ways_of_devices_that_move_are_lines_from_where_they_are_drawn(tmp_path)
     }
     simulation.run(parse(values, "test"), tmp_path)
     lines, dots, _ = draw_cell_map(RunFolder(tmp_path, {}, 0)).axes[0].collections
-    ways, drawn = read_ways(tmp_path), lines.get_segments()
+    ways, drawn = WAYS.read(tmp_path), lines.get_segments()
     assert len(drawn) == 5
     assert sum(map(len, drawn)) == len(ways)
     assert np.array([way[0] for way in drawn]) == pytest.approx(dots.get_offsets())

@@ -18,7 +18,7 @@ def test_a_row_per_bandwidth_has_panels_of_seconds_bits_and_joules_with_their_un
     figure = draw_cost_curves(runs_of(study_writer, tmp_path / "study"), "bandwidth_hz", "algorithm", ["a"])
     labels = ["simulated time (s)", "bits sent up (Mbit)", "energy of all devices (J)"]
     assert [axes.get_xlabel() for axes in figure.axes] == labels * 2
-    assert [axes.get_ylabel() for axes in figure.axes] == ["test accuracy,\nlogit scale", "", ""] * 2
+    assert [axes.get_ylabel() for axes in figure.axes] == ["test accuracy,\nlogit scale\nmean of 3 seeds", "", ""] * 2
     titles = [axes.get_title() for axes in figure.axes]
     assert titles[0] == "(a) bandwidth = 5 MHz"
     assert titles[5] == "(f) bandwidth = 80 MHz"

@@ -24,6 +24,7 @@ def test_a_point_is_the_share_of_all_that_were_taken():
     ]
     figure = draw_missed_deadlines(runs, "speed_mps", "path_knowledge", "tmax_s")
     assert [axes.get_title() for axes in figure.axes] != ["", ""]
+    assert figure.axes[0].get_ylabel() == "share of uploads that\nmissed the deadline\nmean of 2 seeds"
     for axes in figure.axes:
         present, known = axes.lines
         assert present.get_xdata().tolist() == known.get_xdata().tolist() == [0.0, 15.0]

@@ -6,7 +6,7 @@ import pytest
 
 from edgesim.analysis.runs import runs_of
 from edgesim.report import states
-from edgesim.report.bars import tick_s, with_away
+from edgesim.report.bars import bars, tick_s, with_away
 from edgesim.report.run_data import run_data
 
 
@@ -19,8 +19,8 @@ def unpacked(run, decoded) -> tuple[pd.DataFrame, float]:
     table = {
         "round": decoded(packed["round"]),
         "device": decoded(packed["device"]),
-        "activity": [states.ACTIVITIES[one // 8] for one in code],
-        "outcome": [states.OUTCOMES[one % 8] for one in code],
+        "activity": [states.ACTIVITIES[one // len(states.OUTCOMES)] for one in code],
+        "outcome": [states.OUTCOMES[one % len(states.OUTCOMES)] for one in code],
         "t_start_s": (end - length) * tick,
         "t_end_s": end * tick,
         "band_hz": decoded(packed["band"]) * packed["band_step_hz"],
@@ -95,3 +95,21 @@ def test_a_device_that_is_absent_is_away_where_it_does_nothing():
     assert away.to_numpy().tolist() == [[0, 1, 2, 0], [0, 3, 4, 0], [0, 6, 7, 0], [1, 2, 5, 1]]
     assert rows["device"].is_monotonic_increasing
     assert len(rows) == len(work) + len(away)
+
+
+def test_uploads_received_in_part_have_a_state_and_a_share_of_their_own():
+    """The share stays with its row through the sorting, and is whole for all other rows."""
+    columns = ["round", "device", "activity", "t_start_s", "t_end_s", "outcome", "bandwidth_hz", "received"]
+    work = [
+        (1, 1, "upload", 1.0, 2.0, states.IN_PART, 1e6, 0.25),
+        (1, 1, "compute", 0.0, 1.0, "done", np.nan, 1.0),
+        (1, 0, "upload", 0.5, 2.0, "done", 1e6, 1.0),
+    ]
+    absences = pd.DataFrame({"device": [0], "t_start_s": [2.0], "t_end_s": [3.0]})
+    rows = with_away(pd.DataFrame(work, columns=columns), absences)
+    assert rows["received"].tolist() == [1.0, 1.0, 1.0, 0.25]
+    shown = [states.NAMES[states.state_of_code()[code]] for code in states.codes(rows)]
+    assert shown == ["upload", "away", "compute", "received in part"]
+    packed = bars(rows, 0.1)
+    assert "received" in packed
+    assert "received" not in bars(rows.drop(columns="received"), 0.1)

@@ -14,7 +14,7 @@ from edited_runs import write_plan
 from edgesim.analysis.band_use import band_use, use_by_station
 from edgesim.analysis.runs import runs_of
 from edgesim.config_file import parse
-from edgesim.folder.way_file import read_ways
+from edgesim.folder.rows_file import WAYS
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.server import served
@@ -252,6 +252,9 @@ def test_on_a_narrow_screen_nothing_is_cut_and_the_links_stand_below_the_title(t
     assert page.evaluate(f"() => {parts}.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
     boxes = [page.locator(one).bounding_box() for one in ("h1", "nav")]
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
+    # No colour of a legend stands at the end of a line whose name begins the next.
+    entries = "[...document.querySelectorAll('.entry')]"
+    assert page.evaluate(f"() => {entries}.map((one) => one.getClientRects().length)") == [1] * 10
     heading = "() => getComputedStyle(document.querySelector('td'), '::before').content"
     first = page.evaluate("() => document.querySelector('thead th:nth-child(2)').textContent")
     assert page.evaluate(heading) == f'"{first}"'
@@ -342,7 +345,7 @@ def test_the_map_follows_a_device_that_moves(tmp_path, open_page):
     simulation.run(parse(values, "moving"), tmp_path / "run")
     page = open_page(tmp_path / "run")
     page.evaluate("() => choose({ round: 3, device: 2 })")
-    ways = read_ways(tmp_path / "run")
+    ways = WAYS.read(tmp_path / "run")
     own = ways[ways["device"] == 2]
     expected = [np.interp(2.0, own["t_s"], own[axis]) for axis in ("x_m", "y_m")]
     dots = page.evaluate("() => { const { x, y } = source('cell', 'devices').data; return [x[2], y[2]]; }")

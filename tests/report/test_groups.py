@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import runs_of
-from edgesim.folder.absence_file import read_absences
-from edgesim.report import groups, run_data
+from edgesim.folder.rows_file import ABSENCES
+from edgesim.report import groups, run_data, states
 from edgesim.report.bars import with_away
 
 SPAN = st.tuples(st.floats(0, 10), st.floats(0, 10), st.integers(0, 2))
@@ -31,7 +31,7 @@ def test_an_aggregated_run_keeps_the_time_in_each_state_and_the_band(any_run, de
     monkeypatch.setattr(run_data, "AGGREGATED_FROM", 1)
     data = run_data.run_data(run, "name")
     found = data["groups"]
-    absences = read_absences(run.folder)
+    absences = ABSENCES.read(run.folder)
     absences = absences if absences is None else absences.assign(t_end_s=absences["t_end_s"].clip(upper=data["end_s"]))
     rows = with_away(run.activities, absences)
     lasts = rows["t_end_s"] - rows["t_start_s"]
@@ -57,7 +57,9 @@ def test_an_aggregated_run_keeps_the_time_in_each_state_and_the_band(any_run, de
 
 def test_who_took_part_in_groups_counts_each_device_once_by_its_last_state(decoded):
     rows = pd.DataFrame({"round": [1, 1, 1, 2, 2, 9], "device": [0, 0, 1, 0, 5, 0]})
-    state = np.array([2, 3, 2, 8, 3, 3])
+    state = np.array(
+        [states.NAMES.index(name) for name in ("compute", "upload", "compute", "late", "upload", "upload")]
+    )
     found = groups.taking_part(rows, pd.DataFrame({"round": [1, 2]}), state, 2, 3)
     counts = {name: decoded(column).reshape(3, 2).tolist() for name, column in found["states"].items()}
     assert counts == {

@@ -225,5 +225,8 @@ def test_models_of_stable_baselines_that_no_file_can_hold_are_refused():
         network_of_ppo(model, env)
     with pytest.raises(EdgesimError, match=r"^env: expected one edgesim/Scheduler-v0 \(got DummyVecEnv\)$"):
         network_of_ppo(model, scaled)
+    other = PPO("MultiInputPolicy", env, n_steps=16, batch_size=16, **how)
+    with pytest.raises(EdgesimError, match=r"^env: its action_space is MultiBinary.*, that of the model is Box"):
+        network_of_ppo(other, SchedulerEnv(CONFIG, action="subset"))
     with pytest.raises(EdgesimError, match=r"^model: expected a PPO or A2C of .* \(got SAC\)$"):
         network_of_ppo(SAC("MultiInputPolicy", env, buffer_size=10, **how), env)

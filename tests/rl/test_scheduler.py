@@ -185,6 +185,33 @@ def test_environments_side_by_side_are_each_as_one_alone(mode):
         assert np.array_equal(alone, [step[place] for step in seen])
 
 
+def test_an_error_in_another_process_is_the_same_line_here():
+    both = gymnasium.make_vec(
+        "edgesim/Scheduler-v0",
+        num_envs=2,
+        vectorization_mode="async",
+        vector_kwargs={"context": "spawn"},
+        config=TIMING,
+    )
+    both.reset(seed=[1, 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(EdgesimError, match=r"^step: expected a finite number for each of 10 devices \(got "):
+            both.step(np.full((2, DEVICES), np.nan))
+    both.close(terminate=True)
+
+
+def test_a_subset_of_nobody_offers_everybody_where_the_run_could_not_go_on():
+    config = TIMING | OTHERS["buffered"]
+    some, all_ = (SchedulerEnv(config, action="subset") for _ in range(2))
+    assert [env.reset(seed=1)[1] for env in (some, all_)] == [{"run_seed": 1}] * 2
+    nobody, everybody = (np.full(DEVICES, value, dtype=np.int8) for value in (0, 1))
+    for _ in range(2):
+        first, second = some.step(nobody), all_.step(everybody)
+        assert first[0]["candidates"].tolist() == second[0]["candidates"].tolist()
+        everybody = nobody
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [

@@ -6,7 +6,7 @@ import pytest
 
 from edgesim.config import AvailabilityConfig
 from edgesim.config_file import parse
-from edgesim.folder.absence_file import read_absences
+from edgesim.folder.rows_file import ABSENCES
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 from edgesim.traces import absences as module
@@ -70,6 +70,6 @@ def test_a_device_whose_recording_has_no_later_period_is_absent_until_the_run_en
         "data": {"partition": "fedteddi"},
     }
     simulation.run(parse(config, "test"), tmp_path / "run")
-    found = read_absences(tmp_path / "run")
+    found = ABSENCES.read(tmp_path / "run")
     assert found is not None
     assert found.to_numpy().tolist() == [[0, 4, 6], [1, 4, 6], [1, 7, 8]]

@@ -13,7 +13,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
-from edgesim.base.needs import Except, Rule
+from edgesim.base.needs import Rule
 from edgesim.base.quantities import Count
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions
 from edgesim.learning.algorithms.records import Arrivals, Device, Devices, State, Workbench
@@ -61,7 +61,8 @@ class Cache(State):
     entries: dict[int, Tensor] = field(default_factory=dict)
     """Entry of each device in the mean, [P]: its last upload, or the global model of its last forced sync."""
     local: dict[int, Tensor] = field(default_factory=dict)
-    """Model on each device, [P]: the one that it uploaded, fetched or was forced to last."""
+    """Model on each device, [P]: the one that it uploaded, fetched or was forced to last. Where updates change on
+    their way, what the server received counts, which the device knows: else neither could tell a start from it."""
 
 
 class SafaServer(ServerHalf):
@@ -176,12 +177,5 @@ class Safa(Algorithm):
     Options = SafaOptions
     Server = SafaServer
     halves = frozenset({"server"})
-    needs = frozenset({"rounds", "punctual updates", "merges in all rounds"})
-    rules = (
-        Rule({}, {"download": None}, "it counts on the model that devices have fetched"),
-        Rule(
-            {},
-            {"upload.codec": (None, "none", "half"), "upload.feedback": Except(["residual"])},
-            "its devices train on from their own models, of which the server would know what was decoded alone",
-        ),
-    )
+    needs = frozenset({"rounds", "punctual updates", "merges in all rounds", "updates without residuals"})
+    rules = (Rule({}, {"download": None}, "it counts on the model that devices have fetched"),)

@@ -3,7 +3,7 @@
 import pickle
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -14,25 +14,11 @@ from torch import Tensor
 
 from edgesim.base.errors import EdgesimError
 from edgesim.cluster.code import Code, place
-from edgesim.learning.back_ends.job_process import Arrays, Done, Failure, arrays_of, done, facts_of, velocity_of
+from edgesim.learning.back_ends.job_process import Arrays, Done, Failure, Order, done, job_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Job
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, reproducible
-
-
-@dataclass(frozen=True)
-class JobOrder:
-    """A job without the tensors that several jobs share."""
-
-    facts: dict[str, Any]
-    given: Arrays
-    velocity: Arrays
-    names: Sequence[str]
-    """Names of all tensors that the job is given, in its order."""
-    shared: Sequence[str]
-    """Names of the tensors that are not in the order."""
 
 
 class JobActor:
@@ -59,12 +45,15 @@ class JobActor:
             self._loop = LoopBackEnd(FlatModel(build(), self._device, mixed), images, local)
         return f"torch {torch.__version__} on {device_kind(self._device)}"
 
-    def train(self, order: JobOrder, *shared: NDArray[np.generic]) -> tuple[NDArray[np.generic], Done] | Failure:
-        """Run a job: its update, [P], and the rest of its result; ``shared`` are tensors that the order leaves out."""
+    def train(
+        self, order: Order, names: Sequence[str], *shared: NDArray[np.generic]
+    ) -> tuple[NDArray[np.generic], Done] | Failure:
+        """Run a job: its update, [P], and the rest of its result; ``shared`` are tensors that the order leaves out, by
+        their ``names``.
+        """
         assert self._loop is not None
-        given = own_tensors(order.given | dict(zip(order.shared, shared, strict=True)), self._device)
-        velocity = own_tensors(order.velocity, self._device).get("velocity")
-        job = Job(**order.facts, given={name: given[name] for name in order.names}, velocity=velocity)
+        own = partial(own_tensors, device=self._device)
+        job = job_of(order, own(dict(zip(names, shared, strict=True))), own)
         try:
             with reproducible(self._device):
                 result = self._loop.train(job)
@@ -80,12 +69,6 @@ class JobActor:
 def version_here() -> tuple[str]:
     """Version of edgesim that is installed on a node."""
     return (metadata.version("edgesim"),)
-
-
-def order_of(job: Job, shared: Sequence[str]) -> JobOrder:
-    """Order of a job, without the tensors that ``shared`` names."""
-    given = {name: tensor for name, tensor in job.given.items() if name not in shared}
-    return JobOrder(facts_of(job), arrays_of(given), velocity_of(job), [*job.given], shared)
 
 
 def own_tensors(arrays: Arrays, device: torch.device) -> dict[str, Tensor]:

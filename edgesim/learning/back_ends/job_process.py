@@ -1,7 +1,7 @@
 """A process of the `workers` back end, which trains one job after another, and how jobs and results travel."""
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Literal
@@ -29,6 +29,8 @@ class Failure:
 
 Arrays = dict[str, NDArray[np.generic]]
 """Tensors as arrays, which go through a connection: torch would put each into shared memory of its own."""
+Order = tuple[dict[str, Any], Arrays, Arrays]
+"""A job's fields that are no tensors, the tensors that it is given, and its velocity as `velocity_of` has it."""
 _TENSORS = ("given", "update", "up", "keeps", "velocity")
 """Fields of a job and of its result that hold tensors."""
 
@@ -81,16 +83,15 @@ def serve(connection: Connection, share: ProcessShare) -> None:
         try:
             send(connection, "ready")
             while True:
-                send(connection, _train(loop, share, *connection.recv()))
+                send(connection, _train(loop, share, connection.recv()))
         except (EOFError, OSError):
             # The parent has gone.
             return
 
 
-def _train(loop: LoopBackEnd, share: ProcessShare, facts: dict[str, Any], given: Arrays, velocity: Arrays) -> Report:
-    given_here = tensors_of(given) | {"start": share.start}
+def _train(loop: LoopBackEnd, share: ProcessShare, order: Order) -> Report:
     try:
-        result = loop.train(Job(**facts, given=given_here, velocity=tensors_of(velocity).get("velocity")))
+        result = loop.train(job_of(order, {"start": share.start}, tensors_of))
     except EdgesimError as error:
         return Failure(error)
     share.update.copy_(result.update)
@@ -102,15 +103,20 @@ def send(connection: Connection, message: object) -> None:
     connection.send_bytes(pickle.dumps(message))
 
 
-def message(job: Job) -> tuple[dict[str, Any], Arrays, Arrays]:
-    """Parts of a job that go through the connection: all but its start weights, which are in shared memory.
+def order_of(job: Job, apart: Collection[str]) -> Order:
+    """A job as it is sent to another process, without the tensors that ``apart`` names, which come otherwise.
 
-    What all jobs of a round are given alike travels with each of them. Empty arrays, which take as long as full ones,
-    are left out: they are a job's defaults.
+    Empty arrays, which take as long as full ones, are left out: they are a job's defaults.
     """
     facts = {name: value for name, value in facts_of(job).items() if not isinstance(value, np.ndarray) or len(value)}
-    given = arrays_of({name: tensor for name, tensor in job.given.items() if name != "start"})
+    given = arrays_of({name: tensor for name, tensor in job.given.items() if name not in apart})
     return facts, given, velocity_of(job)
+
+
+def job_of(order: Order, apart: Mapping[str, Tensor], tensors: Callable[[Arrays], dict[str, Tensor]]) -> Job:
+    """The job of an order, with the tensors that came apart; ``tensors`` makes tensors of arrays."""
+    facts, given, velocity = order
+    return Job(**facts, given={**tensors(given), **apart}, velocity=tensors(velocity).get("velocity"))
 
 
 def facts_of(record: Job | JobResult) -> dict[str, Any]:

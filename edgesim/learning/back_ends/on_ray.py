@@ -24,8 +24,8 @@ from edgesim.cluster.connection import connected
 from edgesim.cluster.nodes import NodeShare, ask_fitting
 from edgesim.config import LearningConfig
 from edgesim.learning.algorithms.local_half import LocalHalf
-from edgesim.learning.back_ends.job_actor import JobActor, order_of, own_tensor, own_tensors, version_here
-from edgesim.learning.back_ends.job_process import Failure
+from edgesim.learning.back_ends.job_actor import JobActor, own_tensor, own_tensors, version_here
+from edgesim.learning.back_ends.job_process import Failure, order_of
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Promise, wanted
 from edgesim.learning.tensors import DeviceData
@@ -197,7 +197,7 @@ class RayBackEnd:
         task.tries += 1
         known = [name for name, tensor in task.job.given.items() if id(tensor) in self._shared]
         tensors = [self._shared[id(task.job.given[name])][1] for name in known]
-        actor.tasks[actor.handle.train.remote(order_of(task.job, known), *tensors)] = task
+        actor.tasks[actor.handle.train.remote(order_of(task.job, known), known, *tensors)] = task
         actor.asked_s = actor.asked_s or time.monotonic()
 
     def _listen(self, failures: dict[int, EdgesimError]) -> list[_Task]:

@@ -14,7 +14,7 @@ from torch import Tensor, multiprocessing, nn
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import start_process, uninterrupted
 from edgesim.learning.algorithms.local_half import LocalHalf
-from edgesim.learning.back_ends.job_process import Failure, ProcessShare, Report, message, send, serve, tensors_of
+from edgesim.learning.back_ends.job_process import Failure, ProcessShare, Report, order_of, send, serve, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Promise, wanted
@@ -117,7 +117,7 @@ class WorkersBackEnd:
         _, (_, job) = task
         worker.start.copy_(job.start)
         try:
-            send(worker.connection, message(job))
+            send(worker.connection, order_of(job, ["start"]))
         except OSError:
             raise self._lost(worker) from None
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
-from edgesim.base.validation import options_of
+from edgesim.base.validation import entry_of, options_of
 from edgesim.config import RunConfig, UploadConfig
 from edgesim.learning.codecs.codec import Codec
 from edgesim.learning.codecs.half import Half
@@ -34,8 +34,7 @@ DOWNWARD = Registry("download.codec", "codecs", Codec, {name: _OWN[name] for nam
 
 def make_codec(name: str, options: Mapping[str, Any], registry: Registry[type[Codec]] = CODECS) -> Codec:
     """The codec of a name with its options; raises `EdgesimError` for an unknown name or option."""
-    section = registry.field.partition(".")[0]
-    return options_of(registry.including(name), name, options, registry.field, section)
+    return entry_of(registry, name, options)
 
 
 def make_upload_codec(upload: UploadConfig) -> Codec:
@@ -61,6 +60,12 @@ def resolve(config: RunConfig) -> dict[str, Any]:
         upload = upload.with_options(codec.model_dump()).model_copy(update={"feedback": feedback})
         samples = make_upload_codec(upload).samples(feedback) * (config.algorithm.compute_cost == "passes")
         upload = upload.model_copy(update={"encode": samples if upload.encode is None else upload.encode})
+        if codec.by_values:
+            upload = upload.model_copy(update={"plan": upload.plan or "bound"})
+        if upload.size == "fit":
+            upload = _fitting(upload, codec)
+        elif upload.size == "stream":
+            _need_stream(upload, codec)
     if download is not None:
         if download.codec == "none":
             # Without options the section would not be there.
@@ -74,3 +79,33 @@ def resolve(config: RunConfig) -> dict[str, Any]:
             )
         download = download.with_options(codec.model_dump())
     return {"upload": upload, "download": download}
+
+
+def _fitting(upload: UploadConfig, codec: Codec) -> UploadConfig:
+    """The section of uploads whose size follows the channel, with its defaults; raises `EdgesimError`."""
+    if type(codec).largest is Codec.largest:
+        raise EdgesimError(
+            f"upload.size: 'fit' does not go with upload.codec = {upload.codec!r}, whose messages have one size; use "
+            "'topk', 'stc', 'randk' or 'qsgd', or size = 'fixed'",
+            "upload.size",
+            "upload.codec",
+        )
+    least = codec.least if upload.least is None else upload.least
+    # Refused here, where the number of numbers is not known yet: any will do.
+    codec.floor(2**20, least)
+    return upload.model_copy(update={"fit_at": upload.fit_at or "start", "least": least})
+
+
+def _need_stream(upload: UploadConfig, codec: Codec) -> None:
+    """Refuse a codec whose messages cannot be cut, and a bad ``upload.least``; raises `EdgesimError`."""
+    if not codec.streams:
+        coding = upload.options.get("coding")
+        written = f" with coding = {coding!r}" if coding else ""
+        raise EdgesimError(
+            f"upload.size: 'stream' does not go with upload.codec = {upload.codec!r}{written}, whose messages are read "
+            "as a whole; use 'topk' with coding = 'index', or 'randk'",
+            "upload.size",
+            "upload.codec",
+        )
+    if upload.least is not None:
+        codec.floor(2**20, upload.least)

@@ -24,11 +24,18 @@ class Codec(Section, ABC):
 
     passes: ClassVar[float] = 0.0
     """Passes over the numbers of a vector, a multiply-add each, that encoding it takes a device."""
+    least: ClassVar[float] = 1.0
+    """``upload.least`` when absent."""
 
     @property
     @abstractmethod
     def distortion(self) -> Distortion:
         """Kind of the error."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether each number that is kept has bits of its own, so that the first k of a message are one of k."""
+        return False
 
     @property
     def draws(self) -> bool:
@@ -68,6 +75,33 @@ class Codec(Section, ABC):
     def bits(self, d: int, setting: int) -> int:
         """Bits of a vector of ``d`` numbers, whatever their values."""
 
+    @property
+    def by_values(self) -> bool:
+        """Whether the bits of a message depend on its values, of which `bits` is the most."""
+        return False
+
+    def written_bits(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> int:
+        """Bits of the message of a vector, [d]."""
+        return self.bits(len(vector), setting)
+
+    def largest(self, d: int, bits: int) -> int:
+        """Greatest setting with which ``d`` numbers take at most so many bits; 0 where none does.
+
+        Codecs whose size can follow the channel have an answer of their own.
+        """
+        return 0
+
+    def floor(self, d: int, least: float) -> int:
+        """Setting of the smallest message of ``d`` numbers that a device sends, by ``upload.least``.
+
+        Raises `EdgesimError` for a value that stands for no setting.
+        """
+        return whole_least(least, 1, d, "a setting")
+
+    def rescaled(self, setting: int, d: int, size: int) -> int:
+        """The setting of ``d`` numbers that are charged, for the ``size`` numbers that are coded."""
+        return setting
+
     @abstractmethod
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
         """What the receiver reads of a vector, [d], in a tensor of its own; the vector is finite and stays as it is.
@@ -76,10 +110,18 @@ class Codec(Section, ABC):
         the codec cannot write.
         """
 
-    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor | None:
-        """Whole numbers from 0 for what each number of a vector became, [d], of which ``metrics`` has the entropy.
+    def counts(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor | None:
+        """How often each symbol stands in the message of a vector, of which ``metrics`` has the entropy; whole numbers.
 
-        Integers of 32 bits are counted in half of the time of longer ones.
-        None for a codec without any; ``encoded`` and ``decoded`` are the vector and what was read of it, [d].
+        None for a codec without symbols; ``encoded`` and ``decoded`` are the vector and what was read of it, [d].
         """
         return None
+
+
+def whole_least(value: float, low: int, high: int, what: str) -> int:
+    """``upload.least`` as a whole number; raises `EdgesimError` for any other."""
+    if value != int(value) or not low <= value <= high:
+        raise EdgesimError(
+            f"upload.least: expected {what}, a whole number from {low} to {high} (got {value:g})", "upload.least"
+        )
+    return int(value)

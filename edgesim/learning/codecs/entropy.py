@@ -3,8 +3,7 @@
 from edgesim.learning.torch_types import Tensor
 
 
-def entropy_bits(symbols: Tensor) -> float:
-    """Bits for each of some symbols, whole numbers from 0, [d], by how often they occur."""
-    counts = symbols.bincount().double()
-    shares = counts[counts > 0] / len(symbols)
+def entropy_bits(counts: Tensor) -> float:
+    """Bits for each of some symbols, by how often each kind of them occurs, ``counts``."""
+    shares = counts[counts > 0].double() / counts.sum()
     return -float((shares * shares.log2()).sum())

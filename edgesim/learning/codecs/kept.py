@@ -5,9 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from edgesim.base.errors import EdgesimError
 from edgesim.learning.torch_types import Tensor
 
 Ratio = Annotated[float, Field(gt=0, le=1)]
+LEAST = 0.001
+"""``upload.least`` when absent: the least share of all numbers that a device sends."""
 _STRIDE = 64
 
 
@@ -15,6 +18,13 @@ def count(ratio: float, d: int) -> int:
     """k = ceil(ratio d), at least 1."""
     # 0.07 x 100 is 7.000000000000001.
     return max(1, math.ceil(ratio * d - 1e-9))
+
+
+def floor(least: float, d: int) -> int:
+    """k by ``upload.least``, a ratio; raises `EdgesimError` for any other number."""
+    if not 0 < least <= 1:
+        raise EdgesimError(f"upload.least: expected a ratio above 0 and up to 1 (got {least:g})", "upload.least")
+    return count(least, d)
 
 
 def largest(scores: Tensor, k: int) -> Tensor:

@@ -43,11 +43,11 @@ class Natural(Codec):
         return rounded.clamp_(-_LARGEST, _LARGEST)
 
     @override
-    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
-        """Signs and exponents."""
+    def counts(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """Counts of signs and exponents."""
         import torch
 
-        return (decoded.view(torch.int32) >> _MANTISSA_BITS) + 2**8
+        return (decoded.view(torch.int32) >> _MANTISSA_BITS).add_(2**8).bincount()
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

@@ -18,6 +18,7 @@ class RandK(Codec):
     """k places, each set of k as likely as any other; the numbers there count d / k times, all others become 0."""
 
     passes: ClassVar[float] = 12.0
+    least: ClassVar[float] = kept.LEAST
 
     ratio: kept.Ratio = 0.01
     """k as a share of all numbers, rounded up."""
@@ -27,6 +28,11 @@ class RandK(Codec):
     @override
     def distortion(self) -> Distortion:
         return "unbiased" if self._is_scaled else "contraction"
+
+    @property
+    @override
+    def streams(self) -> bool:
+        return True
 
     @property
     @override
@@ -45,8 +51,21 @@ class RandK(Codec):
         return kept.count(self.ratio, d)
 
     @override
+    def floor(self, d: int, least: float) -> int:
+        return kept.floor(least, d)
+
+    @override
+    def rescaled(self, setting: int, d: int, size: int) -> int:
+        """The same share of the numbers."""
+        return kept.count(setting / d, size)
+
+    @override
     def bits(self, d: int, setting: int) -> int:
         return 32 * setting
+
+    @override
+    def largest(self, d: int, bits: int) -> int:
+        return max(0, min(bits // 32, d))
 
     @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:

@@ -31,9 +31,12 @@ class Sign(Codec):
         return signs(vector).mul_(mean_size(vector))
 
     @override
-    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
-        """1 for what is negative."""
-        return (decoded < 0).int()
+    def counts(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """Counts of what is positive and negative."""
+        import torch
+
+        negative = int((decoded < 0).count_nonzero())
+        return torch.tensor([len(decoded) - negative, negative])
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

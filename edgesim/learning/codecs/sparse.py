@@ -13,6 +13,7 @@ class Sparse(Codec):
     """A codec that keeps the k largest |numbers|, of equal ones those at lower places."""
 
     passes: ClassVar[float] = 56.0
+    least: ClassVar[float] = kept.LEAST
 
     ratio: kept.Ratio = 0.01
     """k as a share of all numbers, rounded up."""
@@ -28,3 +29,12 @@ class Sparse(Codec):
     @override
     def setting(self, d: int) -> int:
         return kept.count(self.ratio, d)
+
+    @override
+    def floor(self, d: int, least: float) -> int:
+        return kept.floor(least, d)
+
+    @override
+    def rescaled(self, setting: int, d: int, size: int) -> int:
+        """The same share of the numbers."""
+        return kept.count(setting / d, size)

@@ -23,15 +23,22 @@ class Stc(Sparse):
         return 32 + setting + WAYS[self.coding].size_bits(d, setting)
 
     @override
+    def largest(self, d: int, bits: int) -> int:
+        return WAYS[self.coding].most(d, bits - 32, 1)
+
+    @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
         places = kept.largest(vector.abs(), setting)
         numbers = vector[places]
         return vector.new_zeros(len(vector)).index_copy_(0, places, signs(numbers).mul_(mean_size(numbers)))
 
     @override
-    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
-        """0, 1 and 2 for what is negative, dropped and positive."""
-        return decoded.sign().int() + 1
+    def counts(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """Counts of what is negative, dropped and positive."""
+        import torch
+
+        negative, kept = int((decoded < 0).count_nonzero()), int(decoded.count_nonzero())
+        return torch.tensor([negative, len(decoded) - kept, kept - negative])
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

@@ -14,9 +14,19 @@ from edgesim.learning.torch_types import Tensor
 class TopK(Sparse):
     """The k largest |numbers| as they are; all others become 0."""
 
+    @property
+    @override
+    def streams(self) -> bool:
+        """With places that need no order: numbers then go out by falling size."""
+        return self.coding == "index"
+
     @override
     def bits(self, d: int, setting: int) -> int:
         return 32 * setting + WAYS[self.coding].size_bits(d, setting)
+
+    @override
+    def largest(self, d: int, bits: int) -> int:
+        return WAYS[self.coding].most(d, bits, 32)
 
     @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
@@ -24,9 +34,12 @@ class TopK(Sparse):
         return vector.new_zeros(len(vector)).index_copy_(0, places, vector[places])
 
     @override
-    def symbols(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
-        """1 for what is kept; the values of these are no symbols."""
-        return (decoded != 0).int()
+    def counts(self, encoded: Tensor, decoded: Tensor, setting: int) -> Tensor:
+        """Counts of what is dropped and kept; the values of these are no symbols."""
+        import torch
+
+        kept = int(decoded.count_nonzero())
+        return torch.tensor([len(decoded) - kept, kept])
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import repeat
 from numbers import Integral
 
 from edgesim.base.errors import Diverged, EdgesimError
@@ -10,12 +11,12 @@ from edgesim.learning.codecs.feedback import SENDERS, Feedback, Sent
 from edgesim.learning.torch_types import Tensor
 
 
-def charged_bits(codec: Codec, d: int, field: str = "upload.codec") -> int:
-    """Bits of an update of ``d`` numbers; ``field`` names the codec in messages.
+def charged_bits(codec: Codec, d: int, setting: int | None = None, field: str = "upload.codec") -> int:
+    """Bits of an update of ``d`` numbers with a setting, that of the options when absent; ``field`` names the codec.
 
     Raises `EdgesimError` for a codec that answers no whole number from 0 on.
     """
-    bits = codec.bits(d, codec.setting(d))
+    bits = codec.bits(d, codec.setting(d) if setting is None else setting)
     if not isinstance(bits, Integral) or bits < 0:
         raise EdgesimError(
             f"{field}: {type(codec).__name__}.bits answered {bits!r}, expected a whole number from 0 on",
@@ -31,15 +32,20 @@ def transmit(
     devices: Iterable[int],
     memories: Mapping[int, Tensor],
     uniforms: Iterable[Tensor | None],
+    settings: Iterable[int] | None = None,
 ) -> Iterator[Sent]:
     """Send updates, [d] each, in order of arrival, by devices with ``memories`` before the first of them.
 
     A later update of a device is sent with the memory that its earlier one leaves. ``uniforms`` are those of each
-    update, [d], or None for a codec that does not draw. Raises as `receive` does.
+    update, [d], or None for a codec that does not draw; ``settings`` are the codec's for each, as its options say when
+    absent. Raises as `receive` does.
     """
     left: dict[int, Tensor] = {}
-    for update, device, drawn in zip(updates, devices, uniforms, strict=False):
-        coder = partial(receive, codec, uniforms=drawn, setting=codec.setting(len(update)))
+    by_options = repeat(None) if settings is None else settings
+    for update, device, drawn, setting in zip(updates, devices, uniforms, by_options, strict=False):
+        coder = partial(
+            receive, codec, uniforms=drawn, setting=codec.setting(len(update)) if setting is None else setting
+        )
         try:
             sent = SENDERS[feedback](update, left.get(device, memories.get(device)), coder)
         except Diverged as error:

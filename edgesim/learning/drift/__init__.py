@@ -1,7 +1,7 @@
 """Data sets of the devices as rounds or seconds pass: the drift laws and their registry."""
 
 from edgesim.base.registry import Registry
-from edgesim.base.validation import options_of
+from edgesim.base.validation import entry_of
 from edgesim.config import DataConfig, DriftConfig, RunConfig
 from edgesim.learning import partitions
 from edgesim.learning.drift.arrival import SampleArrival
@@ -25,12 +25,7 @@ LAWS = Registry("drift.law", "drift", Law, _OWN)
 
 def make_law(drift: DriftConfig) -> Law:
     """The law that a config names, with its options; raises `EdgesimError` for an unknown name or option."""
-    return options_of(LAWS.including(drift.law), drift.law, drift.options, "drift.law", "drift")
-
-
-def resolve(drift: DriftConfig) -> DriftConfig:
-    """The same section with the law's defaults written out; raises as `make_law` does."""
-    return drift.with_options(make_law(drift).model_dump(exclude_none=True))
+    return entry_of(LAWS, drift.law, drift.options)
 
 
 def resolve_data(config: RunConfig) -> DataConfig:

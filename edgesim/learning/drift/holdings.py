@@ -11,9 +11,10 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from typing_extensions import override
 
 from edgesim.base.arrays import Integers
+from edgesim.selection.column import Column
 
 
-class ByDevice(NDArrayOperatorsMixin):
+class ByDevice(Column, NDArrayOperatorsMixin):
     """Whole numbers of all devices, [N, ...], which are indexed by devices or used as an array.
 
     Rows are computed once, when their devices are first read: of a million devices a single one may begin a task.
@@ -21,42 +22,23 @@ class ByDevice(NDArrayOperatorsMixin):
 
     def __init__(self, shape: tuple[int, ...], compute: Callable[[Integers], Integers]) -> None:
         """``compute`` gives the rows of some devices, [n, ...]."""
+        super().__init__(shape[0], compute)
         self.shape = shape
-        self._compute = compute
-        self._is_whole = False
-        # Memory of rows that nobody asks about is never touched.
-        self._rows, self._known = np.empty(shape, dtype=np.int64), np.zeros(shape[0], dtype=bool)
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
+    @override
     def __getitem__(self, ids: Any) -> Any:
         """Rows of a device or of an array of devices; any other index applies to the whole array."""
-        if isinstance(ids, int | np.integer) and ids >= 0:
-            return self[np.array([ids])][0]
-        if not isinstance(ids, np.ndarray) or ids.dtype == bool or len(ids) >= len(self):
-            return self.whole()[ids]
-        missing = ids[~self._known[ids]]
-        if len(missing):
-            self._rows[missing] = self._compute(missing)
-            self._known[missing] = True
-        return self._rows[ids]
+        return super().__getitem__(ids) if isinstance(ids, int | np.integer | np.ndarray) else self.whole()[ids]
 
-    def whole(self) -> Integers:
-        """Rows of all devices, [N, ...]."""
-        if not self._is_whole:
-            self._rows, self._is_whole = self._compute(np.arange(len(self))), True
-            self._known[:] = True
-        return self._rows
+    @override
+    def _unknown(self) -> Integers:
+        return np.empty(self.shape, dtype=np.int64)
 
     def __getattr__(self, name: str) -> Any:
         """Attributes of the whole array."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.whole(), name)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.asarray(self.whole(), dtype=dtype)
 
     @override
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **how: Any) -> Any:

@@ -1,7 +1,7 @@
 """Laws that spread a training set over devices, and their registry."""
 
 from edgesim.base.registry import Registry
-from edgesim.base.validation import options_of
+from edgesim.base.validation import entry_of
 from edgesim.config import DataConfig
 from edgesim.learning.partitions.classes import Classes
 from edgesim.learning.partitions.dirichlet import Dirichlet
@@ -30,9 +30,7 @@ _DEFAULT = "fedteddi"
 
 def make_partition(data: DataConfig) -> Partition:
     """The partition that a config names, with its options; raises `EdgesimError` for an unknown name or option."""
-    name = data.partition or _DEFAULT
-    known = PARTITIONS.including(name)
-    return options_of(known, name, data.partition_options, "data.partition", "data.partition_options")
+    return entry_of(PARTITIONS, data.partition or _DEFAULT, data.partition_options, "data.partition_options")
 
 
 #: Samples of a device that has no data set.

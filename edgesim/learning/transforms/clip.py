@@ -26,7 +26,9 @@ class Clip(Transform):
         self._size = parameters
 
     @override
-    def apply(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Passed:
+    def apply(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> Passed:
         """Clip the updates, and report the share of those that were longer."""
         lengths = [norm(update[: self._size]) for update in updates]
         clipped = [update.clone() for update in updates]

@@ -1,6 +1,7 @@
 """Coding of updates: what the server decodes of each, and the memory of its device against what that lost."""
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 import numpy as np
 from typing_extensions import override
@@ -31,20 +32,33 @@ class Encode(Transform):
         self.stored = int(feedback != "none")
 
     @override
-    def apply(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Passed:
+    def apply(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> Passed:
         """Decoded updates with the memories that they leave, and what coding lost; raises as `transmit` does."""
         received, memories, measured = [], dict[int, Tensor](), list[dict[str, float]]()
-        own, devices = [update[: self._size] for update in updates], ids.tolist()
-        uniforms = self._uniforms(ids, tasks, updates)
-        sending = transmit(self._codec, self._feedback, own, devices, self.state, uniforms)
-        for update, device, sent in zip(updates, devices, sending, strict=True):
-            whole = update.clone()
-            whole[: self._size] = sent.update
-            received.append(whole)
-            measured.append(self._measured(update[: self._size], sent))
+        settings = settings or [self._codec.setting(self._size)] * len(updates)
+        sending = self._sending(ids, tasks, updates, settings)
+        for update, device, setting, sent in zip(updates, ids.tolist(), settings, sending, strict=True):
+            received.append(self._whole(update, sent))
+            measured.append(self._measured(update[: self._size], sent, setting))
             if sent.memory is not None:
                 memories[device] = sent.memory
         return Passed(received, lambda alpha: _means(measured), memories)
+
+    @override
+    def received(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> list[Tensor]:
+        """Decoded updates alone."""
+        sending = self._sending(ids, tasks, updates, settings)
+        return [self._whole(update, sent) for update, sent in zip(updates, sending, strict=True)]
+
+    @override
+    def written_bits(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> list[int]:
+        codec, setting, uniforms = self._codec, self._codec.setting(self._size), self._uniforms(ids, tasks, updates)
+        pairs = zip(self._sending(ids, tasks, updates), uniforms, strict=False)
+        return [codec.written_bits(sent.encoded.float(), drawn, setting) for sent, drawn in pairs]
 
     @override
     def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> dict[int, Tensor]:
@@ -52,24 +66,39 @@ class Encode(Transform):
         pairs = zip(ids.tolist(), updates, strict=True)
         return {device: with_lost(self.state.get(device), update[: self._size]) for device, update in pairs}
 
+    def _sending(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> Iterator[Sent]:
+        """The trainable part of each update as it is sent."""
+        own, uniforms = [update[: self._size] for update in updates], self._uniforms(ids, tasks, updates)
+        return transmit(self._codec, self._feedback, own, ids.tolist(), self.state, uniforms, settings)
+
     def _uniforms(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Iterator[Tensor | None]:
-        """Uniforms of each update, [trainable]; None for a codec that does not draw."""
+        """Uniforms of each update, [trainable]; None, again and again, for a codec that does not draw."""
         from edgesim.learning import draws
 
+        if not self._codec.draws:
+            yield from repeat(None)
         for seed, update in zip(self._streams.seeds(self._draws, ids, tasks).tolist(), updates, strict=True):
-            like = update.new_empty(0).float()
-            yield draws.uniform(draws.key(seed, 0), 0, (self._size,), like) if self._codec.draws else None
+            yield draws.uniform(draws.key(seed, 0), 0, (self._size,), update.new_empty(0).float())
 
-    def _measured(self, update: Tensor, sent: Sent) -> dict[str, float]:
+    def _whole(self, update: Tensor, sent: Sent) -> Tensor:
+        """An update as the server has it, in a tensor of its own."""
+        import torch
+
+        return torch.cat([sent.update.to(update.dtype), update[self._size :]])
+
+    def _measured(self, update: Tensor, sent: Sent, setting: int) -> dict[str, float]:
         """Numbers about an update that was sent; those over a length of 0 are left out."""
-        lost, setting = norm(sent.encoded - sent.decoded), self._codec.setting(self._size)
+        left = sent.memory if self._feedback == "residual" else None
+        lost = norm(sent.encoded - sent.decoded if left is None else left)
         rows = {"setting": float(setting)} if setting else {}
         if length := norm(sent.encoded):
             rows["error"] = lost / length
         if self._feedback != "none" and (length := norm(update)):
             rows["missing"] = lost / length
-        symbols = self._codec.symbols(sent.encoded.float(), sent.decoded, setting)
-        return rows if symbols is None else rows | {"entropy_bits": entropy_bits(symbols)}
+        counts = self._codec.counts(sent.encoded.float(), sent.decoded, setting)
+        return rows if counts is None else rows | {"entropy_bits": entropy_bits(counts)}
 
 
 def _means(measured: Sequence[dict[str, float]]) -> Metrics:

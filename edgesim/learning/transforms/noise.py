@@ -50,7 +50,9 @@ class Noise(Transform):
         self._config, self._streams, self._size = config, streams, parameters
 
     @override
-    def apply(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Passed:
+    def apply(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> Passed:
         """Add noise to the updates, and report how long it is beside their mean."""
         assert self._config.noise is not None
         assert self._config.clip is not None

@@ -36,12 +36,25 @@ class Transform(ABC):
         """What it remembers of each device; saved with a run."""
 
     @abstractmethod
-    def apply(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Passed:
+    def apply(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> Passed:
         """Change the updates of a merge, [S] of [P], in order of arrival, in new tensors.
 
         ``ids`` are their devices and ``tasks`` the numbers of the tasks among each device's own, [S] each. A device may
-        have several. What it remembers stays as it is: the updates may not be merged yet.
+        have several. ``settings`` are those with which each is coded, [S], as the codec's options say when absent. What
+        it remembers stays as it is: the updates may not be merged yet.
         """
+
+    def written_bits(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> list[int] | None:
+        """Bits of the message of each update, [S]; None for a transform that writes none."""
+        return None
+
+    def received(
+        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
+    ) -> list[Tensor]:
+        """What `apply` makes of updates, for callers that neither report nor remember anything."""
+        return self.apply(ids, tasks, updates, settings).received
 
     def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> Mapping[int, Tensor]:
         """What it is to remember of devices whose updates, [S] of [P], got no further than here and are lost."""

@@ -5,8 +5,7 @@ from typing import Any
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
-from edgesim.base.validation import options_of
-from edgesim.config import MobilityConfig
+from edgesim.base.validation import entry_of
 from edgesim.mobility.models.direction import Direction
 from edgesim.mobility.models.motion import Motion
 from edgesim.mobility.models.recorded import Recorded
@@ -19,25 +18,13 @@ MODELS = Registry("mobility.model", "motion", Motion, _OWN)
 """Every model that ``mobility.model`` may name."""
 
 
-def resolve(mobility: MobilityConfig | None) -> MobilityConfig | None:
-    """Section ``[mobility]`` of a run with the model's defaults written out; raises `EdgesimError` as `make_paths`."""
-    if mobility is None:
-        return None
-    options = _checked(mobility.model, mobility.options).model_dump(exclude_none=True)
-    return mobility.with_options(options)
-
-
 def make_paths(model: str, options: Mapping[str, Any], ground: Ground, streams: Streams) -> Paths:
     """The paths of all devices of a run by a model with some of its options.
 
     Raises `EdgesimError` for an unknown name, a bad option, an option of another model or a bad file.
     """
-    paths = _checked(model, options).make(ground, streams)
+    paths = entry_of(MODELS, model, options).make(ground, streams)
     if not isinstance(paths, Paths):
         returned = f"make returned {type(paths).__name__}, expected a subclass of {Paths.__module__}.Paths"
         raise EdgesimError(f"mobility.model {model!r}: {returned}", "mobility.model")
     return paths
-
-
-def _checked(model: str, options: Mapping[str, Any]) -> Motion:
-    return options_of(MODELS.including(model), model, options, "mobility.model", "mobility")

@@ -4,13 +4,20 @@
 """
 
 from edgesim.base.registry import Registry
-from edgesim.radio.allocators.allocator import Allocator
+from edgesim.radio.allocators.allocator import Allocator, Request, Sizes
+from edgesim.radio.allocators.equal_bits import EqualBits
 from edgesim.radio.allocators.equal_share import EqualShare
 from edgesim.radio.allocators.least import Least
+from edgesim.radio.allocators.least_error import LeastError
 from edgesim.radio.allocators.proportional import Proportional
-from edgesim.radio.allocators.request import Request
 
-_OWN: dict[str, type[Allocator]] = {"least": Least, "equal_share": EqualShare, "proportional": Proportional}
+_OWN: dict[str, type[Allocator]] = {
+    "least": Least,
+    "equal_share": EqualShare,
+    "proportional": Proportional,
+    "equal_bits": EqualBits,
+    "least_error": LeastError,
+}
 ALLOCATORS = Registry("round.allocator", "allocators", Allocator, _OWN)
 
-__all__ = ["ALLOCATORS", "Allocator", "Request"]
+__all__ = ["ALLOCATORS", "Allocator", "Request", "Sizes"]

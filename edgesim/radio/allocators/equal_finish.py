@@ -6,8 +6,8 @@ import numpy as np
 
 from edgesim.base.arrays import Floats
 from edgesim.base.errors import EdgesimError
+from edgesim.radio.allocators.allocator import Request
 from edgesim.radio.allocators.least import Least
-from edgesim.radio.allocators.request import Request
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _LATEST = 1e6

@@ -4,8 +4,7 @@ import numpy as np
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats
-from edgesim.radio.allocators.allocator import Allocator
-from edgesim.radio.allocators.request import Request
+from edgesim.radio.allocators.allocator import Allocator, Request
 
 
 class Least(Allocator):

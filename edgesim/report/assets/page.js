@@ -23,8 +23,9 @@ function key(parent, label, color, change) {
 
 function legend(id, colors) {
   for (const [name, color] of Object.entries(colors)) {
-    const mark = document.createElement("span"); mark.className = "key"; mark.style.background = color;
-    by(id).append(mark, `${name} `);
+    const mark = document.createElement("span"), whole = document.createElement("span");
+    mark.className = "key"; mark.style.background = color; whole.className = "entry";
+    whole.append(mark, name); by(id).append(whole, " ");
   }
 }
 

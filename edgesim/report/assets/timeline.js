@@ -74,7 +74,8 @@ function barText(run, i) {
   const bars = run.made, outcome = DATA.outcomes[bars.code[i] % DATA.outcomes.length];
   const activity = DATA.activities[Math.floor(bars.code[i] / DATA.outcomes.length)];
   const band = activity === "upload" ? `, ${number(run.bars.band[i] * run.bars.band_step_hz / 1e6)} MHz` : "";
-  return `${activity} ${number(bars.start[i])} to ${number(bars.end[i])} s${outcome === "done" ? "" : ` (${outcome})`}${band}`;
+  const part = outcome === "in part" ? `, ${run.bars.received[i]} % received` : "";
+  return `${activity} ${number(bars.start[i])} to ${number(bars.end[i])} s${outcome === "done" ? "" : ` (${outcome})`}${band}${part}`;
 }
 
 function hideTip() { document.getElementById("tip").hidden = true; }

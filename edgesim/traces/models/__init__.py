@@ -6,7 +6,7 @@ from typing import Any
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
-from edgesim.base.validation import options_of
+from edgesim.base.validation import entry_of
 from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
@@ -52,7 +52,7 @@ def make_availability(
     If ``stop_at_s`` is given, a recording that ends earlier and does not repeat is refused as well. ``search`` limits
     searches for the next available device; without it, they go as far as the config says.
     """
-    availability = _checked(config.model, config.options).make(device_count, streams)
+    availability = entry_of(MODELS, config.model, config.options).make(device_count, streams)
     if not isinstance(availability, Availability):
         returned = f"make returned {type(availability).__name__}, expected a subclass of {Availability.__module__}"
         raise EdgesimError(f"availability.model {config.model!r}: {returned}.Availability", "availability.model")
@@ -78,8 +78,4 @@ def empty_slots(availability: Availability, waited: int | None, t_end_s: float) 
 
 def resolve_options(model: str, options: Mapping[str, Any], tmax_s: float, has_rounds: bool) -> dict[str, Any]:
     """All options of a model, with all defaults, also those that depend on the protocol; raises `EdgesimError`."""
-    return _checked(model, options).resolved(tmax_s, has_rounds).model_dump()
-
-
-def _checked(model: str, options: Mapping[str, Any]) -> Model:
-    return options_of(MODELS.including(model), model, options, "availability.model", "availability")
+    return entry_of(MODELS, model, options).resolved(tmax_s, has_rounds).model_dump()

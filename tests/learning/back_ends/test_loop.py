@@ -12,7 +12,8 @@ from edgesim.base.errors import Diverged
 from edgesim.learning import image_loader
 from edgesim.learning.algorithms.fedprox import FedProx
 from edgesim.learning.algorithms.records import Phase, Sizes
-from edgesim.learning.back_ends.job_process import message
+from edgesim.learning.back_ends.job_actor import JobActor
+from edgesim.learning.back_ends.job_process import order_of, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.jobs import Job, Optimiser, Promise
@@ -158,8 +159,25 @@ def test_a_job_is_measured_on_own_samples_and_on_public_images_where_it_has_no_o
 def test_which_steps_are_measured_reaches_the_processes_that_train(make_flat, make_dataset):
     _, flat, _ = _mlp_world(make_dataset, make_flat)
     job = dataclasses.replace(_promise(flat.snapshot(), [], []).job, phases=(PUBLIC, OWN))
-    facts, _, _ = pickle.loads(pickle.dumps(message(job)))
+    facts, _, _ = pickle.loads(pickle.dumps(order_of(job, ["start"])))
     assert Job(**facts, given={}).measured.tolist() == [False, False, True, True, True]
+
+
+def test_an_actor_has_the_bits_of_the_loop_from_an_order_and_tensors_that_come_apart(make_dataset, make_flat, pulling):
+    _, flat, data = _mlp_world(make_dataset, make_flat)
+    given = {"decay": torch.tensor(0.5), "shift": torch.linspace(0, 1, flat.trainable)}
+    promise = _promise(flat.snapshot(), np.arange(22), [0, 8, 16, 22], **given)
+    actor = JobActor()
+    actor._loop = LoopBackEnd(flat, data, pulling)
+    order = pickle.loads(pickle.dumps(order_of(promise.job, ["start", "shift"])))
+    update, rest = actor.train(order, ["start", "shift"], flat.snapshot().numpy(), given["shift"].numpy())
+    LoopBackEnd(flat, data, pulling).run([promise])
+    found, result = rest.result(torch.from_numpy(update), tensors_of), promise.result
+    assert torch.equal(found.update, result.update)
+    assert (found.loss, found.accuracy, found.update_norm) == (result.loss, result.accuracy, result.update_norm)
+    assert {name: tensor.tolist() for name, tensor in found.keeps.items()} == {
+        name: tensor.tolist() for name, tensor in result.keeps.items()
+    }
 
 
 def test_what_a_device_sends_and_keeps_holds_no_larger_tensor_in_memory(make_dataset, make_flat, pulling):

@@ -25,9 +25,9 @@ TOP = {"codec": "topk", "ratio": 0.1, "feedback": "residual"}
 def make_learner(make_config):
     made = []
 
-    def make(upload, algorithm=None, privacy=None, **learning):
+    def make(upload, algorithm=None, privacy=None, staleness=None, **learning):
         learning = {"pretrain": False, "back_end": "loop", "precision": "float64"} | learning
-        own = {"privacy": privacy} if privacy else {}
+        own = {name: of for name, of in (("privacy", privacy), ("staleness", staleness)) if of}
         config = make_config(upload=upload, learning=learning, algorithm=algorithm or {"name": "fedavg"}, **own)
         streams = Streams(config.seed)
         made.append(TorchLearner(config, make_federation(config, streams), streams))
@@ -149,6 +149,16 @@ def test_norms_as_they_would_be_received_leave_nothing_behind(make_learner):
     assert torch.equal(learner.transforms[0].state[0], residual)
 
 
+def test_norms_as_they_would_be_received_are_coded_without_errors_entropy_and_what_travels_beside(
+    make_learner, monkeypatch
+):
+    learner = make_learner(TOP | {"beside": "coded"}, {"name": "scaffold"})
+    expected = learner.open_round(1, 1).sent_norms(np.array([0, 1])).tolist()
+    monkeypatch.setattr(Encode, "_measured", None)
+    monkeypatch.setattr(learner, "beside", None)
+    assert learner.open_round(1, 1).sent_norms(np.array([0, 1])).tolist() == expected
+
+
 def test_without_coding_they_are_the_norms_of_the_updates(make_learner):
     this = make_learner(None).open_round(1, 1)
     assert this.sent_norms(np.array([2, 4])).tolist() == this.update_norms(np.array([2, 4])).tolist()
@@ -249,18 +259,109 @@ def test_random_places_of_changes_are_sent_as_they_are_also_where_updates_count_
     assert torch.allclose(behind[sent].double(), first[sent].double(), rtol=1e-6, atol=0)
 
 
-def test_plain_controls_are_as_they_were_sent_and_derived_ones_come_of_the_decoded_update(make_learner):
+def test_plain_controls_are_as_they_were_sent(make_learner):
     plain = make_learner(TOP, {"name": "scaffold"})
     for sent, _, behind in control_after_two_rounds(plain):
         assert torch.equal(behind, sent)
-    learner = make_learner(TOP, {"name": "scaffold", "derive_control": True}, momentum=0.0, steps=2, lr=0.1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "momentum", "lr", "factor"), [(2, 0.0, 0.1, 5.0), (20, 0.9, 0.02, 0.41)], ids=["two steps", "momentum"]
+)
+def test_derived_controls_of_scaffold_have_the_error_of_the_decoded_update_over_the_length_of_the_way(
+    make_learner, steps, momentum, lr, factor
+):
+    """Over K_eff lr: that of two steps of 0.1 is 5 times as large."""
+    learner = make_learner(TOP, {"name": "scaffold", "derive_control": True}, momentum=momentum, steps=steps, lr=lr)
     made = promises(learner, 1, [0])
     update = trained(learner, made)[0]
     learner.merge([Arrived(made[0])], np.array([0]))
-    # -update / (K lr); its error is 1 / (2 x 0.1) = 5 times that of the update.
-    assert torch.allclose(learner.states[0].own[0], -top(update) / 0.2, rtol=0, atol=1e-6)
-    error = (learner.states[0].own[0] + update / 0.2).norm() / (update - top(update)).norm()
-    assert float(error) == pytest.approx(5.0, rel=1e-6)
+    own, sent = learner.states[0].own[0], top(update)
+    exact = float(own.norm() / sent.norm())
+    assert exact == pytest.approx(factor, rel=1e-2)
+    assert torch.allclose(own, -exact * sent, rtol=0, atol=1e-6)
+    # Sent controls have no error, so that both forms differ under a codec, unlike without one.
+    assert float((own + exact * update).norm()) == pytest.approx(exact * float((update - sent).norm()), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["fedavg", "feddyn", "fedavgm", "fedadam", "fedyogi", "afl", "scaffold", "moon"])
+def test_servers_weigh_and_merge_what_is_decoded(make_learner, name):
+    learner, seen = make_learner(TOP, {"name": name}), []
+    weigh = learner.accounts.weigh
+    learner.accounts.weigh = lambda rows: seen.append(rows) or weigh(rows)
+    updates, _ = merge(learner, 1, [0, 2])
+    decoded = [top(updates[device]) for device in (0, 2)]
+    first, then = seen
+    if name == "afl":
+        assert first.norms.tolist() == pytest.approx([float(one.norm()) for one in decoded], rel=1e-6)
+    for received, expected in zip(then.separate, decoded, strict=True):
+        assert torch.allclose(received, expected, rtol=0, atol=1e-7)
+    if name == "feddyn":
+        first, residual = decoded[0], learner.transforms[0].state[0].clone()
+        again, _ = merge(learner, 2, [0, 2])
+        # Each decoded update counts once, with what was left of the one before.
+        second = top(again[0] + residual)
+        assert torch.allclose(learner.states[0].own[0], first + second, rtol=0, atol=1e-6)
+
+
+def test_weights_of_age_multiply_what_is_decoded(make_learner):
+    """Polynomial weights with exponent 0.5: behind three models an update counts half, of devices with equal data."""
+    learner = make_learner(TOP, staleness={"weight": "polynomial", "a": 0.5})
+    made = [*promises(learner, 1, [0]), *promises(learner, 2, [2])]
+    updates, before = trained(learner, made), learner.global_weights.clone()
+    learner.merge([Arrived(made[0], staleness=3), Arrived(made[1])], np.array([2]))
+    sizes = learner.accounts.held.sizes[[0, 2]] * np.array([0.5, 1.0])
+    shares = sizes / sizes.sum()
+    expected = before + shares[0] * top(updates[0]) + shares[1] * top(updates[2])
+    assert torch.allclose(learner.global_weights, expected, rtol=0, atol=1e-6)
+
+
+def test_losses_and_norms_of_a_merge_are_of_what_was_trained(make_learner):
+    found = []
+    for upload in (None, TOP):
+        learner = make_learner(upload)
+        learner.accounts.looked_at = frozenset({"loss_drops"})
+        _, merged = merge(learner, 1, [0, 2])
+        found.append((merged.loss_drop.tolist(), merged.update_norm.tolist(), merged.loss.tolist()))
+    assert found[0] == found[1]
+
+
+def test_residuals_go_on_where_a_frame_begins_with_its_best_model(make_learner):
+    learner = make_learner(TOP)
+    merge(learner, 1, [0, 2])
+    residuals, best = dict(learner.transforms[0].state), learner.global_weights + 1
+    learner._best = (0.0, best)
+    learner.end_frame()
+    assert torch.equal(learner.global_weights, best)
+    assert learner.transforms[0].state == residuals
+    updates, _ = merge(learner, 2, [0])
+    left = updates[0] + residuals[0]
+    assert torch.allclose(learner.transforms[0].state[0], left - top(left), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "upload", [TOP | {"feedback": "ef21"}, {"codec": "qsgd", "feedback": "none"}], ids=["topk", "qsgd"]
+)
+def test_devices_of_safa_train_on_from_what_the_server_has_of_their_models(make_learner, upload):
+    """Device 0 finishes rounds 1 and 3, between which it lags; its entry in the mean is where it begins again."""
+    learner = make_learner(upload, {"name": "safa"})
+    first = learner.global_weights.clone()
+    updates, _ = merge(learner, 1, [0, 2])
+    received = learner.states[0].entries[0] - first
+    if upload["codec"] == "topk":
+        assert torch.allclose(received, top(updates[0]), rtol=0, atol=1e-7)
+    merge(learner, 2, [2])
+    again = promises(learner, 3, [0])
+    assert torch.equal(again[0].job.start, first + received)
+    assert not torch.equal(again[0].job.start, first + updates[0])
+    change = trained(learner, again)[0]
+    learner.merge([Arrived(again[0])], np.array([0]))
+    known = received if upload["feedback"] == "ef21" else torch.zeros_like(received)
+    sent = learner.states[0].entries[0] - (first + received)
+    if upload["codec"] == "topk":
+        assert torch.allclose(sent, known + top(change - known), rtol=0, atol=1e-6)
+    else:
+        assert float((sent - change).norm()) < 0.5 * float(change.norm())
 
 
 def updates_of(rows, width=12):
@@ -275,6 +376,13 @@ def test_buffers_pass_as_they_are():
         assert torch.equal(after[10:], before[10:])
         assert len(after[:10].abs().unique()) == 1
     assert all(len(memory) == 10 for memory in passed.memories.values())
+
+
+@pytest.mark.parametrize("codec", ["half", "sign", "topk"])
+def test_codecs_that_do_not_draw_take_no_seeds(codec):
+    coding = Encode(make_codec(codec, {}), "none", Streams(0), 12)
+    coding._streams = None
+    assert len(coding.apply(IDS, TASKS, updates_of(3)).received) == 3
 
 
 @pytest.mark.parametrize("codec", ["qsgd", "natural", "randk"])
@@ -330,7 +438,7 @@ def test_entropy_is_that_of_the_symbols(name, options):
         cut = [slice(first, first + codec.bucket) for first in range(0, 640, codec.bucket)]
         scales = [reference.scale_of(vector[part].tolist(), codec.norm) for part in cut]
         values = np.concatenate([np.rint(values[part] / scale * 7) for part, scale in zip(cut, scales, strict=True)])
-    found = entropy_bits(codec.symbols(vector, decoded, setting))
+    found = entropy_bits(codec.counts(vector, decoded, setting))
     assert found == pytest.approx(entropy_by_counting(values), abs=1e-12)
 
 

@@ -22,7 +22,7 @@ class Halves(Transform):
     stored = 1
 
     @override
-    def apply(self, ids, tasks, updates):
+    def apply(self, ids, tasks, updates, settings=None):
         received, left = [], {}
         for device, update in zip(ids.tolist(), updates, strict=True):
             whole = update + left.get(device, self.state.get(device, torch.zeros_like(update)))

@@ -21,12 +21,14 @@ class Way:
     """Of ascending places and d."""
     read: Callable[[Reader, int, int], Integers]
     """Of d and k."""
+    most: Callable[[int, int, int], int]
+    """Greatest k whose places among d fit into so many bits, with further bits for each place; 0 where none does."""
 
 
 WAYS: dict[Coding, Way] = {
-    "rice": Way(rice.size_bits, rice.write, rice.read),
-    "enumerative": Way(enumerative.size_bits, enumerative.write, enumerative.read),
-    "index": Way(index.size_bits, index.write, index.read),
-    "bitmap": Way(bitmap.size_bits, bitmap.write, bitmap.read),
+    "rice": Way(rice.size_bits, rice.write, rice.read, rice.most),
+    "enumerative": Way(enumerative.size_bits, enumerative.write, enumerative.read, enumerative.most),
+    "index": Way(index.size_bits, index.write, index.read, index.most),
+    "bitmap": Way(bitmap.size_bits, bitmap.write, bitmap.read, bitmap.most),
 }
 """Ways by the value of ``upload.coding``."""

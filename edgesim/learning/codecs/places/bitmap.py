@@ -21,3 +21,8 @@ def write(places: Integers, d: int) -> Message:
 def read(reader: Reader, d: int, k: int) -> Integers:
     """The places among d that `write` wrote."""
     return np.flatnonzero(reader.numbers(d, 1))
+
+
+def most(d: int, bits: int, each: int) -> int:
+    """Greatest number of places among d that fit into so many bits, with ``each`` bits more for each place."""
+    return max(0, min((bits - d) // each, d))

@@ -23,6 +23,20 @@ def size_bits(d: int, k: int) -> int:
     return math.ceil((math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(2))
 
 
+def most(d: int, bits: int, each: int) -> int:
+    """Greatest number of places among d that fit into so many bits, with ``each`` bits more for each place.
+
+    Towards all d places sizes may shrink again; there all of them are the greatest number that fits.
+    """
+    if d * each <= bits:
+        return d
+    few, many = 0, d
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if middle * each + size_bits(d, middle) <= bits else (few, middle)
+    return few
+
+
 def write(places: Integers, d: int) -> Message:
     """The message of ascending places among d."""
     number = sum(math.comb(place, turn) for turn, place in enumerate(places.tolist(), 1))

@@ -19,5 +19,10 @@ def read(reader: Reader, d: int, k: int) -> Integers:
     return reader.numbers(k, _width(d))
 
 
+def most(d: int, bits: int, each: int) -> int:
+    """Greatest number of places among d that fit into so many bits, with ``each`` bits more for each place."""
+    return max(0, min(bits // (each + _width(d)), d))
+
+
 def _width(d: int) -> int:
     return (d - 1).bit_length()

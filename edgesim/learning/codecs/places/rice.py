@@ -37,5 +37,16 @@ def read(reader: Reader, d: int, k: int) -> Integers:
     return np.cumsum(np.array(gaps, dtype=np.int64) + 1) - 1
 
 
+def most(d: int, bits: int, each: int) -> int:
+    """Greatest number of places among d that fit into so many bits, with ``each`` bits more for each place.
+
+    For one r, k (each + r + 1) + floor((d - k) / 2^r) <= bits solved for k.
+    """
+    if bits < each + 1:
+        return 0
+    by_parameter = (((bits + 1 << low) - 1 - d) // ((each + low + 1 << low) - 1) for low in range(d.bit_length() + 1))
+    return max(0, min(max(by_parameter), d))
+
+
 def _padded(d: int, k: int, low: int) -> int:
     return k * (low + 1) + (d - k >> low)

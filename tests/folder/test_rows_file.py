@@ -1,21 +1,21 @@
-"""``ways.parquet``: what is written is read, and what no run wrote is refused in a line."""
+"""Files of rows that only some runs have: what is written is read, and what no run wrote is refused in a line."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from edgesim.base.errors import EdgesimError
-from edgesim.folder.way_file import WAYS, read_ways, write_ways
+from edgesim.folder.rows_file import WAYS
 from edgesim.mobility.position_file import read_positions
 
 
 def test_what_is_written_is_read_and_is_a_recording(tmp_path):
     rows = np.array([0, 0, 1]), np.array([0.0, 2.0, 0.0]), np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])
-    assert read_ways(tmp_path) is None
-    write_ways(tmp_path, *rows)
-    frame = read_ways(tmp_path)
+    assert WAYS.read(tmp_path) is None
+    WAYS.write(tmp_path, rows)
+    frame = WAYS.read(tmp_path)
     assert [frame[name].tolist() for name in frame] == [column.tolist() for column in rows]
-    assert read_positions(tmp_path / WAYS).device_count == 2
+    assert read_positions(tmp_path / WAYS.name).device_count == 2
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def test_what_is_written_is_read_and_is_a_recording(tmp_path):
 def test_a_row_that_is_no_place_is_refused(tmp_path, column, value, said):
     rows = pd.DataFrame({"device": [0, 1], "t_s": [0.0, 0.0], "x_m": [0.0, 0.0], "y_m": [0.0, 0.0]})
     rows.loc[1, column] = value
-    rows.to_parquet(tmp_path / WAYS)
+    rows.to_parquet(tmp_path / WAYS.name)
     with pytest.raises(EdgesimError, match=said):
-        read_ways(tmp_path)
+        WAYS.read(tmp_path)
 
 
 def test_another_file_is_refused(tmp_path):
-    (tmp_path / WAYS).write_bytes(b"nothing")
+    (tmp_path / WAYS.name).write_bytes(b"nothing")
     with pytest.raises(EdgesimError, match="cannot be read"):
-        read_ways(tmp_path)
+        WAYS.read(tmp_path)

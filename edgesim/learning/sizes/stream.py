@@ -1,0 +1,43 @@
+"""Entries in order of importance until all are sent or the deadline comes; the server decodes what it has received."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from typing_extensions import override
+
+from edgesim.learning.sizes.size_rule import Instant, SizeRule
+
+
+@dataclass(frozen=True)
+class Stream(SizeRule):
+    """As many entries as the codec's options say, or fewer."""
+
+    header_bits: ClassVar[int] = 32
+    known: ClassVar[Instant] = "as the upload ends"
+
+    floor: int | None
+    """Entries that uploads are planned with; all where it is None."""
+
+    @property
+    @override
+    def planned(self) -> int:
+        return self.all if self.floor is None else min(self.floor, self.all)
+
+    @property
+    @override
+    def granted(self) -> int:
+        return self.all
+
+    @property
+    def all(self) -> int:
+        """All entries of an update."""
+        return self.codec.setting(self.d)
+
+    @override
+    def facts(self) -> dict[str, str]:
+        return {"update_bits_notice": "what uploads are planned with; the deadline ends them"}
+
+    @override
+    def of_room(self, bits: float) -> int:
+        """Entries that are received with so many bits, 0 where the first one is not through."""
+        return min(self.codec.largest(self.d, int(bits)), self.all)

@@ -1,0 +1,44 @@
+"""What to take at equal simulated seconds, bits sent up and joules: the tables and the figures of a study."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pandas as pd
+
+from edgesim.analysis.recommendation import UNDISTINGUISHED
+from edgesim.api.study import StudyResult
+from edgesim.folder.records import setting
+from edgesim.scenario import figures, tables
+
+__all__ = ["map_winners", "recommend"]
+
+
+def recommend(study: StudyResult, place: str, choice: str, foremost: Sequence[str], formats: figures.Formats) -> None:
+    """Print, write and draw which value of the knob ``choice`` to take at each value of the knob ``place``.
+
+    The tables are those of `tables.recommendation`; the figure is ``plots/cost_curves``, in which values ``foremost``
+    are thick.
+    """
+    tables.recommendation(study.folder, place, choice)
+    finished = study.plan.finished
+    draws = partial(figures.draw_cost_curves, finished, place, choice, foremost)
+    figures.Album(study.folder / "plots", formats).add("cost_curves", draws, finished, foremost)
+
+
+def map_winners(study: StudyResult, place: str, knobs: tuple[str, str], formats: figures.Formats) -> None:
+    """Draw ``plots/winner_map``: what `recommend` says to take at each value of the knob ``place``, by cost.
+
+    Each place lies where its runs have the two ``knobs`` of the config, numbers such as ``round.tmax_s``; it is grey
+    where nothing is shown to be better than all others.
+    """
+    finished, (x, y) = study.plan.finished, [knob.rpartition(".")[2] for knob in knobs]
+    lies = pd.DataFrame(
+        {place: run.knobs[place]}
+        | {to: float(setting(run.folder, run.config, of, int, float)) for of, to in zip(knobs, (x, y), strict=True)}
+        for run in finished
+    ).drop_duplicates()
+    winners = pd.read_csv(study.folder / "recommendation.csv").merge(lies, on=place)
+    winners["winner"] = winners["take"].where(winners["take"] != UNDISTINGUISHED, "")
+    winners["cost"] = "equal " + winners["cost"]
+    draw = partial(figures.draw_winner_map, winners, x, y, "winner", "cost")
+    figures.Album(study.folder / "plots", formats).add("winner_map", draw, finished, place, knobs)

@@ -1,0 +1,194 @@
+"""Whole runs whose uploads take as many bits as their values need: plan and truth, and what stays as it is."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from stopped_runs import assert_stops_change_nothing
+
+from edgesim.base.errors import EdgesimError
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
+from edgesim.folder.records import read_run, read_table
+from edgesim.learning.codecs import make_codec
+from edgesim.learning.codecs.levels import elias
+from edgesim.learning.codecs.message import Reader
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import complete
+
+P = 2_410
+BOUND_BITS = 1 + 32 + 4 * P
+BASE: dict[str, Any] = {
+    "seed": 3,
+    "rounds": 4,
+    "devices": {"count": 6},
+    "data": {"partition": "iid", "samples_per_device": 40},
+    "radio": {"bandwidth_hz": 3e4},
+    "round": {"tmax_s": 1.0},
+    "learning": {"pretrain": False, "steps": 2, "back_end": "loop"},
+    "evaluation": {"samples": 40},
+    "upload": {"codec": "qsgd", "coding": "elias", "norm": "l2", "bucket": P},
+}
+BUFFERED = {"protocol": "buffered", "admission": "count", "count": 3, "protocol_options": {"buffer": 2}}
+
+
+def config(**sections: Any) -> RunConfig:
+    both = {key: BASE.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
+    return parse({key: of for key, of in (BASE | both).items() if of is not None}, "test")
+
+
+@pytest.fixture
+def run(tmp_path):
+    def play(name="run", **sections):
+        result = simulation.run(config(**sections), tmp_path / name)
+        assert result.status == "finished", result.reason
+        return tmp_path / name
+
+    return play
+
+
+def uploads_of(folder):
+    return read_table(folder, "activities").query("activity == 'upload' and outcome == 'done'")
+
+
+def over_plan(folder):
+    rows = read_table(folder, "metrics").query("name == 'codec' and key == 'bits_over_plan'")
+    return rows.set_index("round")["value"]
+
+
+@pytest.mark.parametrize("bucket", [7, 64, 1_000])
+def test_the_bits_that_are_charged_are_those_of_a_message_that_can_be_read(bucket):
+    codec = make_codec("qsgd", {"coding": "elias", "norm": "l2", "bucket": bucket})
+    vector = torch.randn(200, generator=torch.Generator().manual_seed(bucket))
+    uniforms = torch.rand(200, generator=torch.Generator().manual_seed(1))
+    message = codec.write(vector, uniforms, 7)
+    assert len(message) == codec.written_bits(vector, uniforms, 7) <= codec.bits(200, 7)
+    assert codec.bits(200, 7) == make_codec("qsgd", {"bucket": bucket}).bits(200, 7) + -(-200 // bucket)
+    read = codec.read(Reader(message), 200, uniforms, 7)
+    np.testing.assert_allclose(read, codec.coded(vector, uniforms, 7).numpy(), rtol=1e-6)
+
+
+def test_uploads_take_the_bits_of_their_levels_and_end_early(run):
+    """Levels are worked out again of what the server decodes: multiples of the length over 7."""
+    folder = run()
+    up = uploads_of(folder)
+    assert len(up) > 8
+    assert (up["bits"] < BOUND_BITS / 2).all()
+    assert up["bits"].nunique() > len(up) / 2
+    # Planned by the most that they can take, least bandwidths leave time over.
+    ends = up["t_end_s"] - up["round"].map(read_table(folder, "rounds").set_index("round")["t_start_s"])
+    assert (ends < 1.0).all()
+    for number, rows in up.groupby("round"):
+        assert over_plan(folder)[number] == pytest.approx((rows["bits"] - BOUND_BITS).mean())
+    assert read_run(folder)["update_bits"] == BOUND_BITS
+
+
+def test_the_bits_are_those_of_the_levels_that_the_server_decodes(run, monkeypatch):
+    """Caught where the server receives: each decoded update has the levels whose code was charged."""
+    from edgesim.learning.transforms.encode import Encode
+
+    bits, apply = [], Encode.apply
+
+    def caught(self, ids, tasks, updates, settings=None):
+        passed = apply(self, ids, tasks, updates, settings)
+        for received in passed.received:
+            step = received.abs()[received != 0].min()
+            levels = (received / step).round().numpy().astype(np.int64)
+            bits.append(elias.size_bits(levels, P, 7))
+        return passed
+
+    monkeypatch.setattr(Encode, "apply", caught)
+    up = uploads_of(run())
+    assert sorted(bits) == sorted(up["bits"].astype(int))
+
+
+def test_a_band_planned_by_the_last_sizes_serves_more_devices(run):
+    """The first time a device is planned with the most that it can take; what it then took may be exceeded."""
+    narrow = {"radio": {"bandwidth_hz": 1.5e3}, "rounds": 6}
+    folders = [run(plan, upload={"plan": plan}, **narrow) for plan in ("bound", "last")]
+    bound, last = (read_table(folder, "rounds")["selected"] for folder in folders)
+    assert last[0] == bound[0] < 6
+    assert last[1:].mean() > bound[1:].mean()
+    over = over_plan(folders[1])
+    assert over[1] < over[2:].min()
+    assert over_plan(folders[0]).max() < -BOUND_BITS / 2
+
+
+def test_on_a_band_shared_anew_what_small_messages_leave_goes_to_others(run):
+    ends = {
+        sharing: (uploads_of(run(sharing, radio={"sharing": sharing})).query("round == 1")["t_end_s"]).max()
+        for sharing in ("reserved", "reshared")
+    }
+    assert ends["reshared"] < ends["reserved"]
+
+
+def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_that_left(run):
+    slots = {"model": "bernoulli", "probability": 0.6, "slot_s": 0.2}
+    folder = run(availability=slots, rounds=10, round={"close": "deadline"})
+    rounds, work = read_table(folder, "rounds"), read_table(folder, "activities")
+    begun = work.query("activity == 'upload'").groupby("round").size().reindex(rounds["round"], fill_value=0)
+    assert (rounds["jobs_trained"].to_numpy() >= begun.to_numpy()).all()
+    assert (rounds["jobs_trained"] <= rounds["selected"]).all()
+    assert rounds["dropped"].sum() > 0
+
+
+def test_without_training_the_most_is_charged_and_run_json_says_so(run):
+    folder = run(learning={"training": "none", "pretrain": True, "back_end": "auto"}, evaluation=None)
+    assert uploads_of(folder)["bits"].unique().tolist() == [BOUND_BITS]
+    assert read_run(folder)["update_bits_notice"].startswith("the most that an update takes: without training")
+
+
+def test_a_payload_of_another_model_is_charged_in_proportion(run):
+    plain, twice = (
+        uploads_of(run(f"run-{times}", round={"payload_bits": 32 * P * times}, radio={"bandwidth_hz": 3e5}))
+        for times in (1, 2)
+    )
+    keys = ["round", "device"]
+    both = pd.merge(plain.query("round == 1"), twice.query("round == 1"), on=keys)
+    assert len(both) == 6
+    assert both["bits_y"].tolist() == pytest.approx((2 * both["bits_x"]).tolist(), abs=1.01)
+
+
+def test_without_rounds_sizes_follow_the_values_as_well(run):
+    up = uploads_of(run(round=BUFFERED, rounds=6))
+    assert len(up) >= 12
+    assert (up["bits"] < BOUND_BITS).all()
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"upload": {"plan": "last"}},
+        {
+            "round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5},
+            "upload": {"plan": "last"},
+        },
+        {"round": BUFFERED, "upload": {"plan": "last"}},
+    ],
+    ids=["rounds", "late", "buffered"],
+)
+def test_a_run_that_is_killed_and_resumed_has_every_byte(sections, tmp_path):
+    assert_stops_change_nothing(config(**sections, rounds=6), tmp_path, (2, 4))
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"upload": {"size": "fit"}}, r"upload\.coding = 'elias' needs upload\.size = 'fixed', not 'fit'"),
+        ({"upload": {"size": "stream"}}, r"upload\.size: 'stream' does not go with .* coding = 'elias'"),
+        ({"upload": {"coding": "fixed", "plan": "last"}}, r"upload\.plan.* needs upload\.coding = 'elias'"),
+        ({"upload": {"plan": "mean"}}, r"upload\.plan: "),
+        ({"upload": {"coding": "rice"}}, r"upload\.coding: "),
+    ],
+)
+def test_what_does_not_go_with_sizes_by_values_is_refused_in_a_line(sections, message):
+    with pytest.raises(EdgesimError, match=message) as refused:
+        complete(config(**sections))
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_the_plan_by_bounds_is_written_out():
+    assert complete(config()).upload.plan == "bound"
+    assert complete(config(upload={"coding": "fixed"})).upload.plan is None

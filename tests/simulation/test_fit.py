@@ -1,0 +1,257 @@
+"""Whole runs whose updates are as large as the channel carries: what is sent, when, and what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from stopped_runs import assert_stops_change_nothing
+
+import edgesim
+from edgesim.base.errors import EdgesimError
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
+from edgesim.folder.records import read_run, read_table
+from edgesim.learning.codecs import make_codec
+from edgesim.learning.codecs.topk import TopK
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import complete
+
+D, TMAX_S = 558_802, 0.8
+BASE: dict[str, Any] = {
+    "seed": 3,
+    "rounds": 6,
+    "devices": {"count": 10},
+    "data": {"partition": "iid", "samples_per_device": 40},
+    "radio": {"bandwidth_hz": 4e6, "fading": "rayleigh"},
+    "round": {"tmax_s": TMAX_S, "payload_bits": 32 * D, "allocator": "equal_bits"},
+    "learning": {"training": "none", "steps": 2},
+    "upload": {"codec": "topk", "size": "fit"},
+}
+TRAINING: dict[str, Any] = {
+    "learning": {"training": "real", "pretrain": False, "back_end": "loop"},
+    "evaluation": {"samples": 40},
+}
+BUFFERED = {
+    "protocol": "buffered",
+    "admission": "count",
+    "count": 4,
+    "allocator": "least",
+    "protocol_options": {"buffer": 3},
+}
+
+
+def config(**sections: Any) -> RunConfig:
+    both = {key: BASE.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
+    return parse(BASE | both, "test")
+
+
+@pytest.fixture
+def run(tmp_path):
+    def play(name="run", **sections):
+        result = simulation.run(config(**sections), tmp_path / name)
+        assert result.status == "finished", result.reason
+        return tmp_path / name
+
+    return play
+
+
+def uploads_of(folder):
+    """Uploads with the instants at which their rounds began and their tasks began to compute."""
+    work = read_table(folder, "activities")
+    rounds = read_table(folder, "rounds").set_index("round")["t_start_s"]
+    begun = work.query("activity == 'compute'").set_index(["device", "task"])["t_start_s"]
+    up = work.query("activity == 'upload'").join(begun.rename("begun_s"), on=["device", "task"])
+    return up.assign(round_s=up["round"].map(rounds), left=lambda of: of["t_end_s"] - of["t_start_s"])
+
+
+def assert_as_many_as_fit(up, due_s, codec):
+    """Each upload that was done is the largest by its own rate that ends in time."""
+    done = up[up["outcome"] == "done"]
+    rooms = done["bits"] / done["left"] * (due_s[done.index] - done["t_start_s"])
+    assert len(done) > 5
+    for bits, room in zip(done["bits"], rooms, strict=True):
+        k = codec.largest(D, round(bits) - 32)
+        assert codec.bits(D, k) + 32 == round(bits)
+        assert codec.bits(D, k) + 32 <= room * (1 + 1e-6)
+        assert k == D or codec.bits(D, k + 1) + 32 > room * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("codec", ["topk", "stc", "randk"])
+def test_an_upload_that_begins_takes_what_its_fading_leaves_and_ends_in_time(run, codec):
+    up = uploads_of(run(upload={"codec": codec}))
+    assert set(up["outcome"]) == {"done"}
+    assert_as_many_as_fit(up, up["round_s"] + TMAX_S, make_codec(codec, {}))
+
+
+@pytest.mark.parametrize("allocator", ["equal_bits", "least_error", "equal_share"])
+def test_levels_are_as_wide_as_fit(run, allocator):
+    up = uploads_of(run(upload={"codec": "qsgd"}, round={"allocator": allocator}, radio={"fading": "none"}))
+    assert set(up["outcome"]) == {"done"}
+    widths = (up["bits"] - 32 - 32 * np.ceil(D / 512)) / D
+    assert widths.round(9).isin(range(2, 17)).all()
+    rooms = up["bits"] / up["left"] * (up["round_s"] + TMAX_S - up["t_start_s"])
+    assert (up["bits"] + D > rooms * (1 - 1e-9)).all()
+
+
+def test_on_a_band_shared_anew_sizes_are_those_of_the_reservations_and_uploads_end_no_later(run):
+    """In the first round, behind which the runs are at other instants."""
+    reserved, shared = (
+        uploads_of(run(how, radio={"sharing": how})).query("round == 1").set_index("device")
+        for how in ("reserved", "reshared")
+    )
+    assert shared["bits"].tolist() == pytest.approx(reserved["bits"].tolist(), rel=1e-12)
+    assert (shared["t_end_s"] <= reserved["t_end_s"] + 1e-9).all()
+    assert shared["t_end_s"].max() < reserved["t_end_s"].max()
+
+
+def test_without_rounds_an_upload_has_what_computing_leaves_of_tmax_s(run):
+    folder = run(round=BUFFERED, rounds=12)
+    up = uploads_of(folder)
+    assert_as_many_as_fit(up, up["begun_s"] + TMAX_S, make_codec("topk", {}))
+    planned = uploads_of(run("plan", round=BUFFERED, rounds=12, upload={"fit_at": "plan"}, radio={"fading": "none"}))
+    assert_as_many_as_fit(planned, planned["begun_s"] + TMAX_S, make_codec("topk", {}))
+
+
+@pytest.mark.parametrize("outage", [0.1, 0.4])
+def test_sizes_of_a_plan_with_outage_fail_as_often_as_it_says(run, outage):
+    """FedTOE's equal outage: over a thousand uploads within three standard errors."""
+    up = uploads_of(run(rounds=100, upload={"fit_at": "plan"}, round={"outage": outage, "close": "deadline"}))
+    late = (up["outcome"] == "late").mean()
+    assert abs(late - outage) < 3 * np.sqrt(outage * (1 - outage) / len(up))
+    # All have the same reserve of gain: none that is in time was close by chance.
+    assert len(up) >= 900
+
+
+def test_plans_without_fading_are_kept(run):
+    planned, begun = (
+        uploads_of(run(at, upload={"fit_at": at}, radio={"fading": "none"}))[["device", "t_start_s", "t_end_s", "bits"]]
+        for at in ("plan", "start")
+    )
+    pd.testing.assert_frame_equal(planned, begun)
+    assert begun["bits"].nunique() > 1
+
+
+def test_the_smallest_size_is_late_where_it_does_not_fit(run):
+    """Nobody sends less than ``least``, 300,000 numbers, whatever the band."""
+    sizes = {"upload": {"least": 300_000 / D, "codec": "randk"}, "round": {"admission": "count", "count": 8}}
+    folder = run(**sizes, radio={"bandwidth_hz": 2e6})
+    up = uploads_of(folder)
+    assert set(up["outcome"]) == {"late"}
+    assert read_run(folder)["update_bits"] == 32 * 300_000
+    wide = uploads_of(run("wide", **sizes, radio={"bandwidth_hz": 40e6}))
+    assert (wide[wide["outcome"] == "done"]["bits"] >= 32 * 300_000).all()
+    assert (wide["outcome"] == "done").any()
+
+
+def test_wires_take_their_time_off_what_is_sent(run):
+    folder = run(topology={"file": "three-cells"}, radio={"bandwidth_hz": 4e6, "fading": "none"})
+    rounds, up = read_table(folder, "rounds"), uploads_of(folder)
+    assert (up["outcome"] == "done").all()
+    assert rounds["arrived"].equals(rounds["selected"])
+    ends = rounds["t_end_s"] - rounds["t_start_s"]
+    assert (ends <= TMAX_S * (1 + 1e-9)).all()
+    # The last of each round is at the server when it is due, but for the bits of the next number.
+    assert (ends > TMAX_S - 1e-3).all()
+
+
+def test_devices_that_move_send_what_their_ways_carry(run):
+    motion = {"model": "waypoint", "speed_mps": [20.0, 30.0]}
+    up = uploads_of(run(mobility=motion, radio={"fading": "none", "shadowing": "map"}))
+    assert set(up["outcome"]) == {"done"}
+    assert (up["round_s"] + TMAX_S - up["t_end_s"]).max() < 1e-3
+
+
+def test_links_of_their_own_need_no_allocator(run):
+    own = {"allocator": "least", "admission": "count", "count": 8, "tmax_s": 8.0}
+    up = uploads_of(run(round=own, radio={"sharing": "own", "fading": "none"}, devices={"profile": "sample-phones"}))
+    assert_as_many_as_fit(up, up["round_s"] + 8.0, make_codec("topk", {}))
+
+
+def test_bits_of_training_runs_are_those_without_training_and_the_codec_keeps_what_was_sent(run):
+    """Of a model of 2,410 numbers the share that is charged of 558,802."""
+    timing = run("timing")
+    real = run("real", **TRAINING)
+    for name in ("activities", "rounds"):
+        columns = ["round", "bits" if name == "activities" else "bits_up"]
+        pd.testing.assert_frame_equal(*(read_table(folder, name)[columns] for folder in (timing, real)))
+    up, codec = uploads_of(real), make_codec("topk", {})
+    metrics = read_table(real, "metrics").query("name == 'codec' and key == 'setting'").set_index("round")["value"]
+    for number, rows in up.groupby("round"):
+        counts = [codec.largest(D, round(bits) - 32) for bits in rows["bits"]]
+        assert metrics[number] == pytest.approx(np.mean([np.ceil(k / D * 2410 - 1e-9) for k in counts]))
+
+
+def test_sizes_are_told_before_the_run_and_in_it(run, tmp_path):
+    folder = run()
+    facts = read_run(folder)
+    assert facts["update_bits"] == make_codec("topk", {}).bits(D, 559)
+    assert facts["update_bits_notice"] == "the least that is sent; sizes are decided as the upload begins"
+    told = edgesim.dry_run(config(upload={"fit_at": "plan"}), tmp_path / "new").facts["coding"]
+    assert (
+        "an update of 558,802 numbers takes 24,568 bits, 0.137% of a model's, and more where the channel carries more"
+        in told
+    )
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5}},
+        {"round": BUFFERED},
+        {"upload": {"codec": "qsgd", "size": "adaquant", "levels": 3}, "learning": TRAINING["learning"] | {"lr": 0.5}},
+    ],
+    ids=["late", "buffered", "adaquant"],
+)
+def test_a_run_that_is_killed_with_uploads_to_be_sized_and_resumed_has_every_byte(sections, tmp_path):
+    assert_stops_change_nothing(config(**TRAINING | sections), tmp_path, (2, 4))
+
+
+class Greedy(TopK):
+    """Answers more numbers than fit."""
+
+    def largest(self, d, bits):
+        return super().largest(d, bits) + 1
+
+
+def test_a_codec_of_ones_own_that_answers_too_much_is_refused_by_name(run, monkeypatch):
+    monkeypatch.setattr("edgesim.learning.codecs._OWN", {})
+    path = f"{Greedy.__module__}.{Greedy.__name__}"
+    with pytest.raises(EdgesimError, match=r"upload\.codec: Greedy\.largest answered \d+ for \d+ bits"):
+        run(upload={"codec": path})
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"upload": {"codec": "sign"}}, r"upload\.size: 'fit' does not go with upload\.codec = 'sign'"),
+        ({"upload": {"codec": "natural"}}, r"upload\.size: 'fit' does not go with upload\.codec = 'natural'"),
+        ({"round": {"allocator": "least"}}, r"upload\.size = 'fit' .*does not go with round\.allocator = 'least'"),
+        (
+            {"round": {"allocator": "least", "leftover": "equal_finish"}},
+            r"upload\.size = 'fit' .*does not go with round\.allocator = 'least'",
+        ),
+        ({"round": {"allocator": "least_error"}}, r"round\.allocator = 'least_error' needs upload\.codec = 'qsgd'"),
+        (
+            {"round": {"allocator": "least_error"}, "upload": {"codec": "qsgd", "size": "fixed"}},
+            r"round\.allocator = 'least_error' needs upload\.size = 'fit'",
+        ),
+        ({"upload": {"size": "fixed", "fit_at": "plan"}}, r"upload\.fit_at.* needs upload\.size = 'fit'"),
+        ({"upload": {"size": "fixed", "least": 0.1}}, r"upload\.least.* needs upload\.size = 'fit'"),
+        ({"upload": {"size": "huge"}}, r"upload\.size: "),
+        ({"upload": {"least": 1.5}}, r"upload\.least: expected a ratio above 0 and up to 1 \(got 1\.5\)"),
+        ({"upload": {"codec": "qsgd", "least": 1.5}}, r"upload\.least: expected the bits of a level, a whole number"),
+    ],
+)
+def test_what_does_not_go_with_a_size_by_the_channel_is_refused_in_a_line(sections, message):
+    with pytest.raises(EdgesimError, match=message) as refused:
+        complete(config(**sections))
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_defaults_are_written_out():
+    upload = complete(config()).upload
+    assert (upload.size, upload.fit_at, upload.least) == ("fit", "start", 0.001)
+    assert complete(config(upload={"codec": "qsgd"})).upload.least == 2.0
+    fixed = complete(config(upload={"size": "fixed"})).upload
+    assert (fixed.fit_at, fixed.least) == (None, None)

@@ -1,0 +1,265 @@
+"""Whole runs whose uploads are ended by the deadline: what is received, what it is worth, and what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from stopped_runs import assert_stops_change_nothing
+
+from edgesim.analysis.runs import runs_of
+from edgesim.analysis.streams import received_share
+from edgesim.base.errors import EdgesimError
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
+from edgesim.folder.records import read_table
+from edgesim.learning import draws
+from edgesim.learning.charges import UploadCharges
+from edgesim.learning.codecs import make_codec
+from edgesim.learning.codecs.randk import RandK
+from edgesim.learning.sizes.stream import Stream
+from edgesim.plots.gantt import draw_gantt
+from edgesim.radio.bandwidth import rate_bps
+from edgesim.radio.grant import Grant
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import complete
+
+D, TMAX_S = 558_802, 0.8
+BASE: dict[str, Any] = {
+    "seed": 3,
+    "rounds": 6,
+    "devices": {"count": 8},
+    "data": {"partition": "iid", "samples_per_device": 40},
+    "radio": {"bandwidth_hz": 2e6, "fading": "rayleigh"},
+    "round": {
+        "tmax_s": TMAX_S,
+        "payload_bits": 32 * D,
+        "allocator": "equal_bits",
+        "close": "deadline",
+        "admission": "count",
+        "count": 6,
+    },
+    "learning": {"training": "none", "steps": 2},
+    "upload": {"codec": "randk", "ratio": 0.2, "size": "stream"},
+}
+TRAINING: dict[str, Any] = {
+    "learning": {"training": "real", "pretrain": False, "back_end": "loop"},
+    "evaluation": {"samples": 40},
+}
+TOPK = {"codec": "topk", "coding": "index"}
+
+
+def config(**sections: Any) -> RunConfig:
+    both = {key: BASE.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
+    return parse(BASE | both, "test")
+
+
+@pytest.fixture
+def run(tmp_path):
+    def play(name="run", **sections):
+        result = simulation.run(config(**sections), tmp_path / name)
+        assert result.status == "finished", result.reason
+        return tmp_path / name
+
+    return play
+
+
+def test_worked_numbers_of_a_stream():
+    """A megahertz for half a second at .3 of the average gain."""
+    bits = 4_371_460.865944
+    snr_hz = 1_424_772_642.107986
+    assert rate_bps(1e6, 0.3 * snr_hz, 1.0) / 2 == pytest.approx(bits, rel=1e-12)
+    topk, randk = make_codec("topk", {"coding": "index", "ratio": 100_744 / D}), make_codec("randk", {"ratio": 1.0})
+    for codec, prefix in ((topk, 84_065), (randk, 136_607)):
+        charges = UploadCharges(32.0 * D, Stream(codec, D, None), 1, 0.0)
+        whole = Grant(1e6, 1.0, float(charges.coded(np.array([32.0 * D]))[0]))
+        charges.change(whole, charges.rule.granted)
+        assert charges.receive(whole, bits)
+        assert whole.setting == prefix
+    assert topk.setting(D) == 100_744
+    whole_bits = topk.bits(D, 100_744) + 32
+    assert 0.5 * whole_bits / bits == pytest.approx(0.5991955734, abs=1e-9)
+    assert pytest.approx(3.0905810098, abs=1e-10) == D / 136_607 - 1
+
+
+@pytest.mark.parametrize("k", [1, 7, 40])
+def test_a_prefix_is_what_the_most_important_entries_are_worth(k):
+    """Of topk the largest numbers; of randk those drawn first, times d/k, which is right in the mean."""
+    vector = torch.randn(60, generator=torch.Generator().manual_seed(k))
+    order = vector.abs().argsort(descending=True)[:k]
+    largest = torch.zeros(60).index_copy_(0, order, vector[order])
+    assert make_codec("topk", {"coding": "index"}).coded(vector, None, k).equal(largest)
+    codec, uniforms = RandK(ratio=1.0), torch.rand(60, generator=torch.Generator().manual_seed(1))
+    drawn = uniforms.argsort()[:k]
+    assert codec.coded(vector, uniforms, k).equal(torch.zeros(60).index_copy_(0, drawn, vector[drawn] * (60 / k)))
+
+
+def test_the_corrected_prefix_is_right_in_the_mean_whatever_law_cuts_it():
+    """Prefixes of 1 to 20 of 20 numbers, most of them short; the mean of 4,000 within three and a half errors."""
+    vector, codec, count = torch.linspace(-1, 2, 20), RandK(ratio=1.0), 4_000
+    lengths = 1 + np.random.default_rng(5).binomial(19, 0.2, count)
+    uniforms = draws.uniform(draws.key(3, 0), 0, (count, 20), vector)
+    coded = torch.stack([codec.coded(vector, row, k) for row, k in zip(uniforms, lengths.tolist(), strict=True)])
+    errors = (coded - vector).double()
+    assert bool((errors.mean(0).abs() < 3.5 * errors.std(0) / count**0.5).all())
+    variance = float(errors.square().sum(1).mean())
+    expected = (np.mean(20 / lengths) - 1) * float(vector.double().square().sum())
+    assert variance == pytest.approx(expected, rel=0.05)
+
+
+def replayed(up: pd.DataFrame, due_s: float, left: dict[int, float], band_hz: float, snr_hz: dict[int, float]):
+    """Bits sent of each upload of a round until it is due, on a band shared by weights at every start and end.
+
+    By small steps from event to event: the plain replay of `SharedBand`.
+    """
+    starts = dict(zip(up["device"], up["t_start_s"], strict=True))
+    sent, now_s = dict.fromkeys(starts, 0.0), min(starts.values())
+    while now_s < due_s - 1e-12:
+        active = [device for device in starts if starts[device] <= now_s + 1e-12 and left[device] - sent[device] > 1e-3]
+        coming = [start for start in starts.values() if start > now_s + 1e-12]
+        rates = {device: float(rate_bps(band_hz / len(active), snr_hz[device], 1.0)) for device in active}
+        ends = [now_s + (left[device] - sent[device]) / rates[device] for device in active]
+        next_s = min([*coming, *ends, due_s])
+        for device in active:
+            sent[device] += rates[device] * (next_s - now_s)
+        now_s = next_s
+    return sent
+
+
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+@pytest.mark.parametrize("rounds", [10, pytest.param(150, marks=pytest.mark.slow)])
+def test_streams_beside_a_plain_replay_of_random_rounds(run, sharing, rounds):
+    """On each kind of band, with fading, in which devices begin at unlike instants on equal weights."""
+    sections = {"radio": {"sharing": sharing}, "round": {"allocator": "equal_share"}, "rounds": rounds}
+    folder = run(**sections)
+    work, starts_s = read_table(folder, "activities"), read_table(folder, "rounds").set_index("round")["t_start_s"]
+    metrics = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
+    codec, checked = make_codec("randk", {"ratio": 0.2}), 0
+    whole = codec.setting(D)
+    world = simulation.Simulation(config(**sections)).world
+    for number, up in work.query("activity == 'upload'").groupby("round"):
+        ids = up["device"].to_numpy()
+        start_s = float(starts_s[number])
+        power_w = world.drawn_rx_power_w(ids, int(number), world.gain(ids, int(number), start_s, np.zeros_like(ids)))
+        noise = world.links[0].noise_w_per_hz
+        snr_hz = dict(zip(ids.tolist(), (power_w / noise).tolist(), strict=True))
+        left = dict.fromkeys(ids.tolist(), 32.0 * whole + 32)
+        if sharing == "reserved":
+            share_hz = 2e6 / 6
+            sent = {
+                row.device: min(
+                    left[row.device],
+                    float(rate_bps(share_hz, snr_hz[row.device], 1.0)) * (start_s + TMAX_S - row.t_start_s),
+                )
+                for row in up.itertuples()
+            }
+        else:
+            sent = replayed(up, start_s + TMAX_S, left, 2e6, snr_hz)
+        for row in up.itertuples():
+            k = min(int((sent[row.device] * (1 + 1e-9) - 32) // 32), whole)
+            assert row.outcome == ("done" if k > 0 else "late")
+            assert row.bits == pytest.approx(sent[row.device], rel=1e-6)
+            assert abs(metrics[f"{row.device}/{row.task}"] * whole - k) <= 1e-6 * k + 0.5
+            checked += 1
+    assert checked > 5 * rounds
+    assert 0 <= metrics.min() < 0.5 < metrics.max() <= 1.0
+
+
+def test_a_stream_that_is_through_before_the_deadline_ends_then(run):
+    folder = run(upload={"ratio": 0.001})
+    up = read_table(folder, "activities").query("activity == 'upload'")
+    assert set(up["outcome"]) == {"done"}
+    assert up["bits"].unique().tolist() == [32 * 559 + 32]
+    assert (up["t_end_s"] < read_table(folder, "rounds")["t_end_s"].max()).all()
+    assert read_table(folder, "metrics").query("name == 'received_share'")["value"].unique().tolist() == [1.0]
+
+
+def test_a_device_that_leaves_has_lost_its_stream_and_one_that_sent_nothing_is_late(run):
+    slots = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.3}
+    folder = run(availability=slots, rounds=15)
+    up = read_table(folder, "activities").query("activity == 'upload'")
+    assert {"done", "dropped"} <= set(up["outcome"])
+    rounds = read_table(folder, "rounds")
+    assert (rounds["arrived"] + rounds["late"] + rounds["dropped"] == rounds["selected"]).all()
+    assert rounds["arrived"].sum() == len(read_table(folder, "updates"))
+    lost = up[up["outcome"] == "dropped"]
+    metrics = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
+    assert (metrics[lost["device"].astype(str) + "/" + lost["task"].astype(str)] == 0).all()
+
+
+def test_with_wires_the_deadline_is_the_stations(run):
+    folder = run(topology={"file": "three-cells"}, round={"count": 8})
+    rounds = read_table(folder, "rounds").set_index("round")
+    up = read_table(folder, "activities").query("activity == 'upload' and outcome == 'done'")
+    latest_s = (up["t_end_s"] - up["round"].map(rounds["t_start_s"])).max()
+    # Latencies of 21 ms and 3.6 Mbit over 1 Gbit/s and 200 Mbit/s.
+    bits = 32 * np.ceil(0.2 * D) + 32
+    assert latest_s == pytest.approx(TMAX_S - 0.021 - bits / 1e9 - bits / 200e6, abs=1e-9)
+
+
+def test_the_server_decodes_the_prefix_that_was_received(run):
+    """The mean setting of a merge is that of its streams; with a residual topk's prefixes lose nothing for ever."""
+    folder = run(upload=TOPK, **TRAINING)
+    updates, metrics = read_table(folder, "updates"), read_table(folder, "metrics")
+    share = metrics.query("name == 'received_share'").set_index("key")["value"]
+    settings = metrics.query("name == 'codec' and key == 'setting'").set_index("round")["value"]
+    whole = make_codec("topk", {"ratio": 0.2}).setting(D)
+    assert share.between(0.01, 0.99).any()
+    for number, rows in updates.groupby("round"):
+        counts = share[rows["device"].astype(str) + "/" + rows["task"].astype(str)] * whole
+        assert settings[number] == pytest.approx(np.ceil(counts / D * 2410 - 1e-9).mean())
+    timing = run("timing", upload=TOPK)
+    for column in ("bits_up", "arrived", "energy_j"):
+        assert read_table(timing, "rounds")[column].tolist() == read_table(folder, "rounds")[column].tolist()
+
+
+def test_a_run_that_is_killed_in_the_middle_of_streams_and_resumed_has_every_byte(tmp_path):
+    assert_stops_change_nothing(config(**TRAINING, upload=TOPK), tmp_path, (2, 4))
+
+
+def test_admission_plans_with_the_whole_or_with_the_least(tmp_path):
+    """A band that one whole update fills serves everybody by the least."""
+    by_band = {key: of for key, of in BASE["round"].items() if key not in ("admission", "count")}
+    taken = {}
+    for name, more in {"whole": {}, "least": {"least": 0.001}}.items():
+        this = parse(BASE | {"round": by_band, "upload": BASE["upload"] | more}, "test")
+        simulation.run(this, tmp_path / name)
+        taken[name] = read_table(tmp_path / name, "rounds")["selected"].max()
+    assert taken["whole"] < taken["least"] == 8
+
+
+def test_the_picture_of_a_round_shows_how_much_was_received(run):
+    folder = run()
+    (this,) = runs_of([folder])
+    share = received_share(this, this.activities)
+    assert 0 < (share < 1).sum() < len(share)
+    figure = draw_gantt(this, 2)
+    heights = {round(bar.get_height(), 3) for bar in figure.axes[0].patches}
+    of_round = share[(this.activities["round"] == 2) & (share < 1)]
+    assert {round(0.72 * part, 3) for part in of_round} <= heights
+    assert "sent in part" in [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"upload": {"codec": "sign"}}, r"upload\.ratio: is an option of"),
+        ({"upload": {"codec": "topk"}}, r"upload\.size: 'stream' does not go with .* 'topk' with coding = 'rice'"),
+        ({"upload": {"codec": "stc", "coding": "index"}}, r"upload\.size: 'stream' does not go with upload\.codec"),
+        ({"round": {"late": "keep"}}, r"upload\.size = 'stream' needs round\.late = 'drop'"),
+        ({"round": {"close": "arrivals"}}, r"upload\.size = 'stream' needs round\.close = 'deadline'"),
+        (
+            {"round": {"protocol": "buffered", "close": "arrivals", "allocator": "least"}},
+            r"upload\.size = 'stream' needs round\.protocol = 'synchronous', not 'buffered': without rounds",
+        ),
+        ({"upload": {"beside": "coded"}, "algorithm": {"name": "scaffold"}}, r"upload\.beside"),
+        ({"upload": {"least": 0.001}, "round": {"allocator": "least"}}, r"round\.allocator = 'least'"),
+        ({"upload": {"least": 2.0}}, r"upload\.least: expected a ratio above 0 and up to 1 \(got 2\)"),
+        ({"upload": {"fit_at": "plan"}}, r"upload\.fit_at.* needs upload\.size = 'fit'"),
+    ],
+)
+def test_what_does_not_go_with_streams_is_refused_in_a_line(sections, message):
+    with pytest.raises(EdgesimError, match=message) as refused:
+        complete(config(**sections))
+    assert len(str(refused.value).splitlines()) == 1
