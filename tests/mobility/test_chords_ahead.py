@@ -1,0 +1,38 @@
+"""Chords that are worked out ahead are those that are worked out when they are asked for, to the last bit."""
+
+import numpy as np
+import pytest
+
+from edgesim.devices.places import place_in_disc
+from edgesim.mobility.chords import chord_midpoints, chords_until
+from edgesim.mobility.chords_ahead import ChordsAhead
+from edgesim.mobility.models.direction import Direction
+from edgesim.mobility.paths import Ground, Paths
+from edgesim.streams import Streams
+
+RADIUS_M, SIDE_M = 120.0, 9.0
+
+
+def make_paths(devices: int) -> Paths:
+    streams = Streams(3)
+    x_m, y_m = place_in_disc(np.arange(devices), RADIUS_M, 0.0, streams)
+    ground = Ground(RADIUS_M, x_m, y_m)
+    return Direction.model_validate({"speed_mps": [0.0, 30.0], "turn_s": 4.0}).make(ground, streams)
+
+
+@pytest.mark.parametrize("devices", [1, 25])
+@pytest.mark.parametrize("seed", range(4))
+def test_chords_ahead_are_the_chords(devices, seed):
+    rng = np.random.default_rng(seed)
+    ahead, anew, now_s = ChordsAhead(make_paths(devices), SIDE_M, devices), make_paths(devices), 0.0
+    for _ in range(40):
+        ids = np.flatnonzero(rng.random(devices) < 0.7)
+        begins_s = now_s + rng.uniform(0.0, 2.0, len(ids))
+        ends_s = begins_s + rng.uniform(1e-6, rng.choice([0.1, 6.0]), len(ids))
+        if len(ids):
+            found, expected = ahead.until(ids, begins_s, ends_s), chords_until(anew, ids, begins_s, ends_s, SIDE_M)
+            for column in ("place", "begin_s", "end_s", "x_m", "y_m"):
+                np.testing.assert_array_equal(getattr(found, column), getattr(expected, column), column)
+        middles_m = chord_midpoints(anew.legs(ids, now_s), now_s, SIDE_M)
+        np.testing.assert_array_equal(ahead.midpoints(ids, now_s), middles_m)
+        now_s += rng.choice([0.0, 0.3, 2.5])
