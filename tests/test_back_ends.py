@@ -130,9 +130,15 @@ def test_what_devices_train_is_the_same_stacked_before_it_is_coded(tmp_path, mon
     trained: dict[str, list[torch.Tensor]] = {}
     apply = Encode.apply
 
-    def noted(coding: Encode, ids: Integers, tasks: Integers, updates: Sequence[torch.Tensor]) -> Passed:
+    def noted(
+        coding: Encode,
+        ids: Integers,
+        tasks: Integers,
+        updates: Sequence[torch.Tensor],
+        settings: Sequence[int] | None,
+    ) -> Passed:
         trained.setdefault(name, [update.clone() for update in updates])
-        return apply(coding, ids, tasks, updates)
+        return apply(coding, ids, tasks, updates, settings)
 
     monkeypatch.setattr(Encode, "apply", noted)
     for name in ("loop", "stacked"):

@@ -221,7 +221,7 @@ def test_shadowing_per_run_stays_and_per_round_changes() -> None:
 @pytest.mark.parametrize("mode", ["per_run", "per_round"])
 def test_the_config_overrides_how_often_shadowing_is_drawn(mode: str) -> None:
     world = make_world(complete(parse({"radio": {"shadowing": mode}}, "test")), Streams(2))
-    first, later = (world.gain(np.arange(5), round, 0.0).tolist() for round in (1, 9))
+    first, later = (world.gain(np.arange(5), round, 0.0, np.zeros(5, dtype=np.int64)).tolist() for round in (1, 9))
     assert (first == later) == (mode == "per_run")
 
 

@@ -34,6 +34,10 @@ LACKING = {
     "draw_scheduled": (lambda runs: figures.draw_scheduled([]), "there is no finished run"),
     "draw_spread": (lambda runs: figures.draw_spread(figures.panels_of(runs)), "no model was tested"),
     "draw_throughput": (lambda runs: figures.draw_throughput(figures.panels_of([])), "there is no finished run"),
+    "draw_winner_map": (
+        lambda runs: figures.draw_winner_map(SUMMARY, "skew", "method", "winner", "seeds"),
+        "no column 'winner'",
+    ),
     "levels_around": (lambda runs: figures.levels_around(0.8, runs), "no model was tested"),
 }
 """A call with runs, or a summary, that cannot have the figure, and what is said."""
