@@ -48,6 +48,7 @@ def timed(tmp_path_factory):
     """A run of two rounds that trains nothing, on data without classes."""
     folder = tmp_path_factory.mktemp("figures") / "run"
     values = {"rounds": 2, "devices": {"count": 3}, "learning": {"training": "none"}}
+    values |= {"data": {"dataset": "none"}, "round": {"payload_bits": 1e6}}
     simulation.run(parse(values, "test"), folder)
     return RunFolder(folder, {"policy": "random"}, 0)
 
