@@ -154,7 +154,7 @@ def _memory(ready: Simulation) -> dict[str, str]:
     if config.learning.training == "none":
         return {"memory": "no training: tables of events only"}
     devices = config.round.count or config.devices.count
-    update_mb = 4e-6 * facts["parameters"]
+    update_mb = (8e-6 if config.learning.precision == "float64" else 4e-6) * facts["parameters"]
     text = f"{devices} updates of {update_mb:,.3g} MB in a round, {devices * update_mb:,.3g} MB, at most"
     if (upload := config.upload) is not None:
         # The updates as they were, as they were decoded, and the memories that they leave.

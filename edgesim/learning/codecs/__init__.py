@@ -1,13 +1,14 @@
 """Codecs: what updates become on their way and how many bits they take, one per file, and their registry."""
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
 from edgesim.base.validation import entry_of, options_of
 from edgesim.config import RunConfig, UploadConfig
-from edgesim.learning.codecs.codec import Codec
+from edgesim.learning.codecs.codec import Codec, Distortion
 from edgesim.learning.codecs.half import Half
 from edgesim.learning.codecs.natural import Natural
 from edgesim.learning.codecs.plain import Plain
@@ -16,6 +17,7 @@ from edgesim.learning.codecs.randk import RandK
 from edgesim.learning.codecs.sign import Sign
 from edgesim.learning.codecs.stc import Stc
 from edgesim.learning.codecs.topk import TopK
+from edgesim.learning.codecs.transmission import answered
 
 _OWN: dict[str, type[Codec]] = {
     "none": Plain,
@@ -33,8 +35,18 @@ DOWNWARD = Registry("download.codec", "codecs", Codec, {name: _OWN[name] for nam
 
 
 def make_codec(name: str, options: Mapping[str, Any], registry: Registry[type[Codec]] = CODECS) -> Codec:
-    """The codec of a name with its options; raises `EdgesimError` for an unknown name or option."""
-    return entry_of(registry, name, options)
+    """The codec of a name with its options.
+
+    Raises `EdgesimError` for an unknown name or option, and for a class whose error or passes are none there can be.
+    """
+    codec = entry_of(registry, name, options)
+    kinds, passes = get_args(Distortion), codec.passes
+    if codec.distortion not in kinds:
+        expected = f"expected {', '.join(map(repr, kinds[:-1]))} or {kinds[-1]!r}"
+        raise answered(registry.field, codec, "distortion", repr(codec.distortion), expected)
+    if isinstance(passes, bool) or not isinstance(passes, int | float) or not 0 <= passes < math.inf:
+        raise answered(registry.field, codec, "passes", repr(passes), "expected a finite number, 0 or more")
+    return codec
 
 
 def make_upload_codec(upload: UploadConfig) -> Codec:

@@ -14,15 +14,23 @@ from edgesim.learning.torch_types import Tensor
 def charged_bits(codec: Codec, d: int, setting: int | None = None, field: str = "upload.codec") -> int:
     """Bits of an update of ``d`` numbers with a setting, that of the options when absent; ``field`` names the codec.
 
-    Raises `EdgesimError` for a codec that answers no whole number from 0 on.
+    Raises `EdgesimError` for a codec whose setting or bits are no whole number from 0 on.
     """
-    bits = codec.bits(d, codec.setting(d) if setting is None else setting)
-    if not isinstance(bits, Integral) or bits < 0:
-        raise EdgesimError(
-            f"{field}: {type(codec).__name__}.bits answered {bits!r}, expected a whole number from 0 on",
-            field,
-        )
+    setting = codec.setting(d) if setting is None else setting
+    bits = codec.bits(d, setting) if _is_whole(setting) else 0
+    for method, answer in (("setting", setting), ("bits", bits)):
+        if not _is_whole(answer):
+            raise answered(field, codec, method, repr(answer), "expected a whole number from 0 to 2^53")
     return int(bits)
+
+
+def _is_whole(answer: object) -> bool:
+    return isinstance(answer, Integral) and not isinstance(answer, bool) and 0 <= int(answer) <= 2**53
+
+
+def answered(field: str, codec: Codec, method: str, answer: str, expected: str) -> EdgesimError:
+    """The error of a codec, named in ``field``, that answers what no codec may."""
+    return EdgesimError(f"{field}: {type(codec).__name__}.{method} answered {answer[:100]}, {expected}", field)
 
 
 def transmit(
@@ -59,7 +67,7 @@ def receive(codec: Codec, vector: Tensor, uniforms: Tensor | None, setting: int,
     """A vector as it is decoded, [d], float32 whatever the precision of the vector; ``field`` names the codec.
 
     Raises `Diverged` for numbers, or scales of them, that are not finite in float32, and `EdgesimError` for a codec
-    that answers anything but d finite numbers.
+    that answers anything but d finite numbers, or changes the vector.
     """
     single = vector.float()
     if not _is_finite(single):
@@ -68,17 +76,37 @@ def receive(codec: Codec, vector: Tensor, uniforms: Tensor | None, setting: int,
             field,
             "learning.lr",
         )
+    changes = single._version
     try:
         coded = codec.coded(single, uniforms, setting)
     except Diverged as error:
         raise Diverged(f"{field}: {error}", field, *error.fields) from None
-    if coded.shape != single.shape or coded.dtype != single.dtype or not _is_finite(coded):
-        raise EdgesimError(
-            f"{field}: {type(codec).__name__}.coded answered {coded.dtype} {list(coded.shape)}, expected "
-            f"{len(single)} finite numbers of {single.dtype}",
-            field,
+    if single._version != changes:
+        raise answered(field, codec, "coded", "the vector that it was given, changed", "expected a tensor of its own")
+    if not isinstance(coded, type(single)):
+        raise answered(
+            field, codec, "coded", type(coded).__name__, f"expected {len(single)} finite numbers in a tensor"
         )
+    kinds = [(of.dtype, of.shape, of.layout) for of in (coded, single)]
+    if kinds[0] != kinds[1] or not _is_finite(coded):
+        expected = f"expected {len(single)} finite numbers of {single.dtype}"
+        raise answered(field, codec, "coded", f"{coded.dtype} {list(coded.shape)}", expected)
     return coded
+
+
+def counted(codec: Codec, sent: Sent, setting: int) -> Tensor | None:
+    """How often each symbol stands in a message that was sent, as `Codec.counts`.
+
+    Raises `EdgesimError` for a codec that answers anything but whole numbers from 0 on.
+    """
+    counts = codec.counts(sent.encoded.float(), sent.decoded, setting)
+    if counts is None:
+        return None
+    is_tensor = isinstance(counts, type(sent.decoded))
+    if not is_tensor or counts.is_floating_point() or counts.ndim != 1 or bool((counts < 0).any()):
+        answer = f"{counts.dtype} {list(counts.shape)}" if is_tensor else type(counts).__name__
+        raise answered("upload.codec", codec, "counts", answer, "expected whole numbers from 0 on in a tensor")
+    return counts
 
 
 def _is_finite(vector: Tensor) -> bool:

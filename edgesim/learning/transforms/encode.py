@@ -10,7 +10,7 @@ from edgesim.base.arrays import Integers
 from edgesim.learning.codecs.codec import Codec
 from edgesim.learning.codecs.entropy import entropy_bits
 from edgesim.learning.codecs.feedback import Feedback, Sent, with_lost
-from edgesim.learning.codecs.transmission import transmit
+from edgesim.learning.codecs.transmission import counted, transmit
 from edgesim.learning.norms import norm
 from edgesim.learning.torch_types import Tensor
 from edgesim.learning.transforms.transform import Metrics, Passed, Transform
@@ -97,7 +97,7 @@ class Encode(Transform):
             rows["error"] = lost / length
         if self._feedback != "none" and (length := norm(update)):
             rows["missing"] = lost / length
-        counts = self._codec.counts(sent.encoded.float(), sent.decoded, setting)
+        counts = counted(self._codec, sent, setting)
         return rows if counts is None else rows | {"entropy_bits": entropy_bits(counts)}
 
 

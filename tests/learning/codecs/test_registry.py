@@ -1,7 +1,9 @@
 """What holds for every codec, those of plug-ins too; and what is refused."""
 
+import re
 from importlib import metadata
 from itertools import repeat
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +12,8 @@ from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.base.registry import Registry
 from edgesim.learning.codecs import CODECS, make_codec
 from edgesim.learning.codecs.codec import Codec
-from edgesim.learning.codecs.transmission import charged_bits, receive, transmit
+from edgesim.learning.codecs.feedback import Sent
+from edgesim.learning.codecs.transmission import charged_bits, counted, receive, transmit
 from edgesim.templates.codec import FewDigits
 
 TEMPLATE = "edgesim.templates.codec.FewDigits"
@@ -112,31 +115,73 @@ def test_bad_names_and_options_are_refused_in_a_line(name, options, said):
 class Wrong(Codec):
     """A plug-in that answers what a test says."""
 
-    answer: str
+    method: str
+    answer: Any
 
     @property
     def distortion(self):
-        return "rounding"
+        return self.answer if self.method == "distortion" else "rounding"
+
+    def setting(self, d):
+        return self.answer if self.method == "setting" else 0
 
     def bits(self, d, setting):
-        return {"negative": -1, "infinite": float("inf"), "a fraction": 0.5}.get(self.answer, 32 * d)
+        return self.answer if self.method == "bits" else 32 * d
 
     def coded(self, vector, uniforms, setting):
-        other = {"short": vector[1:], "long": vector.double(), "nothing": vector * float("nan")}
-        return other.get(self.answer, vector)
+        return self.answer(vector) if self.method == "coded" else vector.clone()
+
+    def counts(self, encoded, decoded, setting):
+        return self.answer if self.method == "counts" else None
 
 
-@pytest.mark.parametrize("answer", ["short", "long", "nothing", "negative", "infinite", "a fraction"])
-def test_wrong_answers_of_a_plug_in_are_refused_by_its_name(answer):
-    codec = Wrong(answer=answer)
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("method", "answer", "said"),
+    [
+        ("bits", -1, "-1, expected a whole number from 0 to 2^53"),
+        ("bits", float("inf"), "inf, expected"),
+        ("bits", 0.5, "0.5, expected"),
+        ("bits", True, "True, expected"),
+        ("bits", 10**400, "1000"),
+        ("setting", None, "None, expected a whole number"),
+        ("setting", [3], r"[3], expected a whole number"),
+        ("setting", -3, "-3, expected a whole number"),
+        ("coded", lambda vector: vector[1:], "torch.float32 [2], expected 3 finite numbers of torch.float32"),
+        ("coded", lambda vector: vector.double(), "torch.float64 [3], expected"),
+        ("coded", lambda vector: vector * float("nan"), "torch.float32 [3], expected"),
+        ("coded", lambda vector: vector.to_sparse(), "torch.float32 [3], expected"),
+        ("coded", lambda _: None, "NoneType, expected 3 finite numbers in a tensor"),
+        ("coded", lambda vector: vector.tolist(), "list, expected"),
+        ("coded", lambda vector: vector.mul_(0.5), "the vector that it was given, changed, expected a tensor of its"),
+        ("counts", [1, 2], "list, expected whole numbers from 0 on in a tensor"),
+        ("counts", torch.tensor([1.0, 2.0]), "torch.float32 [2], expected whole numbers"),
+        ("counts", torch.tensor([3, -1]), "torch.int64 [2], expected whole numbers"),
+    ],
+)
+def test_wrong_answers_of_a_plug_in_are_refused_by_its_name(method, answer, said):
+    codec, vector = Wrong(method=method, answer=answer), torch.ones(3)
 
     def use():
         charged_bits(codec, 3)
-        receive(codec, torch.ones(3), None, 0)
+        coded = receive(codec, vector, None, 0)
+        counted(codec, Sent(vector, coded, coded, None), 0)
 
-    with pytest.raises(EdgesimError, match=r"^upload\.codec: Wrong\.(coded|bits) answered .*, expected ") as refused:
+    with pytest.raises(EdgesimError, match=rf"^upload\.codec: Wrong\.{method} answered {re.escape(said)}") as refused:
         use()
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_plug_in_without_a_kind_of_error_or_with_passes_that_are_no_number_is_refused(monkeypatch):
+    monkeypatch.setattr(FewDigits, "passes", "many")
+    with pytest.raises(
+        EdgesimError, match=r"^upload\.codec: FewDigits\.passes answered 'many', expected a finite number"
+    ):
+        make_codec(TEMPLATE, {})
+    monkeypatch.setattr(FewDigits, "passes", 0.0)
+    monkeypatch.setattr(FewDigits, "distortion", "lossy")
+    with pytest.raises(EdgesimError, match=r"^upload\.codec: FewDigits\.distortion answered 'lossy', expected 'contr"):
+        make_codec(TEMPLATE, {})
 
 
 def test_codecs_come_by_dotted_path_and_from_installed_packages(monkeypatch):
