@@ -117,3 +117,14 @@ def test_where_a_knob_has_several_forms_the_error_is_that_of_the_form_given(valu
     with pytest.raises(EdgesimError) as refusal:
         validate(RunConfig, values, "run.toml")
     assert str(refusal.value) == f"run.toml: {said}"
+
+
+def test_a_field_is_bounded_by_the_tighter_of_its_own_bound_and_that_of_its_quantity():
+    """pydantic takes the last bound of a kind, which is that of the quantity."""
+    loose = []
+    for model in models():
+        for name, field in model.model_fields.items():
+            most = [bound.le for bound in field.metadata if isinstance(bound, annotated_types.Le)]
+            if most and most[-1] != min(most):
+                loose.append(f"{model.__name__}.{name}")
+    assert loose == []

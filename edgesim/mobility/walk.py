@@ -27,7 +27,7 @@ class Walk(Paths):
     """The `Paths` of a `LegLaw`: 52 bytes a device, of which nothing is drawn before the device is asked for."""
 
     def __init__(self, law: LegLaw, ground: Ground, streams: Streams) -> None:
-        self._law, self._ground, self._streams = law, ground, streams
+        self.law, self._ground, self._streams = law, ground, streams
         self._number = np.full(len(ground), -1, dtype=np.int32)
         """Number of each device's leg; -1 before its first one."""
         self._legs = Legs(*np.zeros((6, len(ground))))
@@ -64,7 +64,7 @@ class Walk(Paths):
         parts, places = [legs], [place]
         while len(rows := (legs.t1_s < end_s[place]).nonzero()[0]):
             place, number = place[rows], number[rows] + 1
-            legs = self._law.next_legs(ids[place], number, legs.rows(rows), self._ground, self._streams)
+            legs = self.law.next_legs(ids[place], number, legs.rows(rows), self._ground, self._streams)
             parts.append(legs)
             places.append(place)
         if len(parts) == 1:
@@ -91,12 +91,12 @@ class Walk(Paths):
         anew = np.flatnonzero((number < 0) | (t_s < legs.t0_s))
         if len(anew):
             number[anew] = 0
-            _put(legs, anew, self._law.first_legs(ids[anew], self._ground, self._streams))
+            _put(legs, anew, self.law.first_legs(ids[anew], self._ground, self._streams))
         ended = np.flatnonzero(legs.t1_s <= t_s)
         while len(ended):
             number[ended] += 1
             before = legs.rows(ended)
-            later = self._law.next_legs(ids[ended], number[ended], before, self._ground, self._streams)
+            later = self.law.next_legs(ids[ended], number[ended], before, self._ground, self._streams)
             _put(legs, ended, later)
             ended = ended[later.t1_s <= t_s[ended]]
         return number, legs

@@ -6,11 +6,13 @@ from typing import Any
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import Registry
 from edgesim.base.validation import entry_of
+from edgesim.mobility.checked_law import CheckedLaw
 from edgesim.mobility.models.direction import Direction
 from edgesim.mobility.models.motion import Motion
 from edgesim.mobility.models.recorded import Recorded
 from edgesim.mobility.models.waypoint import Waypoint
 from edgesim.mobility.paths import Ground, Paths
+from edgesim.mobility.walk import Walk
 from edgesim.streams import Streams
 
 _OWN: dict[str, type[Motion]] = {"waypoint": Waypoint, "direction": Direction, "recorded": Recorded}
@@ -27,4 +29,6 @@ def make_paths(model: str, options: Mapping[str, Any], ground: Ground, streams: 
     if not isinstance(paths, Paths):
         returned = f"make returned {type(paths).__name__}, expected a subclass of {Paths.__module__}.Paths"
         raise EdgesimError(f"mobility.model {model!r}: {returned}", "mobility.model")
+    if isinstance(paths, Walk) and model not in _OWN:
+        paths.law = CheckedLaw(paths.law, model)
     return paths

@@ -8,7 +8,6 @@ from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.base.quantities import Seconds
 from edgesim.mobility.legs import Legs
 from edgesim.mobility.models.motion import Motion, Speeds
 from edgesim.mobility.paths import Ground
@@ -25,7 +24,7 @@ class Direction(Motion):
 
     speed_mps: Speeds = Field([1.0, 2.0])
     """Least and greatest speed; that of each turn is uniform between them."""
-    turn_s: Seconds = Field(60.0, ge=1e-3, le=1e6)
+    turn_s: float = Field(60.0, ge=1e-3, le=1e6)
     """Mean time between turns, exponential."""
 
     @override

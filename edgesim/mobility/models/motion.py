@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from edgesim.base.arrays import Floats, Integers
+from edgesim.base.errors import EdgesimError
 from edgesim.base.quantities import MetresPerSecond
 from edgesim.config import Section
 from edgesim.mobility.legs import Legs
@@ -34,18 +35,21 @@ class Motion(Section):
 
     def first_legs(self, ids: Integers, ground: Ground, streams: Streams) -> Legs:
         """The legs of number 0 of some devices, which begin at 0 s, [n]."""
-        raise NotImplementedError
+        raise self._lacks("first_legs")
 
     def next_legs(self, ids: Integers, number: Integers, before: Legs, ground: Ground, streams: Streams) -> Legs:
         """The legs of a ``number`` above 0 of some devices, which begin where and when those ``before`` end, [n].
 
         Draws take the number as their round, so that a leg does not depend on who asked for it when.
         """
-        raise NotImplementedError
+        raise self._lacks("next_legs")
 
     def make(self, ground: Ground, streams: Streams) -> Paths:
         """The paths of all devices of a run; raises `EdgesimError`."""
         return Walk(self, ground, streams)
+
+    def _lacks(self, method: str) -> EdgesimError:
+        return EdgesimError(f"mobility.model: {type(self).__name__} has neither {method} nor make", "mobility.model")
 
 
 def points_in_disc(draws: Floats, radius_m: float) -> tuple[Floats, Floats]:

@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.base.quantities import Seconds
 from edgesim.mobility.legs import Legs
 from edgesim.mobility.models.motion import Motion, Speeds, points_in_disc
 from edgesim.mobility.paths import Ground
@@ -20,7 +19,7 @@ class Waypoint(Motion):
 
     speed_mps: Speeds = Field([1.0, 2.0])
     """Least, above 0, and greatest speed; that of each way is uniform between them."""
-    pause_s: Seconds = Field(0.0, ge=0, le=1e6)
+    pause_s: float = Field(0.0, ge=0, le=1e6)
     """Rest at every waypoint."""
     start: Literal["stationary", "placement"] = "stationary"
     """``stationary``: devices begin by the law of an arbitrary instant, so that no run begins with a transient (Navidi

@@ -22,8 +22,8 @@ class IndoorOffice(Tr38901Law):
     device_height_m: Metres = Field(1.0, ge=0)
     los_shadowing_std_db: float = Field(3.0, ge=0, le=60)
     nlos_shadowing_std_db: float = Field(8.03, ge=0, le=60)
-    los_decorrelation_m: Metres = Field(10.0, ge=0.1, le=1e4)
-    nlos_decorrelation_m: Metres = Field(6.0, ge=0.1, le=1e4)
+    los_decorrelation_m: float = Field(10.0, ge=0.1, le=1e4)
+    nlos_decorrelation_m: float = Field(6.0, ge=0.1, le=1e4)
 
     @override
     def los_probability(self, distance_m: ArrayLike) -> Floats:

@@ -26,9 +26,9 @@ class Tr38901Law(Law):
     device_height_m: Metres = Field(ge=0)
     los_shadowing_std_db: float = Field(ge=0, le=60)
     nlos_shadowing_std_db: float = Field(ge=0, le=60)
-    los_decorrelation_m: Metres = Field(ge=0.1, le=1e4)
+    los_decorrelation_m: float = Field(ge=0.1, le=1e4)
     """Distance over which the correlation of shadowing falls to 1/e, in the horizontal plane (table 7.5-6)."""
-    nlos_decorrelation_m: Metres = Field(ge=0.1, le=1e4)
+    nlos_decorrelation_m: float = Field(ge=0.1, le=1e4)
 
     @abstractmethod
     def _los_db(self, distance_m: Floats) -> Floats:

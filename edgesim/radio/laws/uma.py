@@ -17,8 +17,8 @@ class UrbanMacro(StreetLaw):
     """Above 13 m the LOS probability and h_E have terms of their own, which are not implemented."""
     los_shadowing_std_db: float = Field(4.0, ge=0, le=60)
     nlos_shadowing_std_db: float = Field(6.0, ge=0, le=60)
-    los_decorrelation_m: Metres = Field(37.0, ge=0.1, le=1e4)
-    nlos_decorrelation_m: Metres = Field(50.0, ge=0.1, le=1e4)
+    los_decorrelation_m: float = Field(37.0, ge=0.1, le=1e4)
+    nlos_decorrelation_m: float = Field(50.0, ge=0.1, le=1e4)
 
     @override
     def los_probability(self, distance_m: ArrayLike) -> Floats:

@@ -16,8 +16,8 @@ class UrbanMicroStreetCanyon(StreetLaw):
     device_height_m: float = Field(1.5, ge=1.5, le=22.5)
     los_shadowing_std_db: float = Field(4.0, ge=0, le=60)
     nlos_shadowing_std_db: float = Field(7.82, ge=0, le=60)
-    los_decorrelation_m: Metres = Field(10.0, ge=0.1, le=1e4)
-    nlos_decorrelation_m: Metres = Field(13.0, ge=0.1, le=1e4)
+    los_decorrelation_m: float = Field(10.0, ge=0.1, le=1e4)
+    nlos_decorrelation_m: float = Field(13.0, ge=0.1, le=1e4)
 
     @override
     def los_probability(self, distance_m: ArrayLike) -> Floats:
