@@ -76,7 +76,8 @@ def check_tables(tmp_path, script):
     for run in tmp_path.rglob("run.json"):
         assert read_run(run.parent)["status"] == "finished"
     beside = tmp_path / "out/beside-the-paper.csv"
-    assert beside.exists() == (script in {"afl.py", "feddance.py", "dpfl.py", "fedstg.py", "kpfl_ablation.py"})
+    with_paper = {"afl.py", "feddance.py", "dpfl.py", "fedpaq.py", "fedstg.py", "kpfl_ablation.py"}
+    assert beside.exists() == (script in with_paper)
     assert not beside.exists() or len(tables[beside]) == len(tables[tmp_path / "out/summary.csv"])
 
 
