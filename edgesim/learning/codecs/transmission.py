@@ -83,7 +83,7 @@ def receive(codec: Codec, vector: Tensor, uniforms: Tensor | None, setting: int,
         raise Diverged(f"{field}: {error}", field, *error.fields) from None
     if single._version != changes:
         raise answered(field, codec, "coded", "the vector that it was given, changed", "expected a tensor of its own")
-    if not isinstance(coded, type(single)):
+    if not _is_tensor(coded):
         raise answered(
             field, codec, "coded", type(coded).__name__, f"expected {len(single)} finite numbers in a tensor"
         )
@@ -102,11 +102,17 @@ def counted(codec: Codec, sent: Sent, setting: int) -> Tensor | None:
     counts = codec.counts(sent.encoded.float(), sent.decoded, setting)
     if counts is None:
         return None
-    is_tensor = isinstance(counts, type(sent.decoded))
+    is_tensor = _is_tensor(counts)
     if not is_tensor or counts.is_floating_point() or counts.ndim != 1 or bool((counts < 0).any()):
         answer = f"{counts.dtype} {list(counts.shape)}" if is_tensor else type(counts).__name__
         raise answered("upload.codec", codec, "counts", answer, "expected whole numbers from 0 on in a tensor")
     return counts
+
+
+def _is_tensor(answer: object) -> bool:
+    import torch
+
+    return isinstance(answer, torch.Tensor)
 
 
 def _is_finite(vector: Tensor) -> bool:
