@@ -7,15 +7,13 @@ import pandas as pd
 import pytest
 import torch
 from stopped_runs import assert_stops_change_nothing
+from whole_runs import configs, runs
 
 from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
-from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.levels import elias
 from edgesim.learning.codecs.message import Reader
-from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
 
 P = 2_410
@@ -34,19 +32,8 @@ BASE: dict[str, Any] = {
 BUFFERED = {"protocol": "buffered", "admission": "count", "count": 3, "protocol_options": {"buffer": 2}}
 
 
-def config(**sections: Any) -> RunConfig:
-    both = {key: BASE.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
-    return parse({key: of for key, of in (BASE | both).items() if of is not None}, "test")
-
-
-@pytest.fixture
-def run(tmp_path):
-    def play(name="run", **sections):
-        result = simulation.run(config(**sections), tmp_path / name)
-        assert result.status == "finished", result.reason
-        return tmp_path / name
-
-    return play
+config = configs(BASE)
+run = runs(config)
 
 
 def uploads_of(folder):

@@ -6,15 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from stopped_runs import assert_stops_change_nothing
+from whole_runs import TRAINING, configs, runs
 
 import edgesim
 from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
-from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.topk import TopK
-from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
 
 D, TMAX_S = 558_802, 0.8
@@ -28,10 +26,6 @@ BASE: dict[str, Any] = {
     "learning": {"training": "none", "steps": 2},
     "upload": {"codec": "topk", "size": "fit"},
 }
-TRAINING: dict[str, Any] = {
-    "learning": {"training": "real", "pretrain": False, "back_end": "loop"},
-    "evaluation": {"samples": 40},
-}
 BUFFERED = {
     "protocol": "buffered",
     "admission": "count",
@@ -41,19 +35,8 @@ BUFFERED = {
 }
 
 
-def config(**sections: Any) -> RunConfig:
-    both = {key: BASE.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
-    return parse(BASE | both, "test")
-
-
-@pytest.fixture
-def run(tmp_path):
-    def play(name="run", **sections):
-        result = simulation.run(config(**sections), tmp_path / name)
-        assert result.status == "finished", result.reason
-        return tmp_path / name
-
-    return play
+config = configs(BASE)
+run = runs(config)
 
 
 def uploads_of(folder):

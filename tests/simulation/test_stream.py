@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 import torch
 from stopped_runs import assert_stops_change_nothing
+from whole_runs import TRAINING, configs, runs
 
 from edgesim.analysis.runs import runs_of
 from edgesim.analysis.streams import received_share
 from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning import draws
@@ -43,26 +43,11 @@ BASE: dict[str, Any] = {
     "learning": {"training": "none", "steps": 2},
     "upload": {"codec": "randk", "ratio": 0.2, "size": "stream"},
 }
-TRAINING: dict[str, Any] = {
-    "learning": {"training": "real", "pretrain": False, "back_end": "loop"},
-    "evaluation": {"samples": 40},
-}
 TOPK = {"codec": "topk", "coding": "index"}
 
 
-def config(**sections: Any) -> RunConfig:
-    both = {key: BASE.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
-    return parse(BASE | both, "test")
-
-
-@pytest.fixture
-def run(tmp_path):
-    def play(name="run", **sections):
-        result = simulation.run(config(**sections), tmp_path / name)
-        assert result.status == "finished", result.reason
-        return tmp_path / name
-
-    return play
+config = configs(BASE)
+run = runs(config)
 
 
 def test_worked_numbers_of_a_stream():

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from stopped_runs import assert_stops_change_nothing, content
+from whole_runs import configs, runs
 
 import edgesim
 from edgesim.base.errors import EdgesimError
-from edgesim.config import RunConfig
-from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.privacy import why_unknown
@@ -38,20 +37,8 @@ BUFFERED = {
 }
 
 
-def config(**sections: Any) -> RunConfig:
-    """`BASE` with other sections; None leaves one out."""
-    both = {key: BASE.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
-    return parse({key: of for key, of in (BASE | both).items() if of is not None}, "test")
-
-
-@pytest.fixture
-def run(tmp_path):
-    def play(name, **sections):
-        result = simulation.run(config(**sections), tmp_path / name)
-        assert result.status == "finished", result.reason
-        return tmp_path / name
-
-    return play
+config = configs(BASE)
+run = runs(config)
 
 
 def without_codec_rows(folder):
