@@ -8,20 +8,18 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Singles
 from edgesim.learning.codecs import kept
-from edgesim.learning.codecs.codec import Codec, Distortion
+from edgesim.learning.codecs.codec import Distortion
 from edgesim.learning.codecs.message import Message, Reader, floats
 from edgesim.learning.codecs.scale import as_sent
+from edgesim.learning.codecs.sparse import Sparse
 from edgesim.learning.torch_types import Tensor
 
 
-class RandK(Codec):
+class RandK(Sparse):
     """k places, each set of k as likely as any other; the numbers there count d / k times, all others become 0."""
 
     passes: ClassVar[float] = 12.0
-    least: ClassVar[float] = kept.LEAST
 
-    ratio: kept.Ratio = 0.01
-    """k as a share of all numbers, rounded up."""
     _is_scaled: bool = PrivateAttr(True)
 
     @property
@@ -45,19 +43,6 @@ class RandK(Codec):
         codec = self.model_copy()
         codec._is_scaled = False
         return codec
-
-    @override
-    def setting(self, d: int) -> int:
-        return kept.count(self.ratio, d)
-
-    @override
-    def floor(self, d: int, least: float) -> int:
-        return kept.floor(least, d)
-
-    @override
-    def rescaled(self, setting: int, d: int, size: int) -> int:
-        """The same share of the numbers."""
-        return kept.count(setting / d, size)
 
     @override
     def bits(self, d: int, setting: int) -> int:

@@ -1,4 +1,4 @@
-"""What codecs share that keep the largest numbers of a vector: how many, and how their places are written."""
+"""What codecs share that keep k numbers of a vector: how many they are."""
 
 from typing import ClassVar
 
@@ -6,20 +6,16 @@ from typing_extensions import override
 
 from edgesim.learning.codecs import kept
 from edgesim.learning.codecs.codec import Codec, Distortion
-from edgesim.learning.codecs.places import Coding
 
 
 class Sparse(Codec):
-    """A codec that keeps the k largest |numbers|, of equal ones those at lower places."""
+    """A codec that keeps k numbers: the largest |numbers|, of equal ones the first, unless it draws their places."""
 
     passes: ClassVar[float] = 56.0
     least: ClassVar[float] = kept.LEAST
 
     ratio: kept.Ratio = 0.01
     """k as a share of all numbers, rounded up."""
-    coding: Coding = "rice"
-    """How places are written: ``rice``: gaps, padded to the most that they can take; ``enumerative``: the number of
-    the set of places; ``index``: each place; ``bitmap``: a bit for each number."""
 
     @property
     @override

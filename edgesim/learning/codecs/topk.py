@@ -6,13 +6,17 @@ from typing_extensions import override
 from edgesim.base.arrays import Singles
 from edgesim.learning.codecs import kept
 from edgesim.learning.codecs.message import Message, Reader, floats, joined
-from edgesim.learning.codecs.places import WAYS
+from edgesim.learning.codecs.places import WAYS, Coding
 from edgesim.learning.codecs.sparse import Sparse
 from edgesim.learning.torch_types import Tensor
 
 
 class TopK(Sparse):
     """The k largest |numbers| as they are; all others become 0."""
+
+    coding: Coding = "rice"
+    """How places are written: ``rice``: gaps, padded to the most that they can take; ``enumerative``: the number of
+    the set of places; ``index``: each place; ``bitmap``: a bit for each number."""
 
     @property
     @override
