@@ -59,6 +59,15 @@ class Courses:
         stations, until_each_s = np.full(len(ids), station), np.full(len(ids), until_s)
         return self._of(ids.astype(np.int64), numbers.astype(np.int64), stations, weight_hz, since_s, until_each_s)
 
+    def of_begun(self, upload: Upload, station: int, now_s: float) -> Course:
+        """The course of an upload that begins: that of its grant, or one that is worked out now."""
+        course = self.foreseen.get((upload.device, upload.number))
+        if course is None or upload.since_s >= course.until_s:
+            # Uploads of a resumed run may have begun long ago.
+            until_s = _horizon_s(self.moving.link, upload, upload.deadline_s + 2.0 * upload.tolerance_s)
+            (course,) = self.of([upload], station, max(until_s, now_s + (now_s - upload.since_s)))
+        return course
+
     def _of(
         self, ids: Integers, numbers: Integers, station: Integers, weight_hz: Floats, since_s: Floats, until_s: Floats
     ) -> list[Course]:
@@ -151,19 +160,10 @@ class MovingReservedBand(ReservedBand):
 
     @override
     def begin(self, upload: Upload, over: Over) -> None:
-        course = self.link.courses.foreseen.get((upload.device, upload.number))
-        if course is None or upload.since_s >= course.until_s:
-            # A resumed upload may have begun long ago.
-            now_s, due_s = self.clock.now, upload.deadline_s + 2.0 * upload.tolerance_s
-            until_s = _horizon_s(self.link.link, upload, due_s)
-            self._look_until(upload, over, max(until_s, now_s + (now_s - upload.since_s)))
-            return
-        self.link.followed[upload.device] = upload, course
-        super().begin(upload, over)
+        self._follow(upload, over, self.link.courses.of_begun(upload, self.link.station, self.clock.now))
 
-    def _look_until(self, upload: Upload, over: Over, until_s: float) -> None:
-        """Put an upload on the air whose way is looked at up to an instant."""
-        (course,) = self.link.courses.of([upload], self.link.station, until_s)
+    def _follow(self, upload: Upload, over: Over, course: Course) -> None:
+        """Put an upload on the air that is followed on a course."""
         self.link.followed[upload.device] = upload, course
         super().begin(upload, over)
 
@@ -181,7 +181,9 @@ class MovingReservedBand(ReservedBand):
     @override
     def _need_known(self, upload: Upload) -> None:
         if upload in self.active:
-            self._look_until(upload, self.active[upload], _later_s(upload.since_s, self.clock.now))
+            until_s = _later_s(upload.since_s, self.clock.now)
+            (course,) = self.link.courses.of([upload], self.link.station, until_s)
+            self._follow(upload, self.active[upload], course)
 
 
 @dataclass
@@ -232,23 +234,14 @@ class MovingSharedBand(SharedBand):
         if len(on_air) < len(self._followed):
             self.link.pieces = self.link.pieces.rows(on_air)
         # Uploads that begin come last.
-        begun = [self._course_of(upload) for upload in self.active[len(on_air) :]]
+        starting = self.active[len(on_air) :]
+        begun = [self.courses.of_begun(upload, self.station, self.clock.now) for upload in starting]
         if begun:
             self.link.pieces = self.link.pieces.joined(_pieces_of(begun))
         courses = [course for upload, course in self._followed.items() if upload in self._over]
         self._followed = dict(zip(self.active, courses + begun, strict=True))
         self.link.until_s = min([course.until_s for course in self._followed.values()], default=-math.inf)
         super()._share_anew()
-
-    def _course_of(self, upload: Upload) -> Course:
-        """The course of an upload that begins."""
-        course = self.courses.foreseen.get((upload.device, upload.number))
-        if course is None or upload.since_s >= course.until_s:
-            # Uploads of a resumed run may have begun long ago.
-            until_s = _horizon_s(self.link.link, upload, upload.deadline_s + 2.0 * upload.tolerance_s)
-            until_s = max(until_s, self.clock.now + (self.clock.now - upload.since_s))
-            (course,) = self.courses.of([upload], self.station, until_s)
-        return course
 
     @override
     def _need_known(self, plan: int) -> None:
