@@ -304,7 +304,7 @@ def _sizes(accounts: Accounts, ids: Integers, planned_bits: Floats) -> Sizes:
 def _checked(shares_hz: Floats, request: Request, name: str) -> Floats:
     """Shares of a band, [S]; raises `EdgesimError` that names the allocator for what no band can be shared by."""
     count, band_hz = len(request.ids), request.bandwidth_hz
-    answer = f"{type(shares_hz).__name__}"
+    answer = type(shares_hz).__name__
     if isinstance(shares_hz, np.ndarray):
         answer = f"an array of {shares_hz.dtype} and shape {shares_hz.shape}"
         if shares_hz.shape == (count,) and shares_hz.dtype.kind in "iuf":

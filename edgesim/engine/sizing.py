@@ -18,6 +18,7 @@ from edgesim.engine.uplink import Upload
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.charges import UploadCharges
 from edgesim.learning.interface import Learner
 from edgesim.learning.sizes.size_rule import Instant
 
@@ -46,6 +47,13 @@ class Sizing:
         """Bits of the run's algorithm."""
         return self.learner.accounts
 
+    @property
+    def charges(self) -> UploadCharges:
+        """Bits of coded updates; only of runs with ``[upload]``."""
+        charges = self.accounts.up
+        assert charges is not None
+        return charges
+
     @cached_property
     def at_start(self) -> Callable[[Task, float], None] | None:
         """Decides the size of an upload that begins and is due at an instant; None where sizes are known before."""
@@ -69,8 +77,7 @@ class Sizing:
 
     def _at_plan(self, timeline: Timeline, taken: Integers, hz: Floats) -> list[int] | None:
         """Settings by the weights of candidates taken, [S], or by the bits that their bandwidths [S] carry in time."""
-        charges, ids = self.accounts.up, timeline.ids[taken]
-        assert charges is not None
+        charges, ids = self.charges, timeline.ids[taken]
         if self._is_known("with the set"):
             return settings_of_set(self.accounts, ids)
         begins_s, due_s = timeline.t_start_s + timeline.ready_s[taken], timeline.t_start_s + timeline.tmax_s
@@ -83,8 +90,7 @@ class Sizing:
 
     def of_task(self, task: Task, round: int, hz: float) -> list[int]:
         """Setting of a device that begins to work now, on its average gain, for ``round.tmax_s`` from now on, [1]."""
-        charges, world, now_s, ids = self.accounts.up, self.world, self.clock.now, np.array([task.device])
-        assert charges is not None
+        charges, world, now_s, ids = self.charges, self.world, self.clock.now, np.array([task.device])
         rx_power_w = world.rx_power_w(ids, world.gain(ids, np.array([task.number]), now_s, np.array([task.station])))
         begins_s = now_s + task.broadcast_s + task.download_s + task.compute_s
         row = task.device, task.station, hz, float(rx_power_w[0]), begins_s, now_s + world.config.round.tmax_s
@@ -98,12 +104,11 @@ class Sizing:
 
     def _written(self, task: Task, deadline_s: float) -> None:
         """Set how much a device sends whose upload begins by the message itself."""
-        charges, grant = self.accounts.up, task.grant
-        assert charges is not None
+        grant = task.grant
         if not grant.written_bits:
             self.learner.write([at.promise for at in self._unwritten if at.task.phase != ENDED])
             self._unwritten.clear()
-        charges.write(grant, task.device, self.learner.coded_numbers)
+        self.charges.write(grant, task.device, self.learner.coded_numbers)
         self._cross_wires(task)
 
     def _at_start(self, task: Task, deadline_s: float) -> None:
@@ -111,8 +116,7 @@ class Sizing:
 
         On a band that is shared anew, an upload never has less than its reservation, which counts here.
         """
-        charges, grant, now_s = self.accounts.up, task.grant, self.clock.now
-        assert charges is not None
+        charges, grant, now_s = self.charges, task.grant, self.clock.now
         begun_s = task.spans[0].t_start_s - task.broadcast_s
         due_s = begun_s + self.world.config.round.tmax_s if math.isinf(deadline_s) else deadline_s
         link = self.world.links[task.station]
@@ -123,17 +127,14 @@ class Sizing:
 
     def received(self, tasks: Sequence[Task]) -> list[float]:
         """Share of each task's update that the server has received as a stream, [n]; 0 where that is none."""
-        charges = self.accounts.up
-        assert charges is not None
-        whole = charges.rule.granted
+        whole = self.charges.rule.granted
         return [task.grant.setting / whole if task.fate == "done" else 0.0 for task in tasks]
 
     def _receive(self, task: Task) -> bool:
         """Take what was received of an upload; returns whether that is anything."""
-        charges, upload, grant = self.accounts.up, task.upload, task.grant
-        assert charges is not None
+        upload, grant = task.upload, task.grant
         assert upload is not None
-        any_received = charges.receive(grant, grant.bits - upload.remaining_bits)
+        any_received = self.charges.receive(grant, grant.bits - upload.remaining_bits)
         self._cross_wires(task)
         return any_received
 

@@ -87,15 +87,18 @@ class UploadCharges:
 
     def change(self, grant: Grant, setting: int) -> None:
         """Set the setting of an upload, and its bits by it, where a model is sent."""
-        plain_bits = grant.bits - self.vectors * (self._bits(grant.setting) if grant.setting else self.update_bits)
+        plain_bits = self._plain_bits(grant)
         if plain_bits >= self.rule.header_bits:
             grant.setting, grant.bits = setting, plain_bits + self.vectors * self._bits(setting)
 
     def receive(self, grant: Grant, sent_bits: float) -> bool:
         """Set size and setting of a stream of which so many bits were sent; returns whether any number was received."""
-        plain_bits = grant.bits - self.vectors * self._bits(grant.setting)
-        self.change(grant, self.rule.of_room((sent_bits * _NEARLY - plain_bits) / self.vectors))
+        self.change(grant, self.rule.of_room((sent_bits * _NEARLY - self._plain_bits(grant)) / self.vectors))
         return grant.setting > 0
+
+    def _plain_bits(self, grant: Grant) -> float:
+        """Bits of an upload beside the vectors that are coded."""
+        return grant.bits - self.vectors * (self._bits(grant.setting) if grant.setting else self.update_bits)
 
     def coded_setting(self, grant: Grant | None, size: int) -> int:
         """Setting with which ``size`` numbers are coded for an upload; as the codec's options say before it has one."""

@@ -188,6 +188,12 @@ class Promise:
         return self.sent if self.sent is not None or job is None else job.start
 
 
+def devices_and_tasks(promises: Sequence[Promise]) -> tuple[Integers, Integers]:
+    """Devices of promises and the numbers of their tasks among each device's own, [n] each."""
+    ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+    return ids, tasks
+
+
 def build_jobs(promises: Iterable[Promise]) -> None:
     """Build the jobs of promises that lack them, those of one round at once.
 

@@ -34,7 +34,7 @@ from edgesim.learning.evaluation import evaluation_of, predictions, worked_out
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged, Signal
-from edgesim.learning.jobs import Arrived, JobResult, Promise, known, wanted
+from edgesim.learning.jobs import Arrived, JobResult, Promise, devices_and_tasks, known, wanted
 from edgesim.learning.judging import Judge
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.loss_passes import loss_drops
@@ -395,7 +395,7 @@ class TorchLearner:
 
         Returns also what transforms report, and what each is to remember of devices once the results are merged.
         """
-        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        ids, tasks = devices_and_tasks(promises)
         reports, memories, settings = [], [], None
         if (charges := self.accounts.up) is not None:
             settings = [charges.coded_setting(promise.grant, self.model.trainable) for promise in promises]
@@ -439,7 +439,7 @@ class TorchLearner:
     def write(self, promises: Sequence[Promise]) -> None:
         """Set the bits of the messages of promised updates, whose jobs run; raises `Diverged`."""
         updates = [result.update for result in self.results(list(promises))]
-        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        ids, tasks = devices_and_tasks(promises)
         with reproducible(self.torch_device):
             for transform in self.transforms:
                 if (bits := transform.written_bits(ids, tasks, updates)) is not None:
@@ -454,7 +454,7 @@ class TorchLearner:
         if not promises:
             return
         updates = [result.update for result in self.results(list(promises))]
-        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        ids, tasks = devices_and_tasks(promises)
         with reproducible(self.torch_device):
             for transform in self.transforms:
                 if transform.stored:

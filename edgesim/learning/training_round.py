@@ -16,7 +16,7 @@ from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import batch_samples, epoch_edges, epoch_places, statistics_samples
 from edgesim.learning.class_gradients import class_gradient_distances
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Job, Optimiser, Promise
+from edgesim.learning.jobs import Job, Optimiser, Promise, devices_and_tasks
 from edgesim.learning.knowledge import CountKnowledge, size_weighted_shares
 from edgesim.learning.loss_passes import gradient_deviations, mean_losses
 from edgesim.learning.rates import rate_in
@@ -63,7 +63,7 @@ class TorchRound(CountKnowledge):
         local, server, ledger = accounts.local, accounts.server, accounts.local_ledger
         kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
         optimiser = Optimiser(rate_in(learning, self.round), *kinds, kind=learning.optimiser)
-        ids, tasks = (np.array([getattr(of, key) for of in promises], dtype=np.int64) for key in ("device", "task"))
+        ids, tasks = devices_and_tasks(promises)
         for promise, (own, seed) in zip(promises, self._drawn(ids, tasks), strict=True):
             device = promise.device
             about = Device(device, promise.samples, self.round, sizes, int(self.work.batch[device]))

@@ -1,7 +1,7 @@
 """Coding of updates: what the server decodes of each, and the memory of its device against what that lost."""
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat
+from itertools import repeat, tee
 
 import numpy as np
 from typing_extensions import override
@@ -56,8 +56,9 @@ class Encode(Transform):
 
     @override
     def written_bits(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> list[int]:
-        codec, setting, uniforms = self._codec, self._codec.setting(self._size), self._uniforms(ids, tasks, updates)
-        pairs = zip(self._sending(ids, tasks, updates), uniforms, strict=False)
+        codec, setting = self._codec, self._codec.setting(self._size)
+        uniforms, again = tee(self._uniforms(ids, tasks, updates))
+        pairs = zip(self._sent(ids, updates, uniforms), again, strict=False)
         return [codec.written_bits(sent.encoded.float(), drawn, setting) for sent, drawn in pairs]
 
     @override
@@ -70,7 +71,16 @@ class Encode(Transform):
         self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
     ) -> Iterator[Sent]:
         """The trainable part of each update as it is sent."""
-        own, uniforms = [update[: self._size] for update in updates], self._uniforms(ids, tasks, updates)
+        return self._sent(ids, updates, self._uniforms(ids, tasks, updates), settings)
+
+    def _sent(
+        self,
+        ids: Integers,
+        updates: Sequence[Tensor],
+        uniforms: Iterator[Tensor | None],
+        settings: Sequence[int] | None = None,
+    ) -> Iterator[Sent]:
+        own = [update[: self._size] for update in updates]
         return transmit(self._codec, self._feedback, own, ids.tolist(), self.state, uniforms, settings)
 
     def _uniforms(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Iterator[Tensor | None]:
