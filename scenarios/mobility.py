@@ -1,10 +1,10 @@
 """What are plans worth when devices walk or drive: how many uploads miss the deadline, and does FedTeddi's lead last?
 
 A plan by least bandwidths ends every upload at the deadline, on the gain at the decision; a device that has moved away
-by then is late. Compares policies, speeds and deadlines, the payload in proportion to the deadline, and what plans know:
-nothing of the path (present), the velocity (straight), the path (known), or of the path its worst gain (worst). With
-fading, where plans on the average gain fail at rest too, `outage` plans on the gain that fading falls below in a tenth
-of the uploads: a reserve of 9.8 dB. Is it enough for devices that move?
+by then is late. Compares policies, speeds and deadlines, the payload in proportion to the deadline, and what plans
+know: nothing of the path (present), the velocity (straight), the path (known), or of the path its worst gain (worst).
+With fading, where plans on the average gain fail at rest too, `outage` plans on the gain that fading falls below in a
+tenth of the uploads: a reserve of 9.8 dB. Is it enough for devices that move?
 
 Predictions, written before the first run: (a) FedTeddi's final accuracy stays above Random's at every speed, also where
 half of its plans fail; (b) the velocity takes away at least half of the misses of plans on the present gain; (c) the
