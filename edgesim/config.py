@@ -172,6 +172,28 @@ class MobilityConfig(OpenSection):
     """The model of motion (``edgesim list`` prints the names), or ``package.module.Class``."""
 
 
+class HandoverConfig(Section):
+    """How devices that move change stations while they work; without this table a task keeps its station."""
+
+    hysteresis_db: float = Field(3.0, ge=0, le=30)
+    """How much stronger a neighbour must be, in dB, on top of ``offset_db`` (event A3 of 3GPP TS 38.331)."""
+    offset_db: float = Field(0.0, ge=-30, le=30)
+    """Offset of the own station's gain, in dB."""
+    trigger_s: Seconds = Field(0.256, ge=0, le=60)
+    """Time for which a neighbour must be that much stronger without a break."""
+    interruption_s: Seconds = Field(0.05, ge=0, le=60)
+    """Time after a handover in which nothing is sent; download and computing go on."""
+    upload: Literal["continue", "restart", "lost"] = "continue"
+    """Fate of an upload at a handover: what is left goes on, all bits are sent again, or the update is lost."""
+
+    @model_validator(mode="after")
+    def _come_to_rest(self) -> Self:
+        if self.trigger_s == 0 and self.hysteresis_db + self.offset_db < 0:
+            raise ValueError("trigger_s: expected more than 0, or hysteresis_db + offset_db of 0 or more: else two "
+                             "stations hand a device to one another for ever at one instant")  # fmt: skip
+        return self
+
+
 YEAR_S = 365.25 * 86_400
 """A Julian year."""
 
@@ -583,6 +605,8 @@ _GOES_WITH = (
     *_only_for({"devices.battery_j": GIVEN}, *(f"devices.{key}" for key in _BATTERY_DEFAULTS)),
     Rule({"topology.attach": Except(["strongest"])}, {"topology.file": GIVEN}),
     *_only_for(_MOTION, "radio.grid_m", "radio.between_stations", "round.path_knowledge"),
+    Rule({"handover": GIVEN}, _MOTION, "devices that stand still keep their stations"),
+    Rule({"handover": GIVEN}, _FLAT, "an edge server merges what began from its own model"),
     Rule(_MAP, _MOTION, "it is for devices that move"),
     Rule({"radio.between_stations": GIVEN}, {"radio.shadowing": (None, "map")}, "it is for maps"),
     Rule(_MOTION, {"radio.sharing": ("reserved", "reshared")}, "links of their own contain the motion"),
@@ -684,6 +708,8 @@ class RunConfig(Section):
     topology: TopologyConfig = TopologyConfig()
     mobility: MobilityConfig | None = None
     """Devices stand still when absent."""
+    handover: HandoverConfig | None = None
+    """A task keeps its station when absent."""
     availability: AvailabilityConfig = AvailabilityConfig()
     round: RoundConfig = RoundConfig()
     staleness: StalenessConfig = StalenessConfig()

@@ -176,9 +176,11 @@ class Streams:
         """Standard normal draws; arguments and shape as in `uniform`."""
         return self._draws(_normal, name, devices, round, count, first_pair)
 
-    def exponential(self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None) -> Floats:
+    def exponential(
+        self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None, first_pair: ArrayLike = 0
+    ) -> Floats:
         """Exponential draws of mean 1; arguments and shape as in `uniform`."""
-        return self._draws(_exponential, name, devices, round, count)
+        return self._draws(_exponential, name, devices, round, count, first_pair)
 
     def seeds(self, name: str, devices: ArrayLike, round: ArrayLike = 0) -> Integers:
         """Seeds in [0, 2^63) for generators of other libraries; shape broadcast(devices, round)."""

@@ -27,10 +27,11 @@ class EventKind(IntEnum):
     COMPUTED = 0
     ARRIVED = 1
     LEFT = 2
-    DECISION = 3
-    DEADLINE = 4
-    WAKE = 5
-    STOP = 6
+    HANDOVER = 3
+    DECISION = 4
+    DEADLINE = 5
+    WAKE = 6
+    STOP = 7
 
 
 _FIRST = tuple(2 + (kind << 32) for kind in EventKind)

@@ -50,14 +50,16 @@ class Courses:
 
     def of(self, uploads: Sequence[Upload], station: int, until_s: float) -> list[Course]:
         """Courses of uploads to a station from their ``since_s`` to an instant behind them."""
-        columns = [(upload.device, upload.number, upload.weight_hz, upload.since_s) for upload in uploads]
-        ids, numbers, weight_hz, since_s = np.array(columns).T
+        columns = [(at.device, at.number, at.handovers, at.weight_hz, at.since_s) for at in uploads]
+        ids, numbers, handovers, weight_hz, since_s = np.array(columns).T
         stations, until_each_s = np.full(len(ids), station), np.full(len(ids), until_s)
-        return self._of(ids.astype(np.int64), numbers.astype(np.int64), stations, weight_hz, since_s, until_each_s)
+        return self._of(
+            ids.astype(np.int64), numbers.astype(np.int64), stations, weight_hz, since_s, until_each_s, handovers
+        )
 
     def of_begun(self, upload: Upload, station: int, now_s: float) -> Course:
         """The course of an upload that begins: that of its grant, or one that is worked out now."""
-        course = self.foreseen.get((upload.device, upload.number))
+        course = None if upload.handovers else self.foreseen.get((upload.device, upload.number))
         if course is None or upload.since_s >= course.until_s:
             # Uploads of a resumed run may have begun long ago.
             until_s = _horizon_s(self.moving.link, upload, upload.deadline_s + 2.0 * upload.tolerance_s)
@@ -65,11 +67,18 @@ class Courses:
         return course
 
     def _of(
-        self, ids: Integers, numbers: Integers, station: Integers, weight_hz: Floats, since_s: Floats, until_s: Floats
+        self,
+        ids: Integers,
+        numbers: Integers,
+        station: Integers,
+        weight_hz: Floats,
+        since_s: Floats,
+        until_s: Floats,
+        handovers: Floats | int = 0,
     ) -> list[Course]:
         world = self.world
         along = self.moving.gains_along(ids, numbers, station, since_s, until_s)
-        factor = power_factor(world.fading, world.streams, ids, numbers)
+        factor = power_factor(world.fading, world.streams, ids, numbers, handovers)
         rx_power_w = world.rx_power_w(ids[along.place], along.gain) * factor[along.place]
         kept, first, last = without_repeats(along.place, rx_power_w)
         rx_power_w = rx_power_w[kept]

@@ -80,17 +80,20 @@ def make_timeline(
     decided_s: float | None = None,
     from_cloud: bool = True,
     draws: Integers | None = None,
+    station: Integers | None = None,
 ) -> Timeline:
     """Make the timeline of the candidates ``ids`` in a ``round``, decided at its start or ``decided_s`` after it.
 
-    ``draws`` are the numbers of the candidates' draws of the radio, [n], the round's when absent. ``from_cloud`` is
+    ``station`` [n] is that of each, the one of the round's start when absent. ``draws`` are the numbers of the
+    candidates' draws of the radio, [n], the round's when absent. ``from_cloud`` is
     whether the broadcast comes from the cloud, not from the edge servers; a device that is sent nothing does not wait
     for it.
     """
     world, accounts, backhaul = planner.world, planner.accounts, planner.backhaul
     at_s = t_start_s if decided_s is None else t_start_s + decided_s
     # Devices that wait for the decision began to work at the round's start, each with its station of then.
-    count, station = len(ids), world.places.stations(ids, t_start_s)
+    count = len(ids)
+    station = world.places.stations(ids, t_start_s) if station is None else station
     download_bits, upload_bits = accounts.plan(ids, round)
     most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
     due_s = tmax_s - backhaul.of_station_s(float(most_bits)) * accounts.sends

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.devices.event_a3 import EventA3
 from edgesim.engine.decision import Timeline
 
 _AT_ONCE = 1 << 10
@@ -76,6 +75,6 @@ class PlannedEstimates:
         for begin in range(0, len(rows), _AT_ONCE):
             some = rows[begin : begin + _AT_ONCE]
             of = self.timeline.ids[some], self.timeline.station[some], start_s, until_s, is_straight
-            t_s = world.moving.next_handovers(EventA3(), *of).t_s
+            t_s = world.moving.next_handovers(world.handover_rule, *of).t_s
             leaves_s[begin : begin + _AT_ONCE] = np.where(t_s < until_s, t_s - start_s, np.inf)
         return leaves_s

@@ -80,3 +80,5 @@ class Latecomers:
     def restore(self, records: list[AtWork], signals: Callable[[AtWork], RoundSignals]) -> None:
         """Restore the result of `snapshot`."""
         self.at_work = {late.task.key: late for late in restore(self.parts.clock, records, signals)}
+        if self.parts.cells is not None:
+            self.parts.cells.watch(late.work for late in self.at_work.values())

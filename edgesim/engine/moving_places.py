@@ -120,7 +120,7 @@ class MovingPlaces(Places):
         return chords
 
     def next_handovers(
-        self, rule: EventA3, ids: Integers, station: Integers, since_s: float, end_s: float, is_straight: bool
+        self, rule: EventA3, ids: Integers, station: Integers, since_s: Floats | float, end_s: float, is_straight: bool
     ) -> Handovers:
         """The first handover of each device before an instant, by lasting gains on its path, [n].
 

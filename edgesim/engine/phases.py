@@ -1,5 +1,6 @@
 """Course of a task: the phases that it passes through, in order, as a table."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -11,10 +12,12 @@ from edgesim.engine.clock import EventKind
 PLANNED: Final = "planned"
 BROADCAST: Final = "broadcast"
 WAIT: Final = "wait"
+SILENCE: Final = "silence"
+QUEUE: Final = "queue"
 BACKHAUL: Final = "backhaul"
 AWAY: Final = "away"
 ENDED: Final = "ended"
-PhaseName = Name | Literal["planned", "broadcast", "wait", "backhaul", "away", "ended"]
+PhaseName = Name | Literal["planned", "broadcast", "wait", "silence", "queue", "backhaul", "away", "ended"]
 """An activity, or a phase that draws no power of its own."""
 
 
@@ -23,7 +26,7 @@ class Phase:
     """A phase of tasks; one that is an activity has rows and draws power."""
 
     name: PhaseName
-    ends: Literal["at an instant", "by the band", "at the decision", "on return"]
+    ends: Literal["at an instant", "by the band", "by the cell", "at the decision", "on return"]
     amount: Callable[[Any], float]
     """Seconds that the phase takes of a `Task`, or bits that it sends; a task without any passes over the phase."""
     kind: EventKind = EventKind.COMPUTED
@@ -41,6 +44,8 @@ COURSE = (
     Phase(DOWNLOAD, "at an instant", attrgetter("download_s"), breaks=True, bits=attrgetter("download_bits")),
     Phase(COMPUTE, "at an instant", attrgetter("compute_s"), breaks=True, is_reported=True),
     Phase(WAIT, "at the decision", lambda task: task.taken is None),
+    Phase(SILENCE, "at an instant", attrgetter("silence_s"), breaks=True),
+    Phase(QUEUE, "by the cell", lambda task: task.queued_s < math.inf, breaks=True),
     Phase(UPLOAD, "by the band", attrgetter("grant.bits"), breaks=True),
     Phase(BACKHAUL, "at an instant", attrgetter("backhaul_s"), kind=EventKind.ARRIVED),
 )

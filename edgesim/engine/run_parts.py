@@ -12,6 +12,7 @@ from edgesim.base.arrays import Integers
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.at_work import Working
+from edgesim.engine.cells import Cells
 from edgesim.engine.clock import Clock
 from edgesim.engine.courses import Courses
 from edgesim.engine.decision import Planner
@@ -49,6 +50,8 @@ class RunParts:
     """One per station."""
     courses: Courses | None = field(init=False)
     """Received powers of uploads over time; None where devices stand still."""
+    cells: Cells | None = field(init=False)
+    """None where tasks keep their stations."""
     batteries: Batteries | None = field(init=False)
     """None for devices on mains."""
     interruptions: Interruptions = field(init=False)
@@ -62,6 +65,9 @@ class RunParts:
         self.clock = Clock()
         self.courses = None if world.moving is None else Courses(world, world.moving)
         self.bands = [_make_band(self.clock, world, station, self.courses) for station in range(len(world.bands_hz))]
+        self.cells = None
+        if config.handover is not None and world.moving is not None:
+            self.cells = Cells(self.clock, world, world.moving, config.handover, self.backhaul)
         self.batteries = make_batteries(config.devices, world.streams)
         self.interruptions = Interruptions(self.clock, world)
         holds_rows = tests_by_time(config)
@@ -163,7 +169,8 @@ class RunParts:
         """Connect devices at work with the server; ``callbacks`` are ``computed``, ``arrived`` and ``dropped``."""
         changes = self.interruptions.back_s, None if self.batteries is None else self._begin_draw
         sizes = self.sizing.at_start, self.sizing.receive
-        return RoundSignals(self.bands, decision, deadline_s, tolerance_s, *callbacks, *changes, *sizes)
+        cells = (None, None) if self.cells is None else (self.cells.left_cell, self.cells.back_in_cell)
+        return RoundSignals(self.bands, decision, deadline_s, tolerance_s, *callbacks, *changes, *sizes, *cells)
 
     def _begin_draw(self, task: Task) -> float:
         assert self.batteries is not None

@@ -27,6 +27,8 @@ class RunState:
     learner: dict[str, Any]
     bands: list[dict[str, Any]]
     """State of each re-shared band, without its uploads."""
+    cells: dict[str, Any] | None
+    """State of the cells; None where tasks keep their stations."""
     batteries: dict[str, Any] | None
     report: dict[str, Any]
     evaluations: dict[str, Any]
@@ -49,6 +51,7 @@ def snapshot(server: Server, round: int) -> RunState:
         None if parts.joiners is None else parts.joiners.memory,
         parts.learner.snapshot(),
         [saved_attributes(band) for band in parts.bands if band.SAVED],
+        None if parts.cells is None else saved_attributes(parts.cells),
         None if parts.batteries is None else saved_attributes(parts.batteries),
         saved_attributes(parts.report),
         saved_attributes(parts.evaluations),
@@ -71,6 +74,8 @@ def restore(server: Server, state: RunState) -> None:
         restore_attributes(band, remembered)
     if parts.batteries is not None:
         restore_attributes(parts.batteries, state.batteries or {})
+    if parts.cells is not None:
+        restore_attributes(parts.cells, state.cells or {})
     restore_attributes(parts.report, state.report)
     if not parts.report.holds_rows:
         # Of a fork that tests by rounds, whose run tested by seconds.

@@ -161,6 +161,8 @@ class Rounds:
         versions = self.servers.models.tolist()
         for task, promise in zip(tasks, promises, strict=True):
             this.working[task.device] = Working(task, promise, Work(clock, task, signals), versions[task.server])
+        if parts.cells is not None:
+            parts.cells.watch(this.working[task.device].work for task in tasks)
         return compute_s
 
     def _signals(self, decision: simpy.Event, deadline_s: float, tolerance_s: float) -> RoundSignals:
@@ -180,15 +182,21 @@ class Rounds:
             if knobs.admission == "band":
                 this.infeasible_share = 1.0
             bands_hz = self.latecomers.free_hz()
+            station = None
+            if parts.cells is not None and this.working:
+                # Devices that have begun to work may have been handed over since.
+                station = np.array([this.working[device].task.station for device in ids.tolist()], dtype=np.int64)
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
             if np.count_nonzero(free) < len(free):
-                rows = free[world.places.stations(ids, this.t_start_s)]
-                ids, delay_s = ids[rows], delay_s[rows]
+                rows = free[world.places.stations(ids, this.t_start_s) if station is None else station]
+                ids, delay_s, station = ids[rows], delay_s[rows], None if station is None else station[rows]
             if len(ids) == 0:
                 return ids, np.empty(0), np.empty(0), None
             instants_s = this.t_start_s, this.tmax_s, decided_s
-            timeline = make_timeline(parts.planner, number.round, ids, delay_s, *instants_s, self.servers.in_cloud)
+            timeline = make_timeline(
+                parts.planner, number.round, ids, delay_s, *instants_s, self.servers.in_cloud, station=station
+            )
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
             station, need_hz = timeline.station, timeline.need_hz
             if knobs.admission == "band":
@@ -324,6 +332,7 @@ class Rounds:
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
         values |= self.candidates.values()
+        values |= {} if parts.cells is None else parts.cells.values()
         crossed = origin.tasks
         if not accounts.is_due and accounts.sends:
             crossed = [task for task in tasks if task.fate == "done"]

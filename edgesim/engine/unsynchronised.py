@@ -199,6 +199,8 @@ class Unsynchronised:
         settings = parts.sizing.at_plan and parts.sizing.of_task(task, number.round, hz)
         parts.grant([working], ids, number.round, [hz], [chosen.rx_power_w], settings)
         self.begun.append(device)
+        if parts.cells is not None:
+            parts.cells.watch([working.work])
 
     def _share_of(self, station: int) -> float:
         """Bandwidth in Hz that each device at work has of a station's band; 0 for devices with links of their own."""
@@ -282,6 +284,8 @@ class Unsynchronised:
         works = restore(self.parts.clock, at_work, lambda _: self._signals)
         self.at_work = {working.task.device: working for working in works}
         self.parts.sizing.expect(works)
+        if self.parts.cells is not None:
+            self.parts.cells.watch(working.work for working in works)
         for t_s in alarms_s:
             self._put_alarm(t_s)
 
@@ -318,6 +322,7 @@ class Unsynchronised:
             bandwidth_hz=bandwidth_hz * len(self.at_work),
         )
         values = bits_on_wires(parts.backhaul, origin.tasks) | dict(merged.metrics)
+        values |= {} if parts.cells is None else parts.cells.values()
         parts.report.round(row, self.over, merged, origin, evaluation, values)
         self.over.clear()
         self.begun.clear()

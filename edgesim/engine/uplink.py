@@ -32,6 +32,8 @@ class Upload:
     """Integral of the bandwidth over the airtime."""
     number: int = 0
     """Number of its task's draws."""
+    handovers: int = 0
+    """Handovers of its task so far, each of which fades anew."""
 
     def planned_end_s(self, end_s: float, now_s: float) -> float:
         """Instant at which an upload ends whose computed end is ``end_s``, finite and not before ``now_s``."""

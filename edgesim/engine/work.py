@@ -10,12 +10,25 @@ import simpy
 
 from edgesim.activities import ACTIVITIES, DOWNLOAD, UPLOAD, Name
 from edgesim.engine.clock import Clock, EventKind, Instant
-from edgesim.engine.phases import AFTER, AWAY, BACKHAUL, BROADCAST, ENDED, PHASES, PLANNED, Phase, PhaseName
+from edgesim.engine.phases import (
+    AFTER,
+    AWAY,
+    BACKHAUL,
+    BROADCAST,
+    ENDED,
+    PHASES,
+    PLANNED,
+    QUEUE,
+    WAIT,
+    Phase,
+    PhaseName,
+)
 from edgesim.engine.uplink import Band, Upload
 from edgesim.radio.grant import Grant
 
 Outcome = Literal["done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept"]
 _NOTHING: Final = Grant(0.0, 0.0, 0.0)
+_SENDING: Final = (UPLOAD, "silence", "queue")
 
 
 @dataclass(slots=True)
@@ -70,6 +83,17 @@ class Task:
     """Seconds that the update takes from the station to its server, known with the grant."""
     upload: Upload | None = None
     """The upload on the air, or that of a device that is away, with its remaining bits."""
+    since_cell_s: float = -math.inf
+    """Instant from which on the condition of the next handover counts."""
+    handovers: int = 0
+    silent_until_s: float = -math.inf
+    """End of the interruption of the last handover."""
+    silence_s: float = 0.0
+    """Seconds of it that are left when an upload would begin or go on."""
+    reserved_hz: float = 0.0
+    """Reservation that it had before it waited for one."""
+    queued_s: float = math.inf
+    """Instant from which on the device waits for bandwidth in its cell; inf where it has some."""
     fate: Outcome | None = None
     """End of a taken task for the server: done, late, dropped or cancelled."""
     carried: bool = False
@@ -119,6 +143,10 @@ class RoundSignals:
     receive: Callable[[Task], bool] | None = None
     """Called with a task whose upload the deadline ends: whether the server can use what it has received. None where it
     cannot use parts of uploads."""
+    left_cell: Callable[[Task], None] | None = None
+    """Called when a task holds no bandwidth any more, as its upload has ended or its device has left."""
+    back_in_cell: Callable[[Task], None] | None = None
+    """Called when a device that was away is back; as `left_cell` for devices that are handed over."""
 
 
 class Work:
@@ -137,6 +165,11 @@ class Work:
             self._begin_next()
         elif task.phase != ENDED:
             _PLAY[PHASES[task.phase].ends](self)
+
+    @property
+    def task(self) -> Task:
+        """The record of the task."""
+        return self._task
 
     @property
     def due(self) -> tuple[float, float]:
@@ -177,13 +210,19 @@ class Work:
         if ends == "by the band":
             assert task.upload is not None
             self._signals.bands[task.station].end(task.upload)
-        elif ends != "at the decision":
+        elif ends not in ("at the decision", "by the cell"):
             self._awaited.callbacks.clear()
 
     def _begin_next(self, _: simpy.Event | None = None) -> None:
         """Begin the next phase that the task has; behind the last one, the update of a task taken is at its server."""
         task = self._task
+        if task.silence_s:
+            task.silence_s = max(0.0, task.silent_until_s - self._clock.now)
         for phase in AFTER[task.phase]:
+            if phase.ends == "by the band" and task.upload is not None:
+                # What a handover has left.
+                self._begin(phase, task.upload.remaining_bits)
+                return
             if (amount := phase.amount(task)) or phase.is_reported:
                 if phase.ends == "by the band" and self._signals.size is not None:
                     self._signals.size(task, self._signals.deadline_s)
@@ -204,7 +243,7 @@ class Work:
         if phase.ends == "by the band":
             due = signals.deadline_s - task.backhaul_s, signals.tolerance_s, task.since_s
             granted = task.grant.rx_power_w, task.grant.bandwidth_hz, left
-            task.upload = Upload(task.device, *granted, *due, number=task.number)
+            task.upload = Upload(task.device, *granted, *due, number=task.number, handovers=task.handovers)
         elif phase.ends == "at an instant":
             task.left_s = left
         _PLAY[phase.ends](self)
@@ -216,7 +255,38 @@ class Work:
             # The device has not begun, or may be at another task by now, whose power it draws.
             empty_s = None
         task.phase, task.since_s = phase, self._clock.now
+        if self._signals.left_cell is not None and phase in (BACKHAUL, ENDED, AWAY):
+            self._signals.left_cell(task)
         task.drops_s = task.leaves_s if empty_s is None else min(task.leaves_s, empty_s(task))
+
+    def leave_cell(self, outcome: Outcome) -> None:
+        """Stop an upload, or the wait for one, before the task's station changes; what was sent has an outcome."""
+        if self._task.phase in _SENDING:
+            self._stop()
+            if self._task.phase == UPLOAD:
+                self._log(outcome)
+
+    def enter_cell(self, interruption_s: float) -> None:
+        """Go on in the cell of another station, where nothing is sent at first."""
+        task = self._task
+        task.silent_until_s, task.silence_s = self._clock.now + interruption_s, interruption_s
+        if task.phase in _SENDING:
+            self._go_on_behind(WAIT)
+
+    def take_place(self) -> None:
+        """Go on with the bandwidth for which the device has waited."""
+        if self._task.phase == QUEUE:
+            self._go_on_behind(QUEUE)
+
+    def lose(self) -> None:
+        """Lose an upload at a handover."""
+        self._stop()
+        self._cut("dropped")
+        self._signals.dropped(self._task)
+
+    def _go_on_behind(self, phase: PhaseName) -> None:
+        self._task.phase = phase
+        self._begin_next()
 
     # Each of these methods plays a phase from the task's record until it ends.
 
@@ -257,6 +327,17 @@ class Work:
             leaves_s = max(task.drops_s, self._clock.now)
             self._clock.call_at(leaves_s, EventKind.LEFT, lambda _: band.drop(upload), task.device)
 
+    def _until_place(self) -> None:
+        """Wait for bandwidth in the cell, or until the device leaves."""
+        task, since_s = self._task, self._task.since_s
+        if task.drops_s < math.inf:
+
+            def leave(_: simpy.Event) -> None:
+                if task.phase == QUEUE and task.since_s == since_s:
+                    self._leave()
+
+            self._clock.call_at(max(task.drops_s, self._clock.now), EventKind.LEFT, leave, task.device)
+
     def _until_return(self) -> None:
         task, clock = self._task, self._clock
         back = clock.event() if math.isinf(task.back_s) else Instant(clock, task.back_s, EventKind.WAKE, task.device)
@@ -286,12 +367,17 @@ class Work:
     def _end_stream(self, upload: Upload) -> None:
         """End an upload that is on the air at its deadline: the server uses what it has received, or it is late."""
         task, receive = self._task, self._signals.receive
-        if task.upload is not upload or task.phase != UPLOAD:
+        if task.upload is not upload or task.phase not in _SENDING:
             return
         assert receive is not None
         self._stop()
         if receive(task):
-            self._sent(True)
+            if task.phase == UPLOAD:
+                self._sent(True)
+            else:
+                # In the interruption of a handover nothing is sent: what was received before it counts.
+                task.spans[-1].outcome = "done"
+                self._go_on_behind(UPLOAD)
         else:
             self._cut("late")
 
@@ -316,6 +402,11 @@ class Work:
     def _come_back(self, _: simpy.Event | None = None) -> None:
         """Resume the phase in which the device left."""
         task, phase = self._task, PHASES[self._task.resumes]
+        if self._signals.back_in_cell is not None:
+            self._signals.back_in_cell(task)
+        if phase.ends == "by the cell":
+            self._go_on_behind(WAIT)
+            return
         self._begin(phase, task.left_s if task.upload is None else task.upload.remaining_bits)
 
     def _cut(self, outcome: Outcome) -> None:
@@ -347,5 +438,6 @@ _PLAY = {
     "at an instant": Work._until_instant,
     "at the decision": Work._until_decision,
     "by the band": Work._until_sent,
+    "by the cell": Work._until_place,
     "on return": Work._until_return,
 }

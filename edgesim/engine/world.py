@@ -9,6 +9,7 @@ import numpy as np
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
+from edgesim.devices.event_a3 import EventA3
 from edgesim.devices.places import Places
 from edgesim.devices.population import Population
 from edgesim.devices.topology import ONE_STATION, Topology
@@ -56,6 +57,12 @@ class World:
     def links(self) -> Sequence[Link]:
         """Link of the uploads to each station, [M]."""
         return self.band_links if self.own_links is None else [self.own_links] * len(self.bands_hz)
+
+    @cached_property
+    def handover_rule(self) -> EventA3:
+        """When devices leave the cells of their stations."""
+        knobs = self.config.handover
+        return EventA3() if knobs is None else EventA3(knobs.hysteresis_db, knobs.offset_db, knobs.trigger_s)
 
     def gain(self, ids: Integers, draws: int | Integers, t_s: float, station: Integers) -> Floats:
         """Average power gain (path loss and shadowing) of each device at an instant to its station, linear, [n].

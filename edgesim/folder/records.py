@@ -34,7 +34,7 @@ from edgesim.base.paths import as_path, system_errors
 from edgesim.base.processes import uninterrupted
 from edgesim.base.text_file import read_json, read_toml
 from edgesim.folder import checkpoints, digests
-from edgesim.folder.rows_file import ABSENCES, WAYS
+from edgesim.folder.rows_file import ABSENCES, HANDOVERS, WAYS
 from edgesim.folder.run_schema import MUCH_BYTES, SCHEMAS, checked
 
 SCHEMA_VERSION = 2
@@ -131,7 +131,7 @@ class RunWriter:
             # It has the digests of files that are about to change.
             _write_run_json(self.folder, self._run, on_disk=False)
         write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
-        for name in (*(f"{table}.parquet" for table in SCHEMAS), ABSENCES.name, WAYS.name):
+        for name in (*(f"{table}.parquet" for table in SCHEMAS), ABSENCES.name, HANDOVERS.name, WAYS.name):
             (self.folder / name).unlink(missing_ok=True)
         _write_run_json(self.folder, self._run, on_disk=False)
         for name, path in paths.items():

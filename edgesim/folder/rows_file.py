@@ -65,6 +65,18 @@ ABSENCES = RowsFile(
 )
 """When devices were absent, a row per span; only of runs whose devices come and go."""
 
+HANDOVERS = RowsFile(
+    "handovers.parquet",
+    pa.schema(
+        [("device", _I32), ("t_s", _F64), ("task", _I32), ("from_station", _I32), ("to_station", _I32)]
+        + [("phase", pa.string()), ("gain_from_db", _F64), ("gain_to_db", _F64)]
+        + [("bandwidth_hz", _F64), ("bits_left", _F64), ("interrupted_s", _F64)]
+    ),
+    "a device from 0 on, an instant from 0 s on and two different stations",
+    lambda rows: rows["t_s"].between(0, _FAR) & rows["from_station"].ne(rows["to_station"]),
+)
+"""Handovers of devices at work; only of runs with ``[handover]``. The last three columns are nan outside uploads."""
+
 WAYS = RowsFile(
     "ways.parquet",
     pa.schema([("device", _I32), ("t_s", _F64), ("x_m", _F64), ("y_m", _F64)]),

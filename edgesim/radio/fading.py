@@ -12,15 +12,17 @@ from edgesim.streams import Streams
 Fading = Literal["none", "rayleigh"]
 
 
-def power_factor(kind: Fading, streams: Streams, ids: ArrayLike, round: int | Integers) -> Floats:
-    """Factor on the received power of each device's upload in a round, [n]; its mean is 1.
+def power_factor(
+    kind: Fading, streams: Streams, ids: ArrayLike, round: int | Integers, handovers: ArrayLike = 0
+) -> Floats:
+    """Factor on the received power of each device's upload in a round, after ``handovers`` of it, [n]; its mean is 1.
 
     ``rayleigh``: |h|^2 of a complex normal h with E|h|^2 = 1, which is Exp(1) (Tse and Viswanath, "Fundamentals
     of Wireless Communication", 2005, section 2.4.2). ``none``: 1. Draws: stream ``fading``.
     """
     if kind == "none":
         return np.ones(np.shape(ids))
-    return streams.exponential("fading", ids, round)
+    return streams.exponential("fading", ids, round, first_pair=handovers)
 
 
 def outage_factor(kind: Fading, outage: float) -> float:

@@ -19,7 +19,7 @@ from edgesim.base.registry import blamed, plug_ins_named
 from edgesim.config import RunConfig
 from edgesim.engine.server import RunEnd
 from edgesim.folder import digests, records
-from edgesim.folder.rows_file import ABSENCES, WAYS
+from edgesim.folder.rows_file import ABSENCES, HANDOVERS, WAYS
 from edgesim.folder.run_progress import RunProgress
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.learning.interface import MODEL_FILE, Learner
@@ -136,6 +136,8 @@ def write_results(simulation: Simulation, folder: Path) -> None:
     """Write what a finished run leaves beside its tables: the model, when devices were absent and where they were."""
     simulation.learner.save(folder)
     world, end_s = simulation.world, simulation.server.parts.clock.now
+    if (cells := simulation.server.parts.cells) is not None:
+        HANDOVERS.write(folder, zip(*sorted(cells.rows), strict=True) if cells.rows else [[] for _ in HANDOVERS.schema])
     if (count := world.config.devices.count) >= _MOST_SHOWN:
         return
     if world.config.availability.model != "always":

@@ -1,0 +1,183 @@
+"""Devices at work that change cells: their handovers on the clock, and bandwidth in the cells that they enter."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import simpy
+
+from edgesim.config import HandoverConfig
+from edgesim.devices.topology import Backhaul
+from edgesim.engine.clock import Clock, EventKind
+from edgesim.engine.decision import path_links
+from edgesim.engine.moving_places import MovingPlaces
+from edgesim.engine.phases import AWAY, QUEUE, SILENCE
+from edgesim.engine.work import Task, Work
+from edgesim.engine.world import World
+
+_LEAST_S, _MOST_S, _AT_FIRST_S = 1e-3, 600.0, 10.0
+_FREE = 1e-9
+"""Share of a band below which what is left of it is a remainder of rounding."""
+_PING_PONG_S = 1.0
+
+Row = tuple[Any, ...]
+"""A row of `edgesim.folder.rows_file.HANDOVERS`."""
+
+
+@dataclass
+class Cells:
+    """The cells of a run whose devices are handed over while they work."""
+
+    SAVED: ClassVar[tuple[str, ...]] = ("rows", "told")
+
+    clock: Clock
+    world: World
+    moving: MovingPlaces
+    knobs: HandoverConfig
+    backhaul: Backhaul
+    works: dict[tuple[int, int], Work] = field(default_factory=dict)
+    """Devices at work, by the key of their task."""
+    rows: list[Row] = field(default_factory=list)
+    """Handovers of the run so far."""
+    told: int = 0
+    """How many of them have been counted in `metrics`."""
+
+    def watch(self, works: Iterable[Work]) -> None:
+        """Put the next handovers of devices that begin to work, or of a resumed run, on the clock."""
+        begun = list(works)
+        for work in begun:
+            task = work.task
+            if task.since_cell_s == -math.inf:
+                task.since_cell_s = self.clock.now
+            self.works[task.key] = work
+        self._plan(begun, self.clock.now + _AT_FIRST_S)
+
+    def _plan(self, works: list[Work], until_s: float) -> None:
+        """Look for the next handovers up to an instant, each of which, or the next look, is one event."""
+        works = [work for work in works if work.task.needs_device and work.task.phase != AWAY]
+        if not works or len(self.world.bands_hz) == 1:
+            return
+        tasks = [work.task for work in works]
+        ids, station = (np.array([getattr(task, name) for task in tasks]) for name in ("device", "station"))
+        since_s = np.array([task.since_cell_s for task in tasks])
+        found = self.moving.next_handovers(self.world.handover_rule, ids, station, since_s, until_s, False)
+        columns = found.t_s, found.station, found.gain_from_db, found.gain_to_db
+        for work, t_s, to, *gains_db in zip(works, *(column.tolist() for column in columns), strict=True):
+            self._put(work, t_s, to, gains_db, until_s)
+
+    def _put(self, work: Work, t_s: float, to: int, gains_db: list[float], until_s: float) -> None:
+        task, since_s = work.task, work.task.since_cell_s
+
+        def happen(_: simpy.Event) -> None:
+            if task.since_cell_s != since_s or not task.needs_device or task.phase == AWAY:
+                return
+            if t_s < until_s:
+                self._hand_over(work, to, gains_db)
+            else:
+                now_s = self.clock.now
+                self._plan([work], now_s + min(max(2.0 * (now_s - since_s), _LEAST_S), _MOST_S))
+
+        self.clock.call_at(max(min(t_s, until_s), self.clock.now), EventKind.HANDOVER, happen, task.device)
+
+    def _hand_over(self, work: Work, to: int, gains_db: list[float]) -> None:
+        """Hand a device over to another station."""
+        task, knobs = work.task, self.knobs
+        sends = task.upload is not None and task.phase != AWAY
+        phase, hz = task.phase, task.grant.bandwidth_hz
+        if sends and knobs.upload == "lost":
+            work.lose()
+        else:
+            work.leave_cell("dropped" if knobs.upload == "restart" else "paused")
+        upload = (math.nan,) * 3
+        if task.upload is not None and sends:
+            left_bits = {"continue": task.upload.remaining_bits, "restart": task.grant.bits, "lost": 0.0}[knobs.upload]
+            upload = hz, left_bits, 0.0 if knobs.upload == "lost" else knobs.interruption_s
+        stations = task.station, to
+        self.rows.append((task.device, self.clock.now, task.number, *stations, phase, *gains_db, *upload))
+        if not task.needs_device:
+            return
+        if knobs.upload == "restart":
+            task.upload = None
+        left, task.station, task.since_cell_s = task.station, to, self.clock.now
+        task.handovers += 1
+        if task.taken:
+            self._set_wires(task)
+            self._ask(task)
+        work.enter_cell(knobs.interruption_s)
+        self._serve(left)
+        self._serve(to)
+        self._plan([work], self.clock.now + _AT_FIRST_S)
+
+    def _set_wires(self, task: Task) -> None:
+        wires_s = self.backhaul.upload_s(np.array([task.station]), np.array([task.grant.bits]))
+        task.backhaul_s = float(wires_s[0])
+
+    def _ask(self, task: Task) -> None:
+        """Ask for bandwidth in the cell that a task has entered; it waits in line until `_serve` finds some."""
+        radio, knobs = self.world.config.radio, self.world.config.round
+        if math.isinf(self.works[task.key].due[0]):
+            # Without rounds each place at work has an equal share of whatever band it is in.
+            assert knobs.count is not None
+            task.grant.bandwidth_hz = float(self.world.bands_hz[task.station]) / knobs.count
+        elif radio.sharing == "reserved" and task.grant.bits:
+            task.reserved_hz, task.grant.bandwidth_hz = task.grant.bandwidth_hz or task.reserved_hz, 0.0
+            task.queued_s = self.clock.now
+
+    def values(self) -> dict[tuple[str, str], float]:
+        """Handovers since the last call, as rows of ``metrics`` by (name, key)."""
+        new = self.rows[self.told :]
+        back = sum(map(self._is_ping_pong, range(self.told, len(self.rows))))
+        self.told = len(self.rows)
+        silent_s = sum(row[-1] for row in new if not math.isnan(row[-1]))
+        return {("handovers", ""): float(len(new)), ("ping_pongs", ""): float(back), ("interrupted_s", ""): silent_s}
+
+    def _is_ping_pong(self, number: int) -> bool:
+        """Whether a handover brings a device back to the station that it has left within the last second."""
+        device, t_s, task, _, to, *_ = self.rows[number]
+        for before in reversed(self.rows[:number]):
+            if before[1] < t_s - _PING_PONG_S:
+                return False
+            if (before[0], before[2]) == (device, task):
+                return before[3] == to
+        return False
+
+    def left_cell(self, task: Task) -> None:
+        """Give the bandwidth of a task that has ended to those that wait in its cell."""
+        self.clock.soon(lambda _: self._serve(task.station))
+
+    def back_in_cell(self, task: Task) -> None:
+        """Begin to look for handovers anew for a device that is back."""
+        task.since_cell_s = self.clock.now
+        self.clock.soon(lambda _: self._plan([self.works[task.key]], self.clock.now + _AT_FIRST_S))
+
+    def _serve(self, station: int) -> None:
+        """Give the free bandwidth of a cell to the devices that wait there, in order of (instant, device)."""
+        self.works = {key: work for key, work in self.works.items() if work.task.needs_device}
+        there = [work for work in self.works.values() if work.task.station == station and work.task.taken]
+        free_hz = float(self.world.bands_hz[station]) - sum(work.task.grant.bandwidth_hz for work in there)
+        waiting = [work for work in there if work.task.queued_s < math.inf and work.task.phase != AWAY]
+        for work in sorted(waiting, key=lambda work: (work.task.queued_s, work.task.device)):
+            if free_hz <= _FREE * float(self.world.bands_hz[station]):
+                return
+            task = work.task
+            task.grant.bandwidth_hz = min(self._wanted_hz(work), free_hz)
+            task.queued_s = math.inf
+            free_hz -= task.grant.bandwidth_hz
+            work.take_place()
+
+    def _wanted_hz(self, work: Work) -> float:
+        """Least bandwidth of what is left by the due time on the gain planned there, or the old reservation."""
+        task, now_s, ids = work.task, self.clock.now, np.array([work.task.device])
+        number = np.array([task.number])
+        bits = task.grant.bits if task.upload is None else task.upload.remaining_bits
+        waits_s = max(0.0, task.silent_until_s - now_s)
+        if task.phase not in (QUEUE, SILENCE):
+            waits_s = max(waits_s, task.since_s + task.left_s - now_s)
+        due_s = work.due[0] - task.backhaul_s
+        gain = self.world.gain(ids, number, now_s, np.array([task.station]))
+        power_w = self.world.rx_power_w(ids, gain) * self.world.outage_factor
+        link = path_links(self.world, self.moving, now_s, ids, number)[task.station]
+        need_hz = link.least_hz(ids, np.array([bits]), np.array([waits_s]), due_s - now_s, power_w, now_s)
+        return float(need_hz[0]) if math.isfinite(need_hz[0]) else task.reserved_hz

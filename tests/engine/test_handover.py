@@ -1,0 +1,178 @@
+"""Runs whose devices are handed over while they work."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim.base.errors import EdgesimError
+from edgesim.config_file import parse
+from edgesim.folder.records import read_table
+from edgesim.folder.rows_file import HANDOVERS
+from edgesim.simulation import composition as simulation
+
+MBIT = 1e6
+
+
+def plain(folder: Path) -> str:
+    """FedTeddi's environment without shadowing."""
+    text = Path("channels/fedteddi-macro.toml").read_text()
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("shadowing_std_db"))
+    path = folder / "plain.toml"
+    path.write_text(lines.replace("shadowing = ", "shadowing_std_db = 0.0\nshadowing = ", 1))
+    return str(path)
+
+
+def values(folder: Path, ways: list[tuple[float, float, float]], **sections: dict[str, object]) -> dict[str, object]:
+    """A run of devices along the x axis between stations at 0 and 500 m.
+
+    Each of ``ways`` is where a device is at 0 s and its speed; they go on for 10 s.
+    """
+    (folder / "two.toml").write_text(
+        'name = "two"\nsource = "test"\ncloud = "west"\n[[stations]]\nname = "west"\nx_m = 0.0\ny_m = 0.0\n'
+        '[[stations]]\nname = "east"\nx_m = 500.0\ny_m = 0.0\n[[links]]\nbetween = ["west", "east"]\nrate_bps = 1e15\n'
+    )
+    rows = [f"{k},{t_s},{x_m + speed_mps * t_s},0" for k, (x_m, speed_mps) in enumerate(ways) for t_s in (0, 10)]
+    (folder / "walk.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
+    base: dict[str, dict[str, object]] = {
+        # Computing takes 5 s.
+        "devices": {"count": len(ways), "radius_m": 500.0, "a_s_per_sample": 5 / 160, "mu_samples_per_s": 1e15},
+        "round": {"payload_bits": 40 * MBIT, "tmax_s": 9.9, "admission": "count", "count": len(ways)}
+        | {"allocator": "equal_share"},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+        "topology": {"file": str(folder / "two.toml")},
+        "mobility": {"model": "recorded", "file": str(folder / "walk.csv"), "after_end": "hold"},
+        "radio": {"channel": plain(folder), "bandwidth_hz": 1e6},
+        "handover": {},
+    }
+    return {"seed": 4, "rounds": 1} | {key: base.get(key, {}) | sections.get(key, {}) for key in {**base, **sections}}
+
+
+def run(folder: Path, given: dict[str, object]) -> pd.DataFrame:
+    simulation.run(parse(given, "handover"), folder)
+    return read_table(folder, "activities")
+
+
+BUFFER = {"protocol": "buffered", "allocator": "least"}
+WORKED = [(100.0, 30.0)]
+WORKED_S, SENT = 6.089333333333, 11_041_339.560650688
+
+
+@pytest.mark.parametrize(
+    ("upload", "interruption_s", "end_s"),
+    [("continue", 0.05, 8.497562608909), ("restart", 0.05, 9.291645168062), ("continue", 0.0, 8.455457871625)],
+)
+@pytest.mark.parametrize("protocol", ["rounds", "none"])
+def test_the_worked_upload_across_a_handover_has_all_of_both_bands(tmp_path, upload, interruption_s, end_s, protocol):
+    handover = {"upload": upload, "interruption_s": interruption_s}
+    given = values(tmp_path, WORKED, radio={"sharing": "reshared"}, handover=handover)
+    if protocol == "none":
+        # On reserved bandwidth, of which the one place at work has the band of either cell.
+        given = values(tmp_path, WORKED, round=BUFFER, handover=handover)
+    rows = run(tmp_path / "run", given).query("activity == 'upload'")[:2]
+    ends_s = [WORKED_S, end_s]
+    assert rows["t_end_s"].tolist() == pytest.approx(ends_s, abs=1e-9)
+    assert rows["t_start_s"].tolist() == pytest.approx([5.0, WORKED_S + interruption_s], abs=1e-9)
+    left = 40 * MBIT if upload == "restart" else 40 * MBIT - SENT
+    assert rows["bits"].tolist() == pytest.approx([SENT, left], rel=1e-9)
+    assert rows["outcome"].tolist() == ["dropped" if upload == "restart" else "paused", "done"]
+    told = HANDOVERS.read(tmp_path / "run")
+    first = told.iloc[0]
+    assert (first["from_station"], first["to_station"], first["phase"], first["task"]) == (0, 1, "upload", 1)
+    assert first["bits_left"] == pytest.approx(left, rel=1e-9)
+    # In the square from x = 280 m on, whose middle is 282.5 m.
+    losses = [128.1 + 37.6 * np.log10(away_m / 1000) for away_m in (282.5, 217.5)]
+    assert first[["gain_from_db", "gain_to_db"]].tolist() == pytest.approx([-loss for loss in losses])
+    energy_j = run_energy(rows)
+    assert rows["energy_j"].tolist() == pytest.approx(energy_j)
+
+
+def run_energy(rows: pd.DataFrame) -> list[float]:
+    """Joules of transmitting at 23 dBm, with an efficiency of 0.35, in each row: none in the silence between."""
+    return (10 ** (2.3 - 3) / 0.35 * (rows["t_end_s"] - rows["t_start_s"])).tolist()
+
+
+def test_an_upload_may_be_lost(tmp_path):
+    rows = run(tmp_path / "run", values(tmp_path, WORKED, handover={"upload": "lost"}))
+    upload = rows.query("activity == 'upload'")
+    assert (upload["outcome"].tolist(), upload["t_end_s"].tolist()) == (
+        ["dropped"],
+        pytest.approx([WORKED_S], abs=1e-9),
+    )
+    assert read_table(tmp_path / "run", "rounds")["dropped"].tolist() == [1]
+    assert read_table(tmp_path / "run", "updates").empty
+
+
+def test_on_reserved_bandwidth_the_new_cell_plans_what_is_left(tmp_path):
+    """On the gain at the handover, to the deadline: 28,958,660 bits in 9.9 - 6.139 s, with the path known exactly."""
+    for knowledge in ("present", "known"):
+        given = values(tmp_path, WORKED, round={"path_knowledge": knowledge})
+        rows = run(tmp_path / knowledge, given).query("activity == 'upload'")
+        assert rows["bits"].sum() == pytest.approx(40 * MBIT)
+        end_s = rows["t_end_s"].iloc[1]
+        # The way comes nearer to the new station, so that the present gain is less than those to come.
+        assert end_s == pytest.approx(9.9, abs=1e-6) if knowledge == "known" else end_s < 9.5
+
+
+def test_a_full_cell_is_waited_for_in_order_of_instant_and_device(tmp_path):
+    """Device 0 has all of the east's band until it ends; 1 and 2 come at one instant, 3 later."""
+    ways = [(450.0, 0.0), (100.0, 30.0), (100.0, 30.0), (85.0, 30.0)]
+    given = values(
+        tmp_path, ways, round={"payload_bits": 150 * MBIT, "tmax_s": 60.0, "allocator": "equal_share"},
+        radio={"bandwidth_hz": 2e6},
+    )  # fmt: skip
+    rows = run(tmp_path / "run", given)
+    told = HANDOVERS.read(tmp_path / "run").sort_values(["t_s", "device"])
+    assert told["device"].tolist() == [1, 2, 3]
+    uploads = rows.query("activity == 'upload'")
+    free_s = uploads.query("device == 0")["t_end_s"].item()
+    again = uploads[uploads["t_start_s"] > told["t_s"].min()].query("device != 0")
+    assert again.sort_values("device")["t_start_s"].min() == pytest.approx(max(free_s, WORKED_S + 0.05), abs=1e-9)
+    # At no instant does a cell carry more than its band.
+    for start_s in again["t_start_s"]:
+        now = uploads[(uploads["t_start_s"] <= start_s) & (uploads["t_end_s"] > start_s)]
+        east = now[(now["device"] == 0) | now.index.isin(again.index)]
+        assert east["bandwidth_hz"].sum() <= 2e6 * (1 + 1e-9)
+    assert again.sort_values("t_start_s")["device"].tolist()[0] == 1
+
+
+def test_devices_that_only_compute_change_their_station_and_go_on(tmp_path):
+    rows = run(tmp_path / "run", values(tmp_path, [(200.0, 30.0)]))
+    assert rows["activity"].tolist() == ["compute", "upload"]
+    told = HANDOVERS.read(tmp_path / "run")
+    assert told["phase"].tolist() == ["compute"]
+    assert np.isnan(told["bits_left"]).all()
+    wires = read_table(tmp_path / "run", "metrics").query("name == 'task_station'")
+    assert wires["value"].tolist() == [1.0]
+
+
+def test_metrics_count_handovers_and_those_back_within_a_second(tmp_path):
+    given = values(tmp_path, WORKED, handover={"trigger_s": 0.1, "hysteresis_db": 0.0, "offset_db": -30.0})
+    run(tmp_path / "run", given)
+    metrics = read_table(tmp_path / "run", "metrics").set_index("name")["value"]
+    told = HANDOVERS.read(tmp_path / "run")
+    assert metrics["handovers"] == len(told) > 10
+    assert metrics["ping_pongs"] == len(told) - 1
+    assert metrics["interrupted_s"] == pytest.approx(0.05 * told["bits_left"].notna().sum())
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"handover": {"trigger_s": 0.0, "offset_db": -4.0}}, "trigger_s: expected more than 0"),
+        ({"topology": {"aggregation": "hierarchical", "cloud_every": 1}}, "handover.*topology.aggregation"),
+        ({"handover": {"hysteresis_db": -1.0}}, "hysteresis_db"),
+    ],
+)
+def test_bad_keys_are_refused(tmp_path, sections, said):
+    with pytest.raises(EdgesimError, match=said):
+        parse(values(tmp_path, WORKED, **sections), "bad")
+
+
+def test_handovers_need_motion(tmp_path):
+    given = values(tmp_path, WORKED)
+    del given["mobility"]
+    with pytest.raises(EdgesimError, match=r"handover.*mobility"):
+        parse(given, "bad")
