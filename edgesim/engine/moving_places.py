@@ -129,7 +129,7 @@ class MovingPlaces(Places):
         """
         begins_s, ends_s = np.full(len(ids), since_s), np.full(len(ids), end_s)
         if is_straight:
-            chords = self._chords_ahead(ids, since_s, begins_s, ends_s)
+            chords = self._chords_ahead(ids, float(np.min(since_s)), begins_s, ends_s)
         else:
             chords = self.chords.until(ids, begins_s, ends_s)
         gain = np.empty((len(self.stations_m), len(chords.place)))

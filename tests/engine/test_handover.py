@@ -8,9 +8,12 @@ import pytest
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
+from edgesim.engine.make_world import make_world
 from edgesim.folder.records import read_table
 from edgesim.folder.rows_file import HANDOVERS
 from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import complete
+from edgesim.streams import Streams
 
 MBIT = 1e6
 
@@ -176,3 +179,67 @@ def test_handovers_need_motion(tmp_path):
     del given["mobility"]
     with pytest.raises(EdgesimError, match=r"handover.*mobility"):
         parse(given, "bad")
+
+
+SHARINGS = {
+    "reserved": ({}, {"late": "keep", "tmax_s": 0.6, "admission": "count", "count": 8, "allocator": "equal_share"}),
+    "reshared": ({"sharing": "reshared"}, {"tmax_s": 1.0}),
+    "without rounds": ({}, {"protocol": "buffered", "admission": "count", "count": 8}),
+}
+
+
+@pytest.mark.parametrize("upload", ["continue", "restart", "lost"])
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_bands(tmp_path, sharing, upload):
+    radio, knobs = SHARINGS[sharing]
+    given = {
+        "seed": 3,
+        "rounds": 25,
+        "devices": {"count": 30},
+        "radio": {"bandwidth_hz": 4e6, **radio},
+        "round": {"payload_bits": 2e6, **knobs},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+        "topology": {"file": "three-cells"},
+        "mobility": {"model": "direction", "speed_mps": [60.0, 120.0], "turn_s": 3.0},
+        "handover": {"upload": upload, "hysteresis_db": 0.5, "trigger_s": 0.02, "interruption_s": 0.03},
+    }
+    config = parse(given, "cells")
+    simulation.run(config, tmp_path / "run")
+    rows = read_table(tmp_path / "run", "activities")
+    told = HANDOVERS.read(tmp_path / "run")
+    metrics = read_table(tmp_path / "run", "metrics")
+    final = metrics.query("name == 'task_station'").set_index("key")["value"]
+    assert len(told) > 30
+    assert told["phase"].isin(["upload", "silence"]).sum() > 3
+    by_task = dict(list(told.groupby(["device", "task"])))
+    world = make_world(complete(config), Streams(3))
+    uploads = rows.query("activity == 'upload' and bits > 0")
+    stations = []
+    for row in uploads.itertuples():
+        of_task = by_task.get((row.device, row.task))
+        later = None if of_task is None else of_task[of_task["t_s"] >= row.t_end_s - 1e-12]
+        last = final[f"{row.device}/{row.task}"]
+        stations.append(int(last) if later is None or later.empty else int(later["from_station"].iloc[0]))
+    if sharing != "reshared":
+        for row, station in zip(uploads.itertuples(), stations, strict=True):
+            ids = np.array([row.device])
+            along = world.moving.gains_along(ids, 1, np.array([station]), row.t_start_s, row.t_end_s)
+            seconds = np.minimum(along.end_s, row.t_end_s) - np.maximum(along.begin_s, row.t_start_s)
+            rates = world.moving.link.rates(np.array(row.bandwidth_hz), world.rx_power_w(ids[along.place], along.gain))
+            assert row.bits == pytest.approx(float(seconds @ rates), rel=1e-7)
+    # At every begin of an upload the bandwidths of the cell's uploads add up to its band at most.
+    begins, ends, hz = (uploads[name].to_numpy() for name in ("t_start_s", "t_end_s", "bandwidth_hz"))
+    if sharing != "reshared":
+        for begin_s, station in zip(begins, stations, strict=True):
+            there = (np.array(stations) == station) & (begins <= begin_s) & (ends > begin_s)
+            assert hz[there].sum() <= world.bands_hz[station] * (1 + 1e-9)
+    # An update that arrived has all of its bits: from all cells together, or since the last restart.
+    for (device, _), own in uploads.groupby(["device", "task"]):
+        if own["outcome"].iloc[-1] == "done":
+            whole = (
+                own["bits"].iloc[-1]
+                if upload == "restart" and "dropped" in own["outcome"].to_list()
+                else own["bits"].sum()
+            )
+            assert whole == pytest.approx(2e6, rel=1e-9), device

@@ -24,6 +24,7 @@ from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries
 from edgesim.engine.candidates import Asked, Everyone
+from edgesim.engine.cells import Cells
 from edgesim.engine.deadlines import Deadlines, MovingDeadlines
 from edgesim.engine.due_rounds import EveryRound, SomeRounds
 from edgesim.engine.evaluations import Evaluations
@@ -534,6 +535,7 @@ MADE_ANEW: dict[type, set[str]] = {
     Rounds: {"parts", "wanted", "latecomers", "drafting", "open", *Rounds.PARTS},
     Everyone: {"unheard"},
     Asked: {"joiners", "answers"},
+    Cells: {"clock", "world", "moving", "knobs", "backhaul", "works"},
     Deadlines: set(),
     MovingDeadlines: {"a"},
     EveryRound: {"parts"},
@@ -563,7 +565,7 @@ def test_what_an_object_remembers_is_all_that_changes_of_it(kind):
 
 def test_every_part_of_a_run_is_saved_or_has_no_state():
     """A part that a run gains has to be in `RunState`, or here."""
-    saved = {"selector", "joiners", "learner", "bands", "batteries", "report", "evaluations", "clock"}
+    saved = {"selector", "joiners", "learner", "bands", "batteries", "report", "evaluations", "clock", "cells"}
     without_state = {"world", "writer", "backhaul", "interruptions", "answerer", "courses"}
     assert saved | without_state == {field.name for field in fields(RunParts)}
 

@@ -152,8 +152,30 @@ WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         tuple(ROUNDS),
     ),
+    # In an interruption, and waiting for bandwidth in a full cell.
+    "handovers": (
+        {
+            "mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0},
+            "topology": {"file": "three-cells"},
+            "radio": {"fading": "rayleigh"},
+            "handover": {"hysteresis_db": 0.0, "trigger_s": 0.05, "interruption_s": 0.2},
+        },
+        tuple(ROUNDS),
+    ),
+    "handovers on a shared band": (
+        {
+            "mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0},
+            "topology": {"file": "three-cells"},
+            "radio": {"sharing": "reshared"},
+            "availability": {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": "pause"},
+            "handover": {"hysteresis_db": 0.0, "trigger_s": 0.05, "interruption_s": 0.2, "upload": "restart"},
+        },
+        tuple(ROUNDS),
+    ),
 }
 QUICK_WORLDS = {
+    ("handovers", "synchronous"),
+    ("handovers on a shared band", "buffered"),
     ("motion", "synchronous"),
     ("motion on a shared band", "synchronous"),
     ("motion on a shared band", "asynchronous"),
