@@ -25,8 +25,9 @@ When each is confirmed, also written before the whole study ran, all at equal se
 - (c) refuted if in more than half of all places and policies a size that fits (not a stream) is shown to be better than
   every codec of one size that can send; confirmed if in at least half of them each size that fits is shown to gain less
   than a point over some codec of one size.
-- (d) confirmed or refuted by the 95 % t interval over seeds of how much further policies lie apart (the highest accuracy
-  minus the lowest) without a codec than with one, on average over codecs and over places where none can send.
+- (d) confirmed or refuted by the 95 % t interval over seeds of how much further policies lie apart (their highest
+  accuracy minus their lowest) without a codec than with one, on average over codecs and over places where none can
+  send.
 
 A study ends with its last seed: seeds are fixed beforehand (0 to 9), and none is added after a look at the tables.
 """
