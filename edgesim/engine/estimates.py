@@ -46,6 +46,19 @@ class PlannedEstimates:
 
     def upload_s(self, rows: Integers, at_once: int) -> Floats:
         """Payload over the mean rate of an equal share of the station's band, on the gain planned on, [n]."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.timeline.upload_bits[rows] / self._share_bps(rows, at_once))
+
+    def room_bits(self, rows: Integers, at_once: int) -> Floats:
+        """Bits that an equal share of the station's band carries until each upload is due, on the gain planned on, [n].
+
+        0 for uploads that cannot begin in time.
+        """
+        left_s = np.maximum(self.due_s(rows) - self.ready_s(rows), 0.0)
+        return np.asarray(self._share_bps(rows, at_once) * left_s)
+
+    def _share_bps(self, rows: Integers, at_once: int) -> Floats:
+        """Mean rate of each upload, [n], until the deadline when so many share the stations' bands equally."""
         ids, start_s, world = self.timeline.ids[rows], self.timeline.t_start_s, self.timeline.world
         end_s = start_s + float(self.timeline.due_s.max())
         share = min(1.0, len(self.bands_hz) / max(at_once, 1))
@@ -54,8 +67,7 @@ class PlannedEstimates:
         for station, there in world.by_station(self.timeline.station[rows]):
             link, band_hz = self.timeline.links[station], share * float(world.bands_hz[station])
             bps[there] = link.mean_bps(ids[there], band_hz, rx_power_w[there], start_s, end_s)
-        with np.errstate(divide="ignore"):
-            return np.asarray(self.timeline.upload_bits[rows] / bps)
+        return bps
 
     def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
         """Instant, in s, at which each device's present stay ends, [n]."""
