@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from edgesim.config import HandoverConfig
 from edgesim.devices.topology import Backhaul
@@ -123,7 +124,8 @@ class Cells:
             task.grant.bandwidth_hz = float(self.world.bands_hz[task.station]) / knobs.count
         elif radio.sharing == "reserved" and task.grant.bits:
             task.reserved_hz, task.grant.bandwidth_hz = task.grant.bandwidth_hz or task.reserved_hz, 0.0
-            task.queued_s = self.clock.now
+            # An instant of 0 would count as none.
+            task.queued_s = self.clock.now or math.ulp(0.0)
 
     def values(self) -> dict[tuple[str, str], float]:
         """Handovers since the last call, as rows of ``metrics`` by (name, key)."""
@@ -133,6 +135,10 @@ class Cells:
         silent_s = sum(row[-1] for row in new if not math.isnan(row[-1]))
         return {("handovers", ""): float(len(new)), ("ping_pongs", ""): float(back), ("interrupted_s", ""): silent_s}
 
+    def columns(self) -> list[NDArray[Any]] | None:
+        """Columns of all handovers by device and time; None if there were none."""
+        return [np.array(column) for column in zip(*sorted(self.rows), strict=True)] or None
+
     def _is_ping_pong(self, number: int) -> bool:
         """Whether a handover brings a device back to the station that it has left within the last second."""
         device, t_s, task, _, to, *_ = self.rows[number]
@@ -140,7 +146,7 @@ class Cells:
             if before[1] < t_s - _PING_PONG_S:
                 return False
             if (before[0], before[2]) == (device, task):
-                return before[3] == to
+                return bool(before[3] == to)
         return False
 
     def left_cell(self, task: Task) -> None:
@@ -157,13 +163,13 @@ class Cells:
         self.works = {key: work for key, work in self.works.items() if work.task.needs_device}
         there = [work for work in self.works.values() if work.task.station == station and work.task.taken]
         free_hz = float(self.world.bands_hz[station]) - sum(work.task.grant.bandwidth_hz for work in there)
-        waiting = [work for work in there if work.task.queued_s < math.inf and work.task.phase != AWAY]
+        waiting = [work for work in there if work.task.queued_s is not None and work.task.phase != AWAY]
         for work in sorted(waiting, key=lambda work: (work.task.queued_s, work.task.device)):
             if free_hz <= _FREE * float(self.world.bands_hz[station]):
                 return
             task = work.task
             task.grant.bandwidth_hz = min(self._wanted_hz(work), free_hz)
-            task.queued_s = math.inf
+            task.queued_s = None
             free_hz -= task.grant.bandwidth_hz
             work.take_place()
 

@@ -1,6 +1,5 @@
 """Course of a task: the phases that it passes through, in order, as a table."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -45,7 +44,7 @@ COURSE = (
     Phase(COMPUTE, "at an instant", attrgetter("compute_s"), breaks=True, is_reported=True),
     Phase(WAIT, "at the decision", lambda task: task.taken is None),
     Phase(SILENCE, "at an instant", attrgetter("silence_s"), breaks=True),
-    Phase(QUEUE, "by the cell", lambda task: task.queued_s < math.inf, breaks=True),
+    Phase(QUEUE, "by the cell", attrgetter("queued_s"), breaks=True),
     Phase(UPLOAD, "by the band", attrgetter("grant.bits"), breaks=True),
     Phase(BACKHAUL, "at an instant", attrgetter("backhaul_s"), kind=EventKind.ARRIVED),
 )

@@ -92,8 +92,8 @@ class Task:
     """Seconds of it that are left when an upload would begin or go on."""
     reserved_hz: float = 0.0
     """Reservation that it had before it waited for one."""
-    queued_s: float = math.inf
-    """Instant from which on the device waits for bandwidth in its cell; inf where it has some."""
+    queued_s: float | None = None
+    """Instant, above 0, from which on the device waits for bandwidth in its cell; None where it has some."""
     fate: Outcome | None = None
     """End of a taken task for the server: done, late, dropped or cancelled."""
     carried: bool = False

@@ -137,7 +137,7 @@ def write_results(simulation: Simulation, folder: Path) -> None:
     simulation.learner.save(folder)
     world, end_s = simulation.world, simulation.server.parts.clock.now
     if (cells := simulation.server.parts.cells) is not None:
-        HANDOVERS.write(folder, zip(*sorted(cells.rows), strict=True) if cells.rows else [[] for _ in HANDOVERS.schema])
+        HANDOVERS.write(folder, cells.columns())
     if (count := world.config.devices.count) >= _MOST_SHOWN:
         return
     if world.config.availability.model != "always":
