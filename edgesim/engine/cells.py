@@ -18,7 +18,8 @@ from edgesim.engine.phases import AWAY, QUEUE, SILENCE
 from edgesim.engine.work import Task, Work
 from edgesim.engine.world import World
 
-_LEAST_S, _MOST_S, _AT_FIRST_S = 1e-3, 600.0, 10.0
+_LEAST_S, _MOST_S, _AT_FIRST_S = 1e-3, 600.0, 2.0
+"""Seconds that are looked ahead for handovers: at least, at most and to begin with."""
 _FREE = 1e-9
 """Share of a band below which what is left of it is a remainder of rounding."""
 _PING_PONG_S = 1.0

@@ -10,7 +10,7 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.devices.attachment import Attach, attach
 from edgesim.devices.event_a3 import EventA3, Handovers, next_handovers
 from edgesim.devices.places import Places
-from edgesim.mobility.chords import Chords, chords_of
+from edgesim.mobility.chords import Chords, chords_of, chords_until
 from edgesim.mobility.chords_ahead import ChordsAhead
 from edgesim.mobility.legs import Instants, Legs
 from edgesim.mobility.paths import Paths
@@ -131,7 +131,8 @@ class MovingPlaces(Places):
         if is_straight:
             chords = self._chords_ahead(ids, float(np.min(since_s)), begins_s, ends_s)
         else:
-            chords = self.chords.until(ids, begins_s, ends_s)
+            # Not of all devices: each is asked at instants of its own, and further ahead than its uploads.
+            chords = chords_until(self.paths, ids, begins_s, ends_s, self.chords.side_m)
         gain = np.empty((len(self.stations_m), len(chords.place)))
         for number in range(len(gain)):
             to = np.full(len(chords.place), number, dtype=np.int64)

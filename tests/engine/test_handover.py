@@ -188,8 +188,14 @@ SHARINGS = {
 }
 
 
-@pytest.mark.parametrize("upload", ["continue", "restart", "lost"])
-@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize(
+    ("sharing", "upload"),
+    [
+        pytest.param(sharing, upload, marks=() if (sharing, upload) == ("reserved", "continue") else pytest.mark.slow)
+        for sharing in SHARINGS
+        for upload in ("continue", "restart", "lost")
+    ],
+)
 def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_bands(tmp_path, sharing, upload):
     radio, knobs = SHARINGS[sharing]
     given = {

@@ -175,7 +175,6 @@ WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 QUICK_WORLDS = {
     ("handovers", "synchronous"),
-    ("handovers on a shared band", "buffered"),
     ("motion", "synchronous"),
     ("motion on a shared band", "synchronous"),
     ("motion on a shared band", "asynchronous"),
