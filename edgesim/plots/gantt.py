@@ -74,7 +74,7 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
         part = f", {len(shown)} of {total} devices shown" if total > MOST_DEVICES else ""
         scheduled = f"{int(facts['selected'])} scheduled, {int(facts['arrived'])} arrived"
         axes.set_title(style.folded(f"round {number}: {scheduled}{part}", 0.85 * style.COLUMN_IN))
-        _draw_parts(axes, rows[share < 1].assign(share=share), place, facts["t_start_s"])
+        _draw_parts(axes, rows.assign(share=share)[share < 1], place, facts["t_start_s"])
         handles = _handles(rows)
         if (share < 1).any():
             handles.insert(-2, Patch(facecolor="none", edgecolor="#777777", linewidth=0.6, label="received in part"))
