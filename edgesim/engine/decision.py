@@ -15,7 +15,7 @@ from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
 from edgesim.radio.allocators import ALLOCATORS, Allocator, Request, Sizes
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish
-from edgesim.radio.link import Link
+from edgesim.radio.link import PlannedLink
 from edgesim.selection.column import Column
 from edgesim.selection.view import Choice, RoundView
 
@@ -56,7 +56,7 @@ class Timeline:
     """The round's start on the run's clock."""
     tmax_s: float
     """The round's deadline."""
-    links: Sequence[Link]
+    links: Sequence[PlannedLink]
     """The link of the uploads to each station that the plan goes by, [M]."""
     accounts: Accounts
 
@@ -118,7 +118,7 @@ def make_timeline(
     gain = Column(
         count, lambda rows: world.gain(ids[rows], round if draws is None else draws[rows], at_s, station[rows])
     )
-    links = world.links
+    links: Sequence[PlannedLink] = world.links
     if (moving := world.moving) is not None:
         links = path_links(world, moving, at_s, ids, round if draws is None else draws)
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
@@ -126,7 +126,9 @@ def make_timeline(
     return Timeline(world, ids, station, delay_s, *planned, t_start_s, tmax_s, links, accounts)
 
 
-def path_links(world: World, moving: MovingPlaces, at_s: float, ids: Integers, draws: int | Integers) -> Sequence[Link]:
+def path_links(
+    world: World, moving: MovingPlaces, at_s: float, ids: Integers, draws: int | Integers
+) -> Sequence[PlannedLink]:
     """The link to each station that plans go by of devices that move, [n], decided at an instant.
 
     ``draws`` is the number of their draws, or that of each, [n].

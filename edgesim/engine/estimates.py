@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
+from edgesim.devices.event_a3 import EventA3
 from edgesim.engine.decision import Timeline
+
+_AT_ONCE = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -73,3 +76,18 @@ class PlannedEstimates:
         availability = self.timeline.world.availability
         until_s = availability.available_until(self.timeline.ids[rows], start_s, start_s + horizon_s)
         return np.asarray(until_s - start_s)
+
+    def leaves_cell_s(self, rows: Integers, horizon_s: float) -> Floats:
+        """Instant, in s, at which event A3 would hand each device over, [n]."""
+        world, start_s = self.timeline.world, self.timeline.t_start_s
+        leaves_s, knowledge = np.full(len(rows), np.inf), world.config.round.path_knowledge
+        if world.moving is None or len(self.bands_hz) == 1 or knowledge in (None, "present"):
+            return leaves_s
+        until_s, is_straight = start_s + horizon_s, knowledge == "straight"
+        # In parts, since each has the chords of all its ways to all stations.
+        for begin in range(0, len(rows), _AT_ONCE):
+            some = rows[begin : begin + _AT_ONCE]
+            of = self.timeline.ids[some], self.timeline.station[some], start_s, until_s, is_straight
+            t_s = world.moving.next_handovers(EventA3(), *of).t_s
+            leaves_s[begin : begin + _AT_ONCE] = np.where(t_s < until_s, t_s - start_s, np.inf)
+        return leaves_s

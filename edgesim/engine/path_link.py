@@ -8,14 +8,14 @@ import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.engine.moving_places import MovingPlaces
-from edgesim.radio.link import Known, ShannonLink
+from edgesim.radio.link import ShannonLink
 from edgesim.radio.pieces import Pieces
 
 PathKnowledge = Literal["present", "straight", "known", "worst"]
 
 
 @dataclass(frozen=True, eq=False)
-class PathLink(Known):
+class PathLink:
     """The uplink of a station as a plan has it for devices that move, decided at one instant.
 
     ``straight``: each device keeps its present velocity for ever; ``known``: its path is known; ``worst``: of its path
@@ -70,21 +70,6 @@ class PathLink(Known):
         """Mean rate times airtime."""
         ids, power_w = np.array([device]), np.array([rx_power_w])
         return float(self.mean_bps(ids, bandwidth_hz, power_w, start_s, end_s)[0]) * (end_s - start_s)
-
-    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """Instant at which the bits are carried along the path."""
-        ids, length_s = np.array([device]), 1.0
-        while True:
-            pieces = self._pieces(ids, np.array([0.0]), np.array([length_s]), start_s)
-            if self.knowledge == "worst":
-                least_w = float(pieces.least_power_w(np.array([0.0]), np.array([length_s]))[0])
-                end_s = self._link.end_s(device, bandwidth_hz, least_w, bits, 0.0)
-                end_s = end_s if end_s <= length_s else np.inf
-            else:
-                end_s = float(pieces.ends_s(self._link, np.array([bandwidth_hz]), np.array([bits]), np.array([0.0]))[0])
-            if end_s < np.inf:
-                return start_s + end_s
-            length_s *= 2.0
 
     def _pieces(self, ids: Integers, start_s: Floats, end_s: Floats, origin_s: float) -> Pieces:
         """Powers planned on between two instants that count from ``origin_s``, as the pieces do, [n, k]."""

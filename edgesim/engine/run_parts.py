@@ -13,11 +13,13 @@ from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.at_work import Working
 from edgesim.engine.clock import Clock
+from edgesim.engine.courses import Courses
 from edgesim.engine.decision import Planner
 from edgesim.engine.decisions import Answerer, ByPolicy
 from edgesim.engine.evaluations import Evaluations, tests_by_time
 from edgesim.engine.interruptions import Interruptions
-from edgesim.engine.moving_uplink import Courses, MovingLink, MovingReservedBand, MovingSharedBand, MovingSharedLink
+from edgesim.engine.moving_reserved_band import MovingReservedBand, MovingReservedLink
+from edgesim.engine.moving_shared_band import MovingSharedBand, MovingSharedLink
 from edgesim.engine.report import Report
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.sizing import Sizing
@@ -178,7 +180,7 @@ def _make_band(clock: Clock, world: World, station: int, courses: Courses | None
         link = courses.moving.link
         if world.config.radio.sharing == "reshared":
             return MovingSharedBand(clock, band_hz, MovingSharedLink(link), courses=courses, station=station)
-        return MovingReservedBand(clock, MovingLink(courses, station, link))
+        return MovingReservedBand(clock, MovingReservedLink(link), courses=courses, station=station)
     if world.config.radio.sharing == "reshared":
         return SharedBand(clock, band_hz, world.band_links[station])
     return ReservedBand(clock, world.links[station])

@@ -11,8 +11,8 @@ from edgesim.base.arrays import Floats, Integers
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.at_work import Working
 from edgesim.engine.clock import Clock
+from edgesim.engine.courses import Courses
 from edgesim.engine.decision import Timeline, settings_of_set
-from edgesim.engine.moving_uplink import Courses
 from edgesim.engine.phases import ENDED
 from edgesim.engine.uplink import Upload
 from edgesim.engine.work import Task

@@ -30,28 +30,31 @@ class ChordsAhead:
     """Instant up to which chords are known."""
     _ahead_s: float = 1.0
     """Seconds that chords are looked at ahead next, or as many more as are asked for."""
-    _keys: Integers | Floats = field(default_factory=lambda: np.empty(0))
-    """Devices and begins of the known chords, as complex numbers, which rise, [m]."""
-    _known: Chords = field(default_factory=lambda: Chords(*np.empty((5, 0))))
+    _known: Floats = field(default_factory=lambda: np.empty((4, 0, 0)))
+    """Begin, end and midpoint (x, y) of each device's known chords, then inf, [4, devices, m]."""
 
     def until(self, ids: Integers, t_s: Instants, end_s: Instants) -> Chords:
         """Chords of each device from the one at ``t_s`` to the one just before ``end_s``, as `chords_until`."""
         if self.count > _FEW:
             return chords_until(self.paths, ids, t_s, end_s, self.side_m)
         self._look(float(np.min(t_s)), float(np.max(end_s)))
-        first = self._keys.searchsorted(ids + 1j * t_s, "right") - 1
-        counts = self._keys.searchsorted(ids + 1j * end_s, "left") - first
+        first, last = self._columns(ids, t_s), self._columns(ids, np.nextafter(end_s, -np.inf))
+        counts = last - first + 1
         place = np.repeat(np.arange(len(ids)), counts)
-        rows, known = first[place] + ranks(counts), self._known
-        return Chords(place, known.begin_s[rows], known.end_s[rows], known.x_m[rows], known.y_m[rows])
+        return Chords(place, *self._known[:, ids[place], first[place] + ranks(counts)])
 
     def midpoints(self, ids: Integers, t_s: float) -> tuple[Floats, Floats]:
         """Midpoints (x_m, y_m) of the chords on which devices are at an instant, [n] each."""
         if self.count > _FEW:
             return chord_midpoints(self.paths.legs(ids, t_s), t_s, self.side_m)
         self._look(t_s, t_s)
-        rows = self._keys.searchsorted(ids + 1j * t_s, "right") - 1
-        return self._known.x_m[rows], self._known.y_m[rows]
+        x_m, y_m = self._known[2:, ids, self._columns(ids, t_s)]
+        return x_m, y_m
+
+    def _columns(self, ids: Integers, t_s: Instants) -> Integers:
+        """Columns of the known chords on which devices are at instants, [n]."""
+        begun = self._known[0, ids] <= np.reshape(t_s, (-1, 1))
+        return np.asarray(np.count_nonzero(begun, axis=1) - 1)
 
     def _look(self, first_s: float, last_s: float) -> None:
         """Work out all chords between two instants, and some behind them, unless they are known."""
@@ -62,8 +65,9 @@ class ChordsAhead:
         self.paths.legs(everyone, first_s)
         length_s = max(last_s - first_s, self._ahead_s)
         self._since_s, self._until_s = first_s, np.nextafter(first_s + length_s, np.inf)
-        self._known = chords_until(self.paths, everyone, first_s, self._until_s, self.side_m)
-        # NumPy orders complex numbers by their real and then their imaginary parts: by device and then by time.
-        self._keys = self._known.place + 1j * self._known.begin_s
-        if len(self._keys) < _ENOUGH:
+        chords = chords_until(self.paths, everyone, first_s, self._until_s, self.side_m)
+        counts = np.bincount(chords.place)
+        self._known = np.full((4, self.count, counts.max()), np.inf)
+        self._known[:, chords.place, ranks(counts)] = chords.begin_s, chords.end_s, chords.x_m, chords.y_m
+        if len(chords.place) < _ENOUGH:
             self._ahead_s = 2.0 * length_s

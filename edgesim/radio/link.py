@@ -35,8 +35,11 @@ class ReservedLink(Known, Protocol):
         """Instant at which a bandwidth has carried ``bits`` since ``start_s``; inf beyond the end of a recording."""
 
 
-class Link(ReservedLink, Protocol):
-    """The uplink of a station as plans have it, too: bandwidth, bits and duration of its uploads."""
+class PlannedLink(Protocol):
+    """The uplink of a station as plans have it: least bandwidths, mean rates and bits of uploads."""
+
+    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
+        """Bits that a bandwidth is planned to carry between two instants of the run's clock."""
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
@@ -52,6 +55,10 @@ class Link(ReservedLink, Protocol):
 
         Time beyond the end of a recording is left out of the mean.
         """
+
+
+class Link(PlannedLink, ReservedLink, Protocol):
+    """The uplink of a station of which plans know as much as a run."""
 
 
 class SharedLink(Known, Protocol):

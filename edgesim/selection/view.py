@@ -73,6 +73,12 @@ class Estimates(Protocol):
     def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
         """End of each device's present stay in s, [n]; inf at the horizon or later. An oracle: no server can know."""
 
+    def leaves_cell_s(self, rows: Integers, horizon_s: float) -> Floats:
+        """Instant in s at which each device leaves the cell of its station, [n]; inf at the horizon or later.
+
+        It goes by what is known of the paths (``round.path_knowledge``): inf where that is the present place alone.
+        """
+
 
 @dataclass(frozen=True)
 class RoundView:

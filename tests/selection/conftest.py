@@ -64,6 +64,7 @@ class PlainEstimates:
     upload: np.ndarray | None = None
     leaves: np.ndarray | None = None
     room: np.ndarray | None = None
+    leaves_cell: np.ndarray | None = None
     asked: list = field(default_factory=list)
 
     def places(self):
@@ -88,6 +89,10 @@ class PlainEstimates:
 
     def leaves_s(self, rows, horizon_s):
         until_s = np.full(len(rows), np.inf) if self.leaves is None else self.leaves[rows]
+        return np.where(until_s >= horizon_s, np.inf, until_s)
+
+    def leaves_cell_s(self, rows, horizon_s):
+        until_s = np.full(len(rows), np.inf) if self.leaves_cell is None else self.leaves_cell[rows]
         return np.where(until_s >= horizon_s, np.inf, until_s)
 
 

@@ -28,7 +28,7 @@ from edgesim.engine.deadlines import Deadlines, MovingDeadlines
 from edgesim.engine.due_rounds import EveryRound, SomeRounds
 from edgesim.engine.evaluations import Evaluations
 from edgesim.engine.idle_devices import IdleDevices
-from edgesim.engine.moving_uplink import MovingSharedBand
+from edgesim.engine.moving_shared_band import MovingSharedBand
 from edgesim.engine.report import Report
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.servers import EdgeServers, OneServer

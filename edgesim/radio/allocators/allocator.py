@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from edgesim.base.arrays import Booleans, Floats, Integers
-from edgesim.radio.link import Link
+from edgesim.radio.link import PlannedLink
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Request:
     """Received power that each upload is planned with."""
     need_hz: Floats
     """Least bandwidth that meets the deadline; inf where none does."""
-    link: Link
+    link: PlannedLink
     t_start_s: float
     """The round's start on the run's clock."""
     bandwidth_hz: float
