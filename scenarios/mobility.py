@@ -77,7 +77,7 @@ def main(
                 }  # fmt: skip
                 runs.add(base, {"selection.policy": names(policies)}, labels=labels, seeds=[seed])
     study = runs.compare(
-        target=target, reference="fedteddi", against=[("plan", "present"), ("speed_mps", str(numbers(speeds)[0]))]
+        target=target, reference="fedteddi", against=[("plan", "present")]))]
     )
     finished = [*study.runs.values()]
     album = figures.Album(study.folder / "plots", runs.formats)
