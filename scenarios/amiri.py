@@ -18,7 +18,6 @@ with its last seed: seeds are fixed beforehand, and none is added after a look a
 import itertools
 from typing import Annotated, Any
 
-import pandas as pd
 from typer import Option
 
 import edgesim
@@ -84,12 +83,10 @@ def main(
     published.show(table, f"{study.folder}: accuracy behind the last tenth of the rounds", ["data", "way", "K"], LOOKS)
     tables.save(table, study.folder / "beside-the-paper.csv")
     references = (("K", counts(devices_at_once)[0]), ("way", "BC-BN2" if "BC-BN2" in names(policies) else "BC"))
-    compared = [
-        published.differences(study.folder, knob, reference, [*LOOKS], last_accuracy) for knob, reference in references
-    ]
-    for (_, reference), differences in zip(references, compared, strict=True):
+    for knob, reference in references:
+        differences = published.differences(study.folder, knob, reference, [*LOOKS], last_accuracy)
         published.show_differences(differences, str(reference), LOOKS)
-    tables.save(pd.concat(compared, ignore_index=True), study.folder / "beside-the-paper-differences.csv")
+        tables.save(differences, study.folder / f"beside-the-paper-differences-{knob}.csv")
 
 
 if __name__ == "__main__":
