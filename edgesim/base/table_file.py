@@ -106,8 +106,10 @@ def refuse_rows(
     """
     if broken.any():
         row = int((np.arange(len(broken)) if order is None else order)[broken].min())
-        place = f"{row_word(path)} {frame.index[row]}"
-        raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
+        value, place = frame[column].iloc[row], f"{row_word(path)} {frame.index[row]}"
+        if path.suffix == ".csv" and pd.isna(value):
+            _refuse_short_row(path, frame.index[row])
+        raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {value!s})")
 
 
 def whole_numbers(path: Path, frame: pd.DataFrame, column: str, most: int, expected: str = "") -> Integers:
@@ -146,6 +148,13 @@ def _refuse_long_rows(path: Path) -> None:
         width = width or len(fields)
         if len(fields) > width:
             raise EdgesimError(f"{path}: line {line}: expected {width} fields (got {len(fields)})")
+
+
+def _refuse_short_row(path: Path, line: int) -> None:
+    """Raises `EdgesimError` if a line of a CSV has fewer fields than the header, whose last columns are then empty."""
+    rows = dict(row for row in csv_rows(path) if row[0] in (1, line))
+    if len(rows[line]) < len(rows[1]):
+        raise EdgesimError(f"{path}: line {line}: expected {len(rows[1])} fields (got {len(rows[line])})")
 
 
 def _read_csv(path: Path, columns: Sequence[str], optional: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
