@@ -32,6 +32,10 @@ class ForeignOption(EdgesimError):  # noqa: N818 - reads as what it is
     """An option is given that only another policy, algorithm or model than the chosen one has."""
 
 
+class OutOfReach(EdgesimError):  # noqa: N818 - reads as what it is
+    """No device could upload by the deadline in any of a run's first rounds."""
+
+
 class NoRunFinished(EdgesimError):  # noqa: N818 - reads as what happened
     """Every run of a study failed."""
 

@@ -14,8 +14,11 @@ import pyarrow.parquet as pq
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.device_keys import Texts
 from edgesim.base.errors import EdgesimError
+from edgesim.base.memory import check_fits
 from edgesim.base.on_disk import new_file
 from edgesim.base.table_facts import PREFIX
+
+_VALUE_BYTES = 8
 
 
 def read_columns(
@@ -183,6 +186,8 @@ def _read_parquet(path: Path, columns: Sequence[str], optional: Sequence[str], t
             expected = "text" if name in text else "numbers"
             if not (_is_number(kind) or (name in text and _is_text(kind))):
                 raise EdgesimError(f"{path}: column {name!r}: expected {expected}, found {kind}")
+        # A column of equal values is small on the disk, however long it is.
+        check_fits(file.metadata.num_rows * _VALUE_BYTES * len(wanted), f"{path}: row {file.metadata.num_rows}")
         frame: pd.DataFrame = file.read(columns=wanted).to_pandas(ignore_metadata=True)
     # Arrow keeps its read buffers for the next file: 700 MB for a week of 100,000 phones.
     pa.default_memory_pool().release_unused()

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from edgesim.analysis.products import Products, digest_of
 from edgesim.analysis.runs import RunFolder
-from edgesim.plots.formats import USUAL_FORMATS, Formats
+from edgesim.plots.formats import USUAL_FORMATS, Formats, known_formats
 from edgesim.plots.style import save
 
 
@@ -31,12 +31,15 @@ class Pictures(dict[str, Picture]):
 
 
 class Album:
-    """The figures of a folder; ``files`` are the paths of all that were added, whether drawn now or kept."""
+    """The figures of a folder; ``files`` are the paths of all that were added, whether drawn now or kept.
+
+    Raises `EdgesimError` for unknown formats.
+    """
 
     def __init__(self, out: Path, formats: Formats = USUAL_FORMATS) -> None:
         self.files: list[Path] = []
         self._out = out
-        self._formats = formats
+        self._formats = known_formats(formats)
         self._products = Products(out)
 
     def add(self, stem: str, draw: Callable[[], Figure], runs: Sequence[RunFolder], *facts: object) -> None:

@@ -34,7 +34,9 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
         for row, panel, by_series in zip(grid, panels, curves, strict=True):
             for series, by_kind in zip(panel.series, by_series, strict=True):
                 for axes, (times, shares), end_s in zip(row, by_kind, right_s, strict=True):
-                    axes.step([*times, end_s], [*shares, shares[-1]], where="post", **styles[series.label].line())
+                    # A dash has an entry in a legend, which a single line does not need.
+                    look = styles[series.label].line() if legend else {"color": styles[series.label].color}
+                    axes.step([*times, end_s], [*shares, shares[-1]], where="post", **look)
             row[0].set_ylabel("share of durations")
             for axes in row:
                 axes.grid()

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.differences import summarise_differences
@@ -15,19 +16,22 @@ from edgesim.analysis.runs import value_text
 from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 from edgesim.plots.groups import labels_of, panels_of, quantity
-from edgesim.plots.intervals import LEAST_SEEDS
+from edgesim.plots.intervals import LEAST_SEEDS, note_of_seeds
 
 _NAMES_IN = 1.65
 _HALF_SPREAD = 0.3
 """Distance from the middle of a row to the outermost of several deadlines, in rows."""
+_ROW = 0.7
+"""Height of a row's grey, shared by the deadlines of the row."""
 _THICK, _THIN = 2.0, 0.6
-_LOOKS: dict[str, dict[str, Any]] = {
+_INTERVALS: dict[str, dict[str, Any]] = {
     "95 % interval": {"linewidth": _THICK},
     "corrected (Holm)": {"linewidth": _THIN},
-    "significant": {"linestyle": "none", "marker": "o"},
-    "not significant": {"linestyle": "none", "marker": "o", "markerfacecolor": "white"},
 }
-"""Entries of the legend for bars, filled and open marks."""
+_FILLED: dict[str, Any] = {"linestyle": "none", "marker": "o"}
+_OPEN = _FILLED | {"markerfacecolor": "white"}
+_RATIO = "a run never got there: ratio of times"
+_RATIO_BACKGROUND = "#EEEEEE"
 
 
 def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figure:
@@ -35,9 +39,10 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
 
     Zero is the reference. The thick bar is the 95 % t interval, the thin one that at the level at which the comparison
     was judged (`edgesim.analysis.judgement.judge`): if it does not cross zero, the difference is significant, and its
-    mark is filled. Fewer than three pairs have no interval. Where a run of some pair never reached the target there is
-    no mean difference, and the row has the ratio of times up to the one to which all runs were tested. A measure in
-    which no pair differs has no panel, unless that is so of all.
+    mark is filled. Fewer than three pairs have no interval, and one pair no test. Where a run of some pair never
+    reached the target there is no mean difference, and the row has, as a text on grey that stands for no place on the
+    axis, the ratio of times up to the one to which all runs were tested. A measure in which no pair differs has no
+    panel, unless that is so of all.
     """
     table = summarise_differences(comparisons).to_dict("records")
     rows_of = {each.runs[0].folder: each.runs for each in comparisons}
@@ -53,7 +58,8 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
     names = [style.folded(row, _NAMES_IN) for row in rows]
     row_in = max(0.09 + 0.115 * max(name.count("\n") + 1 for name in names), 0.09 * len(panels) + 0.05)
     width, height = style.panel_size(len(measures), 0.85 + row_in * len(rows))
-    legend = [*(titles if several else ()), *_LOOKS]
+    looks = _looks(table)
+    legend = [*(titles if several else ()), *looks, *([_RATIO] if any(row["never"] for row in table) else ())]
     with style.figure(width, height, legend) as figure:
         grid = dict(zip(measures, style.panel_grid(figure, [quantity(name).name for name in measures]), strict=True))
         shifts = dict(
@@ -64,7 +70,7 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
             for comparison, row in zip(comparisons, table, strict=True):
                 if comparison.measure == measure:
                     title, label = place[comparison.runs[0].folder]
-                    _draw_row(axes, rows.index(label) + shifts[title], row, styles[title])
+                    _draw_row(axes, rows.index(label) + shifts[title], row, styles[title], height=_ROW / len(panels))
             axes.margins(x=0.12)
             axes.grid(visible=False, axis="y")
             axes.grid(axis="x")
@@ -78,11 +84,14 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
         every[0].set_ylim(len(rows) - 0.5, -0.5)
         # A line that is longer than its panel is high would leave the figure at its top.
         compared = style.folded(against([each.pairing for each in comparisons], reference), row_in * len(rows) + 0.3)
+        compared += note_of_seeds({row["pairs"] for row in table if row["pairs"]} or {0})
         for axes in every[:: style.abreast(len(every))]:
             axes.set_ylabel(compared)
         marks = [Line2D([], [], color=styles[name].color, marker=styles[name].marker) for name in titles if several]
-        looks = [Line2D([], [], color=palette.PALETTE["slate"], **look) for look in _LOOKS.values()]
-        style.legend_below(figure, [*marks, *looks], legend)
+        shown = [Line2D([], [], color=palette.PALETTE["slate"], **look) for look in looks.values()]
+        # As many as the legend has texts: the last one is there only where some row has a ratio.
+        handles = [*marks, *shown, Patch(facecolor=_RATIO_BACKGROUND, linewidth=0)][: len(legend)]
+        style.legend_below(figure, handles, legend)
     return figure
 
 
@@ -93,16 +102,25 @@ def against(pairings: Sequence[Pairing], reference: str) -> str:
     return figure_text(f"{other}against {reference}")
 
 
-def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: palette.LineStyle) -> None:
+def _looks(table: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Entries of the legend for the bars and marks that these rows can have."""
+    intervals = _INTERVALS if any(row["pairs"] >= LEAST_SEEDS for row in table) else {}
+    if any(row["pairs"] > 1 for row in table):
+        return intervals | {"significant": _FILLED, "not significant": _OPEN}
+    return {"one seed: not tested": _OPEN}
+
+
+def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: palette.LineStyle, height: float) -> None:
     is_significant = row["p_holm"] < 0.05
     if row["never"]:
         # The mark of what is significant, as the legend has it.
         has_interval = row["pairs"] >= LEAST_SEEDS and not np.isnan(row["ratio_low"])
         ends = f" [{row['ratio_low']:.2g}, {row['ratio_high']:.2g}]" if has_interval else ""
         text = f"{'● ' * is_significant}x{row['ratio']:.2g}{ends} up to {row['tau']:.4g}"
-        box = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
-        axes.text(0.5, place, text, transform=axes.get_yaxis_transform(), fontsize=5, ha="center", va="center",
-                  bbox=box, color=look.color)  # fmt: skip
+        # Over the line of zero and the grid, below the text.
+        axes.axhspan(place - height / 2, place + height / 2, color=_RATIO_BACKGROUND, linewidth=0, zorder=2.5)
+        axes.text(0.98, place, text, transform=axes.get_yaxis_transform(), fontsize=5, ha="right", va="center",
+                  color=look.color)  # fmt: skip
         return
     if row["pairs"] >= LEAST_SEEDS:
         axes.hlines(place, row["low_holm"], row["high_holm"], color=look.color, linewidth=_THIN)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from edgesim.analysis.metrics import final_accuracy
-from edgesim.plots.groups import Panel
+from edgesim.analysis.needed import need_tests
+from edgesim.plots.groups import Panel, runs_of
 from edgesim.plots.intervals import drawn_interval, spread_note
 from edgesim.plots.panel_figures import row_panels
 
@@ -13,8 +14,10 @@ from edgesim.plots.panel_figures import row_panels
 def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
     """Mean of the last five evaluations with the 95 % t interval over three seeds or more, a point per series.
 
-    Intervals are cut to the range of an accuracy. The axis covers what is drawn; it need not begin at 0.
+    Intervals are cut to the range of an accuracy. The axis covers what is drawn; it need not begin at 0. Raises
+    `EdgesimError` for a run whose model was never tested.
     """
+    need_tests(runs_of(panels))
     least, most = 1.0, 0.0
     with row_panels(panels, "final test accuracy" + spread_note(panels)) as drawn:
         for axes, panel in drawn.each:

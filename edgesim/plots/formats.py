@@ -12,6 +12,11 @@ USUAL = ",".join(USUAL_FORMATS)
 FORMAT_HELP = f"Formats of the figures, some of {', '.join(FORMATS)}, separated by commas."
 
 
+def known_formats(formats: Formats) -> Formats:
+    """The formats, each once; raises `EdgesimError` for an unknown one or none."""
+    return formats_of(",".join(formats), "formats")
+
+
 def formats_of(text: str, option: str = "--format") -> Formats:
     """Formats named in a text, such as ``pdf,svg``, each once; raises `EdgesimError` for an unknown one or none."""
     named = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))

@@ -36,7 +36,7 @@ from edgesim.plots.differences import draw_differences
 from edgesim.plots.energy_bars import draw_energy, draw_energy_over_rounds
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
-from edgesim.plots.formats import USUAL_FORMATS, Formats
+from edgesim.plots.formats import USUAL_FORMATS, Formats, known_formats
 from edgesim.plots.gantt import draw_gantt
 from edgesim.plots.groups import MOST_SERIES, labels_of, panels_of, setting_text
 from edgesim.plots.participation import draw_participation, spans_a_day
@@ -86,8 +86,9 @@ def draw(paths: list[Path], out: Path, round: int | None = None, formats: Format
     Gantt chart, band use and classes held of its first run; a map of the first run on every topology; with a target
     rounds to reach it; with two or more numeric knobs heat maps. A figure that this version has drawn from the same
     results is kept. Returns the paths of all files. Raises `EdgesimError` for a folder that is neither a run's nor a
-    study's, or an unknown round.
+    study's, an unknown round, or unknown formats.
     """
+    formats = known_formats(formats)
     if not paths:
         raise EdgesimError("nothing to draw: give run folders or one study folder")
     for path in paths:

@@ -20,7 +20,7 @@ def draw_learning_curve(
             axes.plot(steps, arrivals, **styles[name].marked(max(1, len(steps) // 10)))
         for name, mean in others.items():
             axes.axhline(mean, color=styles[name].color, linewidth=0.9, linestyle="--")
-        axes.set(xlabel="decisions in training", ylabel="arrivals per round")
+        axes.set(xlabel="decisions in training", ylabel="arrivals per round, mean")
         axes.set_xlim(left=0)
         handles = [Line2D([], [], **styles[name].marked(1)) for name in curves]
         handles += [Line2D([], [], color=styles[name].color, linewidth=0.9, linestyle="--") for name in others]

@@ -109,7 +109,7 @@ def _draw_unknown(axes: Axes, place: float, text: str, bar: float, color: str) -
         ha="center",
         va="bottom",
         rotation=90,
-        fontsize=min(6.0, 72 * bar * 0.55),
+        fontsize=float(np.clip(72 * bar * 0.55, 5.0, 6.0)),
         bbox={"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none"},
     )
 

@@ -18,7 +18,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
 from edgesim.base.paths import own_file, system_errors
-from edgesim.plots.formats import USUAL_FORMATS, Formats
+from edgesim.plots.formats import USUAL_FORMATS, Formats, known_formats
 
 COLUMN_IN = 3.5
 PAGE_IN = 7.16
@@ -201,8 +201,9 @@ def make_folder(folder: Path) -> None:
 def save(figure: Figure, stem: Path, formats: Formats = USUAL_FORMATS) -> list[Path]:
     """Write ``stem.FORMAT`` for each format (PNG at 300 dpi); the same figure gives the same bytes every time.
 
-    Raises `EdgesimError` where the folder cannot be made, or a file not written.
+    Raises `EdgesimError` for unknown formats, and where the folder cannot be made, or a file not written.
     """
+    formats = known_formats(formats)
     make_folder(stem.parent)
     files = [stem.with_name(f"{stem.name}.{kind}") for kind in formats]
     with paper(), system_errors(f"{stem}: the figure cannot be written"):

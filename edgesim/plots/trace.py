@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
 
-from edgesim.base.arrays import Floats
+from edgesim.base.arrays import Floats, Integers
 from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 from edgesim.traces.session_statistics import Anatomy
@@ -23,8 +24,11 @@ MOST_TABLES = 9
 """Most capacity tables that are drawn."""
 
 _MOST_POINTS = 400
+_FEW_SESSIONS = 10
+"""Most sessions of a device that are drawn on a linear axis."""
 _WIDE: dict[str, Any] = {"linewidth": 2.2, "alpha": 0.45}
 _THIN: dict[str, Any] = {"linewidth": 0.5, "alpha": 0.6}
+_PUBLISHED: dict[str, Any] = {"linewidth": 0.8, "linestyle": ":", "marker": "v"}
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 _TIMES = {
     1.0: "1 s", 10.0: "10 s", _MINUTE_S: "1 min", 10 * _MINUTE_S: "10 min", _HOUR_S: "1 h", 10 * _HOUR_S: "10 h",
@@ -46,6 +50,7 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
     over_time = {label: _over_time(trace) for label, trace in traces.items()}
     apart = [label for label, (*_, recorded) in over_time.items() if recorded[-1] < 0.99]
     notes = {"(c): mean of each device": _WIDE} | ({"(e): still recorded": _THIN} if apart else {})
+    notes |= {"black and grey marks: 136,000 phones (FedDance)": _PUBLISHED} if published else {}
     with style.figure(style.PAGE_IN, 5.2, [*texts, *notes]) as figure:
         layout = [["sessions", "durations"], ["gaps", "hours"], ["time", "time"]]
         parts: dict[str, Axes] = figure.subplot_mosaic(layout)
@@ -65,18 +70,23 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
                 time.step(edges_s / unit_s, np.append(recorded, recorded[-1]), where="post", **line | _THIN)
         if published:
             _mark_published(sessions, durations, gaps, hours)
-        sessions.set_xscale("symlog", linthresh=1)
-        sessions.set_xlim(0, 2 * max(1, max(int(trace.sessions.max()) for trace in traces.values())))
-        sessions.xaxis.set_major_locator(FixedLocator([0, 1, 10, 100, 1000]))
-        sessions.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        most = max(1, max(int(trace.sessions.max()) for trace in traces.values()))
+        if most > _FEW_SESSIONS:
+            sessions.set_xscale("symlog", linthresh=1)
+            sessions.xaxis.set_major_locator(FixedLocator([0, 1, 10, 100, 1000]))
+            sessions.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        else:
+            sessions.xaxis.set_major_locator(MaxNLocator(integer=True))
+        sessions.set_xlim(0, 2 * most)
         sessions.set(xlabel="sessions of a device", ylabel="share of devices")
         for axes, what in ((durations, "duration of a session"), (gaps, "gap between sessions")):
             axes.set(xscale="log", xlim=(1, 1.1 * min(length_s, 7 * _DAY_S)), xlabel=what, ylabel="share")
             axes.xaxis.set_major_locator(FixedLocator(list(_TIMES)))
             axes.xaxis.set_major_formatter(lambda value, _: _TIMES.get(value, ""))
             axes.minorticks_off()
-        hours.set(xlim=(0, 24), xlabel="hour of the trace's day (h)")
-        hours.xaxis.set_major_locator(FixedLocator(range(0, 25, 4)))
+        # Of less than a day the hours that were recorded.
+        hours.set(xlim=(0, min(24, np.ceil(length_s / _HOUR_S))), xlabel="hour of the trace's day (h)")
+        hours.xaxis.set_major_locator(FixedLocator(range(0, 25, 4)) if length_s > 12 * _HOUR_S else MaxNLocator(6))
         time.set(xlim=(0, length_s / unit_s), xlabel=f"time of the trace ({unit})")
         for axes in (hours, time):
             axes.set(ylim=(0, None), ylabel="devices online")
@@ -94,13 +104,17 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
 
 
 def _over_time(trace: Anatomy) -> tuple[Floats, Floats, Floats]:
-    """Edges of equal parts of a trace, [p + 1] in s, and two mean shares in each part, [p].
+    """Edges of parts of a trace, [p + 1] in s, and two mean shares in each part, [p].
 
-    The first is the share of devices online among those still recorded, the second the share of devices still recorded
-    among all.
+    Parts end where somebody comes, leaves or is no longer recorded or, where that is too often, are equally long. The
+    first share is that of devices online among those still recorded, the second that of devices still recorded among
+    all.
     """
     instants_s, counts = trace.counts_over_time
     edges_s = np.linspace(0.0, trace.length_s, _MOST_POINTS + 1)
+    changes_s = np.unique(np.concatenate([[0.0], instants_s, trace.intervals.length_s, [trace.length_s]]))
+    if len(changes_s) <= len(edges_s):
+        edges_s = changes_s
     online_s = np.append(0.0, np.cumsum(np.diff(instants_s) * counts[:-1]))
     recorded_s = np.diff(trace.recorded_until_s(edges_s))
     share = np.diff(np.interp(edges_s, instants_s, online_s)) / recorded_s
@@ -147,6 +161,18 @@ def draw_profile(s_per_sample: Floats, link_bps: Floats | None) -> Figure:
             _cdf(axes, values, color=palette.PALETTE["blue"])
             axes.set(xscale="log", ylim=(0, 1.02), xlabel=what, ylabel="share of devices")
             axes.grid()
+    return figure
+
+
+def draw_positions(device: Integers, x_m: Floats, y_m: Floats) -> Figure:
+    """Ways of recorded devices, straight from row to row, [m] by device and time, and where each was first."""
+    begins = np.flatnonzero(np.append(True, np.diff(device) > 0))
+    ways = np.split(np.column_stack((x_m, y_m)), begins[1:])
+    with style.figure(style.COLUMN_IN, style.COLUMN_IN) as figure:
+        axes = figure.subplots()
+        axes.add_collection(LineCollection(ways, colors=palette.PALETTE["blue"], linewidths=0.5, alpha=0.6))
+        axes.scatter(x_m[begins], y_m[begins], s=4, color=palette.PALETTE["black"], zorder=3)
+        axes.set(xlabel="x (m)", ylabel="y (m)", aspect="equal")
     return figure
 
 

@@ -27,8 +27,10 @@ def has_training_loss(runs: Sequence[RunFolder]) -> bool:
 def draw_training_loss(panels: Sequence[Panel]) -> Figure:
     """Mean loss of the updates merged, over rounds and seeds, a line per series; at most 20 points each.
 
-    A dotted line stands where forks leave the past that they have in common with other runs.
+    A dotted line stands where forks leave the past that they have in common with other runs. Raises `EdgesimError` for
+    a run that has trained nothing.
     """
+    _need_training(runs_of(panels))
     forks = past_text(runs_of(panels))
     with line_panels(panels, "training loss (nat)" + mean_note(panels), further=forks) as drawn:
         for axes, panel in drawn.each:
@@ -49,10 +51,7 @@ def draw_loss_seconds(panels: Sequence[Panel]) -> Figure:
 
     Raises `EdgesimError` for a run that has trained nothing.
     """
-    runs = runs_of(panels)
-    need_runs(runs)
-    if idle := [run for run in runs if not has_training_loss([run])]:
-        raise EdgesimError(f"{idle[0].folder}: nothing was trained; expected a run that trains")
+    _need_training(runs_of(panels))
     with line_panels(panels, "training loss (nat)" + mean_note(panels)) as drawn:
         for axes, panel in drawn.each:
             for series in panel.series:
@@ -62,6 +61,12 @@ def draw_loss_seconds(panels: Sequence[Panel]) -> Figure:
             axes.set_xlabel("simulated time (s)")
         axes.set(xlim=(0, None), ylim=(0, None))
     return drawn.figure
+
+
+def _need_training(runs: Sequence[RunFolder]) -> None:
+    need_runs(runs)
+    if idle := [run for run in runs if not has_training_loss([run])]:
+        raise EdgesimError(f"{idle[0].folder}: nothing was trained; expected a run that trains")
 
 
 def smoothed(losses: Sequence[Floats]) -> tuple[Floats, Floats]:

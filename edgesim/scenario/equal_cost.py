@@ -10,7 +10,7 @@ from edgesim.api.study import StudyResult
 from edgesim.folder.records import setting
 from edgesim.scenario import figures, tables
 
-__all__ = ["map_winners", "recommend"]
+__all__ = ["map_winners", "name_silent", "recommend"]
 
 
 def recommend(study: StudyResult, place: str, choice: str, foremost: Sequence[str], formats: figures.Formats) -> None:
@@ -23,6 +23,17 @@ def recommend(study: StudyResult, place: str, choice: str, foremost: Sequence[st
     finished = study.plan.finished
     draws = partial(figures.draw_cost_curves, finished, place, choice, foremost)
     figures.Album(study.folder / "plots", formats).add("cost_curves", draws, finished, foremost)
+
+
+def name_silent(study: StudyResult, silent: pd.DataFrame, place: str, choice: str) -> None:
+    """Print, and write into ``cannot_send.csv``, at which places no device can send with which choices.
+
+    ``silent`` as from `edgesim.scenario.reach.leave_out_silent` with the knobs ``place`` and ``choice``.
+    """
+    tables.save(silent, study.folder / "cannot_send.csv")
+    if len(silent):
+        title = f"With these values of {choice} no device can send by the deadline: they lose there without a run"
+        tables.show_texts(silent, title, [place, choice])
 
 
 def map_winners(study: StudyResult, place: str, knobs: tuple[str, str], formats: figures.Formats) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.content import find
-from edgesim.base.errors import EdgesimError
+from edgesim.base.errors import EdgesimError, OutOfReach
 from edgesim.config import RoundConfig, RunConfig
 from edgesim.devices.topology import load_topology
 from edgesim.engine.check_in import change_at
@@ -160,7 +160,7 @@ def check_reach(planner: Planner, samples: Floats) -> None:
     """Refuse a deadline or a band with which no device could upload in time in any of the first rounds.
 
     ``samples`` is the number of samples whose time each device takes in a round, [devices]. The draws are those of the
-    run itself. Raises `EdgesimError` that says which deadline or band would suffice.
+    run itself. Raises `OutOfReach`, which says which deadline or band would suffice.
     """
     world, knobs, band_hz = planner.world, planner.world.config.round, planner.world.config.radio.bandwidth_hz
     least_hz = _least_need_hz(planner, samples, knobs)
@@ -188,8 +188,8 @@ def check_reach(planner: Planner, samples: Floats) -> None:
             f"the band is too narrow for any device to upload by the deadline; give at least {_round_up(least_hz)} Hz"
         )
         message = f"radio.bandwidth_hz = {band_hz:g}: {problem}, or {remedy}"
-        raise EdgesimError(message, "radio.bandwidth_hz", *fields)
-    raise EdgesimError(f"round.tmax_s = {knobs.tmax_s:g}: {problem}; {remedy}", *fields)
+        raise OutOfReach(message, "radio.bandwidth_hz", *fields)
+    raise OutOfReach(f"round.tmax_s = {knobs.tmax_s:g}: {problem}; {remedy}", *fields)
 
 
 def _least_need_hz(planner: Planner, samples: Floats, knobs: RoundConfig) -> float:

@@ -144,7 +144,7 @@ def draw(number: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
 def draw_motion(number: int, values: Values, folder: Path) -> Values:
     """A config with devices that move, also far enough to change stations between tasks."""
     random = np.random.default_rng([number, 1])
-    model = pick(random, "waypoint", "direction", "recorded")
+    model = pick(random, "waypoint", "direction", "manhattan", "recorded")
     motion: Values = {"model": model}
     if model == "recorded":
         count, t_s = values["devices"]["count"], np.arange(0.0, 60.0, 4.0)  # type: ignore[index]

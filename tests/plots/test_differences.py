@@ -68,6 +68,13 @@ def test_where_a_run_never_reached_the_target_the_row_has_a_ratio_of_times_and_s
     assert [text.get_text() for text in axes.texts] == [f"x1.5 [{low:.2g}, {high:.2g}] up to 50"]
     assert len(marks(axes)) == 1
     assert axes.get_xlim()[1] < 10
+    # Grey through the whole panel, over the line of zero: the text stands for no place on the axis.
+    (grey,) = axes.patches
+    assert (grey.get_x(), grey.get_width()) == (0, 1)
+    assert axes.get_lines()[0].get_zorder() < grey.get_zorder() < axes.texts[0].get_zorder()
+    (legend,) = axes.figure.legends
+    assert legend.get_texts()[-1].get_text() == "a run never got there: ratio of times"
+    assert legend.legend_handles[-1].get_facecolor() == grey.get_facecolor()
 
 
 def test_a_significant_ratio_of_times_has_its_mark(tmp_path):
@@ -91,6 +98,22 @@ def test_two_pairs_have_no_interval(tmp_path):
     axes = panel(draw_differences([two], "random"), "time to the target")
     assert [line.get_xdata()[0] for line in marks(axes)] == [1.5]
     assert not bars(axes)
+    (legend,) = axes.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["significant", "not significant"]
+
+
+def test_one_pair_is_not_tested_and_the_legend_says_so(tmp_path):
+    one = compared(tmp_path, "some", "seconds_to_target", [11.0], REFERENCE[:1])
+    figure = draw_differences([one], "random")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one seed: not tested"]
+    assert figure.axes[0].get_ylabel().split() == ["some", "against", "random"]
+
+
+def test_the_comparison_says_of_how_many_seeds_its_means_are(tmp_path):
+    four = compared(tmp_path, "four", "seconds_to_target", [30.0, 31.5, 32.0, 33.0], REFERENCE)
+    three = compared(tmp_path, "three", "seconds_to_target", [30.0, 31.5, 32.0], REFERENCE[:3])
+    assert draw_differences([four], "random").axes[0].get_ylabel().endswith("random\nmean of 4 seeds")
+    assert draw_differences([four, three], "random").axes[0].get_ylabel().endswith("random\nmean of 3 to 4 seeds")
 
 
 GRID = [{"policy": policy, "tmax_s": tmax_s} for policy in ("random", "fedteddi", "oort") for tmax_s in (1.0, 2.0)]

@@ -7,6 +7,7 @@ from matplotlib.colors import to_rgb
 
 from edgesim.base.errors import EdgesimError
 from edgesim.plots import palette, style
+from edgesim.plots.album import Album
 from edgesim.plots.formats import formats_of
 from edgesim.selection import SELECTORS
 
@@ -154,6 +155,16 @@ def test_a_figure_as_pdf_has_the_same_bytes_each_time_and_embeds_its_fonts_as_tr
 def test_a_format_that_does_not_exist_is_refused_with_those_that_do(text):
     with pytest.raises(EdgesimError, match=r"--format: expected one or several of png, svg, pdf, .*got"):
         formats_of(text)
+
+
+def test_files_of_an_unknown_format_are_refused_before_a_folder_is_made(tmp_path):
+    for refused in (
+        lambda: style.save(style.PaperFigure(), tmp_path / "new/one", ["xyz"]),
+        lambda: Album(tmp_path / "new", []),
+    ):
+        with pytest.raises(EdgesimError, match=r"^formats: expected one or several of png, svg, pdf"):
+            refused()
+    assert not (tmp_path / "new").exists()
 
 
 def test_formats_are_named_once_each_and_in_their_order():

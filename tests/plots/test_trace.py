@@ -23,10 +23,11 @@ def test_the_lines_of_an_anatomy_are_its_distributions():
     assert durations.lines[0].get_xdata()[1:].tolist() == [10, 30, 60, 1800, 86_400]
     assert [line.get_xdata()[1:].tolist() for line in gaps.lines] == [[60, 7050], [3555]]
     assert hours.lines[0].get_ydata()[0] == pytest.approx((60 + 30 + 3600 + 10) / (4 * 3600))
-    day, share = time.lines[0].get_data()
-    # Of four devices one is there all day; parts of 216 s, of which the first has 60, 30 and 10 s of others.
-    assert (day[-1], time.get_xlabel(), share[200]) == (24.0, "time of the trace (h)", 0.25)
-    assert share[0] == pytest.approx((216 + 60 + 30 + 10) / (4 * 216))
+    hour, share = time.lines[0].get_data()
+    # Of four devices one is there all day; in the first minute another one, and for ten seconds a third.
+    assert (3600 * hour).tolist() == pytest.approx([0, 30, 40, 60, 120, 150, 7200, 9000, 86_400])
+    assert share.tolist() == pytest.approx([0.5, 0.75, 0.5, 0.25, 0.5, 0.25, 0.5, 0.25, 0.25])
+    assert time.get_xlabel() == "time of the trace (h)"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["some", "(c): mean of each device"]
 
 
@@ -35,9 +36,9 @@ def test_a_thin_line_says_how_many_are_still_recorded_where_recordings_differ_in
     apart = anatomy(joined(device, start, end, end, 2))
     figure = draw_anatomy({"apart": apart, "some": SOME})
     share, recorded, other = (line.get_ydata() for line in figure.axes[4].lines)
-    assert share.tolist() == [1.0] * 401
-    assert recorded.tolist() == pytest.approx([1.0] * 200 + [0.5] * 201)
-    assert other[200] == 0.25
+    assert share.tolist() == [1.0] * 3
+    assert recorded.tolist() == [1.0, 0.5, 0.5]
+    assert other[-1] == 0.25
     assert figure.legends[0].get_texts()[-1].get_text() == "(e): still recorded"
 
 
@@ -47,16 +48,28 @@ def test_a_thin_line_says_how_many_are_still_recorded_where_recordings_differ_in
 )
 def test_the_axes_of_an_anatomy_end_with_the_recording(length_s, unit, end, right_s):
     short = anatomy(joined(np.array([0, 0]), np.array([0.0, 40.0]), np.array([20.0, 60.0]), length_s, 1))
-    _, durations, gaps, _, time = draw_anatomy({"short": short}).axes
+    sessions, durations, gaps, hours, time = draw_anatomy({"short": short}).axes
+    assert (sessions.get_xscale(), sessions.get_xlim()) == ("linear", (0, 4))
+    assert hours.get_xlim() == (0, min(24, max(1, length_s / 3600)))
     assert time.get_xlabel() == f"time of the trace ({unit})"
     assert time.get_xlim() == (0, pytest.approx(end))
     assert durations.get_xlim() == gaps.get_xlim() == (1, pytest.approx(right_s))
+
+
+def test_shares_of_a_trace_with_many_sessions_are_means_of_equal_parts():
+    starts = np.arange(500) * 100.0
+    axes = draw_anatomy({"many": trace([(0, start, start + 50) for start in starts])}).axes[4]
+    hour, share = axes.lines[0].get_data()
+    # A day in 400 parts of 216 s: the first has 50 + 50 + 16 s of one of four devices.
+    assert (len(hour), share[0]) == (401, pytest.approx(116 / (4 * 216)))
 
 
 def test_published_marks_are_drawn_only_when_wanted():
     hours = draw_anatomy({"some": SOME}, published=True).axes[3]
     assert hours.lines[-1].get_ydata()[0] == 0.2026
     assert len(draw_anatomy({"some": SOME}).axes[3].lines) == 1
+    (legend,) = draw_anatomy({"some": SOME}, published=True).legends
+    assert legend.get_texts()[-1].get_text() == "black and grey marks: 136,000 phones (FedDance)"
 
 
 def test_traces_without_any_gap_or_session_are_drawn(tmp_path):

@@ -8,6 +8,7 @@ from edgesim.base.registry import Registry
 from edgesim.base.validation import entry_of
 from edgesim.mobility.checked_law import CheckedLaw
 from edgesim.mobility.models.direction import Direction
+from edgesim.mobility.models.manhattan import Manhattan
 from edgesim.mobility.models.motion import Motion
 from edgesim.mobility.models.recorded import Recorded
 from edgesim.mobility.models.waypoint import Waypoint
@@ -15,7 +16,12 @@ from edgesim.mobility.paths import Ground, Paths
 from edgesim.mobility.walk import Walk
 from edgesim.streams import Streams
 
-_OWN: dict[str, type[Motion]] = {"waypoint": Waypoint, "direction": Direction, "recorded": Recorded}
+_OWN: dict[str, type[Motion]] = {
+    "waypoint": Waypoint,
+    "direction": Direction,
+    "manhattan": Manhattan,
+    "recorded": Recorded,
+}
 MODELS = Registry("mobility.model", "motion", Motion, _OWN)
 """Every model that ``mobility.model`` may name."""
 
