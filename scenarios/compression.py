@@ -19,24 +19,39 @@ deadline; (d) policies differ less with codecs than without, since nearly all de
 When each is confirmed, also written before the whole study ran, all at equal seconds:
 
 - (a) confirmed if, with some policy and deadline, two bands have different winners; refuted if bands have winners, and
-  two of one policy and deadline never differ; inconclusive where fewer than two bands of a policy and deadline have one.
+  two of one policy and deadline never differ; inconclusive where never two bands of a policy and deadline have one.
 - (b) refuted if, in the widest band, a codec is shown to be better than none; confirmed if every codec is shown to gain
   less than a point, by the upper end of its interval at the level of Holm's correction.
 - (c) refuted if in more than half of all places and policies a size that fits (not a stream) is shown to be better than
   every codec of one size that can send; confirmed if in at least half of them each size that fits is shown to gain less
   than a point over some codec of one size.
-- (d) confirmed or refuted by the 95 % t interval over seeds of how much further policies lie apart, the highest accuracy
-  minus the lowest, without a codec than with one, on average over codecs and over places where none can send.
+- (d) confirmed or refuted by the 95 % t interval over seeds of how much further policies lie apart (their highest
+  accuracy minus their lowest) without a codec than with one, on average over codecs and over places where none can
+  send.
 
 A study ends with its last seed: seeds are fixed beforehand (0 to 9), and none is added after a look at the tables.
 """
 
 import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 from typer import Option
 
-from edgesim.scenario import Policies, Runs, equal_cost, names, numbers, refuse_unknown, scenario, start
+from edgesim.scenario import (
+    Policies,
+    Runs,
+    equal_cost,
+    names,
+    numbers,
+    published,
+    refuse_unknown,
+    scenario,
+    start,
+    tables,
+)
 from edgesim.scenario.reach import leave_out_silent
 
 ONE_SIZE = {"leftover": "equal_finish"}
@@ -54,9 +69,13 @@ CODECS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "randk stream": ({"codec": "randk", "ratio": 1.0, "size": "stream", "least": 0.001}, STREAM),
 }
 """Sections ``[upload]`` and ``[round]`` by name; topk and randk of one size send 1 % of the numbers."""
+OF_ONE_SIZE = [name for name, (_, knobs) in CODECS.items() if knobs is ONE_SIZE]
+THAT_FIT = ("topk that fits", "qsgd that fits")
 FOREMOST = ("none", "topk", "topk that fits", "topk stream")
 """Thick in the figures of curves."""
 NUMBERS = 558_802
+POINT = 0.01
+"""Accuracy below which a gain counts as none, where that it is smaller has been shown."""
 QUICK = {
     "codecs": "none,topk,topk that fits,randk stream",
     "band_mhz": "2,20",
@@ -80,6 +99,94 @@ def cell(seconds: float, band_mhz: float, tmax_s: float, policy: str) -> dict[st
     }
 
 
+Pairs = Mapping[tuple[str, str], tuple[float, bool]]
+"""At one place, for two codecs: the upper end of what the first gains over the second, and whether it is shown to."""
+
+
+def pairs_of(folder: Path) -> dict[str, Pairs]:
+    """Comparisons at equal seconds in a study's folder, by place; both orders of two codecs are there."""
+    table = pd.read_csv(folder / "pairs.csv")
+    places: dict[str, dict[tuple[str, str], tuple[float, bool]]] = {}
+    for row in table[table["cost"] == "seconds"].to_dict("records"):
+        of = places.setdefault(row["place"], {})
+        of[row["better"], row["worse"]] = row["high"], row["p_holm"] < 0.05
+        of[row["worse"], row["better"]] = -row["low"], False
+    return places
+
+
+def winner_by_band(studies: Mapping[str, Path], places: Mapping[str, tuple[float, float]]) -> tuple[str, str]:
+    """Prediction (a)."""
+    changes = same = 0
+    for folder in studies.values():
+        table = pd.read_csv(folder / "recommendation.csv")
+        won = table[(table["cost"] == "seconds") & table["take"].isin(CODECS)].set_index("place")["take"]
+        for tmax_s in {tmax_s for _, tmax_s in places.values()}:
+            here = [won[place] for place, (_, at_s) in places.items() if at_s == tmax_s and place in won]
+            changes, same = changes + (len({*here}) > 1), same + (len(here) > 1 and len({*here}) == 1)
+    because = f"of {changes + same} policies and deadlines with two winners or more, {changes} have different ones"
+    return "confirmed" if changes else "refuted" if same else "inconclusive", because
+
+
+def widest_band(studies: Mapping[str, Path], places: Mapping[str, tuple[float, float]]) -> tuple[str, str]:
+    """Prediction (b)."""
+    widest = max(mhz for mhz, _ in places.values())
+    gains = [
+        gain
+        for folder in studies.values()
+        for place, pairs in pairs_of(folder).items()
+        for (first, second), gain in pairs.items()
+        if second == "none" and places[place][0] == widest
+    ]
+    shown, none = sum(is_shown for _, is_shown in gains), sum(high < POINT for high, _ in gains)
+    because = f"of {len(gains)} codecs, deadlines and policies {shown} gain over none, {none} gain less than a point"
+    return "refuted" if shown else "confirmed" if gains and none == len(gains) else "inconclusive", because
+
+
+def fitting_sizes(studies: Mapping[str, Path], places: Mapping[str, tuple[float, float]]) -> tuple[str, str]:
+    """Prediction (c)."""
+    beaten = unbeaten = count = 0
+    for folder in studies.values():
+        for pairs in pairs_of(folder).values():
+            present = {name for pair in pairs for name in pair}
+            fits, fixed = present.intersection(THAT_FIT), present.intersection(OF_ONE_SIZE)
+            count += bool(fits and fixed)
+            beaten += bool(fixed) and any(all(pairs[fit, one][1] for one in fixed) for fit in fits)
+            unbeaten += bool(fits) and all(any(pairs[fit, one][0] < POINT for one in fixed) for fit in fits)
+    because = f"of {count} places and policies a size that fits is best in {beaten}; in {unbeaten} none gains a point"
+    return "refuted" if 2 * beaten > count else "confirmed" if 2 * unbeaten >= count > 0 else "inconclusive", because
+
+
+def policies_apart(studies: Mapping[str, Path], places: Mapping[str, tuple[float, float]]) -> tuple[str, str]:
+    """Prediction (d)."""
+    scores = pd.concat([pd.read_csv(folder / "scores.csv") for folder in studies.values()])
+    values = scores[scores["cost"] == "seconds"].groupby(["place", "seed", "codec"])["value"]
+    apart = (values.max() - values.min()).unstack("codec")
+    if len(studies) < 2 or "none" not in apart or len(apart.columns) < 2:
+        return "inconclusive", "it takes two policies, none and a codec"
+    apart = apart[apart["none"].notna()]
+    further = (apart["none"] - apart.drop(columns="none").mean(axis=1)).groupby("seed").mean()
+    mean, low, high = (100 * end for end in published.mean_interval(further.to_numpy()))
+    because = (
+        f"without a codec policies lie {mean:.1f} [{low:.1f}, {high:.1f}] points further apart, {len(further)} seeds"
+    )
+    return "confirmed" if low > 0 else "refuted" if high < 0 else "inconclusive", because
+
+
+PREDICTIONS = {
+    "(a) the winner changes with the band": winner_by_band,
+    "(b) in the widest band no codec is more accurate than none": widest_band,
+    "(c) sizes that fit are best in at most half of the places": fitting_sizes,
+    "(d) policies differ less with codecs": policies_apart,
+}
+
+
+def verdicts(studies: Mapping[str, Path], places: Mapping[str, tuple[float, float]]) -> Iterator[dict[str, str]]:
+    """Each prediction with its verdict, by the studies' folders and each place's band in MHz and deadline in s."""
+    for prediction, judge in PREDICTIONS.items():
+        verdict, because = judge(studies, places)
+        yield {"prediction": prediction, "verdict": verdict, "because": because}
+
+
 @scenario("runs/compression", seeds=10, quick=QUICK)
 def main(
     runs: Runs,
@@ -91,17 +198,22 @@ def main(
 ) -> None:
     """Map bands and deadlines to what to send, at equal seconds, bits and joules: a study for each policy."""
     refuse_unknown("--codecs", names(codecs), CODECS)
-    for policy in names(policies):
-        for mhz, tmax_s, name in itertools.product(numbers(band_mhz), numbers(tmax), names(codecs)):
+    places = {f"{mhz:g} MHz, {tmax_s:g} s": (mhz, tmax_s) for mhz in numbers(band_mhz) for tmax_s in numbers(tmax)}
+    studies = {policy: runs.out / policy for policy in names(policies)}
+    for policy, folder in studies.items():
+        for (place, (mhz, tmax_s)), name in itertools.product(places.items(), names(codecs)):
             base, (upload, knobs) = cell(seconds, mhz, tmax_s, policy), CODECS[name]
-            labels = {"place": f"{mhz:g} MHz, {tmax_s:g} s", "codec": name}
+            labels = {"place": place, "codec": name}
             runs.add(base | {"upload": upload, "round": base["round"] | knobs}, labels=labels)
         silent = leave_out_silent(runs, ["place", "codec"])
         against = [("codec", "none")] if "none" in names(codecs) else []
-        study = runs.compare(runs.out / policy, against=against)
+        study = runs.compare(folder, against=against)
         equal_cost.recommend(study, "place", "codec", FOREMOST, runs.formats)
         equal_cost.name_silent(study, silent, "place", "codec")
         equal_cost.map_winners(study, "place", ("radio.bandwidth_hz", "round.tmax_s"), runs.formats)
+    judged = pd.DataFrame(verdicts(studies, places))
+    tables.save(judged, runs.out / "predictions.csv")
+    tables.show_texts(judged, "Predictions", [*judged])
 
 
 if __name__ == "__main__":

@@ -76,9 +76,7 @@ def main(
                     "plan": plan,
                 }  # fmt: skip
                 runs.add(base, {"selection.policy": names(policies)}, labels=labels, seeds=[seed])
-    study = runs.compare(
-        target=target, reference="fedteddi", against=[("plan", "present"), ("speed_mps", str(numbers(speeds)[0]))]
-    )
+    study = runs.compare(target=target, reference="fedteddi", against=[("plan", "present")])
     finished = [*study.runs.values()]
     album = figures.Album(study.folder / "plots", runs.formats)
     album.add(

@@ -47,6 +47,7 @@ FIGURES |= {
     "privacy.py": LEARNT | {"noise", "differences-mechanism"},
     "availability_predictor.py": {"sensitivity", "over_time", "costs"},
     "codecs.py": LEARNT | {"cost_curves", "differences-codec"},
+    "amiri.py": LEARNT,
     "compression.py": LEARNT | {"cost_curves", "winner_map", "differences-codec"},
     "fedpaq.py": LEARNT | {"loss_seconds", "differences-codec"},
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
@@ -54,7 +55,7 @@ FIGURES |= {
     "fedteddi.py": LEARNT | {"differences-policy", "difference_rounds-policy", "difference_seconds-policy"},
     "fedteddi_cifar10.py": {"comparison_accuracy", "comparison_scheduled", "comparison_rounds_to_target"},
     "fedstg.py": LEARNT | {"figure_1", "differences-method"},
-    "mobility.py": {"missed_deadlines", "differences-path_knowledge"},
+    "mobility.py": {"missed_deadlines", "differences-plan"},
     "learned_scheduler.py": LEARNT | {"learning_curve", "differences-policy"},
     "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
     "radio_cost.py": LEARNT | {"cost_curves"},
@@ -76,7 +77,7 @@ def check_tables(tmp_path, script):
     for run in tmp_path.rglob("run.json"):
         assert read_run(run.parent)["status"] == "finished"
     beside = tmp_path / "out/beside-the-paper.csv"
-    with_paper = {"afl.py", "feddance.py", "dpfl.py", "fedpaq.py", "fedstg.py", "kpfl_ablation.py"}
+    with_paper = {"afl.py", "amiri.py", "feddance.py", "dpfl.py", "fedpaq.py", "fedstg.py", "kpfl_ablation.py"}
     assert beside.exists() == (script in with_paper)
     assert not beside.exists() or len(tables[beside]) == len(tables[tmp_path / "out/summary.csv"])
 

@@ -14,8 +14,11 @@ import pyarrow.parquet as pq
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.device_keys import Texts
 from edgesim.base.errors import EdgesimError
+from edgesim.base.memory import check_fits
 from edgesim.base.on_disk import new_file
 from edgesim.base.table_facts import PREFIX
+
+_VALUE_BYTES = 8
 
 
 def read_columns(
@@ -103,8 +106,10 @@ def refuse_rows(
     """
     if broken.any():
         row = int((np.arange(len(broken)) if order is None else order)[broken].min())
-        place = f"{row_word(path)} {frame.index[row]}"
-        raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
+        value, place = frame[column].iloc[row], f"{row_word(path)} {frame.index[row]}"
+        if path.suffix == ".csv" and pd.isna(value):
+            _refuse_short_row(path, frame.index[row])
+        raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {value!s})")
 
 
 def whole_numbers(path: Path, frame: pd.DataFrame, column: str, most: int, expected: str = "") -> Integers:
@@ -145,6 +150,13 @@ def _refuse_long_rows(path: Path) -> None:
             raise EdgesimError(f"{path}: line {line}: expected {width} fields (got {len(fields)})")
 
 
+def _refuse_short_row(path: Path, line: int) -> None:
+    """Raises `EdgesimError` if a line of a CSV has fewer fields than the header, whose last columns are then empty."""
+    rows = dict(row for row in csv_rows(path) if row[0] in (1, line))
+    if len(rows[line]) < len(rows[1]):
+        raise EdgesimError(f"{path}: line {line}: expected {len(rows[1])} fields (got {len(rows[line])})")
+
+
 def _read_csv(path: Path, columns: Sequence[str], optional: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
     with warnings.catch_warnings():
         # Pandas only warns when it cuts off the fields of a row that is too long.
@@ -174,6 +186,8 @@ def _read_parquet(path: Path, columns: Sequence[str], optional: Sequence[str], t
             expected = "text" if name in text else "numbers"
             if not (_is_number(kind) or (name in text and _is_text(kind))):
                 raise EdgesimError(f"{path}: column {name!r}: expected {expected}, found {kind}")
+        # A column of equal values is small on the disk, however long it is.
+        check_fits(file.metadata.num_rows * _VALUE_BYTES * len(wanted), f"{path}: row {file.metadata.num_rows}")
         frame: pd.DataFrame = file.read(columns=wanted).to_pandas(ignore_metadata=True)
     # Arrow keeps its read buffers for the next file: 700 MB for a week of 100,000 phones.
     pa.default_memory_pool().release_unused()

@@ -11,11 +11,19 @@ from edgesim.base.device_keys import models_in_short
 from edgesim.base.errors import EdgesimError
 from edgesim.base.table_facts import Unobserved
 from edgesim.devices.profile import Profile
+from edgesim.mobility.position_file import PositionRows
 from edgesim.plots.formats import FORMAT_HELP, USUAL, formats_of
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
 from edgesim.tables.table_text import print_whole
-from edgesim.tables.trace_tables import anatomy_table, capacity_table, links_table, not_observed, profile_table
+from edgesim.tables.trace_tables import (
+    anatomy_table,
+    capacity_table,
+    links_table,
+    not_observed,
+    positions_table,
+    profile_table,
+)
 from edgesim.traces.convert import convert, need_availability, settle
 from edgesim.traces.convert_links import convert_links
 from edgesim.traces.fetch import ORIGINALS, fetch
@@ -62,6 +70,12 @@ def convert_(
     links: Annotated[
         str | None, typer.Option(help="Names of the traces of capacity that become links: '*-up', or '*' for all.")
     ] = None,
+    stays: Annotated[
+        Path | None, typer.Option(help="Interval file to write beside positions: when devices are on their way.")
+    ] = None,
+    gap_s: Annotated[
+        float | None, typer.Option(help="Longest time between two rows of a device within one stay; 60 when absent.")
+    ] = None,
     phones: Annotated[
         Path | None, typer.Option(help="Recording whose phones get AI-Benchmark's scores, by their models.")
     ] = None,
@@ -71,10 +85,11 @@ def convert_(
 ) -> None:
     """Turn a recording into the Parquet file that a run reads."""
     if links is not None or len(sources) > 1 or sources[0].is_dir():
-        if any(option is not None for option in (lengths, observed, require, median_s, phones, model_map)):
+        others = (lengths, observed, require, median_s, stays, gap_s, phones, model_map)
+        if any(option is not None for option in others):
             raise EdgesimError(
-                "--lengths, --observed, --require, --median-s, --phones and --model-map: are not for recordings of "
-                "capacity"
+                "--lengths, --observed, --require, --median-s, --stays, --gap-s, --phones and --model-map: are not for "
+                "recordings of capacity"
             )
         link_rows = convert_links(sources, target, format_, links or "*", length_s)
         say(f"{target}: {_in_short(link_rows)}\n{_links_keys(target, link_rows)}")
@@ -85,6 +100,8 @@ def convert_(
         format_,
         observed,
         unobserved,
+        stays,
+        gap_s,
         require=_parts(require),
         length_s=length_s,
         lengths=lengths,
@@ -99,8 +116,12 @@ def convert_(
         say(_links_keys(target, recorded))
     elif isinstance(recorded, Profile):
         say(f'In a config: devices.profile = "{target}"')
+    elif isinstance(recorded, PositionRows):
+        say(f'In a config:\n[mobility]\nmodel = "recorded"\nfile = "{target}"\nafter_end = "wrap"')
+        if stays is not None:
+            say(_availability_keys(stays))
     else:
-        say(f'In a config:\n[availability]\nmodel = "table"\nfile = "{target}"\nafter_end = "wrap"')
+        say(f"In a config:\n{_availability_keys(target)}")
 
 
 @app.command()
@@ -122,7 +143,7 @@ def show(
     """Print statistics of a recording and draw them."""
     # Imported here: matplotlib takes long to load, and the other commands do not need it.
     from edgesim.plots import style
-    from edgesim.plots.trace import MOST_TABLES, draw_anatomy, draw_capacity, draw_profile
+    from edgesim.plots.trace import MOST_TABLES, draw_anatomy, draw_capacity, draw_positions, draw_profile
 
     formats = formats_of(figure_format, "--figure-format")
     path = find("traces", file, ".parquet")
@@ -146,6 +167,9 @@ def show(
         print_whole(console, links_table(path.stem, recorded))
         shown = range(min(recorded.device_count, MOST_TABLES))
         figure, name = draw_capacity({f"device {device}": recorded.of(device) for device in shown}), "links"
+    elif isinstance(recorded, PositionRows):
+        print_whole(console, positions_table(path.stem, recorded))
+        figure, name = draw_positions(recorded.device, recorded.x_m, recorded.y_m), "positions"
     else:
         print_whole(console, capacity_table(recorded))
         figure, name = draw_capacity(recorded.tables), "capacity"
@@ -163,6 +187,10 @@ def fetch_(
     path = fetch(name, out)
     original = ORIGINALS[name]
     say(f"{path}: {original.size:,} bytes of {original.repository} ({original.licence}); checksum right")
+
+
+def _availability_keys(target: Path) -> str:
+    return f'[availability]\nmodel = "table"\nfile = "{target}"\nafter_end = "wrap"'
 
 
 def _environment_keys(target: Path, capacity: Capacity) -> str:
@@ -193,6 +221,13 @@ def _in_short(recorded: Recorded) -> str:
         return "; ".join([f"{len(recorded.s_per_sample):,} devices, {speed}", *_notes(recorded)])
     if isinstance(recorded, LinkRows):
         return f"links of {recorded.device_count:,} devices, {len(recorded.device):,} rows"
+    if isinstance(recorded, PositionRows):
+        width_m, height_m = float(np.ptp(recorded.x_m)), float(np.ptp(recorded.y_m))
+        return (
+            f"positions of {recorded.device_count:,} devices, {len(recorded.device):,} rows, "
+            f"{recorded.t_s.max():,.10g} s; {width_m:,.0f} x {height_m:,.0f} m around "
+            f"({recorded.x_m.min() + width_m / 2:,.0f}, {recorded.y_m.min() + height_m / 2:,.0f})"
+        )
     return f"{len(recorded.tables)} capacity trace(s), {sum(len(t_s) for t_s, _ in recorded.tables.values()):,} rows"
 
 

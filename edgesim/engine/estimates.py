@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
+from edgesim.devices.event_a3 import EventA3
 from edgesim.engine.decision import Timeline
+
+_AT_ONCE = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,19 @@ class PlannedEstimates:
 
     def upload_s(self, rows: Integers, at_once: int) -> Floats:
         """Payload over the mean rate of an equal share of the station's band, on the gain planned on, [n]."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.timeline.upload_bits[rows] / self._share_bps(rows, at_once))
+
+    def room_bits(self, rows: Integers, at_once: int) -> Floats:
+        """Bits that an equal share of the station's band carries until each upload is due, on the gain planned on, [n].
+
+        0 for uploads that cannot begin in time.
+        """
+        left_s = np.maximum(self.due_s(rows) - self.ready_s(rows), 0.0)
+        return np.asarray(self._share_bps(rows, at_once) * left_s)
+
+    def _share_bps(self, rows: Integers, at_once: int) -> Floats:
+        """Mean rate of each upload, [n], until the deadline when so many share the stations' bands equally."""
         ids, start_s, world = self.timeline.ids[rows], self.timeline.t_start_s, self.timeline.world
         end_s = start_s + float(self.timeline.due_s.max())
         share = min(1.0, len(self.bands_hz) / max(at_once, 1))
@@ -52,8 +68,7 @@ class PlannedEstimates:
         for station, there in world.by_station(self.timeline.station[rows]):
             link, band_hz = self.timeline.links[station], share * float(world.bands_hz[station])
             bps[there] = link.mean_bps(ids[there], band_hz, rx_power_w[there], start_s, end_s)
-        with np.errstate(divide="ignore"):
-            return np.asarray(self.timeline.upload_bits[rows] / bps)
+        return bps
 
     def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
         """Instant, in s, at which each device's present stay ends, [n]."""
@@ -61,3 +76,18 @@ class PlannedEstimates:
         availability = self.timeline.world.availability
         until_s = availability.available_until(self.timeline.ids[rows], start_s, start_s + horizon_s)
         return np.asarray(until_s - start_s)
+
+    def leaves_cell_s(self, rows: Integers, horizon_s: float) -> Floats:
+        """Instant, in s, at which event A3 would hand each device over, [n]."""
+        world, start_s = self.timeline.world, self.timeline.t_start_s
+        leaves_s, knowledge = np.full(len(rows), np.inf), world.config.round.path_knowledge
+        if world.moving is None or len(self.bands_hz) == 1 or knowledge in (None, "present"):
+            return leaves_s
+        until_s, is_straight = start_s + horizon_s, knowledge == "straight"
+        # In parts, since each has the chords of all its ways to all stations.
+        for begin in range(0, len(rows), _AT_ONCE):
+            some = rows[begin : begin + _AT_ONCE]
+            of = self.timeline.ids[some], self.timeline.station[some], start_s, until_s, is_straight
+            t_s = world.moving.next_handovers(EventA3(), *of).t_s
+            leaves_s[begin : begin + _AT_ONCE] = np.where(t_s < until_s, t_s - start_s, np.inf)
+        return leaves_s

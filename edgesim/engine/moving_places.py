@@ -8,11 +8,13 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.devices.attachment import Attach, attach
+from edgesim.devices.event_a3 import EventA3, Handovers, next_handovers
 from edgesim.devices.places import Places
 from edgesim.mobility.chords import Chords, chords_of
 from edgesim.mobility.chords_ahead import ChordsAhead
 from edgesim.mobility.legs import Instants, Legs
 from edgesim.mobility.paths import Paths
+from edgesim.radio.decibels import db_from_ratio
 from edgesim.radio.distances import distances_m
 from edgesim.radio.link import ShannonLink
 from edgesim.radio.maps import RadioMaps
@@ -103,6 +105,9 @@ class MovingPlaces(Places):
 
         Beyond the maps the gain is that of their edge.
         """
+        return self._along(ids, draws, station, self._chords_ahead(ids, now_s, t_s, end_s))
+
+    def _chords_ahead(self, ids: Integers, now_s: float, t_s: Floats, end_s: Floats) -> Chords:
         legs, side_m = self.paths.ahead(ids, now_s), self.chords.side_m
         speed_mps = np.hypot(legs.vx_mps, legs.vy_mps)
         with np.errstate(divide="ignore"):
@@ -111,8 +116,31 @@ class MovingPlaces(Places):
         chords = chords_of(ways, np.arange(len(ids)), t_s, end_s, side_m)
         if self.maps is not None:
             inside = self.maps.squares.nearest_inside(chords.x_m, chords.y_m)
-            chords = Chords(chords.place, chords.begin_s, chords.end_s, *inside)
-        return self._along(ids, draws, station, chords)
+            return Chords(chords.place, chords.begin_s, chords.end_s, *inside)
+        return chords
+
+    def next_handovers(
+        self, rule: EventA3, ids: Integers, station: Integers, since_s: float, end_s: float, is_straight: bool
+    ) -> Handovers:
+        """The first handover of each device before an instant, by lasting gains on its path, [n].
+
+        The condition counts from ``since_s`` on. With ``is_straight`` devices go on for ever with the velocity that
+        they have then.
+        """
+        begins_s, ends_s = np.full(len(ids), since_s), np.full(len(ids), end_s)
+        if is_straight:
+            chords = self._chords_ahead(ids, since_s, begins_s, ends_s)
+        else:
+            chords = self.chords.until(ids, begins_s, ends_s)
+        gain = np.empty((len(self.stations_m), len(chords.place)))
+        for number in range(len(gain)):
+            to = np.full(len(chords.place), number, dtype=np.int64)
+            if self.how == "nearest":
+                gain[number] = self.gains.law_power_gain(to, chords.x_m, chords.y_m)
+            else:
+                gain[number] = self.gains.lasting_power_gain(ids[chords.place], to, chords.x_m, chords.y_m)
+        columns = chords.place, chords.begin_s, chords.end_s, db_from_ratio(gain), station, begins_s
+        return next_handovers(rule, *columns)
 
     def facts(self) -> dict[str, Any]:
         """Facts for ``run.json``: the memory of the maps."""

@@ -45,11 +45,7 @@ class MovingReservedBand(ReservedBand):
 
     @override
     def begin(self, upload: Upload, over: Over) -> None:
-        self._follow(upload, over, self.courses.of_begun(upload, self.station, self.clock.now))
-
-    def _follow(self, upload: Upload, over: Over, course: Course) -> None:
-        """Put an upload on the air that is followed on a course."""
-        self.link.followed[upload.device] = course
+        self.link.followed[upload.device] = self.courses.of_begun(upload, self.station, self.clock.now)
         super().begin(upload, over)
 
     @override
@@ -59,14 +55,14 @@ class MovingReservedBand(ReservedBand):
 
     @override
     def _through(self, upload: Upload, event: simpy.Event) -> None:
-        if over := self.active.get(upload):
-            # Before anybody hears of it: the device may begin its next upload at once.
-            self.end(upload)
-            upload.whole()
-            over(True)
+        if upload in self.active:
+            # Before anybody hears of the end: the device may begin its next upload at once.
+            del self.link.followed[upload.device]
+            super()._through(upload, event)
 
     @override
     def _need_known(self, upload: Upload) -> None:
         if over := self.active.get(upload):
-            (course,) = self.courses.of([upload], self.station, later_s(upload.since_s, self.clock.now))
-            self._follow(upload, over, course)
+            until_s = later_s(upload.since_s, self.clock.now)
+            (self.link.followed[upload.device],) = self.courses.of([upload], self.station, until_s)
+            super().begin(upload, over)

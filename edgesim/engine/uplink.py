@@ -39,7 +39,7 @@ class Upload:
         return max(self.deadline_s, now_s) if abs(end_s - self.deadline_s) <= self.tolerance_s else end_s
 
     def whole(self) -> None:
-        """Count the remaining bits, which are a remainder of rounding, as sent."""
+        """Count the remaining bits as sent."""
         self.sent_bits += self.remaining_bits
         self.remaining_bits = 0.0
 
@@ -118,7 +118,9 @@ class ReservedBand:
 
     def _through(self, upload: Upload, _: simpy.Event) -> None:
         if over := self.active.pop(upload, None):
-            self._settle(upload)
+            now_s = self.clock.now
+            upload.hertz_seconds += (now_s - upload.since_s) * upload.bandwidth_hz
+            upload.since_s = now_s
             upload.whole()
             over(True)
 

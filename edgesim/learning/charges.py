@@ -107,6 +107,12 @@ class UploadCharges:
             return codec.setting(size)
         return codec.rescaled(grant.setting, self.rule.d, size)
 
+    def settings_of_room(self, room_bits: Floats, size: int) -> list[int]:
+        """Settings with which ``size`` numbers would be coded with so many bits of time and rate each, [n]."""
+        codec = self.rule.codec
+        rooms = ((room_bits * _NEARLY - self.rule.header_bits) / self.vectors).tolist()
+        return [codec.rescaled(self.rule.of_room(bits), self.rule.d, size) for bits in rooms]
+
 
 @dataclass
 class DownloadCharges:

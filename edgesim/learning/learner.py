@@ -421,19 +421,26 @@ class TorchLearner:
         over = [promise.grant.over_plan_bits for promise in promises if promise.grant is not None]
         return {("codec", "bits_over_plan"): float(np.mean(over))}
 
-    def sent_norms(self, promises: list[Promise]) -> Floats:
-        """Norm of the trainable part of each promised update as it would be received if it were sent, [n]."""
-        results = self.results(promises)
-        if self.config.upload is None:
-            return np.array([result.update_norm for result in results])
-        with reproducible(self.torch_device):
-            return np.array([self._sent_norm(*pair) for pair in zip(promises, results, strict=True)])
+    def sent_norms(self, promises: list[Promise], room_bits: Callable[[], Floats] | None) -> Floats:
+        """Norm of the trainable part of each promised update as it would be received if it were sent, [n].
 
-    def _sent_norm(self, promise: Promise, result: JobResult) -> float:
+        ``room_bits`` answers with the bits for which each upload has time and rate, [n].
+        """
+        results = self.results(promises)
+        if (charges := self.accounts.up) is None:
+            return np.array([result.update_norm for result in results])
+        settings: list[int] | None = None
+        if room_bits is not None and charges.rule.follows_channel:
+            settings = charges.settings_of_room(room_bits(), self.model.trainable)
+        with reproducible(self.torch_device):
+            each = [None] * len(promises) if settings is None else [[setting] for setting in settings]
+            return np.array([self._sent_norm(*row) for row in zip(promises, results, each, strict=True)])
+
+    def _sent_norm(self, promise: Promise, result: JobResult, settings: list[int] | None) -> float:
         """Norm as `sent_norms` has it; one update at a time, so that candidates' updates are not there twice."""
         device, task, updates = np.array([promise.device]), np.array([promise.task]), [result.update]
         for transform in self.transforms:
-            updates = transform.received(device, task, updates)
+            updates = transform.received(device, task, updates, settings)
         return norm(updates[0][: self.model.trainable])
 
     def write(self, promises: Sequence[Promise]) -> None:

@@ -41,7 +41,7 @@ class TimingOnlyRound(CountKnowledge):
         """Refused."""
         _refuse("update norms")
 
-    def sent_norms(self, ids: Integers) -> Floats:
+    def sent_norms(self, ids: Integers, room_bits: Callable[[], Floats] | None = None) -> Floats:
         """Refused."""
         _refuse("norms of updates as they are sent")
 

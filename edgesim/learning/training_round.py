@@ -1,6 +1,6 @@
 """A round of real training: promises of the jobs that its devices begin, and facts about the devices."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -131,9 +131,9 @@ class TorchRound(CountKnowledge):
         """Norm of each device's update of this round, [n]; runs the jobs."""
         return np.array([result.update_norm for result in self._learner.results(self.start(np.asarray(ids)))])
 
-    def sent_norms(self, ids: Integers) -> Floats:
+    def sent_norms(self, ids: Integers, room_bits: Callable[[], Floats] | None = None) -> Floats:
         """Norm of each device's update of this round as it would be received, [n]; runs the jobs."""
-        return self._learner.sent_norms(self.start(np.asarray(ids)))
+        return self._learner.sent_norms(self.start(np.asarray(ids)), room_bits)
 
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch of the round, [n]."""

@@ -70,9 +70,12 @@ class RecordedPaths(Paths):
     @override
     def need_known(self, t_s: float) -> None:
         if t_s > self._known_until_s:
+            end, at = f"{self._end_s:.10g} s", f"{t_s:.10g} s"
+            needed = "longer" if at == end else f"at {at}"
             raise EdgesimError(
-                f"{self._path}: positions are known up to {self._end_s:.10g} s, but needed at {t_s:.10g} s; end the "
-                'run earlier (stop_at_s), or give a longer table or mobility.after_end = "wrap" or "hold"',
+                f"{self._path}: positions are known up to {end}, but needed {needed}; end the run earlier (stop_at_s), "
+                'or give a longer table or mobility.after_end = "wrap" or "hold"; if rounds are done already, that '
+                "takes another folder",
                 "mobility.after_end",
             )
 

@@ -33,8 +33,9 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
 
     Work that is carried into the round or out of it is cut at the edges of the chart. Without a ``round`` the first one
     that scheduled a device is drawn. Colour shows the activity, hatching an outcome other than done; pale bars are work
-    that was not scheduled. An upload that the deadline ended is as high as the share of it that was received. At most
-    `MOST_DEVICES` devices are drawn, scheduled ones first. Raises `EdgesimError` for a round that is not in the run.
+    that was not scheduled. An upload that the deadline ended is as high as the share of it that was received, and has
+    it as a number. At most `MOST_DEVICES` devices are drawn, scheduled ones first. Raises `EdgesimError` for a round
+    that is not in the run.
     """
     rounds, activities = run.rounds, run.activities
     number = round_drawn(run, rounds, round)
@@ -73,18 +74,20 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
         part = f", {len(shown)} of {total} devices shown" if total > MOST_DEVICES else ""
         scheduled = f"{int(facts['selected'])} scheduled, {int(facts['arrived'])} arrived"
         axes.set_title(style.folded(f"round {number}: {scheduled}{part}", 0.85 * style.COLUMN_IN))
-        _draw_outlines(axes, rows[share < 1], place, facts["t_start_s"])
+        _draw_parts(axes, rows.assign(share=share)[share < 1], place, facts["t_start_s"])
         handles = _handles(rows)
         if (share < 1).any():
-            handles.insert(-2, Patch(facecolor="none", edgecolor="#777777", linewidth=0.6, label="sent in part"))
+            handles.insert(-2, Patch(facecolor="none", edgecolor="#777777", linewidth=0.6, label="received in part"))
         style.legend_below(figure, handles, [str(handle.get_label()) for handle in handles])
     return figure
 
 
-def _draw_outlines(axes: Axes, cut: pd.DataFrame, place: dict[int, int], start_s: float) -> None:
-    """Outline uploads of which a part was received, as high as all of it would be."""
+def _draw_parts(axes: Axes, cut: pd.DataFrame, place: dict[int, int], start_s: float) -> None:
+    """Outline uploads of which a part was received, as high as all of it would be, and write the ``share`` beside."""
     left, width = cut["t_start_s"] - start_s, cut["t_end_s"] - cut["t_start_s"]
     axes.barh(cut["device"].map(place), width, left=left, height=_HEIGHT, facecolor="none", edgecolor="#777777", lw=0.6)
+    for row, at, share in zip(cut["device"].map(place), left, cut["share"], strict=True):
+        axes.annotate(f"{100 * share:.2g} %", (at, row), (2, 0), textcoords="offset points", va="center", fontsize=5)
 
 
 def round_drawn(run: RunFolder, rounds: pd.DataFrame, wanted: int | None) -> int:

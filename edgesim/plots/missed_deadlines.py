@@ -48,7 +48,8 @@ def draw_missed_deadlines(runs: Sequence[RunFolder], over: str, series: str, pan
                     axes.plot(list(shares), mean, **styles[name].marked(1))
                     axes.fill_between(list(shares), low, high, color=styles[name].color, alpha=0.2, linewidth=0)
             axes.set_xlabel("speed of devices (m/s)" if over == "speed_mps" else over)
-            axes.set_ylim(bottom=0)
+        # Once, when all is drawn: the panels share the axis, whose top is no longer fitted from then on.
+        figure.axes[0].set_ylim(bottom=0)
         figure.axes[0].set_ylabel("share of uploads that\nmissed the deadline" + note_of_seeds([seeds]))
         handles: list[Artist] = [Line2D([], [], **styles[name].marked(1)) for name in names]
         handles += [style.band_patch()] if banded else []

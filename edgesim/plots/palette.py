@@ -23,10 +23,11 @@ PALETTE = {
     "slate": "#66605C",
     "ultramarine": "#2410E0",
     "leaf": "#18C000",
+    "azure": "#0078FC",
 }
 """Okabe and Ito, "Color Universal Design", 2008, then grey, which stands in for yellow in thin lines.
 
-Eight more, so that every policy has a colour of its own: any two are at least 7 apart in CIELAB (as far as purple and
+Nine more, so that every policy has a colour of its own: any two are at least 7 apart in CIELAB (as far as purple and
 grey above) also as seen without red or green cones (Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009).
 """
 
@@ -80,6 +81,7 @@ POLICIES = {
     "availability-first": LineStyle(PALETTE["slate"], "h", ":"),
     "feddance": LineStyle(PALETTE["ultramarine"], "8", "-"),
     "afl": LineStyle(PALETTE["leaf"], "$A$", "--"),
+    "stays-longest": LineStyle(PALETTE["azure"], "$S$", "-."),
 }
 """Every policy has its own colour and marker, since bars have no dashes and the dashes of lines are hard to see;
 policies that papers compare (FedTeddi's eight, and FedDance's with random) differ in dashes too."""

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
 
-from edgesim.base.arrays import Floats
+from edgesim.base.arrays import Floats, Integers
 from edgesim.base.plain_text import figure_text
 from edgesim.plots import palette, style
 from edgesim.traces.session_statistics import Anatomy
@@ -160,6 +161,18 @@ def draw_profile(s_per_sample: Floats, link_bps: Floats | None) -> Figure:
             _cdf(axes, values, color=palette.PALETTE["blue"])
             axes.set(xscale="log", ylim=(0, 1.02), xlabel=what, ylabel="share of devices")
             axes.grid()
+    return figure
+
+
+def draw_positions(device: Integers, x_m: Floats, y_m: Floats) -> Figure:
+    """Ways of recorded devices, straight from row to row, [m] by device and time, and where each was first."""
+    begins = np.flatnonzero(np.append(True, np.diff(device) > 0))
+    ways = np.split(np.column_stack((x_m, y_m)), begins[1:])
+    with style.figure(style.COLUMN_IN, style.COLUMN_IN) as figure:
+        axes = figure.subplots()
+        axes.add_collection(LineCollection(ways, colors=palette.PALETTE["blue"], linewidths=0.5, alpha=0.6))
+        axes.scatter(x_m[begins], y_m[begins], s=4, color=palette.PALETTE["black"], zorder=3)
+        axes.set(xlabel="x (m)", ylabel="y (m)", aspect="equal")
     return figure
 
 

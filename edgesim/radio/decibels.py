@@ -14,3 +14,8 @@ def ratio_from_db(value_db: ArrayLike) -> Floats:
 def watts_from_dbm(value_dbm: ArrayLike) -> Floats:
     """Watts of a power in dBm (or W/Hz of a density in dBm/Hz), elementwise."""
     return ratio_from_db(np.asarray(value_dbm, dtype=np.float64) - 30.0)
+
+
+def db_from_ratio(ratio: ArrayLike) -> Floats:
+    """Decibels of a power ratio above 0, elementwise."""
+    return np.asarray(10.0 * np.log10(np.asarray(ratio, dtype=np.float64)))

@@ -7,6 +7,7 @@ import numpy as np
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
+from edgesim.radio.decibels import ratio_from_db
 from edgesim.radio.distances import distances_m
 from edgesim.radio.environment import Environment
 from edgesim.radio.maps import RadioMaps
@@ -24,6 +25,9 @@ class PlaceGains(Protocol):
     def lasting_power_gain(self, ids: Integers, station: Integers, x_m: Floats, y_m: Floats) -> Floats:
         """The part of `mean_power_gain` that no draws change, [n], by which devices join a station."""
 
+    def law_power_gain(self, station: Integers, x_m: Floats, y_m: Floats) -> Floats:
+        """Gain of places to a station each by the law in line of sight alone, linear, [n]; it falls with distance."""
+
 
 @dataclass(frozen=True, eq=False)
 class MapGains(PlaceGains):
@@ -40,6 +44,11 @@ class MapGains(PlaceGains):
     @override
     def lasting_power_gain(self, ids: Integers, station: Integers, x_m: Floats, y_m: Floats) -> Floats:
         return self.maps.mean_power_gain(station, x_m, y_m)
+
+    @override
+    def law_power_gain(self, station: Integers, x_m: Floats, y_m: Floats) -> Floats:
+        away_m = distances_m(self.maps.stations_m, station, x_m, y_m, self.maps.min_distance_m)
+        return ratio_from_db(-self.maps.law.loss_db(away_m))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,3 +82,8 @@ class DrawnGains(PlaceGains):
             rows = np.flatnonzero(station == number)
             gain[rows] = self.environment.constant_power_gain(away_m[rows], self.streams, ids[rows], number)
         return gain
+
+    @override
+    def law_power_gain(self, station: Integers, x_m: Floats, y_m: Floats) -> Floats:
+        away_m = distances_m(self.stations_m, station, x_m, y_m, self.min_distance_m)
+        return ratio_from_db(-self.environment.path_loss.loss_db(away_m))

@@ -72,7 +72,7 @@ def bars(rows: pd.DataFrame, tick: float) -> dict[str, Any]:
 
     ``gap`` is the time in ticks from the end of the bar above to a bar's start (from 0 for the first), ``length`` that
     from its start to its end; ``band`` the band of an upload in steps of ``band_step_hz``; where rows have them,
-    ``station`` the one that it was sent to and ``received`` the percent of it that was received.
+    ``station`` the one that it was sent to and ``received`` the thousandths of it that were received.
     """
     start, end = (np.rint(rows[name].to_numpy() / tick).astype(np.int64) for name in ("t_start_s", "t_end_s"))
     band_hz = np.where(rows["activity"].isin(ON_AIR), rows["bandwidth_hz"].fillna(0.0), 0.0)
@@ -87,6 +87,6 @@ def bars(rows: pd.DataFrame, tick: float) -> dict[str, Any]:
         "device": whole(rows["device"]),
         "code": small(states.codes(rows)),
         "band": apart(np.rint(band_hz / step_hz)),
-        **({"received": small(np.rint(100 * rows["received"]).astype(np.int64))} if "received" in rows else {}),
+        **({"received": apart(np.ceil(1000 * rows["received"]).astype(np.int64))} if "received" in rows else {}),
         **stations,
     }

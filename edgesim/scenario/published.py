@@ -25,6 +25,7 @@ __all__ = [
     "devices_used",
     "differences",
     "groups",
+    "mean_interval",
     "measure",
     "show",
     "show_differences",

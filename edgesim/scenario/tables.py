@@ -97,13 +97,14 @@ def crossed(folder: Path, first: tuple[str, str], second: tuple[str, str], measu
 def recommendation(folder: Path, place: str, choice: str) -> None:
     """Print and write which value of the knob ``choice`` to take at each value of ``place`` at equal cost.
 
-    Into ``pairs.csv``, ``standings.csv`` and ``recommendation.csv``.
+    Into ``scores.csv``, ``pairs.csv``, ``standings.csv`` and ``recommendation.csv``.
     """
     scored, places = scores(read_study(folder), [place], choice), [place, "cost"]
     pairs = compare(scored, places, choice)
     standings = stand(scored, pairs, places, choice)
     recommended = recommend(standings, places, choice)
-    for name, table in (("pairs", pairs), ("standings", standings), ("recommendation", recommended)):
+    written = {"scores": scored, "pairs": pairs, "standings": standings, "recommendation": recommended}
+    for name, table in written.items():
         save(table, folder / f"{name}.csv")
     print_recommendation(scored, standings, recommended, place, choice, Console())
 

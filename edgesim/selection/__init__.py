@@ -21,6 +21,7 @@ from edgesim.selection.random_choice import RandomChoice
 from edgesim.selection.refl import Refl
 from edgesim.selection.safa import SafaPolicy
 from edgesim.selection.safa_lite import SafaLite
+from edgesim.selection.stays_longest import StaysLongest
 from edgesim.selection.view import Options, Selector
 
 _OWN: dict[str, type[Selector]] = {
@@ -40,6 +41,7 @@ _OWN: dict[str, type[Selector]] = {
     "fedcs": FedCs,
     "availability-first": AvailabilityFirst,
     "afl": AflPolicy,
+    "stays-longest": StaysLongest,
 }
 SELECTORS = Registry("selection.policy", "policies", Selector, _OWN)
 

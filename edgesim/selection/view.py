@@ -35,8 +35,12 @@ class Knowledge(Protocol):
     def update_norms(self, ids: Integers) -> Floats:
         """Norm of each device's update of this round, [n] (runs the training jobs)."""
 
-    def sent_norms(self, ids: Integers) -> Floats:
-        """Norm of each device's update of this round as the server would receive it, [n] (runs the training jobs)."""
+    def sent_norms(self, ids: Integers, room_bits: Callable[[], Floats] | None = None) -> Floats:
+        """Norm of each device's update of this round as the server would receive it, [n] (runs the training jobs).
+
+        ``room_bits`` answers with the bits for which each upload has time and rate, [n]. It is asked where sizes follow
+        the channel; without it they are as the codec's options say.
+        """
 
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch, [n] (a pass of its own)."""
@@ -63,8 +67,17 @@ class Estimates(Protocol):
     def upload_s(self, rows: Integers, at_once: int) -> Floats:
         """Seconds that each upload takes on average gain when so many share the stations' bands equally, [n]."""
 
+    def room_bits(self, rows: Integers, at_once: int) -> Floats:
+        """Bits that each upload's time carries on average gain when so many share the stations' bands equally, [n]."""
+
     def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
         """End of each device's present stay in s, [n]; inf at the horizon or later. An oracle: no server can know."""
+
+    def leaves_cell_s(self, rows: Integers, horizon_s: float) -> Floats:
+        """Instant in s at which each device leaves the cell of its station, [n]; inf at the horizon or later.
+
+        It goes by what is known of the paths (``round.path_knowledge``): inf where that is the present place alone.
+        """
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tables on the terminal about recordings: availability, speeds, links, capacities."""
+"""Tables on the terminal about recordings: availability, speeds, links, capacities, positions."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from rich.table import Table
 
 from edgesim.base.arrays import Floats
 from edgesim.devices.profile import Profile
-from edgesim.traces.readers import Capacity, LinkRows
+from edgesim.traces.readers import Capacity, LinkRows, PositionRows
 from edgesim.traces.session_statistics import Anatomy
 
 
@@ -104,6 +104,24 @@ def links_table(name: str, links: LinkRows) -> Table:
         "share of time at 0": np.bincount(links.device, weight * (links.bps == 0)) / whole,
     }
     return _quantiles(f"{name}: links of {links.device_count:,} devices", rows)
+
+
+def positions_table(name: str, rows: PositionRows) -> Table:
+    """Lengths, ways and speeds of recorded positions over the devices."""
+    apart = np.diff(rows.device) > 0
+    first, last = np.flatnonzero(np.append(True, apart)), np.flatnonzero(np.append(apart, True))
+    recorded_s = rows.t_s[last] - rows.t_s[first]
+    step_m = np.where(apart, 0.0, np.hypot(np.diff(rows.x_m), np.diff(rows.y_m)))
+    way_m = np.bincount(rows.device[1:], step_m, rows.device_count).astype(np.float64)
+    moving = recorded_s > 0
+    table: dict[str, Floats] = {
+        "rows": np.bincount(rows.device).astype(np.float64),
+        "recorded seconds": recorded_s,
+        "way (m)": way_m,
+        "mean speed (m/s)": way_m[moving] / recorded_s[moving],
+    }
+    known = {heading: values for heading, values in table.items() if len(values)}
+    return _quantiles(f"{name}: positions of {rows.device_count:,} devices", known)
 
 
 def _quantiles(title: str, rows: Mapping[str, Floats]) -> Table:

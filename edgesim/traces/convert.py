@@ -13,10 +13,14 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.table_facts import Unobserved
 from edgesim.base.table_file import write_parquet
 from edgesim.devices.profile import Profile, write_profile
+from edgesim.mobility.position_file import PositionRows, write_positions
 from edgesim.radio.link_file import LinkRows, write_links
 from edgesim.traces.interval_file import read_intervals, write_intervals
 from edgesim.traces.intervals import Intervals, complement, joined
 from edgesim.traces.readers import Capacity, Recorded, RecordedAvailability, read_recording
+from edgesim.traces.recorded_stays import recorded_stays
+
+_LEAST_GAP_S, _MOST_GAP_S = 0.1, 1e6
 
 
 def convert(
@@ -25,15 +29,27 @@ def convert(
     format: str | None = None,
     observed: Path | None = None,
     unobserved: Unobserved = "absent",
+    stays: Path | None = None,
+    gap_s: float | None = None,
     **options: Any,
 ) -> Recorded:
     """Write a recording of any format as Parquet; returns the recording as written.
 
     ``observed`` is an interval file of when the devices were observed, for recordings that do not say. If both files
-    have keys, devices are matched by them, else by their numbers. Raises `EdgesimError`, with nothing written.
+    have keys, devices are matched by them, else by their numbers. Of recorded positions the periods in which devices
+    are on their way are written, too, as the interval file ``stays``: a gap of more than ``gap_s`` (60 when absent) in
+    a device's rows ends one. Raises `EdgesimError`, with nothing written.
     """
     recorded = read_recording(source, format, **options)
     need_availability(source, recorded, observed)
+    if isinstance(recorded, PositionRows):
+        intervals = None if stays is None else recorded_stays(recorded, _gap_s(gap_s), source)
+        write_positions(target, recorded)
+        if stays is not None and intervals is not None:
+            write_intervals(stays, intervals)
+        return recorded
+    if stays is not None or gap_s is not None:
+        raise EdgesimError(f"stays, gap_s: are for recorded positions, which {source} are not")
     if isinstance(recorded, RecordedAvailability):
         settled = settle(recorded, observed, unobserved)
         write_intervals(target, settled)
@@ -98,6 +114,13 @@ def _lengths_s(available: Intervals, seen: Intervals) -> Floats:
     np.maximum.at(length_s, seen.device, seen.end_s)
     # Recordings of equal length were ended by one clock, so they are extended together and stay equal.
     return np.full(len(length_s), length_s.max()) if np.ptp(available.length_s) == 0 else length_s
+
+
+def _gap_s(gap_s: float | None) -> float:
+    """The longest gap within a stay, or its default; raises `EdgesimError` for one that no recording has."""
+    if gap_s is not None and not _LEAST_GAP_S <= gap_s <= _MOST_GAP_S:
+        raise EdgesimError(f"gap_s: expected seconds from {_LEAST_GAP_S:g} to {_MOST_GAP_S:g} (got {gap_s:g})")
+    return 60.0 if gap_s is None else gap_s
 
 
 def write_capacity(path: Path, capacity: Capacity) -> None:

@@ -176,7 +176,7 @@ def test_several_recordings_become_links_that_a_run_sends_over(folder):
     assert edgesim("run", "run.toml")[0] == 0
     line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
     assert "links.parquet: is a recording of 3 links, but devices.count is 4" in line
-    assert "--observed, --require, --median-s, --phones and --model-map" in refused(
+    assert "--observed, --require, --median-s, --stays, --gap-s, --phones and --model-map" in refused(
         "trace", "convert", "up", "down", "x.parquet", "--require", "wifi"
     )
 
@@ -287,3 +287,23 @@ def test_the_scenario_draws_any_traces_side_by_side(folder, drawing_scenario):
     done = drawing_scenario("trace_anatomy.py", "up")
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert "up: is no availability recording" in done.stderr
+
+
+def test_positions_are_converted_with_their_stays_shown_and_run(folder):
+    text = "".join(f"{' '.join(f'{t_s} {10 * k + t_s} {5 * k}' for t_s in range(0, 200, 20 + k))}\n" for k in range(3))
+    (folder / "nodes.movements").write_text(text)
+    status, output = edgesim(
+        "trace", "convert", "nodes.movements", "drive.parquet", "--stays", "stays.parquet", "--gap-s", 30
+    )
+    assert status == 0
+    assert "drive.parquet: positions of 3 devices, 30 rows, 198 s; 218 x 10 m around (109, 5)" in output
+    config = output[output.index("[mobility]") :].replace("\n[availability]", "\n\n[availability]")
+    (folder / "own.toml").write_text("rounds = 2\n[devices]\ncount = 3\n[learning]\ntraining = 'none'\n" + config)
+    status, output = edgesim("run", "own.toml", "--out", "run")
+    assert status == 0, output
+    status, output = edgesim("trace", "show", "drive.parquet", "--out", "figures")
+    assert status == 0
+    assert "drive: positions of 3 devices" in output
+    assert (folder / "figures" / "positions.png").exists()
+    line = refused("trace", "convert", "log.json", "phones.parquet", "--stays", "stays.parquet")
+    assert line.endswith("stays, gap_s: are for recorded positions, which log.json are not")

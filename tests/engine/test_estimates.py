@@ -48,17 +48,19 @@ def test_the_estimates_is_what_the_scheduler_plans_with(tmp_path, witness):
             estimates.upload_s(ROWS, 1),
             estimates.upload_s(np.array([1]), 2),
             estimates.leaves_s(ROWS, 2.0),
+            estimates.room_bits(ROWS, 2),
         )
 
     witness.ask = staticmethod(ask)
     golden.play(tmp_path, [0, 1, 2], golden.Leaves(1, 0.8))
-    (places, ready_s, due_s, alone_s, halved_s, leaves_s) = witness.answers[0]
+    (places, ready_s, due_s, alone_s, halved_s, leaves_s, room_bits) = witness.answers[0]
     # Least bandwidths 130, 228 and 421 kHz: two fit into 500 kHz.
     assert places == 2
     assert ready_s.tolist() == [0.2, 0.5, 0.7]
     assert due_s.tolist() == [1.0] * 3
     assert alone_s == pytest.approx([1e6 / (5e5 * np.log2(1 + 1e8 / 5e5))] * 3)
     assert halved_s == pytest.approx([1e6 / (2.5e5 * np.log2(1 + 1e8 / 2.5e5))])
+    assert room_bits == pytest.approx(2.5e5 * np.log2(1 + 1e8 / 2.5e5) * np.array([0.8, 0.5, 0.3]))
     assert leaves_s.tolist() == [np.inf, 0.8, np.inf]
     view = witness.views[0]
     assert (view.t_s, view.tmax_s) == (0.0, 1.0)

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
+from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.make_world import make_world
 from edgesim.engine.path_link import PathLink
 from edgesim.folder.records import read_run, read_table
@@ -87,8 +89,16 @@ def test_recorded_positions_that_never_change_are_devices_that_stand_still(tmp_p
     assert tables(tmp_path / "still") == tables(tmp_path / "moving")
 
 
-def world_of(tmp_path, **sections):
+def worked_world(tmp_path, **sections):
     """The world of a device on the worked leg, from (-100, 30) to (150, 90) at 15 m/s, without shadowing."""
+    length_s = float(np.hypot(250.0, 60.0) / 15.0)
+    (tmp_path / "leg.csv").write_text(f"device,t_s,x_m,y_m\n0,0,-100,30\n0,{length_s!r},150,90\n")
+    motion = {"model": "recorded", "file": str(tmp_path / "leg.csv"), "after_end": "hold"}
+    return world_of(tmp_path, motion, devices={"count": 1}, **sections)
+
+
+def world_of(tmp_path, motion, **sections):
+    """The world of devices that move in FedTeddi's environment without shadowing."""
     channel = tmp_path / "plain.toml"
     text = Path("channels/fedteddi-macro.toml").read_text()
     channel.write_text(
@@ -96,11 +106,8 @@ def world_of(tmp_path, **sections):
             "shadowing = ", "shadowing_std_db = 0.0\nshadowing = ", 1
         )
     )
-    length_s = float(np.hypot(250.0, 60.0) / 15.0)
-    (tmp_path / "leg.csv").write_text(f"device,t_s,x_m,y_m\n0,0,-100,30\n0,{length_s!r},150,90\n")
-    motion = {"model": "recorded", "file": str(tmp_path / "leg.csv"), "after_end": "hold"}
     sections["radio"] = {"channel": str(channel), **sections.get("radio", {})}
-    return make_world(complete(parse(values(mobility=motion, devices={"count": 1}, **sections), "worked")), Streams(4))
+    return make_world(complete(parse(values(mobility=motion, **sections), "worked")), Streams(4))
 
 
 @pytest.mark.parametrize("shadowing", ["map", "per_run"])
@@ -112,7 +119,7 @@ def world_of(tmp_path, **sections):
     ],
 )
 def test_the_worked_plans_need_as_much_as_is_known_of_the_path(tmp_path, shadowing, ready_s, due_s, needs_hz):
-    world, ids = world_of(tmp_path, radio={"shadowing": shadowing}), np.array([0])
+    world, ids = worked_world(tmp_path, radio={"shadowing": shadowing}), np.array([0])
     moving = world.moving
     for knowledge, need_hz in needs_hz.items():
         link = PathLink(moving, 0, knowledge, ready_s, lambda some: np.ones(len(some), dtype=int), world.rx_power_w)
@@ -144,6 +151,71 @@ def test_a_task_keeps_its_station_and_the_next_one_has_that_of_its_instant(tmp_p
     assert told.to_dict() == {f"0/{round}": float(round > 3) for round in range(1, 7)}
     wires = read_table(tmp_path / "run", "metrics").query("name == 'backhaul_bits'")
     assert wires["round"].tolist() == [4, 5, 6]
+
+
+TWO_CELLS = (
+    'name = "two"\nsource = "test"\ncloud = "west"\n'
+    '[[stations]]\nname = "west"\nx_m = 0.0\ny_m = 0.0\n[[stations]]\nname = "east"\nx_m = 500.0\ny_m = 0.0\n'
+    '[[links]]\nbetween = ["west", "east"]\nrate_bps = 1e9\n'
+)
+
+
+@pytest.mark.parametrize("shadowing", ["map", "per_run"])
+@pytest.mark.parametrize("attach", ["strongest", "nearest"])
+@pytest.mark.parametrize("knowledge", ["present", "straight", "known", "worst"])
+def test_devices_leave_their_cells_at_the_worked_instant_as_far_as_their_paths_are_known(
+    tmp_path, shadowing, attach, knowledge
+):
+    """From x = 100 to 400 m at 30 m/s between stations at 0 and 500 m; a second device turns around at 200 m."""
+    (tmp_path / "two.toml").write_text(TWO_CELLS)
+    (tmp_path / "walk.csv").write_text("device,t_s,x_m,y_m\n0,0,100,0\n0,10,400,0\n1,0,100,0\n1,3,190,0\n1,6,100,0\n")
+    world = world_of(
+        tmp_path,
+        {"model": "recorded", "file": str(tmp_path / "walk.csv"), "after_end": "hold"},
+        topology={"file": str(tmp_path / "two.toml"), "attach": attach},
+        radio={"shadowing": shadowing},
+        round={"path_knowledge": knowledge},
+        devices={"count": 2, "radius_m": 500.0},
+    )
+    ids, t_start_s = np.arange(2), 1.0
+    timeline = SimpleNamespace(world=world, ids=ids, station=world.places.stations(ids, t_start_s), t_start_s=t_start_s)
+    estimates = PlannedEstimates(timeline, world.bands_hz, None)
+    leaves_s = 6.089333333333 - t_start_s
+    expected = {"present": [np.inf] * 2, "straight": [leaves_s] * 2}.get(knowledge, [leaves_s, np.inf])
+    assert estimates.leaves_cell_s(np.array([0, 1]), 8.0).tolist() == pytest.approx(expected, abs=1e-9)
+    assert estimates.leaves_cell_s(np.array([1, 0]), 8.0).tolist() == pytest.approx(expected[::-1], abs=1e-9)
+    # Beyond the horizon nobody looks.
+    assert estimates.leaves_cell_s(np.array([0]), 5.0).tolist() == [np.inf]
+
+
+def test_the_cell_of_devices_that_stand_still_or_have_one_station_is_never_left(tmp_path):
+    for sections in ({"topology": {"file": "three-cells"}}, {"mobility": FAST, "round": {"path_knowledge": "known"}}):
+        world = make_world(complete(parse(values(**sections), "still")), Streams(4))
+        ids = np.arange(30)
+        timeline = SimpleNamespace(world=world, ids=ids, station=world.places.stations(ids, 0.0), t_start_s=0.0)
+        leaves_s = PlannedEstimates(timeline, world.bands_hz, None).leaves_cell_s(ids, 100.0)
+        assert leaves_s.tolist() == [np.inf] * 30
+
+
+def test_stays_longest_takes_those_that_stay_while_others_pass(tmp_path):
+    """Ten devices at rest beside ten that cross a border within the deadlines ahead: five of the former are taken."""
+    (tmp_path / "two.toml").write_text(TWO_CELLS)
+    rows = [f"{k},0,{100 + k},0" for k in range(10)]
+    rows += [f"{k},{t_s},{(240 if t_s else 160) + k + 200 * (t_s > 6)},0" for k in range(10, 20) for t_s in (0, 6, 12)]
+    (tmp_path / "walk.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
+    run = values(
+        mobility={"model": "recorded", "file": str(tmp_path / "walk.csv"), "after_end": "hold"},
+        topology={"file": str(tmp_path / "two.toml"), "attach": "nearest"},
+        radio={"shadowing": "per_run"},
+        devices={"count": 20, "radius_m": 500.0},
+        selection={"policy": "stays-longest"},
+        round={"path_knowledge": "known", "admission": "count", "count": 5, "payload_bits": 1e5},
+        rounds=3,
+    )
+    simulation.run(parse(run, "stays"), tmp_path / "run")
+    taken = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    assert len(taken) == 15
+    assert taken["device"].max() < 10
 
 
 def carried_bits(world, uploads: pd.DataFrame, station: int = 0) -> np.ndarray:

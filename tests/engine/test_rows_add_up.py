@@ -561,7 +561,7 @@ def test_the_rows_of_random_runs_add_up(tmp_path, block):
         run_and_check(number, tmp_path / str(number))
 
 
-@pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 13))])
+@pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 30))])
 def test_the_rows_of_random_runs_with_devices_that_move_add_up(tmp_path, block):
     seen = []
     for number in range(10 * block, 10 * block + 10):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from edgesim.radio.decibels import ratio_from_db, watts_from_dbm
+from edgesim.radio.decibels import db_from_ratio, ratio_from_db, watts_from_dbm
 
 
 def test_the_papers_transmit_power_and_noise_density_in_linear_units() -> None:
@@ -14,3 +14,7 @@ def test_ratios_are_the_inverse_of_ten_times_their_logarithm() -> None:
     values_db = np.linspace(-200.0, 100.0, 31)
     np.testing.assert_allclose(10.0 * np.log10(ratio_from_db(values_db)), values_db, rtol=1e-12, atol=1e-12)
     assert ratio_from_db(10.0) == 10.0
+
+
+def test_decibels_of_ratios() -> None:
+    np.testing.assert_allclose(db_from_ratio([1.0, 2.0, 1e-20]), [0.0, 3.010299956639812, -200.0], rtol=1e-12)

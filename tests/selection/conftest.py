@@ -19,6 +19,7 @@ class PlainKnowledge:
     loss: np.ndarray | None = None
     norm: np.ndarray | None = None
     deviation: np.ndarray | None = None
+    per_bit: np.ndarray | None = None
     asked: dict = field(default_factory=dict)
 
     def class_counts(self, ids, source):
@@ -39,9 +40,9 @@ class PlainKnowledge:
         self.asked["update_norms"] = ids.tolist()
         return self.norm[ids]
 
-    def sent_norms(self, ids):
+    def sent_norms(self, ids, room_bits=None):
         self.asked["sent_norms"] = ids.tolist()
-        return self.norm[ids]
+        return self.norm[ids] if self.per_bit is None else self.per_bit[ids] * room_bits()
 
     def gradient_deviations(self, ids):
         self.asked["gradient_deviations"] = ids.tolist()
@@ -62,6 +63,8 @@ class PlainEstimates:
     due: float = 1.0
     upload: np.ndarray | None = None
     leaves: np.ndarray | None = None
+    room: np.ndarray | None = None
+    leaves_cell: np.ndarray | None = None
     asked: list = field(default_factory=list)
 
     def places(self):
@@ -80,8 +83,16 @@ class PlainEstimates:
         self.asked.append(at_once)
         return np.full(len(rows), 0.5) if self.upload is None else self.upload[rows]
 
+    def room_bits(self, rows, at_once):
+        self.asked.append(at_once)
+        return self.room[rows]
+
     def leaves_s(self, rows, horizon_s):
         until_s = np.full(len(rows), np.inf) if self.leaves is None else self.leaves[rows]
+        return np.where(until_s >= horizon_s, np.inf, until_s)
+
+    def leaves_cell_s(self, rows, horizon_s):
+        until_s = np.full(len(rows), np.inf) if self.leaves_cell is None else self.leaves_cell[rows]
         return np.where(until_s >= horizon_s, np.inf, until_s)
 
 

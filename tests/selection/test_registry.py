@@ -20,6 +20,7 @@ POLICIES = [
     "fedcs",
     "availability-first",
     "afl",
+    "stays-longest",
 ]
 
 
@@ -70,6 +71,7 @@ def test_the_registry_holds_all_policies():
         ("safa-lite", {}),
         ("fedcs", {"uploads": "sequential"}),
         ("availability-first", {}),
+        ("stays-longest", {}),
         ("fedteddi", {"p_source": "batch", "L_mode": "eq18", "on_bw_fail": "skip", "lambda_0": 2.0}),
     ],
 )

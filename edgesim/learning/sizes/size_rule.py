@@ -42,6 +42,11 @@ class SizeRule:
         """Setting that uploads are granted with until theirs is known."""
         return self.planned
 
+    @property
+    def follows_channel(self) -> bool:
+        """Whether the setting is the greatest for which there are time and rate."""
+        return self.known in ("with the band", "as the upload begins", "as the upload ends")
+
     def facts(self) -> dict[str, str]:
         """Entries of ``run.json`` about sizes that differ from the planned one."""
         return {}

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from edgesim.base.arrays import Floats, Integers
+from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.mobility.legs import Legs
 from edgesim.mobility.models.motion import Motion, Speeds
@@ -77,8 +77,8 @@ class Manhattan(Motion):
         """Number of the outermost streets on either side of the middle ones."""
         return int(ground.radius_m / self.block_m)
 
-    def _on_streets(self, x_m: Floats, y_m: Floats, ground: Ground) -> tuple[Floats, Floats, Integers]:
-        """Nearest points of streets to some places, [n]: along the street and across it, in blocks, and if it runs east.
+    def _on_streets(self, x_m: Floats, y_m: Floats, ground: Ground) -> tuple[Floats, Floats, Booleans]:
+        """Nearest points of streets to places, [n]: along the street and across it, in blocks, and if it runs east.
 
         Of two streets as near the one that runs east is taken.
         """
@@ -86,7 +86,8 @@ class Manhattan(Motion):
         within, streets = np.clip(places, -last, last), np.clip(np.rint(places), -last, last)
         off = np.hypot(within - places, (streets - places)[::-1])
         eastward = off[0] <= off[1]
-        return np.where(eastward, *within), np.where(eastward, *streets[::-1]), eastward
+        along, across = (np.where(eastward, east, north) for east, north in (within, streets[::-1]))
+        return along, across, eastward
 
     def _legs(self, t_s: Floats, x: Floats, y: Floats, heading: Integers, blocks: Floats, draws: Floats) -> Legs:
         """Legs of a length in ``blocks`` from places in blocks, at speeds by uniform draws, [n]."""

@@ -1,10 +1,10 @@
 """Random waypoint: from point to uniform point of the disc, each way at a speed of its own, with pauses between."""
 
 import math
-from typing import Literal, Self
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
@@ -14,22 +14,22 @@ from edgesim.mobility.paths import Ground
 from edgesim.streams import Streams
 
 
+def _above_0(speeds: list[float]) -> list[float]:
+    if speeds[0] <= 0:
+        raise ValueError("expected a least speed above 0: ways at speed 0 never end")
+    return speeds
+
+
 class Waypoint(Motion):
     """Draws: streams ``waypoint``, indexed by the leg, ``waypoint-start`` and ``waypoint-ends``, by the trial."""
 
-    speed_mps: Speeds = Field([1.0, 2.0])
+    speed_mps: Annotated[Speeds, AfterValidator(_above_0)] = Field([1.0, 2.0])
     """Least, above 0, and greatest speed; that of each way is uniform between them."""
     pause_s: float = Field(0.0, ge=0, le=1e6)
     """Rest at every waypoint."""
     start: Literal["stationary", "placement"] = "stationary"
     """``stationary``: devices begin by the law of an arbitrary instant, so that no run begins with a transient (Navidi
     and Camp, IEEE TMC 2004); ``placement``: the placement is the first waypoint, and devices set out at once."""
-
-    @model_validator(mode="after")
-    def _no_standstill(self) -> Self:
-        if self.speed_mps[0] <= 0:
-            raise ValueError("speed_mps: expected a least speed above 0: ways at speed 0 never end")
-        return self
 
     def paused_share(self, radius_m: float) -> float:
         """Share of its time that a device rests: P / (P + E[L] E[1/v]), with E[L] = 128 R / (45 pi)."""

@@ -14,7 +14,7 @@ function lower(values, value, from, to) {
 function makeBars(packed, devices, stateOfCode) {
   const count = packed.gap.length, bars = { start: new Float64Array(count), end: new Float64Array(count),
     state: new Uint8Array(count), first: new Int32Array(devices + 1), round: packed.round, device: packed.device,
-    code: packed.code, longest: new Float64Array(devices), rows: devices };
+    code: packed.code, longest: new Float64Array(devices), rows: devices, received: packed.received };
   let tick = 0;
   for (let i = 0; i < count; i++) {
     bars.start[i] = (tick += packed.gap[i]) * packed.tick_s;
@@ -74,7 +74,7 @@ function barText(run, i) {
   const bars = run.made, outcome = DATA.outcomes[bars.code[i] % DATA.outcomes.length];
   const activity = DATA.activities[Math.floor(bars.code[i] / DATA.outcomes.length)];
   const band = activity === "upload" ? `, ${number(run.bars.band[i] * run.bars.band_step_hz / 1e6)} MHz` : "";
-  const part = outcome === "in part" ? `, ${run.bars.received[i]} % received` : "";
+  const part = outcome === "in part" ? `, ${run.bars.received[i] / 10} % received` : "";
   return `${activity} ${number(bars.start[i])} to ${number(bars.end[i])} s${outcome === "done" ? "" : ` (${outcome})`}${band}${part}`;
 }
 
@@ -237,7 +237,7 @@ class Picture {
       firsts.push(first);
     }
     if (visible * 3 > wide * (rows[1] - rows[0])) return false;
-    const scale = wide / (to - from), left = LEFT * dpr;
+    const scale = wide / (to - from), left = LEFT * dpr, whole = this.colors[DATA.states.findIndex((state) => state.name === "upload")];
     context.save(); context.beginPath(); context.rect(left, 0, wide, this.height * dpr); context.clip();
     for (let state = 0; state < this.colors.length; state++) {
       if (this.hidden.has(state)) continue;
@@ -247,7 +247,13 @@ class Picture {
         for (let i = firsts[row - rows[0]]; i < last && source.start[i] < to; i++) {
           if (source.state[i] !== state || source.end[i] < from) continue;
           const x = (source.start[i] - from) * scale;
-          context.fillRect(left + x, y + 0.08 * high, Math.max(1, (source.end[i] - source.start[i]) * scale), Math.max(1, 0.84 * high));
+          const length = Math.max(1, (source.end[i] - source.start[i]) * scale), share = source.received ? source.received[i] / 1000 : 1;
+          context.fillRect(left + x, y + 0.08 * high, length, Math.max(1, 0.84 * high));
+          if (share === 1) continue;
+          // As high as the share of an upload that was received.
+          context.fillStyle = whole;
+          context.fillRect(left + x, y + (0.92 - 0.84 * share) * high, length, 0.84 * share * high);
+          context.fillStyle = this.colors[state];
         }
       }
     }
@@ -389,6 +395,7 @@ function niceStep(least, whole) {
 
 function showTimeline(picture, run) {
   const { bars, groups } = run, rounds = run.rounds;
+  document.getElementById("parts").hidden = !(bars && run.made.received);
   const source = bars ? run.made : { groups: groups.states, rows: groups.count, spans: groups.spans, span: groups.span_s };
   const band = bars ? run.band : { start: groups.band_hz.map((_, i) => i * groups.span_s), end: groups.band_hz.map((_, i) => (i + 1) * groups.span_s),
     share: groups.band_hz.map((hz) => hz / run.stations.band_hz.reduce((sum, one) => sum + one, 0)) };

@@ -6,26 +6,35 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.base.errors import EdgesimError
-from edgesim.base.paths import system_errors
 from edgesim.base.registry import look_up
 from edgesim.base.table_file import column_names
 from edgesim.devices.profile import Profile, read_profile
+from edgesim.mobility.position_file import COLUMNS as POSITION_COLUMNS
+from edgesim.mobility.position_file import PositionRows, read_positions
 from edgesim.radio.link_file import COLUMNS as LINK_COLUMNS
 from edgesim.radio.link_file import LinkRows, read_links
 from edgesim.traces.readers.ai_benchmark import SCORE, read_ai_benchmark
+from edgesim.traces.readers.bonnmotion import read_bonnmotion
 from edgesim.traces.readers.capacity import read_capacity_tables
 from edgesim.traces.readers.fedscale import read_fedscale
 from edgesim.traces.readers.fedscale_devices import COLUMNS as PHONES
 from edgesim.traces.readers.fedscale_devices import read_fedscale_devices
 from edgesim.traces.readers.flash import read_flash
 from edgesim.traces.readers.from_intervals import read_interval_availability
+from edgesim.traces.readers.gpx import read_gpx
 from edgesim.traces.readers.mahimahi import read_mahimahi
 from edgesim.traces.readers.mahimahi_bins import COLUMNS as BINS
 from edgesim.traces.readers.mahimahi_bins import read_mahimahi_bins
 from edgesim.traces.readers.on_off import read_on_off
+from edgesim.traces.readers.packed import head
 from edgesim.traces.readers.results import Capacity, Recorded, RecordedAvailability
+from edgesim.traces.readers.sumo import TIME, read_sumo
+from edgesim.traces.readers.xml_events import is_xml
 
-__all__ = ["FORMATS", "Capacity", "LinkRows", "Profile", "Recorded", "RecordedAvailability", "detect", "read_recording"]
+__all__ = [
+    "FORMATS", "Capacity", "LinkRows", "PositionRows", "Profile", "Recorded", "RecordedAvailability", "detect",
+    "read_recording",
+]  # fmt: skip
 
 
 FORMATS: dict[str, Callable[..., Recorded]] = {
@@ -40,6 +49,10 @@ FORMATS: dict[str, Callable[..., Recorded]] = {
     "links": read_links,
     "ai-benchmark": read_ai_benchmark,
     "profile": read_profile,
+    "positions": read_positions,
+    "sumo": read_sumo,
+    "gpx": read_gpx,
+    "bonnmotion": read_bonnmotion,
 }
 """Readers by the names of the formats; their parameters behind the path are the options of the format."""
 
@@ -69,10 +82,9 @@ def read_recording(path: Path, format: str | None = None, **options: Any) -> Rec
 
 def detect(path: Path) -> str:
     """Detect the format of a file by its columns or its first bytes; raises `EdgesimError` if that fails."""
-    with system_errors(f"{path}: cannot be read"), path.open("rb") as file:
-        head = file.read(4096)
+    begin = head(path)
     tabular = path.suffix in (".csv", ".parquet")
-    name = _by_columns(column_names(path)) if tabular else _by_content(head)
+    name = _by_columns(column_names(path)) if tabular else _by_content(begin, path.name)
     if name is None:
         lacks = _lacks(set(column_names(path))) if tabular else ""
         raise EdgesimError(f"{path}: the format cannot be detected{lacks}; give it with format: {', '.join(FORMATS)}")
@@ -84,6 +96,7 @@ _COLUMNS: tuple[tuple[str, set[str]], ...] = (
     ("intervals", {"device_id", "start_s", "end_s"}),
     ("fedscale-devices", set(PHONES)),
     ("mahimahi-bins", set(BINS)),
+    ("positions", set(POSITION_COLUMNS)),
     ("links", set(LINK_COLUMNS)),
     ("capacity", {"t_s", "bps"}),
     ("profile", {"device", "s_per_sample"}),
@@ -94,6 +107,9 @@ _COLUMNS: tuple[tuple[str, set[str]], ...] = (
 
 def _by_columns(names: list[str]) -> str | None:
     columns = set(names)
+    if names[0].startswith(TIME):
+        # Between SUMO's columns there are semicolons.
+        return "sumo"
     if len(names) > 1 and (names[:2] == ["device", "state"] or names[1] in ("on", "off")):
         return "on-off"
     return next((name for name, needed in _COLUMNS if needed <= columns), None)
@@ -108,7 +124,13 @@ def _lacks(columns: set[str]) -> str:
     return f": for {name!r} it lacks the column{'s'[: len(missing) > 1]} {', '.join(missing)}"
 
 
-def _by_content(head: bytes) -> str | None:
+def _by_content(head: bytes, name: str) -> str | None:
+    if name.endswith((".movements", ".movements.gz")):
+        return "bonnmotion"
+    if head.startswith(TIME.encode()) or (is_xml(head) and b"<fcd-export" in head):
+        return "sumo"
+    if is_xml(head) and (b"<gpx" in head or b":gpx" in head):
+        return "gpx"
     if head.startswith(b"\x80"):
         return "fedscale"
     if head.lstrip().startswith(b"{"):

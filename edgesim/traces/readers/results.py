@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from edgesim.devices.profile import Profile
+from edgesim.mobility.position_file import PositionRows
 from edgesim.radio.capacity_file import Rows
 from edgesim.radio.link_file import LinkRows
 from edgesim.traces.intervals import Intervals
@@ -29,4 +30,4 @@ class Capacity:
     """End of each trace's last row, in s; a trace whose end is not known is left out."""
 
 
-Recorded = RecordedAvailability | Capacity | LinkRows | Profile
+Recorded = RecordedAvailability | Capacity | LinkRows | Profile | PositionRows

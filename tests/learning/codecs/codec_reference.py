@@ -83,6 +83,13 @@ def topk(v, k):
     return [number if place in places else 0.0 for place, number in enumerate(v)]
 
 
+def one_sided(v, k):
+    positive, negative = ({place: v[place] for place in top(v, k) if factor * v[place] > 0} for factor in (1, -1))
+    means = [math.fsum(numbers.values()) / len(numbers) if numbers else 0.0 for numbers in (positive, negative)]
+    places, mean = (positive, means[0]) if means[0] >= -means[1] else (negative, means[1])
+    return [mean if place in places else 0.0 for place in range(len(v))]
+
+
 def stc(v, k):
     places = top(v, k)
     scale = math.fsum(abs(v[place]) for place in places) / k

@@ -12,8 +12,10 @@ D, ROOM_BITS = 558_802, 3_687_384
 SPARSE = [("topk", coding) for coding in ("rice", "enumerative", "index", "bitmap")]
 SPARSE += [("stc", coding) for coding in ("rice", "enumerative", "index", "bitmap")]
 
+ONE_SIDED = ("topk", {"coding": "enumerative", "values": "one-sided"})
 
-@pytest.mark.parametrize(("name", "options"), [*[(n, {"coding": c}) for n, c in SPARSE], ("randk", {})])
+
+@pytest.mark.parametrize(("name", "options"), [*[(n, {"coding": c}) for n, c in SPARSE], ("randk", {}), ONE_SIDED])
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 64, 150])
 def test_as_many_numbers_as_fit_are_sent(name, options, d):
     codec = make_codec(name, options)

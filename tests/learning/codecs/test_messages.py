@@ -8,11 +8,13 @@ from edgesim.learning.codecs import CODECS, make_codec
 from edgesim.learning.codecs.levels import elias
 from edgesim.learning.codecs.message import Reader, as_bytes, of_bytes
 
+ONE_SIDED = {"values": "one-sided", "coding": "enumerative"}
 CASES = [
     ("none", {}), ("half", {}), ("natural", {}), ("sign", {}),
     ("qsgd", {}), ("qsgd", {"levels": 1, "bucket": 5}), ("qsgd", {"levels": 127, "norm": "l2", "bucket": 100_000}),
     ("qsgd", {"levels": 32_767, "bucket": 16}), ("qsgd", {"rounding": "nearest", "levels": 3, "bucket": 7}),
     ("topk", {"ratio": 0.1}), ("topk", {"ratio": 0.02, "coding": "enumerative"}),
+    ("topk", {"ratio": 0.1, **ONE_SIDED}), ("topk", {"ratio": 0.34, **ONE_SIDED}),
     ("topk", {"ratio": 1.0, "coding": "index"}), ("topk", {"ratio": 0.3, "coding": "bitmap"}),
     ("stc", {"ratio": 0.05}), ("stc", {"ratio": 0.5, "coding": "enumerative"}),
     ("stc", {"ratio": 0.01, "coding": "index"}), ("stc", {"ratio": 0.2, "coding": "bitmap"}),

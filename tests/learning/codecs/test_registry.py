@@ -100,6 +100,8 @@ def test_a_scale_above_the_largest_float_is_refused():
         ("topk", {"ratio": 0.0}, "upload.ratio: input should be greater than 0"),
         ("stc", {"ratio": 1.5}, "upload.ratio: input should be less than or equal to 1"),
         ("topk", {"coding": "huffman"}, "upload.coding: input should be 'rice', 'enumerative', 'index' or 'bitmap'"),
+        ("topk", {"values": "one-sided"}, "values = 'one-sided' needs coding = 'enumerative', not 'rice'"),
+        ("topk", {"values": "mean"}, "upload.values: input should be 'own' or 'one-sided'"),
         ("topk", {"levels": 3}, "upload.levels: is an option of codec 'qsgd', not of 'topk'"),
         ("natural", {"bits": 3}, "upload.bits: codec 'natural' takes no options, remove 'bits'"),
         ("collections.OrderedDict", {}, "expected a subclass of edgesim.learning.codecs.codec.Codec"),

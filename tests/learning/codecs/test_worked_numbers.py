@@ -114,6 +114,23 @@ def test_top_k():
     assert close(coded("topk", {"ratio": 0.5}, tied), [0.3, -0.3, 0, 0])
 
 
+def test_one_sided():
+    """Of the 5 largest of V = (.55, -.05, .05, .4, .5, .02, -.22, .3), -.22 is alone; the others' mean is .4375."""
+    options = {"ratio": 0.5, "values": "one-sided", "coding": "enumerative"}
+    for sign in (1, -1):
+        values = reference.one_sided([sign * number for number in V], 5)
+        assert values == exactly([sign * 0.4375 if place in (0, 3, 4, 7) else 0.0 for place in range(8)])
+        assert close(coded("topk", options | {"ratio": 0.625}, [sign * number for number in V]), values)
+    # Of .3 and -.3, .2: the mean of the positive ones, .25, is smaller; where both are equal, they win.
+    assert close(coded("topk", options | {"ratio": 0.6}, [0.3, -0.3, 0.2, 0.1, 0.0]), [0, -0.3, 0, 0, 0])
+    assert close(coded("topk", options | {"ratio": 0.4}, [0.3, -0.3, 0.2, 0.1, 0.0]), [0.3, 0, 0, 0, 0])
+    codec = make_codec("topk", options)
+    assert codec.bits(650, 7) == 87
+    assert codec.bits(558_802, 5_589) == 45_180
+    # C(650, 7) = 9.4e15 < 2^54: beside 33 bits, 54 take 7 numbers and 53 but 6.
+    assert [codec.largest(650, bits) for bits in (86, 87)] == [6, 7]
+
+
 def test_stc():
     values = reference.stc(V, 3)
     assert [abs(number) for number in values if number] == exactly([0.4833333333] * 3)

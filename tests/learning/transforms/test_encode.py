@@ -25,9 +25,9 @@ TOP = {"codec": "topk", "ratio": 0.1, "feedback": "residual"}
 def make_learner(make_config):
     made = []
 
-    def make(upload, algorithm=None, privacy=None, staleness=None, **learning):
+    def make(upload, algorithm=None, privacy=None, staleness=None, round=None, **learning):
         learning = {"pretrain": False, "back_end": "loop", "precision": "float64"} | learning
-        own = {name: of for name, of in (("privacy", privacy), ("staleness", staleness)) if of}
+        own = {name: of for name, of in (("privacy", privacy), ("staleness", staleness), ("round", round)) if of}
         config = make_config(upload=upload, learning=learning, algorithm=algorithm or {"name": "fedavg"}, **own)
         streams = Streams(config.seed)
         made.append(TorchLearner(config, make_federation(config, streams), streams))
@@ -157,6 +157,23 @@ def test_norms_as_they_would_be_received_are_coded_without_errors_entropy_and_wh
     monkeypatch.setattr(Encode, "_measured", None)
     monkeypatch.setattr(learner, "beside", None)
     assert learner.open_round(1, 1).sent_norms(np.array([0, 1])).tolist() == expected
+
+
+def test_norms_follow_the_channel_where_sizes_do(make_learner):
+    """With room for 7 and for 60 numbers, and for less than the smallest size; without a room it is 1 % of them."""
+    learner = make_learner(
+        {"codec": "topk", "coding": "index", "size": "fit", "least": 0.001, "feedback": "none"},
+        round={"allocator": "equal_bits"},
+    )
+    d, this = learner.model.trainable, learner.open_round(1, 1)
+    entry = 32 + (d - 1).bit_length()
+    rooms = np.array([32.0 + 8 * entry - 1, 32.0 + 60 * entry, 5.0])
+    updates = trained(learner, this.start(np.arange(3)))
+    kept = [7, 60, -(-d // 1000)]
+    expected = [float(updates[device].abs().topk(k).values.norm()) for device, k in enumerate(kept)]
+    assert this.sent_norms(np.arange(3), lambda: rooms).tolist() == pytest.approx(expected, rel=1e-6)
+    whole = float(updates[0].abs().topk(-(-d // 100)).values.norm())
+    assert this.sent_norms(np.array([0])).tolist() == pytest.approx([whole], rel=1e-6)
 
 
 def test_without_coding_they_are_the_norms_of_the_updates(make_learner):

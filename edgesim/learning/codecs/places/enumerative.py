@@ -39,13 +39,22 @@ def most(d: int, bits: int, each: int) -> int:
 
 def write(places: Integers, d: int) -> Message:
     """The message of ascending places among d."""
-    number = sum(math.comb(place, turn) for turn, place in enumerate(places.tolist(), 1))
-    return of_text(digits(number, size_bits(d, len(places))))
+    return of_text(digits(number_of(places), size_bits(d, len(places))))
 
 
 def read(reader: Reader, d: int, k: int) -> Integers:
     """The k places among d that `write` wrote."""
-    number, places = reader.whole(size_bits(d, k)), np.empty(k, dtype=np.int64)
+    return set_of(reader.whole(size_bits(d, k)), d, k)
+
+
+def number_of(places: Integers) -> int:
+    """Number, from 0, of a set of ascending places among all sets of as many."""
+    return sum(math.comb(place, turn) for turn, place in enumerate(places.tolist(), 1))
+
+
+def set_of(number: int, d: int, k: int) -> Integers:
+    """The set of k places among d that has a number, ascending."""
+    places = np.empty(k, dtype=np.int64)
     place, sets = d - 1, math.comb(d - 1, k)
     for turn in range(k, 0, -1):
         while sets > number:
