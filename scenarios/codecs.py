@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from edgesim.scenario import Runs, equal_cost, names, numbers, refuse_unknown, scenario, start
+from edgesim.scenario import Bands, Runs, Seconds, equal_cost, names, numbers, refuse_unknown, scenario, start
 
 CODECS: dict[str, dict[str, Any]] = {
     "none": {"codec": "none"},
@@ -52,8 +52,8 @@ def cell(seconds: float, band_mhz: float) -> dict[str, Any]:
 def main(
     runs: Runs,
     codecs: Annotated[str, Option(help="Codecs to compare.")] = ",".join(CODECS),
-    band_mhz: Annotated[str, Option(help="Bands in MHz.")] = "2,20",
-    seconds: Annotated[float, Option(min=3, help="Simulated seconds of each run.")] = 24.0,
+    band_mhz: Bands = "2,20",
+    seconds: Seconds = 24.0,
 ) -> None:
     """Compare codecs at equal seconds, bits and joules, at several bandwidths."""
     refuse_unknown("--codecs", names(codecs), CODECS)

@@ -42,8 +42,10 @@ import pandas as pd
 from typer import Option
 
 from edgesim.scenario import (
+    Bands,
     Policies,
     Runs,
+    Seconds,
     equal_cost,
     names,
     numbers,
@@ -192,10 +194,10 @@ def verdicts(studies: Mapping[str, Path], places: Mapping[str, tuple[float, floa
 def main(
     runs: Runs,
     codecs: Annotated[str, Option(help="What is sent.")] = ",".join(CODECS),
-    band_mhz: Annotated[str, Option(help="Bands in MHz.")] = "1,2,5,20",
+    band_mhz: Bands = "1,2,5,20",
     tmax: Annotated[str, Option(help="Deadlines in seconds.")] = "0.4,0.8,1.6",
     policies: Policies = "random,fedteddi,best-channel",
-    seconds: Annotated[float, Option(min=3, help="Simulated seconds of each run.")] = 16.0,
+    seconds: Seconds = 16.0,
 ) -> None:
     """Map bands and deadlines to what to send, at equal seconds, bits and joules: a study for each policy."""
     refuse_unknown("--codecs", names(codecs), CODECS)

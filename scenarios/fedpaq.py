@@ -17,7 +17,7 @@ import numpy as np
 from typer import Option
 
 import edgesim
-from edgesim.scenario import Runs, counts, figures, published, scenario, start, subset, tables
+from edgesim.scenario import Runs, Seconds, counts, figures, published, scenario, start, subset, tables
 
 DEVICES, TAKEN, SAMPLES, STEPS, BATCH = 50, 25, 200, 5, 10
 STEP_S, RATIO = 0.01, 100
@@ -75,7 +75,7 @@ def main(
     runs: Runs,
     levels: Annotated[str, Option(help="Levels of QSGD on each side of 0.")] = "1,5,10",
     dataset: Annotated[str, Option(help="Data set whose classes 0 and 8 are told apart.")] = "fashion-mnist",
-    seconds: Annotated[float, Option(min=3, help="Simulated seconds of each run.")] = 20.0,
+    seconds: Seconds = 20.0,
     rate: Annotated[float, Option(help="Learning rate.")] = 0.01,
 ) -> None:
     """Compare numbers of levels by training loss, in time and in rounds."""

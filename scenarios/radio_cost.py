@@ -30,7 +30,7 @@ from typing import Annotated, Any
 import numpy as np
 from typer import Option
 
-from edgesim.scenario import Runs, equal_cost, names, numbers, scenario, start, tables
+from edgesim.scenario import Bands, Runs, Seconds, equal_cost, names, numbers, scenario, start, tables
 
 MODEL_BITS = 77_120.0
 """32 per parameter of the MLP."""
@@ -130,8 +130,8 @@ def tune_algorithms(runs: Runs, seconds: float, algorithms: list[str]) -> None:
 def main(
     runs: Runs,
     algorithms: Annotated[str, Option(help="Algorithms to compare.")] = ALGORITHMS,
-    band_mhz: Annotated[str, Option(help="Bands in MHz.")] = "0.045,0.18,0.72",
-    seconds: Annotated[float, Option(min=3, help="Simulated seconds of each run.")] = 30.0,
+    band_mhz: Bands = "0.045,0.18,0.72",
+    seconds: Seconds = 30.0,
     tune: Annotated[bool, Option("--tune", help="Compare options of each algorithm instead.")] = False,
 ) -> None:
     """Compare algorithms at equal seconds, bits and joules, at several bandwidths; --tune writes into OUT-tuning."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from edgesim.scenario import Rounds, Runs, counts, numbers, scenario, start
+from edgesim.scenario import Bands, Rounds, Runs, counts, numbers, scenario, start
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = {"tmax": "0.8,1.2", "band_mhz": "10,20", "devices": "10,30", "quantiles": "0.8,0.95", "seeds": 1, "rounds": 5}
@@ -18,7 +18,7 @@ QUICK = {"tmax": "0.8,1.2", "band_mhz": "10,20", "devices": "10,30", "quantiles"
 def main(
     runs: Runs,
     tmax: Annotated[str, Option(help="Deadlines in seconds.")] = "0.6,0.8,1.0,1.2,1.6,2.0",
-    band_mhz: Annotated[str, Option(help="Bands in MHz.")] = "5,10,20,40",
+    band_mhz: Bands = "5,10,20,40",
     devices: Annotated[str, Option(help="Numbers of devices.")] = "10,30,100",
     quantiles: Annotated[str, Option(help="Quantiles that `planned` plans on.")] = "0.5,0.632,0.8,0.9,0.95,0.99",
     payload_bits: Annotated[float, Option(help="Bits of one upload (the paper's CNN).")] = PAPER_CNN_BITS,

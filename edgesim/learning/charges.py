@@ -33,6 +33,8 @@ class UploadCharges:
     """Samples on which a device trains in the time that coding an upload takes."""
     update_bits: int = field(init=False)
     """Bits of an update as uploads are planned."""
+    _planned: int = field(init=False)
+    """Setting that takes these."""
     last_bits: Floats | None = None
     """Bits of each device's last update, [N], where uploads are planned with these."""
 
@@ -41,9 +43,12 @@ class UploadCharges:
 
     def plan(self) -> None:
         """Plan from now on with the rule's present answer; raises as `charged_bits`."""
-        self.update_bits = self._bits(self.rule.planned)
+        self._planned = self.rule.planned
+        self.update_bits = charged_bits(self.rule.codec, self.rule.d, self._planned)
 
     def _bits(self, setting: int) -> int:
+        if setting == self._planned:
+            return self.update_bits
         return charged_bits(self.rule.codec, self.rule.d, setting)
 
     def coded(self, bits: Floats, ids: Integers | None = None) -> Floats:

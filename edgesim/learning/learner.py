@@ -50,7 +50,7 @@ from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_devi
 from edgesim.learning.training_round import TorchRound
 from edgesim.learning.transforms import make_beside, make_transforms
 from edgesim.learning.transforms.noise import noise_on_mean, noise_to_update
-from edgesim.learning.transforms.transform import Metrics
+from edgesim.learning.transforms.transform import Metrics, Updates
 from edgesim.learning.workbench import Workbench
 from edgesim.streams import Streams
 
@@ -395,21 +395,20 @@ class TorchLearner:
 
         Returns also what transforms report, and what each is to remember of devices once the results are merged.
         """
-        ids, tasks = devices_and_tasks(promises)
         reports, memories, settings = [], [], None
         if (charges := self.accounts.up) is not None:
             settings = [charges.coded_setting(promise.grant, self.model.trainable) for promise in promises]
+        updates = _updates(promises, results, settings)
         for transform in self.transforms:
-            passed = transform.apply(ids, tasks, [result.update for result in results], settings)
-            results = [replace(result, update=to) for result, to in zip(results, passed.received, strict=True)]
+            passed = transform.apply(updates)
+            updates = updates.having(passed.received)
             reports.append(passed.report)
             memories.append(passed.memories)
+        results = [replace(result, update=to) for result, to in zip(results, updates.vectors, strict=True)]
         for name, coding in self.beside.items():
             given = [_given(promise, name) for promise in promises]
             changes = [result.up[name] - known for result, known in zip(results, given, strict=True)]
-            decoded = [
-                known + to for known, to in zip(given, coding.received(ids, tasks, changes, settings), strict=True)
-            ]
+            decoded = [known + to for known, to in zip(given, coding.received(updates.having(changes)), strict=True)]
             results = [replace(result, up={**result.up, name: to}) for result, to in zip(results, decoded, strict=True)]
         return results, reports, memories
 
@@ -438,36 +437,34 @@ class TorchLearner:
 
     def _sent_norm(self, promise: Promise, result: JobResult, settings: list[int] | None) -> float:
         """Norm as `sent_norms` has it; one update at a time, so that candidates' updates are not there twice."""
-        device, task, updates = np.array([promise.device]), np.array([promise.task]), [result.update]
+        updates = _updates([promise], [result], settings)
         for transform in self.transforms:
-            updates = transform.received(device, task, updates, settings)
-        return norm(updates[0][: self.model.trainable])
+            updates = updates.having(transform.received(updates))
+        return norm(updates.vectors[0][: self.model.trainable])
 
     def write(self, promises: Sequence[Promise]) -> None:
         """Set the bits of the messages of promised updates, whose jobs run; raises `Diverged`."""
-        updates = [result.update for result in self.results(list(promises))]
-        ids, tasks = devices_and_tasks(promises)
+        updates = _updates(promises, self.results(list(promises)))
         with reproducible(self.torch_device):
             for transform in self.transforms:
-                if (bits := transform.written_bits(ids, tasks, updates)) is not None:
+                if (bits := transform.written_bits(updates)) is not None:
                     for promise, written in zip(promises, bits, strict=True):
                         assert promise.grant is not None
                         promise.grant.written_bits = written
                     return
-                updates = transform.received(ids, tasks, updates)
+                updates = updates.having(transform.received(updates))
 
     def lose(self, promises: Sequence[Promise]) -> None:
         """Let devices remember updates that were lost on their way, whose jobs run; raises `Diverged`."""
         if not promises:
             return
-        updates = [result.update for result in self.results(list(promises))]
-        ids, tasks = devices_and_tasks(promises)
+        updates = _updates(promises, self.results(list(promises)))
         with reproducible(self.torch_device):
             for transform in self.transforms:
                 if transform.stored:
-                    transform.state.update(transform.of_lost(ids, updates))
+                    transform.state.update(transform.of_lost(updates))
                     return
-                updates = transform.received(ids, tasks, updates)
+                updates = updates.having(transform.received(updates))
 
     def _loss_drops(self, promises: list[Promise], results: list[JobResult]) -> Floats:
         """Decrease of each device's loss by its training, on its whole present data set, [S]."""
@@ -690,6 +687,11 @@ class TorchLearner:
         loss = float(predictions(self.model, self.data, sample, False, self.cores)[0].mean())
         if self._best is None or loss < self._best[0]:
             self._best = (loss, self.global_weights)
+
+
+def _updates(promises: Sequence[Promise], results: Sequence[JobResult], settings: list[int] | None = None) -> Updates:
+    """Updates of promises as they were trained, in the same order, with ``settings`` [S] of their coding."""
+    return Updates(*devices_and_tasks(promises), [result.update for result in results], settings)
 
 
 def _given(promise: Promise, name: str) -> Tensor | float:

@@ -43,7 +43,7 @@ class Agent(Selector):
                 "selection.file",
             )
         # The class names none, since its file says what it looks at.
-        self.looks_at = looks_at(network.features)  # type: ignore[misc]
+        self.looks_at = looks_at(network.features)
         self.state = Ages(np.zeros(device_count, dtype=np.int64))
 
     @override

@@ -10,10 +10,12 @@ equal seconds, bits and joules, and `reach`, runs in which nobody could send.
 from edgesim.scenario.closing import conclude, stop_if_failed
 from edgesim.scenario.frame import Runs, scenario
 from edgesim.scenario.options import (
+    Bands,
     Devices,
     Model,
     Policies,
     Rounds,
+    Seconds,
     Target,
     TracesFolder,
     counts,
@@ -26,11 +28,13 @@ from edgesim.screen.command_line import start
 from edgesim.screen.plain import plain_errors
 
 __all__ = [
+    "Bands",
     "Devices",
     "Model",
     "Policies",
     "Rounds",
     "Runs",
+    "Seconds",
     "Target",
     "TracesFolder",
     "conclude",

@@ -8,10 +8,12 @@ import typer
 
 from edgesim.base.errors import EdgesimError
 
+Bands = Annotated[str, typer.Option(help="Bands in MHz.")]
 Devices = Annotated[int, typer.Option(min=1, help="Number of devices.")]
 Model = Annotated[str, typer.Option(help="Model.")]
 Policies = Annotated[str, typer.Option(help="Policies to compare.")]
 Rounds = Annotated[int, typer.Option(min=1, help="Rounds of each run.")]
+Seconds = Annotated[float, typer.Option(min=3, help="Simulated seconds of each run.")]
 TracesFolder = Annotated[Path, typer.Option(help="Where recordings lie that are given by name.")]
 Target = Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")]
 """Options that several scenarios have."""

@@ -54,14 +54,14 @@ class AflPolicy:
     """Top-m by score, after devices that were never selected, and with a random share."""
 
     Options: ClassVar[type[view.Options]] = AflPolicyOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset({"loss_drops"})
+    looks_at: frozenset[str] = frozenset({"loss_drops"})
 
     def __init__(self, options: AflPolicyOptions, device_count: int, class_count: int) -> None:
         self.options = options
         self.state = AflState(np.full(device_count, np.nan))
         if options.quality == 0:
             # Only this object does without.
-            self.looks_at = frozenset()  # type: ignore[misc]
+            self.looks_at = frozenset()
 
     def choose(self, view: RoundView) -> Choice:
         """Yield the best m candidates, and others in the place of those that are not taken."""

@@ -32,13 +32,13 @@ class BestNorm(Stateless):
     """Devices by falling norm of this round's update, for which the devices that are compared train."""
 
     Options: ClassVar[type[view.Options]] = BestNormOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset({"sent_norms"})
+    looks_at: frozenset[str] = frozenset({"sent_norms"})
     options: BestNormOptions
 
     def __init__(self, options: Any, device_count: int, class_count: int) -> None:
         super().__init__(options, device_count, class_count)
         if self.options.norm == "trained":
-            self.looks_at = frozenset({"update_norms"})  # type: ignore[misc]
+            self.looks_at = frozenset({"update_norms"})
 
     @override
     def choose(self, view: RoundView) -> Choice:

@@ -59,7 +59,7 @@ class FedCbs(Stateless):
     """Sequential sampling by QCID; a device that the band refuses is struck out and its place drawn again."""
 
     Options: ClassVar[type[view.Options]] = FedCbsOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset({"class_counts"})
+    looks_at: frozenset[str] = frozenset({"class_counts"})
     options: FedCbsOptions
 
     @override

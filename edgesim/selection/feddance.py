@@ -107,7 +107,7 @@ class FedDance:
     """Algorithm 1: devices by falling utility, ties in random order."""
 
     Options: ClassVar[type[view.Options]] = FedDanceOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset({"training_losses", "training_accuracies"})
+    looks_at: frozenset[str] = frozenset({"training_losses", "training_accuracies"})
 
     def __init__(self, options: FedDanceOptions, device_count: int, class_count: int) -> None:
         self.options = options

@@ -44,7 +44,7 @@ class FedTeddi:
     """Algorithm 1; it remembers the class weights L^(c), learnt from the devices that arrived."""
 
     Options: ClassVar[type[view.Options]] = FedTeddiOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset({"class_counts", "gradient_deviations", "class_gradients"})
+    looks_at: frozenset[str] = frozenset({"class_counts", "gradient_deviations", "class_gradients"})
 
     def __init__(self, options: FedTeddiOptions, device_count: int, class_count: int) -> None:
         self.options = options

@@ -71,7 +71,7 @@ class Oort:
     """Offer exploited devices first, then explored ones, then all others at random."""
 
     Options: ClassVar[type[view.Options]] = OortOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset({"training_losses"})
+    looks_at: frozenset[str] = frozenset({"training_losses"})
 
     def __init__(self, options: OortOptions, device_count: int, class_count: int) -> None:
         self.options = options

@@ -24,7 +24,7 @@ class PowerOfChoice(Stateless):
     """Draw d devices in proportion to their data, then go by falling loss of the global model."""
 
     Options: ClassVar[type[view.Options]] = PowerOfChoiceOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset({"losses"})
+    looks_at: frozenset[str] = frozenset({"losses"})
     options: PowerOfChoiceOptions
 
     @override

@@ -1,7 +1,5 @@
 """Pure Drift: whose label mix changed most (a baseline of FedTeddi, section V)."""
 
-from typing import ClassVar
-
 from typing_extensions import override
 
 from edgesim.selection.shares import share_changes
@@ -13,7 +11,7 @@ from edgesim.selection.view import Choice, RoundView
 class PureDrift(Stateless):
     """Devices by falling ``sum_c |p_{n,l}^(c) - p_{n,l-1}^(c)|``, ties in random order."""
 
-    looks_at: ClassVar[frozenset[str]] = frozenset({"class_counts"})
+    looks_at: frozenset[str] = frozenset({"class_counts"})
 
     @override
     def choose(self, view: RoundView) -> Choice:

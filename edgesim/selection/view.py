@@ -212,7 +212,7 @@ class Selector(Protocol):
     """A scheduling policy; made once per run from its options, the number of devices and of classes."""
 
     Options: ClassVar[type[Options]] = Options
-    looks_at: ClassVar[frozenset[str]] = frozenset()
+    looks_at: frozenset[str] = frozenset()
     """Inputs of the policy beyond the view's arrays: ``class_counts`` (not to be had without a data set), ``losses``,
     ``update_norms``, ``sent_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's
     ``training_losses``, ``training_accuracies`` and ``loss_drops`` (not to be had in timing-only runs)."""

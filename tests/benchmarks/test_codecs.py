@@ -18,6 +18,7 @@ from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.transmission import transmit
 from edgesim.learning.torch_settings import reproducible
 from edgesim.learning.transforms.encode import Encode
+from edgesim.learning.transforms.transform import Updates
 from edgesim.streams import Streams
 
 UPDATES, NUMBERS, TURNS = size((30, 558_802, 7), (3, 1000, 1))
@@ -89,15 +90,15 @@ def test_all_that_a_merge_does_to_encode(benchmark, stack, name, feedback, aim):
     """
     coding = Encode(make_codec(name, {}), feedback, Streams(0), NUMBERS)
     coding.state = dict(enumerate(stack.clone())) if coding.stored else {}
-    ids, updates = np.arange(UPDATES), list(stack)
-    in_passes(benchmark, stack, f"all of {name} with feedback {feedback}", lambda: coding.apply(ids, ids, updates), aim)
+    updates = Updates(np.arange(UPDATES), np.arange(UPDATES), list(stack))
+    in_passes(benchmark, stack, f"all of {name} with feedback {feedback}", lambda: coding.apply(updates), aim)
 
 
 def test_updates_as_they_would_arrive(benchmark, stack):
     """What policies that go by norms as they would arrive ask for: without errors and entropy."""
     coding = Encode(make_codec("topk", {}), "none", Streams(0), NUMBERS)
-    ids, updates = np.arange(UPDATES), list(stack)
-    in_passes(benchmark, stack, "topk as it arrives", lambda: coding.received(ids, ids, updates), None)
+    updates = Updates(np.arange(UPDATES), np.arange(UPDATES), list(stack))
+    in_passes(benchmark, stack, "topk as it arrives", lambda: coding.received(updates), None)
 
 
 def test_a_residual_beside_its_codec(benchmark, stack):

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import repeat
-from numbers import Integral
+
+import numpy as np
 
 from edgesim.base.errors import Diverged, EdgesimError
 from edgesim.learning.codecs.codec import Codec
@@ -25,7 +26,7 @@ def charged_bits(codec: Codec, d: int, setting: int | None = None, field: str = 
 
 
 def _is_whole(answer: object) -> bool:
-    return isinstance(answer, Integral) and not isinstance(answer, bool) and 0 <= int(answer) <= 2**53
+    return isinstance(answer, int | np.integer) and not isinstance(answer, bool) and 0 <= int(answer) <= 2**53
 
 
 def answered(field: str, codec: Codec, method: str, answer: str, expected: str) -> EdgesimError:

@@ -1,15 +1,11 @@
 """Clipping of updates to a largest norm."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from typing_extensions import override
 
-from edgesim.base.arrays import Integers
 from edgesim.config import PrivacyConfig
 from edgesim.learning.norms import norm
-from edgesim.learning.torch_types import Tensor
-from edgesim.learning.transforms.transform import Passed, Transform
+from edgesim.learning.transforms.transform import Passed, Transform, Updates
 
 
 class Clip(Transform):
@@ -26,12 +22,10 @@ class Clip(Transform):
         self._size = parameters
 
     @override
-    def apply(
-        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
-    ) -> Passed:
+    def apply(self, updates: Updates) -> Passed:
         """Clip the updates, and report the share of those that were longer."""
-        lengths = [norm(update[: self._size]) for update in updates]
-        clipped = [update.clone() for update in updates]
+        lengths = [norm(update[: self._size]) for update in updates.vectors]
+        clipped = [update.clone() for update in updates.vectors]
         for update, length in zip(clipped, lengths, strict=True):
             update[: self._size] *= min(1.0, self._most / length) if length else 1.0
         if not clipped:

@@ -6,14 +6,13 @@ from itertools import repeat, tee
 import numpy as np
 from typing_extensions import override
 
-from edgesim.base.arrays import Integers
 from edgesim.learning.codecs.codec import Codec
 from edgesim.learning.codecs.entropy import entropy_bits
 from edgesim.learning.codecs.feedback import Feedback, Sent, with_lost
 from edgesim.learning.codecs.transmission import counted, transmit
 from edgesim.learning.norms import norm
 from edgesim.learning.torch_types import Tensor
-from edgesim.learning.transforms.transform import Metrics, Passed, Transform
+from edgesim.learning.transforms.transform import Metrics, Passed, Transform, Updates
 from edgesim.streams import Streams
 
 
@@ -32,14 +31,12 @@ class Encode(Transform):
         self.stored = int(feedback != "none")
 
     @override
-    def apply(
-        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
-    ) -> Passed:
+    def apply(self, updates: Updates) -> Passed:
         """Decoded updates with the memories that they leave, and what coding lost; raises as `transmit` does."""
         received, memories, measured = [], dict[int, Tensor](), list[dict[str, float]]()
-        settings = settings or [self._codec.setting(self._size)] * len(updates)
-        sending = self._sending(ids, tasks, updates, settings)
-        for update, device, setting, sent in zip(updates, ids.tolist(), settings, sending, strict=True):
+        settings = updates.settings or [self._codec.setting(self._size)] * len(updates.vectors)
+        rows = zip(updates.vectors, updates.ids.tolist(), settings, self._sending(updates), strict=True)
+        for update, device, setting, sent in rows:
             received.append(self._whole(update, sent))
             measured.append(self._measured(update[: self._size], sent, setting))
             if sent.memory is not None:
@@ -47,49 +44,39 @@ class Encode(Transform):
         return Passed(received, lambda alpha: _means(measured), memories)
 
     @override
-    def received(
-        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
-    ) -> list[Tensor]:
+    def received(self, updates: Updates) -> list[Tensor]:
         """Decoded updates alone."""
-        sending = self._sending(ids, tasks, updates, settings)
-        return [self._whole(update, sent) for update, sent in zip(updates, sending, strict=True)]
+        return [self._whole(*pair) for pair in zip(updates.vectors, self._sending(updates), strict=True)]
 
     @override
-    def written_bits(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> list[int]:
+    def written_bits(self, updates: Updates) -> list[int]:
         codec, setting = self._codec, self._codec.setting(self._size)
-        uniforms, again = tee(self._uniforms(ids, tasks, updates))
-        pairs = zip(self._sent(ids, updates, uniforms), again, strict=False)
+        uniforms, again = tee(self._uniforms(updates))
+        pairs = zip(self._sent(updates, uniforms), again, strict=False)
         return [codec.written_bits(sent.encoded.float(), drawn, setting) for sent, drawn in pairs]
 
     @override
-    def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> dict[int, Tensor]:
+    def of_lost(self, updates: Updates) -> dict[int, Tensor]:
         """Residuals with the updates."""
-        pairs = zip(ids.tolist(), updates, strict=True)
+        pairs = zip(updates.ids.tolist(), updates.vectors, strict=True)
         return {device: with_lost(self.state.get(device), update[: self._size]) for device, update in pairs}
 
-    def _sending(
-        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
-    ) -> Iterator[Sent]:
+    def _sending(self, updates: Updates) -> Iterator[Sent]:
         """The trainable part of each update as it is sent."""
-        return self._sent(ids, updates, self._uniforms(ids, tasks, updates), settings)
+        return self._sent(updates, self._uniforms(updates))
 
-    def _sent(
-        self,
-        ids: Integers,
-        updates: Sequence[Tensor],
-        uniforms: Iterator[Tensor | None],
-        settings: Sequence[int] | None = None,
-    ) -> Iterator[Sent]:
-        own = [update[: self._size] for update in updates]
-        return transmit(self._codec, self._feedback, own, ids.tolist(), self.state, uniforms, settings)
+    def _sent(self, updates: Updates, uniforms: Iterator[Tensor | None]) -> Iterator[Sent]:
+        own, ids = [update[: self._size] for update in updates.vectors], updates.ids.tolist()
+        return transmit(self._codec, self._feedback, own, ids, self.state, uniforms, updates.settings)
 
-    def _uniforms(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> Iterator[Tensor | None]:
+    def _uniforms(self, updates: Updates) -> Iterator[Tensor | None]:
         """Uniforms of each update, [trainable]; None, again and again, for a codec that does not draw."""
         from edgesim.learning import draws
 
         if not self._codec.draws:
             yield from repeat(None)
-        for seed, update in zip(self._streams.seeds(self._draws, ids, tasks).tolist(), updates, strict=True):
+        seeds = self._streams.seeds(self._draws, updates.ids, updates.tasks).tolist()
+        for seed, update in zip(seeds, updates.vectors, strict=True):
             yield draws.uniform(draws.key(seed, 0), 0, (self._size,), update.new_empty(0).float())
 
     def _whole(self, update: Tensor, sent: Sent) -> Tensor:

@@ -10,7 +10,7 @@ from typing_extensions import override
 from edgesim.base.arrays import Floats, Integers
 from edgesim.config import PrivacyConfig
 from edgesim.learning.torch_types import Tensor
-from edgesim.learning.transforms.transform import Metrics, Passed, Transform
+from edgesim.learning.transforms.transform import Metrics, Passed, Transform, Updates
 from edgesim.streams import Streams
 
 
@@ -50,17 +50,15 @@ class Noise(Transform):
         self._config, self._streams, self._size = config, streams, parameters
 
     @override
-    def apply(
-        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
-    ) -> Passed:
+    def apply(self, updates: Updates) -> Passed:
         """Add noise to the updates, and report how long it is beside their mean."""
         assert self._config.noise is not None
         assert self._config.clip is not None
-        received = [update.clone() for update in updates]
-        for update, device, task in zip(received, ids.tolist(), tasks.tolist(), strict=True):
+        received = [update.clone() for update in updates.vectors]
+        for update, device, task in zip(received, updates.ids.tolist(), updates.tasks.tolist(), strict=True):
             draws = _normal(self._streams, "privacy/local", device, task, update, self._size)
             update[: self._size] += draws * (self._config.noise * self._config.clip)
-        return Passed(received, partial(noise_to_update, self._config, self._size, updates, ids))
+        return Passed(received, partial(noise_to_update, self._config, self._size, updates.vectors, updates.ids))
 
 
 def noise_on_mean(

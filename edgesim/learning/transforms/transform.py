@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.learning.torch_types import Tensor
 
 Metrics = dict[tuple[str, str], float]
 """Rows of ``metrics`` by (name, key)."""
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Updates on their way to the server, in order of arrival, in which a device may have several."""
+
+    ids: Integers
+    """Devices, [S]."""
+    tasks: Integers
+    """Numbers of the tasks among each device's own, [S]."""
+    vectors: Sequence[Tensor]
+    """[S] of [P]."""
+    settings: Sequence[int] | None = None
+    """Settings with which each is coded, [S]; as the codec's options say when absent."""
+
+    def having(self, vectors: Sequence[Tensor]) -> Updates:
+        """The same updates with other numbers, [S] of [P]."""
+        return replace(self, vectors=vectors)
 
 
 @dataclass(frozen=True)
@@ -36,26 +54,20 @@ class Transform(ABC):
         """What it remembers of each device; saved with a run."""
 
     @abstractmethod
-    def apply(
-        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
-    ) -> Passed:
-        """Change the updates of a merge, [S] of [P], in order of arrival, in new tensors.
+    def apply(self, updates: Updates) -> Passed:
+        """Change the updates of a merge, in new tensors.
 
-        ``ids`` are their devices and ``tasks`` the numbers of the tasks among each device's own, [S] each. A device may
-        have several. ``settings`` are those with which each is coded, [S], as the codec's options say when absent. What
-        it remembers stays as it is: the updates may not be merged yet.
+        What it remembers stays as it is: the updates may not be merged yet.
         """
 
-    def written_bits(self, ids: Integers, tasks: Integers, updates: Sequence[Tensor]) -> list[int] | None:
+    def written_bits(self, updates: Updates) -> list[int] | None:
         """Bits of the message of each update, [S]; None for a transform that writes none."""
         return None
 
-    def received(
-        self, ids: Integers, tasks: Integers, updates: Sequence[Tensor], settings: Sequence[int] | None = None
-    ) -> list[Tensor]:
+    def received(self, updates: Updates) -> list[Tensor]:
         """What `apply` makes of updates, for callers that neither report nor remember anything."""
-        return self.apply(ids, tasks, updates, settings).received
+        return self.apply(updates).received
 
-    def of_lost(self, ids: Integers, updates: Sequence[Tensor]) -> Mapping[int, Tensor]:
-        """What it is to remember of devices whose updates, [S] of [P], got no further than here and are lost."""
+    def of_lost(self, updates: Updates) -> Mapping[int, Tensor]:
+        """What it is to remember of devices whose updates got no further than here and are lost."""
         return {}

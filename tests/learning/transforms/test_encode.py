@@ -14,6 +14,7 @@ from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.transforms import make_transforms
 from edgesim.learning.transforms.encode import Encode
+from edgesim.learning.transforms.transform import Updates
 from edgesim.streams import Streams
 
 IDS = np.array([3, 1, 3])
@@ -225,7 +226,7 @@ def test_a_lost_update_is_clipped_and_noised_before_it_joins_the_residual(make_l
     learner.lose(made)
     sent = [update]
     for transform in learner.transforms[:-1]:
-        sent = transform.apply(np.array([4]), np.array([made[0].task]), sent).received
+        sent = transform.apply(Updates(np.array([4]), np.array([made[0].task]), sent)).received
     assert torch.equal(learner.transforms[-1].state[4], sent[0])
     if mechanism == "clip":
         assert float(sent[0].norm()) == pytest.approx(0.01)
@@ -388,7 +389,7 @@ def updates_of(rows, width=12):
 def test_buffers_pass_as_they_are():
     coding = Encode(make_codec("sign", {}), "residual", Streams(0), 10)
     updates = updates_of(3)
-    passed = coding.apply(IDS, TASKS, updates)
+    passed = coding.apply(Updates(IDS, TASKS, updates))
     for before, after in zip(updates, passed.received, strict=True):
         assert torch.equal(after[10:], before[10:])
         assert len(after[:10].abs().unique()) == 1
@@ -399,7 +400,7 @@ def test_buffers_pass_as_they_are():
 def test_codecs_that_do_not_draw_take_no_seeds(codec):
     coding = Encode(make_codec(codec, {}), "none", Streams(0), 12)
     coding._streams = None
-    assert len(coding.apply(IDS, TASKS, updates_of(3)).received) == 3
+    assert len(coding.apply(Updates(IDS, TASKS, updates_of(3))).received) == 3
 
 
 @pytest.mark.parametrize("codec", ["qsgd", "natural", "randk"])
@@ -407,8 +408,8 @@ def test_draws_are_those_of_device_and_task(codec):
     """However a merge is split; and a device draws anew for its next task."""
     updates = [updates_of(1, 400)[0]] * 3
     coding = Encode(make_codec(codec, {"ratio": 0.1} if codec == "randk" else {}), "none", Streams(0), 400)
-    together = coding.apply(IDS, TASKS, updates).received
-    apart = [coding.apply(IDS[[row]], TASKS[[row]], [updates[row]]).received[0] for row in range(3)]
+    together = coding.apply(Updates(IDS, TASKS, updates)).received
+    apart = [coding.apply(Updates(IDS[[row]], TASKS[[row]], [updates[row]])).received[0] for row in range(3)]
     assert all(torch.equal(one, other) for one, other in zip(together, apart, strict=True))
     assert not torch.equal(together[0], together[2])
     assert not torch.equal(together[0], together[1])
@@ -417,13 +418,14 @@ def test_draws_are_those_of_device_and_task(codec):
 def test_rows_of_metrics_are_means_over_the_updates():
     coding = Encode(make_codec("topk", {"ratio": 0.25}), "residual", Streams(0), 8)
     updates = updates_of(2, 8)
-    rows = coding.apply(np.array([0, 1]), np.array([1, 1]), updates).report(np.ones(2))
+    rows = coding.apply(Updates(np.array([0, 1]), np.array([1, 1]), updates)).report(np.ones(2))
     lost = [float((one - torch.tensor(reference.topk(one.tolist(), 2))).norm() / one.norm()) for one in updates]
     assert rows[("codec", "error")] == pytest.approx(np.mean(lost), rel=1e-6)
     assert rows[("codec", "missing")] == pytest.approx(np.mean(lost), rel=1e-6)
     assert rows[("codec", "setting")] == 2
     assert rows[("codec", "entropy_bits")] == pytest.approx(-(0.25 * np.log2(0.25) + 0.75 * np.log2(0.75)))
-    nothing = coding.apply(np.array([0]), np.array([1]), [torch.zeros(8, dtype=torch.float64)]).report(np.ones(1))
+    zero = Updates(np.array([0]), np.array([1]), [torch.zeros(8, dtype=torch.float64)])
+    nothing = coding.apply(zero).report(np.ones(1))
     assert nothing == {("codec", "setting"): 2.0, ("codec", "entropy_bits"): 0.0}
 
 
@@ -467,7 +469,7 @@ def test_central_privacy_clips_what_is_decoded_again(make_config):
     transforms = make_transforms(config, Streams(0), 64)
     lengths, metrics, updates = [], {}, [update]
     for transform in transforms:
-        passed = transform.apply(ids, ids, updates)
+        passed = transform.apply(Updates(ids, ids, updates))
         updates, metrics = passed.received, metrics | passed.report(np.ones(1))
         lengths.append(float(updates[0].norm()))
     assert lengths == pytest.approx([1.0, 2**0.5, 1.0], rel=1e-6)

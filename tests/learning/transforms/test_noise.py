@@ -8,6 +8,7 @@ import torch
 
 from edgesim.config import PrivacyConfig
 from edgesim.learning.transforms.noise import Noise, noise_on_mean, noise_per_coordinate
+from edgesim.learning.transforms.transform import Updates
 from edgesim.streams import Streams
 
 
@@ -38,13 +39,13 @@ def test_local_noise_on_a_mean_of_four_has_half_its_size():
     """z S / 2 in each coordinate, of 10,000; buffers have none."""
     noise, zero = Noise(settings("local", 0.6, 2.0), Streams(3), 10_000), torch.zeros(10_001, dtype=torch.float64)
     ids, first = np.arange(4), np.ones(4, dtype=np.int64)
-    drawn = noise.apply(ids, first, [zero] * 4).received
+    drawn = noise.apply(Updates(ids, first, [zero] * 4)).received
     trainable = torch.stack(drawn)[:, :-1].mean(0)
     assert float(trainable.std()) == pytest.approx(0.6 * 2 / 2, rel=0.02)
     assert float(trainable.mean()) == pytest.approx(0, abs=0.03)
     assert [float(update[-1]) for update in drawn] == [0] * 4
     assert not torch.equal(drawn[0], drawn[1])
-    again, another = (noise.apply(ids[2:3], first[:1] * task, [zero]).received[0] for task in (1, 2))
+    again, another = (noise.apply(Updates(ids[2:3], first[:1] * task, [zero])).received[0] for task in (1, 2))
     assert torch.equal(again, drawn[2])
     assert not torch.equal(another, drawn[2])
 
@@ -52,7 +53,8 @@ def test_local_noise_on_a_mean_of_four_has_half_its_size():
 def test_local_noise_is_reported_beside_the_mean_of_what_was_sent():
     """Two updates of length 2, weights 3/4 and 1/4: z S sqrt(10/16) in each of four coordinates."""
     update = torch.ones(4, dtype=torch.float64)
-    passed = Noise(settings("local", 0.5, 2.0), Streams(3), 4).apply(np.arange(2), np.ones(2, int), [update, update])
+    updates = Updates(np.arange(2), np.ones(2, int), [update, update])
+    passed = Noise(settings("local", 0.5, 2.0), Streams(3), 4).apply(updates)
     expected = 0.5 * 2 * math.sqrt(10 / 16) * math.sqrt(4) / 2
     assert passed.report(np.array([0.75, 0.25])) == {("privacy", "noise_to_update"): pytest.approx(expected)}
 

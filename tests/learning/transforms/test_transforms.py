@@ -22,9 +22,9 @@ class Halves(Transform):
     stored = 1
 
     @override
-    def apply(self, ids, tasks, updates, settings=None):
+    def apply(self, updates):
         received, left = [], {}
-        for device, update in zip(ids.tolist(), updates, strict=True):
+        for device, update in zip(updates.ids.tolist(), updates.vectors, strict=True):
             whole = update + left.get(device, self.state.get(device, torch.zeros_like(update)))
             received.append(whole / 2)
             left[device] = whole / 2

@@ -12,8 +12,11 @@ from edgesim.learning.codecs.message import Message, Reader, digits, of_text
 
 
 def parameter(d: int, k: int) -> int:
-    """r: the number of low bits of a gap that makes the padded size least, the smaller of equals."""
-    return min(range(d.bit_length() + 1), key=lambda low: _padded(d, k, low))
+    """r: the number of low bits of a gap that makes the padded size least, the smaller of equals.
+
+    One bit more costs k bits and saves half of the ones, rounded up: it pays as long as (d - k) >> r exceeds 2 k.
+    """
+    return ((d - k) // (2 * k + 1)).bit_length()
 
 
 def size_bits(d: int, k: int) -> int:
