@@ -11,7 +11,6 @@ import torch
 from safetensors.numpy import load_file
 
 from edgesim import Study, grid, run_study
-from edgesim.base.arrays import Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import SCHEMAS, read_run, read_table
@@ -19,7 +18,7 @@ from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.jobs import Promise
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.transforms.encode import Encode
-from edgesim.learning.transforms.transform import Passed
+from edgesim.learning.transforms.transform import Passed, Updates
 from edgesim.simulation import composition as simulation
 
 POLICIES = ["random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi"]
@@ -130,15 +129,9 @@ def test_what_devices_train_is_the_same_stacked_before_it_is_coded(tmp_path, mon
     trained: dict[str, list[torch.Tensor]] = {}
     apply = Encode.apply
 
-    def noted(
-        coding: Encode,
-        ids: Integers,
-        tasks: Integers,
-        updates: Sequence[torch.Tensor],
-        settings: Sequence[int] | None,
-    ) -> Passed:
-        trained.setdefault(name, [update.clone() for update in updates])
-        return apply(coding, ids, tasks, updates, settings)
+    def noted(coding: Encode, updates: Updates) -> Passed:
+        trained.setdefault(name, [update.clone() for update in updates.vectors])
+        return apply(coding, updates)
 
     monkeypatch.setattr(Encode, "apply", noted)
     for name in ("loop", "stacked"):

@@ -78,8 +78,8 @@ def test_the_bits_are_those_of_the_levels_that_the_server_decodes(run, monkeypat
 
     bits, apply = [], Encode.apply
 
-    def caught(self, ids, tasks, updates, settings=None):
-        passed = apply(self, ids, tasks, updates, settings)
+    def caught(self, updates):
+        passed = apply(self, updates)
         for received in passed.received:
             step = received.abs()[received != 0].min()
             levels = (received / step).round().numpy().astype(np.int64)
