@@ -123,7 +123,7 @@ def _view_of(
     )
 
 
-def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, length_s=1.0, **columns):
+def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, length_s=1.0, received=None, **columns):
     """What a selector hears; ``heard`` are those whose updates were merged, by default all selected."""
     checked_in, selected = np.asarray(checked_in, dtype=np.int64), np.asarray(selected, dtype=np.int64)
     heard = selected if heard is None else np.asarray(heard, dtype=np.int64)
@@ -142,7 +142,7 @@ def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, 
         who_checked_in=lambda: checked_in,
         selected=selected,
         arrived=heard[np.isin(heard, selected)],
-        feedback=Feedback(ids=heard, **columns),
+        feedback=Feedback(ids=heard, received=received, **columns),
         gradients=gradients,
         length_s=length_s,
         t_s=length_s * round,

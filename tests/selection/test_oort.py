@@ -189,6 +189,15 @@ def test_feedback_becomes_utility_duration_and_age(knowledge, view_of, report_of
     assert np.flatnonzero(state.tried).tolist() == [1, 4, 7]
 
 
+def test_of_streams_that_the_deadline_ended_a_whole_one_would_take_longer(view_of, report_of, knowledge):
+    """Both uploads end with the round: of one all was received, of the other a quarter."""
+    policy, durations_s = Oort(OortOptions(), 12, 2), [0.8, 0.8]
+    taken(policy, view_of(knowledge, round=1, places=4), 4)
+    heard = {"heard": [1, 4], "loss_rms": [2.0, 3.0], "duration_s": durations_s, "received": np.array([1.0, 0.25])}
+    policy.hear(report_of(1, range(12), [1, 4], **heard))
+    assert policy.state.duration_s[[1, 4]].tolist() == [0.8, 3.2]
+
+
 def test_a_latecomer_that_was_not_selected_this_round_is_heard_of(knowledge, view_of, report_of):
     """Its loss and duration come with the round in which it arrives; its age counts from then."""
     policy = Oort(OortOptions(), 12, 2)

@@ -111,6 +111,18 @@ def test_on_a_band_shared_anew_what_small_messages_leave_goes_to_others(run):
     assert ends["reshared"] < ends["reserved"]
 
 
+def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(run):
+    """Without training each takes the most: 40 % are late. What messages fall short of that is a reserve, too."""
+    fading = {"radio": {"fading": "rayleigh"}, "round": {"outage": 0.4, "close": "deadline"}, "rounds": 10}
+    late, timing = {}, {"training": "none", "pretrain": True, "back_end": "auto"}
+    for name, sections in {"bound": {"learning": timing, "evaluation": None}, "own": {}}.items():
+        up = read_table(run(name, **fading, **sections), "activities").query("activity == 'upload'")
+        late[name] = set(up.query("outcome == 'late'")[["round", "device"]].itertuples(index=False, name=None))
+        uploads = len(up)
+    assert late["own"] < late["bound"]
+    assert abs(len(late["bound"]) / uploads - 0.4) < 3 * np.sqrt(0.4 * 0.6 / uploads)
+
+
 def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_that_left(run):
     slots = {"model": "bernoulli", "probability": 0.6, "slot_s": 0.2}
     folder = run(availability=slots, rounds=10, round={"close": "deadline"})

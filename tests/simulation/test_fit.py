@@ -197,11 +197,27 @@ class Greedy(TopK):
         return super().largest(d, bits) + 1
 
 
-def test_a_codec_of_ones_own_that_answers_too_much_is_refused_by_name(run, monkeypatch):
-    monkeypatch.setattr("edgesim.learning.codecs._OWN", {})
-    path = f"{Greedy.__module__}.{Greedy.__name__}"
-    with pytest.raises(EdgesimError, match=r"upload\.codec: Greedy\.largest answered \d+ for \d+ bits"):
-        run(upload={"codec": path})
+class Silent(TopK):
+    """Answers nothing where nothing fits, and a half where something does."""
+
+    def largest(self, d, bits):
+        return super().largest(d, bits) / 2 if bits > 40 else None
+
+
+@pytest.mark.parametrize(
+    ("codec", "size", "answer"),
+    [
+        (Greedy, {}, r"\d+ for \d+ bits"),
+        (Greedy, {"size": "stream", "coding": "index", "ratio": 1.0}, r"\d+ for \d+ bits"),
+        (Silent, {}, r"\d+\.[05] for \d+ bits"),
+        (Silent, {"size": "stream", "coding": "index", "ratio": 1.0}, r"\d+\.[05] for \d+ bits"),
+    ],
+)
+def test_a_codec_of_ones_own_that_answers_no_setting_that_fits_is_refused_by_name(run, codec, size, answer):
+    path = f"{codec.__module__}.{codec.__name__}"
+    expected = rf"upload\.codec: {codec.__name__}\.largest answered {answer} of {D} numbers, expected the greatest"
+    with pytest.raises(EdgesimError, match=expected):
+        run(upload={"codec": path, **size}, round={"close": "deadline"})
 
 
 @pytest.mark.parametrize(

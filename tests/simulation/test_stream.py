@@ -22,6 +22,7 @@ from edgesim.learning.sizes.stream import Stream
 from edgesim.plots.gantt import draw_gantt
 from edgesim.radio.bandwidth import rate_bps
 from edgesim.radio.grant import Grant
+from edgesim.selection.oort import Oort
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
 
@@ -197,6 +198,21 @@ def test_the_server_decodes_the_prefix_that_was_received(run):
     timing = run("timing", upload=TOPK)
     for column in ("bits_up", "arrived", "energy_j"):
         assert read_table(timing, "rounds")[column].tolist() == read_table(folder, "rounds")[column].tolist()
+
+
+def test_policies_hear_the_shares_that_were_received(run, monkeypatch):
+    """Those of the updates that were merged, as `metrics` has them; without streams they hear of none."""
+    heard = []
+    monkeypatch.setattr(Oort, "hear", lambda policy, report: heard.append((report.round, report.feedback)))
+    folder = run(upload=TOPK, selection={"policy": "oort"}, **TRAINING)
+    rows = read_table(folder, "metrics").query("name == 'received_share' and value > 0")
+    expected = {(row.round, int(row.key.partition("/")[0])): row.value for row in rows.itertuples()}
+    told = {(number, device): share for number, of in heard for device, share in zip(of.ids, of.received, strict=True)}
+    assert told == expected
+    assert 0 < min(told.values()) < 1
+    heard.clear()
+    run("whole", upload={"size": "fixed", "codec": "randk", "ratio": 0.001}, selection={"policy": "oort"}, **TRAINING)
+    assert {of.received is None for _, of in heard} == {True}
 
 
 def test_a_run_that_is_killed_in_the_middle_of_streams_and_resumed_has_every_byte(tmp_path):

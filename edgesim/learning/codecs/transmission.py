@@ -25,6 +25,18 @@ def charged_bits(codec: Codec, d: int, setting: int | None = None, field: str = 
     return int(bits)
 
 
+def largest_setting(codec: Codec, d: int, bits: int) -> int:
+    """Greatest setting with which ``d`` numbers take at most so many bits, 0 where none does.
+
+    Raises `EdgesimError` for a codec that answers no whole number, or a setting that takes more.
+    """
+    setting = codec.largest(d, bits)
+    if not _is_whole(setting) or (setting and codec.bits(d, setting) > bits):
+        answer, expected = f"{setting!r} for {bits} bits of {d} numbers", "expected the greatest setting that fits, or 0"
+        raise answered("upload.codec", codec, "largest", answer, expected)
+    return int(setting)
+
+
 def _is_whole(answer: object) -> bool:
     return isinstance(answer, int | np.integer) and not isinstance(answer, bool) and 0 <= int(answer) <= 2**53
 

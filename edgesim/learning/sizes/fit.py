@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from edgesim.base.errors import EdgesimError
+from edgesim.learning.codecs.transmission import largest_setting
 from edgesim.learning.sizes.size_rule import Instant, SizeRule
 
 
@@ -30,18 +30,8 @@ class FitAtStart(SizeRule):
 
     @override
     def of_room(self, bits: float) -> int:
-        """Greatest setting that takes at most so many bits, not below the floor.
-
-        Raises `EdgesimError` for a codec that answers one which takes more.
-        """
-        setting = self.codec.largest(self.d, int(bits))
-        if setting > self.floor and (takes := self.codec.bits(self.d, setting)) > bits:
-            raise EdgesimError(
-                f"upload.codec: {type(self.codec).__name__}.largest answered {setting} for {int(bits)} bits, with "
-                f"which {self.d} numbers take {takes}; expected the greatest setting that fits",
-                "upload.codec",
-            )
-        return max(setting, self.floor)
+        """Greatest setting that takes at most so many bits, not below the floor; raises as `largest_setting`."""
+        return max(largest_setting(self.codec, self.d, int(bits)), self.floor)
 
 
 class FitAtPlan(FitAtStart):

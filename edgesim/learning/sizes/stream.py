@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
+from edgesim.learning.codecs.transmission import largest_setting
 from edgesim.learning.sizes.size_rule import Instant, SizeRule
 
 
@@ -39,5 +40,5 @@ class Stream(SizeRule):
 
     @override
     def of_room(self, bits: float) -> int:
-        """Entries that are received with so many bits, 0 where the first one is not through."""
-        return min(self.codec.largest(self.d, int(bits)), self.all)
+        """Entries that are received with so many bits, 0 where the first one is not; raises as `largest_setting`."""
+        return min(largest_setting(self.codec, self.d, int(bits)), self.all)
