@@ -32,7 +32,10 @@ def largest_setting(codec: Codec, d: int, bits: int) -> int:
     """
     setting = codec.largest(d, bits)
     if not _is_whole(setting) or (setting and codec.bits(d, setting) > bits):
-        answer, expected = f"{setting!r} for {bits} bits of {d} numbers", "expected the greatest setting that fits, or 0"
+        answer, expected = (
+            f"{setting!r} for {bits} bits of {d} numbers",
+            "expected the greatest setting that fits, or 0",
+        )
         raise answered("upload.codec", codec, "largest", answer, expected)
     return int(setting)
 
