@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 import numpy as np
 
@@ -83,11 +83,15 @@ class Courses:
         kept, first, last = without_repeats(along.place, rx_power_w)
         rx_power_w = rx_power_w[kept]
         rates_bps = _rates_bps(self.moving.link, weight_hz[along.place[kept]], rx_power_w)
-        begins_s, powers_w, rates = (column.tolist() for column in (along.begin_s[kept], rx_power_w, rates_bps))
-        rows = zip(pairwise(first.tolist()), along.end_s[last].tolist(), until_s.tolist(), strict=True)
+        begins_s, ends_s = along.begin_s[kept], np.empty(len(kept))
+        ends_s[:-1], ends_s[first[1:] - 1] = begins_s[1:], along.end_s[last]
+        with np.errstate(invalid="ignore"):
+            piece_bits = rates_bps * (ends_s - begins_s)
+        columns = begins_s, ends_s, rx_power_w, rates_bps, piece_bits
+        begins, ends, powers, rates, bits = (column.tolist() for column in columns)
         return [
-            Course([*begins_s[begin:end], end_s], powers_w[begin:end], rates[begin:end], known_s)
-            for (begin, end), end_s, known_s in rows
+            Course([*begins[at], ends[at.stop - 1]], powers[at], rates[at], bits[at], known_s)
+            for at, known_s in zip(starmap(slice, pairwise(first.tolist())), until_s.tolist(), strict=True)
         ]
 
 
