@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
 
+from edgesim.base.arrays import Floats
 from edgesim.radio.capacity import NEARLY
 from edgesim.radio.link import ShannonLink
 
@@ -18,7 +19,7 @@ class Course:
 
     edges_s: list[float]
     """Begins of the pieces and the end of the last one, [k + 1]; they never fall, and the end may be inf."""
-    rx_power_w: list[float]
+    rx_power_w: Floats
     """Power received on each piece, [k]."""
     rates_bps: list[float]
     """Rate of the upload's bandwidth on each piece, [k]."""
@@ -32,7 +33,7 @@ class Course:
         piece = bisect_right(self.edges_s, start_s, 0, len(self.rates_bps)) - 1
         last = min(bisect_left(self.edges_s, end_s), len(self.rates_bps)) - 1
         if piece >= last:
-            return link.bits(0, bandwidth_hz, self.rx_power_w[piece], start_s, min(end_s, self.edges_s[piece + 1]))
+            return link.bits(0, bandwidth_hz, self.rx_power_w.item(piece), start_s, min(end_s, self.edges_s[piece + 1]))
         carried = self.rates_bps[piece] * (self.edges_s[piece + 1] - start_s)
         # Not by `sum`, which from Python 3.12 on adds in another way.
         for bits in self.piece_bits[piece + 1 : last]:
@@ -47,7 +48,7 @@ class Course:
         piece = bisect_right(self.edges_s, start_s, 0, len(self.rates_bps)) - 1
         first_bits = self.rates_bps[piece] * (self.edges_s[piece + 1] - start_s)
         if bits <= first_bits or not bandwidth_hz:
-            return link.end_s(0, bandwidth_hz, self.rx_power_w[piece], bits, start_s)
+            return link.end_s(0, bandwidth_hz, self.rx_power_w.item(piece), bits, start_s)
         # Pieces behind the end change no bit of it: a run that goes on at another instant knows others.
         carried = list(accumulate(self.piece_bits[piece + 1 :], initial=first_bits))
         # Bits that a piece completes, up to rounding, are sent by its end, not only in a later piece.

@@ -43,7 +43,7 @@ class Pieces:
         return cls(edges_s, power_w)
 
     @classmethod
-    def together(cls, parts: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Self:
+    def together(cls, parts: Sequence[tuple[Sequence[float], Floats]]) -> Self:
         """Pieces of several uploads from the edges and powers of each."""
         most = max((len(power_w) for _, power_w in parts), default=1)
         all_edges_s, all_power_w = np.empty((len(parts), most + 1)), np.ones((len(parts), most))
