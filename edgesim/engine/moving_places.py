@@ -67,7 +67,7 @@ class MovingPlaces(Places):
         """
         count = len(self.stations_m)
         if count == 1:
-            return np.broadcast_to(np.int64(0), len(ids))
+            return np.zeros(len(ids), dtype=np.int64)
         x_m, y_m = self.chords.midpoints(ids, t_s)
         distance_m = np.array(
             [distances_m(self.stations_m, number, x_m, y_m, self.min_distance_m) for number in range(count)]
