@@ -1,5 +1,6 @@
 """Chords of all devices of a run, worked out for some time ahead where the devices are few."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +25,8 @@ class ChordsAhead:
     """Side of the squares that cut the paths into chords."""
     count: int
     """Devices of the run."""
+    gain: Callable[[Floats, Floats], Floats] | None = None
+    """Gains of places (x_m, y_m), worked out with the chords; None where they depend on more than the place."""
     _since_s: float = np.inf
     """Instant from which on chords are known."""
     _until_s: float = -np.inf
@@ -31,7 +34,7 @@ class ChordsAhead:
     _ahead_s: float = 1.0
     """Seconds that chords are looked at ahead next, or as many more as are asked for."""
     _known: Floats = field(default_factory=lambda: np.empty((4, 0)))
-    """Begin, end and midpoint (x, y) of each device's known chords, then inf, [4, devices * m]."""
+    """Begin, end, midpoint (x, y) and gain of each device's known chords, then inf, [4 or 5, devices * m]."""
     _begins_s: Floats = field(default_factory=lambda: np.empty((0, 0)))
     """The begins among them, [devices, m]."""
 
@@ -47,14 +50,14 @@ class ChordsAhead:
         known = (ids * begins_s.shape[1] + first)[place] + ranks(counts)
         return Chords(place, *self._known.take(known, axis=1))
 
-    def midpoints(self, ids: Integers, t_s: float) -> tuple[Floats, Floats]:
-        """Midpoints (x_m, y_m) of the chords on which devices are at an instant, [n] each."""
+    def present(self, ids: Integers, t_s: float) -> tuple[Floats, Floats, Floats | None]:
+        """Midpoints (x_m, y_m) of the chords of devices at an instant, [n] each, and their gains or None."""
         if self.count > _FEW:
-            return chord_midpoints(self.paths.legs(ids, t_s), t_s, self.side_m)
+            return *chord_midpoints(self.paths.legs(ids, t_s), t_s, self.side_m), None
         self._look(t_s, t_s)
         begins_s = self._begins_s[ids]
-        x_m, y_m = self._known[2:].take(ids * begins_s.shape[1] + _count(begins_s <= t_s) - 1, axis=1)
-        return x_m, y_m
+        x_m, y_m, *gain = self._known[2:].take(ids * begins_s.shape[1] + _count(begins_s <= t_s) - 1, axis=1)
+        return x_m, y_m, *(gain or [None])
 
     def _look(self, first_s: float, last_s: float) -> None:
         """Work out all chords between two instants, and some behind them, unless they are known."""
@@ -67,9 +70,12 @@ class ChordsAhead:
         self._since_s, self._until_s = first_s, np.nextafter(first_s + length_s, np.inf)
         chords = chords_until(self.paths, everyone, first_s, self._until_s, self.side_m)
         counts = np.bincount(chords.place)
-        known = np.full((4, self.count, counts.max()), np.inf)
-        known[:, chords.place, ranks(counts)] = chords.begin_s, chords.end_s, chords.x_m, chords.y_m
-        self._known, self._begins_s = known.reshape(4, -1), known[0]
+        columns = [chords.begin_s, chords.end_s, chords.x_m, chords.y_m]
+        if self.gain is not None:
+            columns.append(self.gain(chords.x_m, chords.y_m))
+        known = np.full((len(columns), self.count, counts.max()), np.inf)
+        known[:, chords.place, ranks(counts)] = columns
+        self._known, self._begins_s = known.reshape(len(columns), -1), known[0]
         if len(chords.place) < _ENOUGH:
             self._ahead_s = 2.0 * length_s
 
