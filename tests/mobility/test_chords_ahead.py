@@ -37,3 +37,12 @@ def test_chords_ahead_are_the_chords(devices, seed):
         middles_m = chord_midpoints(anew.legs(ids, now_s), now_s, SIDE_M)
         np.testing.assert_array_equal(ahead.present(ids, now_s), [*middles_m, np.hypot(*middles_m)])
         now_s += rng.choice([0.0, 0.3, 2.5])
+
+
+def test_the_chord_that_begins_at_the_end_asked_for_is_left_out():
+    ahead, everyone = ChordsAhead(make_paths(5), SIDE_M, 5), np.arange(5)
+    all_of_them = ahead.until(everyone, 0.0, 6.0)
+    for k in range(5):
+        begins_s = all_of_them.begin_s[all_of_them.place == k][1:3]
+        only = ahead.until(everyone[k : k + 1], *begins_s)
+        assert only.begin_s.tolist() == [begins_s[0]]
