@@ -61,11 +61,11 @@ def test_each_coordinate_has_a_median_of_its_own_and_buffers_a_mean(median):
 
 @pytest.mark.parametrize("training", ["real", "none"])
 @pytest.mark.parametrize("protocol", ["synchronous", "buffered"])
-def test_it_stands_in_a_study_beside_fedavg(tmp_path, protocol, training):
+def test_it_stands_in_a_study_beside_fedavg(tmp_path, protocol, training, studies_here):
     learning = WORLD["learning"] | {"training": training} if training == "real" else {"training": "none"}
     world = WORLD | {"round": WORLD["round"] | PROTOCOLS[protocol], "learning": learning}
     names = ["fedavg", "median.Median"]
-    study = edgesim.study(world, {"algorithm.name": names}, seeds=1, out=tmp_path / "study", jobs=1)
+    study = edgesim.study(world, {"algorithm.name": names}, seeds=1, out=tmp_path / "study", jobs=1, check=True)
     assert study.unfinished == {}
     runs = {run.knobs["algorithm"]: run for run in study.runs.values()}
     weights = {name: runs[name].updates["weight"].to_numpy() for name in names}
