@@ -2,7 +2,8 @@
 
 import copy
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,25 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
         except ValidationError as error:
             alone = first_error(RunConfig, error)
         if alone != (key, words, fields):
-            keys = {override: override.partition("=")[0].strip() for override in overrides}
-            causes = [text for text, key in keys.items() if any(_lie_together(field, key) for field in fields)]
-            where = f"set {' '.join(causes or overrides)}"
+            where = f"set {' '.join(_causes(overrides, fields) or overrides)}"
     raise EdgesimError(f"{where}: {words}", *fields)
+
+
+@contextmanager
+def overrides_named(overrides: Sequence[str]) -> Iterator[None]:
+    """Name in an `EdgesimError` the ``section.key=value`` overrides that set the fields of which it complains."""
+    try:
+        yield
+    except EdgesimError as error:
+        if not (causes := _causes(overrides, error.fields)):
+            raise
+        raise type(error)(f"set {' '.join(causes)}: {error}", *error.fields) from None
+
+
+def _causes(overrides: Sequence[str], fields: Sequence[str]) -> list[str]:
+    """Those of the overrides that set one of the ``fields`` or a part of it."""
+    keys = {override: override.partition("=")[0].strip() for override in overrides}
+    return [text for text, key in keys.items() if any(_lie_together(field, key) for field in fields)]
 
 
 def _lie_together(key: str, other: str) -> bool:

@@ -171,6 +171,11 @@ def test_the_command_runs_as_a_module(module, monkeypatch, capsys):
         ),
         (["round.count=5"], "set round.count=5: round.count = 5 needs round.admission = 'count', not 'band': "),
         (["seed=2", "radio.sharing=own"], "set radio.sharing=own: radio.sharing = 'own' needs"),
+        (
+            ["seed=2", "mobility.model=waypoint", "mobility.speed_mps=[0, 1]"],
+            "set mobility.speed_mps=[0, 1]: model 'waypoint': mobility.speed_mps: expected a least speed above 0",
+        ),
+        (["selection.policy=fedcs", "selection.x=3"], "set selection.x=3: policy 'fedcs': unknown key 'selection.x'"),
     ],
 )
 def test_a_mistake_in_set_is_told_of_it_not_of_the_file(config, settings, said):

@@ -305,6 +305,8 @@ def test_a_study_without_runs_is_refused(tmp_path):
 def test_an_override_that_is_no_good_is_blamed_itself():
     with pytest.raises(EdgesimError, match=r"^set learning.lr=-1: learning.lr: input should be greater than 0"):
         grid(TIMING, {"round.tmax_s": [0.8]}, [0], ["devices.count=5", "learning.lr=-1"])
+    with pytest.raises(EdgesimError, match=r"^run tmax0.8-s0: set selection.x=3: policy 'fedcs': unknown key"):
+        grid(TIMING, {"round.tmax_s": [0.8]}, [0], ["selection.policy=fedcs", "selection.x=3"])
 
 
 @pytest.mark.slow

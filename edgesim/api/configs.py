@@ -11,8 +11,9 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
 from edgesim.base.text_file import read_toml
 from edgesim.config import RunConfig
-from edgesim.config_file import Change, changed, parse_with
+from edgesim.config_file import Change, changed, overrides_named, parse_with
 from edgesim.simulation import named_code
+from edgesim.simulation.complete import complete
 
 Config = Mapping[str, Any] | str | Path | RunConfig
 """A nested mapping as in a config file, the path of a TOML file, or a config that is checked already."""
@@ -47,6 +48,12 @@ def configured(config: Config, set: Overrides | None = None) -> RunConfig:
         checked = parse_with(lambda typed: changed(values, {text: changes[text] for text in typed}), [*changes], where)
     named_code.load_anew(checked)
     return checked
+
+
+def completed(checked: RunConfig, set: Overrides | None = None) -> RunConfig:
+    """Complete a config that was `configured`; raises `EdgesimError` that names what was set."""
+    with overrides_named([*changes_of(set or ())]):
+        return complete(checked)
 
 
 def with_set(values: Mapping[str, Any], set: Overrides) -> dict[str, Any]:

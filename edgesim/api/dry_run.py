@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import tomli_w
 
-from edgesim.api.configs import Config, Overrides, configured, folder_for
+from edgesim.api.configs import Config, Overrides, completed, configured, folder_for
 from edgesim.api.run import tell_user_code
 from edgesim.base.errors import refusals
 from edgesim.base.registry import plug_ins_named
@@ -20,7 +20,7 @@ from edgesim.engine.idle_devices import are_there
 from edgesim.learning.charges import numbers_of
 from edgesim.screen.console import PlainConsole
 from edgesim.simulation import composition as simulation
-from edgesim.simulation.complete import as_toml, complete
+from edgesim.simulation.complete import as_toml
 from edgesim.simulation.feasibility import timeline_of_round
 from edgesim.simulation.simulation import Simulation
 
@@ -55,7 +55,7 @@ def dry_run(
     settings = configured(config, set)
     is_file = isinstance(config, str | Path)
     tell_user_code(settings, str(config) if is_file else "config", not user_code, PlainConsole() if is_file else None)
-    settings = complete(settings)
+    settings = completed(settings, set)
     folder = folder_for(out, config, "run", [settings])
     facts: dict[str, str] = {}
     refused = refusals(lambda: facts.update(_folder(folder, settings)))

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from edgesim.api.configs import Config, Overrides, configured
+from edgesim.api.configs import Config, Overrides, completed, configured
 from edgesim.api.episode_offers import GivenShares, checked_offers, checked_shares
 from edgesim.api.lazy_parts import Access, Look, guarded_report, guarded_view
 from edgesim.base.arrays import Floats, Integers
@@ -30,7 +30,7 @@ from edgesim.selection import SELECTORS
 from edgesim.selection.stateless import walk
 from edgesim.selection.view import Drafter, RoundReport, RoundView
 from edgesim.simulation import named_code, needs
-from edgesim.simulation.complete import as_toml, complete
+from edgesim.simulation.complete import as_toml
 from edgesim.simulation.composition import Status
 from edgesim.simulation.episode_folder import EpisodeFolder, check_folder
 from edgesim.simulation.resumption import first_difference
@@ -120,7 +120,7 @@ def episode(
     of the last `reset`, as `edgesim.run` writes one; without it nothing is written. Raises `EdgesimError` for a config
     that is refused.
     """
-    settings = complete(configured(config, set))
+    settings = completed(configured(config, set), set)
     needs.check_outside(settings, looks_at)
     looks = frozenset(looks_at)
     if issubclass(SELECTORS[settings.selection.policy], Drafter):

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from edgesim.analysis import runs as analysed
 from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
-from edgesim.api.configs import Config, Overrides, changes_of, configured, folder_for
+from edgesim.api.configs import Config, Overrides, changes_of, completed, configured, folder_for
 from edgesim.api.figures import draw
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
@@ -177,7 +177,8 @@ def run(
     where = str(config) if isinstance(config, str | Path) else "config"
     tell = PlainConsole(quiet=quiet)
     tell_user_code(settings, where, not user_code, tell if isinstance(config, str | Path) else None)
-    folder = folder_for(out, config, "run", map(complete, [settings]))
+    settings = completed(settings, set)
+    folder = folder_for(out, config, "run", [settings])
     if (folder / "run.json").is_file() and "fork" in read_run(folder):
         raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another folder or remove it")
     return result_of(play(settings, folder, tell, log, on_round, fresh=fresh, checkpoint_s=checkpoint_s), tell)

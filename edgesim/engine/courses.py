@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 import numpy as np
 
@@ -83,11 +83,15 @@ class Courses:
         kept, first, last = without_repeats(along.place, rx_power_w)
         rx_power_w = rx_power_w[kept]
         rates_bps = _rates_bps(self.moving.link, weight_hz[along.place[kept]], rx_power_w)
-        begins_s, powers_w, rates = (column.tolist() for column in (along.begin_s[kept], rx_power_w, rates_bps))
-        rows = zip(pairwise(first.tolist()), along.end_s[last].tolist(), until_s.tolist(), strict=True)
+        begins_s = along.begin_s[kept]
+        ends_s = np.append(begins_s[1:], 0.0)
+        ends_s[first[1:] - 1] = along.end_s[last]
+        with np.errstate(invalid="ignore"):
+            piece_bits = rates_bps * (ends_s - begins_s)
+        begins, rates, bits = begins_s.tolist(), rates_bps.tolist(), piece_bits.tolist()
+        rows = zip(starmap(slice, pairwise(first.tolist())), along.end_s[last].tolist(), until_s.tolist(), strict=True)
         return [
-            Course([*begins_s[begin:end], end_s], powers_w[begin:end], rates[begin:end], known_s)
-            for (begin, end), end_s, known_s in rows
+            Course([*begins[at], end_s], rx_power_w[at], rates[at], bits[at], known_s) for at, end_s, known_s in rows
         ]
 
 
@@ -107,7 +111,7 @@ def _horizons_s(
     """
     with np.errstate(divide="ignore"):
         expected_s = 2.0 * left_bits / _rates_bps(link, weight_hz, rx_power_w)
-    until_s = now_s + np.clip(expected_s, _NEAREST_S, _FARTHEST_S)
+    until_s = now_s + np.minimum(np.maximum(expected_s, _NEAREST_S), _FARTHEST_S)
     return np.where(due_s > now_s, np.minimum(due_s, until_s), until_s)
 
 

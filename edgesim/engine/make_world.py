@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -90,13 +91,16 @@ def make_moving_places(
         paths.need_known(config.stop_at_s)
     stations_m, least_m, side_m = topology.xy_m, config.devices.min_distance_m, config.radio.grid_m
     assert side_m is not None
-    maps = None
+    maps = gain = None
     if config.radio.shadowing == "map":
         between = config.radio.between_stations or 0.0
         maps = draw_maps(environment, Squares.covering(side_m, *paths.box), stations_m, least_m, streams, between)
+        if len(stations_m) == 1:
+            only = np.zeros(1, dtype=np.int64)
+            gain = partial(maps.mean_power_gain, only)
     gains = DrawnGains(environment, stations_m, least_m, streams) if maps is None else MapGains(maps)
     radio = gains, environment.link(), stations_m, topology.bandwidth_share, least_m
-    return MovingPlaces(ChordsAhead(paths, side_m, len(ground)), *radio, config.topology.attach, maps)
+    return MovingPlaces(ChordsAhead(paths, side_m, len(ground), gain), *radio, config.topology.attach, maps)
 
 
 def _own_links(config: DevicesConfig, population: Population, stop_at_s: float | None) -> Link:

@@ -67,8 +67,8 @@ class MovingPlaces(Places):
         """
         count = len(self.stations_m)
         if count == 1:
-            return np.broadcast_to(np.int64(0), len(ids))
-        x_m, y_m = self.chords.midpoints(ids, t_s)
+            return np.zeros(len(ids), dtype=np.int64)
+        x_m, y_m, _ = self.chords.present(ids, t_s)
         distance_m = np.array(
             [distances_m(self.stations_m, number, x_m, y_m, self.min_distance_m) for number in range(count)]
         )
@@ -87,7 +87,8 @@ class MovingPlaces(Places):
 
     def gain(self, ids: Integers, draws: int | Integers, t_s: float, station: Integers) -> Floats:
         """Average power gain of each device to a station at an instant, linear, [n]."""
-        return self.gains.mean_power_gain(ids, draws, station, *self.chords.midpoints(ids, t_s))
+        x_m, y_m, gain = self.chords.present(ids, t_s)
+        return self.gains.mean_power_gain(ids, draws, station, x_m, y_m) if gain is None else gain
 
     def gains_along(
         self, ids: Integers, draws: int | Integers, station: Integers, t_s: Instants, end_s: Instants
@@ -148,7 +149,9 @@ class MovingPlaces(Places):
         return {} if self.maps is None else {"maps_bytes": self.maps.nbytes}
 
     def _along(self, ids: Integers, draws: int | Integers, station: Integers, chords: Chords) -> GainsAlong:
-        place = chords.place
+        place, gain = chords.place, chords.gain
+        if gain is not None:
+            return GainsAlong(place, chords.begin_s, chords.end_s, gain)
         drawn_in = draws if isinstance(draws, int) else draws[place]
         gain = self.gains.mean_power_gain(ids[place], drawn_in, station[place], chords.x_m, chords.y_m)
         return GainsAlong(place, chords.begin_s, chords.end_s, gain)

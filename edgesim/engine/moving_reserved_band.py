@@ -1,11 +1,14 @@
 """Bands reserved by devices that move: each upload is followed on its course, with no event where a gain changes."""
 
+import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import simpy
 from typing_extensions import override
 
+from edgesim.engine.clock import EventKind, Instant
 from edgesim.engine.courses import Courses, later_s
 from edgesim.engine.uplink import Over, ReservedBand, Upload
 from edgesim.radio.course import Course
@@ -28,10 +31,6 @@ class MovingReservedLink(Known):
         """Instant on the course at which the bits are carried; inf if not by its ``until_s``."""
         return self.followed[device].end_s(self.link, bandwidth_hz, bits, start_s)
 
-    @override
-    def known_until_s(self, device: int) -> float:
-        return self.followed[device].until_s
-
 
 @dataclass
 class MovingReservedBand(ReservedBand):
@@ -45,8 +44,21 @@ class MovingReservedBand(ReservedBand):
 
     @override
     def begin(self, upload: Upload, over: Over) -> None:
-        self.link.followed[upload.device] = self.courses.of_begun(upload, self.station, self.clock.now)
-        super().begin(upload, over)
+        upload.bandwidth_hz = upload.weight_hz
+        self.active[upload] = over
+        self._follow(upload, self.courses.of_begun(upload, self.station, self.clock.now))
+
+    def _follow(self, upload: Upload, course: Course) -> None:
+        """Plan the end of an upload on the known part of its course, or another look at the end of that part."""
+        self.link.followed[upload.device] = course
+        device, hertz = upload.device, upload.bandwidth_hz
+        end_s = self.link.end_s(device, hertz, upload.rx_power_w, upload.remaining_bits, upload.since_s)
+        if end_s == math.inf:
+            event = Instant(self.clock, max(course.until_s, self.clock.now), EventKind.STOP)
+            event.callbacks.append(partial(self._look_on, upload))
+        else:
+            event = Instant(self.clock, upload.planned_end_s(end_s, upload.since_s), EventKind.ARRIVED, device)
+            event.callbacks.append(partial(self._through, upload))
 
     @override
     def end(self, upload: Upload) -> None:
@@ -60,9 +72,8 @@ class MovingReservedBand(ReservedBand):
             del self.link.followed[upload.device]
             super()._through(upload, event)
 
-    @override
-    def _need_known(self, upload: Upload) -> None:
-        if over := self.active.get(upload):
+    def _look_on(self, upload: Upload, _: simpy.Event) -> None:
+        if upload in self.active:
             until_s = later_s(upload.since_s, self.clock.now)
-            (self.link.followed[upload.device],) = self.courses.of([upload], self.station, until_s)
-            super().begin(upload, over)
+            (course,) = self.courses.of([upload], self.station, until_s)
+            self._follow(upload, course)

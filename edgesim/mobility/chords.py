@@ -29,6 +29,8 @@ class Chords:
     x_m: Floats
     """The midpoint; of a device at rest its exact place."""
     y_m: Floats
+    gain: Floats | None = None
+    """Gain of each, where it is worked out ahead with the chord; else None."""
 
 
 def chords_until(paths: Paths, ids: Integers, t_s: Instants, end_s: Instants, side_m: float) -> Chords:
@@ -52,16 +54,20 @@ def chords_of(legs: Legs, place: Integers, t_s: Floats, end_s: Floats, side_m: f
     # A line more on each side, for what is rounded and for the begin of the first chord.
     first = np.floor(from_m / side_m).astype(np.int64) - 1
     counts = np.where(moves, np.floor(to_m / side_m).astype(np.int64) + 3 - first, 0).ravel()
-    way = np.repeat(np.arange(2 * count), counts)
-    line = first.ravel()[way] + ranks(counts)
+    way, rank = np.repeat(np.arange(2 * count), counts), ranks(counts)
+    line = first.ravel()[way] + rank
     crossed_s = _crossed_s(line, start_m.ravel()[way], speed_mps.ravel()[way], side_m)
-    leg = way % count
+    leg = np.repeat(np.tile(np.arange(count), 2), counts)
     inside = np.flatnonzero((crossed_s > 0) & (crossed_s < last_s[leg]))
-    # Lines of both axes are crossed in any order; each leg's own are sorted together with its begin and its end.
-    every_leg = np.concatenate([np.arange(count), np.arange(count), leg[inside]])
-    every_s = np.concatenate([np.zeros(count), last_s, crossed_s[inside]])
-    order = np.lexsort((every_s, every_leg))
-    every_leg, every_s = every_leg[order], every_s[order]
+    # Lines of both axes are crossed in any order; each leg's own are sorted together with its begin and its end, in a
+    # row of a matrix, which takes a tenth of the time of sorting all at once by leg and instant.
+    most = counts.max(initial=0)
+    by_leg_s = np.full((count, 2 + 2 * most), np.inf)
+    by_leg_s[:, 0], by_leg_s[:, 1] = 0.0, last_s
+    by_leg_s[leg[inside], 2 + rank[inside] + most * (way[inside] >= count)] = crossed_s[inside]
+    by_leg_s.sort(axis=1)
+    edges = 2 + np.bincount(leg[inside], minlength=count)
+    every_leg, every_s = np.repeat(np.arange(count), edges), by_leg_s[np.arange(2 + 2 * most) < edges[:, None]]
     row, enter_s, leave_s = every_leg[:-1], every_s[:-1], every_s[1:]
     begin_s = legs.t0_s[row] + enter_s
     over_s = np.where(leave_s == last_s[row], legs.t1_s[row], legs.t0_s[row] + leave_s)

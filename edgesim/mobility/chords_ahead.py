@@ -1,10 +1,11 @@
 """Chords of all devices of a run, worked out for some time ahead where the devices are few."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers, ranks
+from edgesim.base.arrays import Booleans, Floats, Integers, ranks
 from edgesim.mobility.chords import Chords, chord_midpoints, chords_until
 from edgesim.mobility.legs import Instants
 from edgesim.mobility.paths import Paths
@@ -24,37 +25,39 @@ class ChordsAhead:
     """Side of the squares that cut the paths into chords."""
     count: int
     """Devices of the run."""
+    gain: Callable[[Floats, Floats], Floats] | None = None
+    """Gains of places (x_m, y_m), worked out with the chords; None where they depend on more than the place."""
     _since_s: float = np.inf
     """Instant from which on chords are known."""
     _until_s: float = -np.inf
     """Instant up to which chords are known."""
     _ahead_s: float = 1.0
     """Seconds that chords are looked at ahead next, or as many more as are asked for."""
-    _known: Floats = field(default_factory=lambda: np.empty((4, 0, 0)))
-    """Begin, end and midpoint (x, y) of each device's known chords, then inf, [4, devices, m]."""
+    _known: Floats = field(default_factory=lambda: np.empty((4, 0)))
+    """Begin, end, midpoint (x, y) and gain of each device's known chords, then inf, [4 or 5, devices * m]."""
+    _begins_s: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    """The begins among them, [devices, m]."""
 
     def until(self, ids: Integers, t_s: Instants, end_s: Instants) -> Chords:
         """Chords of each device from the one at ``t_s`` to the one just before ``end_s``, as `chords_until`."""
         if self.count > _FEW:
             return chords_until(self.paths, ids, t_s, end_s, self.side_m)
         self._look(float(np.min(t_s)), float(np.max(end_s)))
-        first, last = self._columns(ids, t_s), self._columns(ids, np.nextafter(end_s, -np.inf))
-        counts = last - first + 1
+        begins_s = self._begins_s[ids]
+        first = _count(begins_s <= np.reshape(t_s, (-1, 1))) - 1
+        counts = _count(begins_s < np.reshape(end_s, (-1, 1))) - first
         place = np.repeat(np.arange(len(ids)), counts)
-        return Chords(place, *self._known[:, ids[place], first[place] + ranks(counts)])
+        known = (ids * begins_s.shape[1] + first)[place] + ranks(counts)
+        return Chords(place, *self._known.take(known, axis=1))
 
-    def midpoints(self, ids: Integers, t_s: float) -> tuple[Floats, Floats]:
-        """Midpoints (x_m, y_m) of the chords on which devices are at an instant, [n] each."""
+    def present(self, ids: Integers, t_s: float) -> tuple[Floats, Floats, Floats | None]:
+        """Midpoints (x_m, y_m) of the chords of devices at an instant, [n] each, and their gains or None."""
         if self.count > _FEW:
-            return chord_midpoints(self.paths.legs(ids, t_s), t_s, self.side_m)
+            return *chord_midpoints(self.paths.legs(ids, t_s), t_s, self.side_m), None
         self._look(t_s, t_s)
-        x_m, y_m = self._known[2:, ids, self._columns(ids, t_s)]
-        return x_m, y_m
-
-    def _columns(self, ids: Integers, t_s: Instants) -> Integers:
-        """Columns of the known chords on which devices are at instants, [n]."""
-        begun = self._known[0, ids] <= np.reshape(t_s, (-1, 1))
-        return np.asarray(np.count_nonzero(begun, axis=1) - 1)
+        begins_s = self._begins_s[ids]
+        x_m, y_m, *gain = self._known[2:].take(ids * begins_s.shape[1] + _count(begins_s <= t_s) - 1, axis=1)
+        return x_m, y_m, *(gain or [None])
 
     def _look(self, first_s: float, last_s: float) -> None:
         """Work out all chords between two instants, and some behind them, unless they are known."""
@@ -67,7 +70,17 @@ class ChordsAhead:
         self._since_s, self._until_s = first_s, np.nextafter(first_s + length_s, np.inf)
         chords = chords_until(self.paths, everyone, first_s, self._until_s, self.side_m)
         counts = np.bincount(chords.place)
-        self._known = np.full((4, self.count, counts.max()), np.inf)
-        self._known[:, chords.place, ranks(counts)] = chords.begin_s, chords.end_s, chords.x_m, chords.y_m
+        columns = [chords.begin_s, chords.end_s, chords.x_m, chords.y_m]
+        if self.gain is not None:
+            columns.append(self.gain(chords.x_m, chords.y_m))
+        known = np.full((len(columns), self.count, counts.max()), np.inf)
+        known[:, chords.place, ranks(counts)] = columns
+        self._known, self._begins_s = known.reshape(len(columns), -1), known[0]
         if len(chords.place) < _ENOUGH:
             self._ahead_s = 2.0 * length_s
+
+
+def _count(whether: Booleans) -> Integers:
+    """Number of those that are true in each row, [n]."""
+    # Not by `count_nonzero`, which takes longer to find out that it is to add up.
+    return np.asarray(np.add.reduce(whether, axis=1, dtype=np.int64))

@@ -31,6 +31,8 @@ class Walk(Paths):
         self._number = np.full(len(ground), -1, dtype=np.int32)
         """Number of each device's leg; -1 before its first one."""
         self._legs = Legs(*np.zeros((6, len(ground))))
+        self._drawn: tuple[Integers, Integers, Legs] | None = None
+        """Device, number and leg of the last plan that was asked for all devices, where it has few legs."""
 
     @property
     @override
@@ -61,21 +63,32 @@ class Walk(Paths):
     def legs_until(self, ids: Integers, t_s: Instants, end_s: Instants) -> tuple[Integers, Legs]:
         place, end_s = np.arange(len(ids)), np.broadcast_to(end_s, len(ids))
         number, legs = self._walked(ids, t_s)
-        parts, places = [legs], [place]
+        places, numbers, parts = [place], [number], [legs]
         while len(rows := (legs.t1_s < end_s[place]).nonzero()[0]):
             place, number = place[rows], number[rows] + 1
             legs = self.law.next_legs(ids[place], number, legs.rows(rows), self._ground, self._streams)
-            parts.append(legs)
             places.append(place)
-        if len(parts) == 1:
-            return place, legs
-        every = np.concatenate(places)
-        order = np.argsort(every, kind="stable")
-        return every[order], joined(parts).rows(order)
+            numbers.append(number)
+            parts.append(legs)
+        if len(parts) > 1:
+            place, number = np.concatenate(places), np.concatenate(numbers)
+            order = np.argsort(place, kind="stable")
+            place, number, legs = place[order], number[order], joined(parts).rows(order)
+        if len(legs) <= _AT_ONCE and self._is_everybody(ids):
+            self._drawn = place, number, legs
+        return place, legs
 
     def _keep_up(self, ids: Integers, t_s: Instants) -> None:
         """Draw the legs that have begun by an instant and are not drawn yet, and keep the last one of each device."""
-        until_s = self._legs.t1_s if self._is_everybody(ids) else self._legs.t1_s[ids]
+        everybody = self._is_everybody(ids)
+        if everybody and self._drawn is not None:
+            device, number, legs = self._drawn
+            begun = np.flatnonzero(legs.t0_s <= np.min(t_s))
+            # Of the legs of one device the last one stays.
+            self._number[device[begun]] = number[begun]
+            _put(self._legs, device[begun], legs.rows(begun))
+            self._drawn = None
+        until_s = self._legs.t1_s if everybody else self._legs.t1_s[ids]
         due = np.flatnonzero(until_s <= t_s)
         # In parts whose arrays fit into the processor's cache.
         for begin in range(0, len(due), _AT_ONCE):

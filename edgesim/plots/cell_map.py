@@ -17,7 +17,6 @@ _MARKS = ("o", "s", "D", "v", "P", "X", "^")
 
 
 _MOST_WAYS, _MOST_CORNERS = 60, 200
-_WAYS_LABEL = "way of a device"
 
 
 def draw_cell_map(run: RunFolder) -> Figure:
@@ -37,7 +36,10 @@ def draw_cell_map(run: RunFolder) -> Figure:
     several = len(stations) > 1
     with_devices = stations[: len(_MARKS)] if several else stations[:0]
     labels = ["station", *(f"devices of {name}" for name in with_devices["name"])]
-    labels += [] if ways is None else [_WAYS_LABEL]
+    if ways is not None:
+        labels = ["station", *(f"devices first at {name}" for name in with_devices["name"])]
+        labels += [] if several else ["device, where it begins"]
+        labels += ["way of a device" if len(ways) == len(devices) else f"ways of devices 0 to {len(ways) - 1}"]
     with style.figure(style.COLUMN_IN, 3.0, labels) as figure:
         axes = figure.subplots()
         if ways is not None:
@@ -75,7 +77,9 @@ def draw_cell_map(run: RunFolder) -> Figure:
         figure.colorbar(dots, ax=axes, label="share of rounds scheduled", shrink=0.85)
         marks = [_mark("^", palette.PALETTE["vermilion"])]
         marks += [_mark(_MARKS[station % len(_MARKS)], "#666666") for station in with_devices["station"]]
-        marks += [] if ways is None else [Line2D([], [], color="#999999", linewidth=0.8)]
+        if ways is not None:
+            marks += [] if several else [_mark(_MARKS[0], "#666666")]
+            marks += [Line2D([], [], color="#999999", linewidth=0.8)]
         style.legend_below(figure, marks, labels)
     return figure
 

@@ -43,7 +43,7 @@ class Pieces:
         return cls(edges_s, power_w)
 
     @classmethod
-    def together(cls, parts: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Self:
+    def together(cls, parts: Sequence[tuple[Sequence[float], Floats]]) -> Self:
         """Pieces of several uploads from the edges and powers of each."""
         most = max((len(power_w) for _, power_w in parts), default=1)
         all_edges_s, all_power_w = np.empty((len(parts), most + 1)), np.ones((len(parts), most))
@@ -157,13 +157,12 @@ def without_repeats(upload: Integers, rx_power_w: Floats) -> tuple[Integers, Int
 
     Returns also where each upload begins among these, and their number, [n + 1], and the last row of each upload, [n].
     """
-    begins = np.ones(len(upload), dtype=bool)
-    np.not_equal(upload[1:], upload[:-1], out=begins[1:])
+    begins = np.ones(len(upload) + 1, dtype=bool)
+    np.not_equal(upload[1:], upload[:-1], out=begins[1:-1])
     changes = begins.copy()
-    changes[1:] |= rx_power_w[1:] != rx_power_w[:-1]
+    changes[1:-1] |= rx_power_w[1:] != rx_power_w[:-1]
     kept = changes.nonzero()[0]
-    first, whole = (np.append(at.nonzero()[0], len(at)) for at in (begins[kept], begins))
-    return kept, first, whole[1:] - 1
+    return kept[:-1], begins[kept].nonzero()[0], begins.nonzero()[0][1:] - 1
 
 
 def _sum(values: Floats) -> Floats:

@@ -34,6 +34,7 @@ def start_notes(planner: Planner, samples: Floats) -> Notes:
     notes = {
         "two ends": _two_ends(world.config),
         "range": _beyond_the_law(world),
+        "positions": _beyond_the_recording(world),
         "overfull": _overfull(planner, samples),
         "listed": _left_out(world.config),
         "algorithm": algorithms.start_note(
@@ -96,6 +97,22 @@ def _beyond_the_law(world: World) -> str:
     return (
         f"{beyond} of {len(distance_m)} devices are at distances that the law of {world.config.radio.channel!r} was "
         f"not fitted for ({world.environment.fitted_for}): set devices.radius_m and devices.min_distance_m within them"
+    )
+
+
+def _beyond_the_recording(world: World) -> str:
+    """Note on a run that may go on when positions are known no longer; one that must is refused."""
+    config, known_s = world.config, math.inf if world.moving is None else world.moving.paths.known_until_s
+    if math.isinf(known_s) or config.stop_at_s is not None:
+        return ""
+    rounds, tmax_s, lasts = config.expected_rounds, config.round.tmax_s, "how long the run lasts is not known"
+    if has_rounds(config.round):
+        if rounds * tmax_s <= known_s:
+            return ""
+        lasts = f"{rounds} rounds of up to {tmax_s:g} s each may last longer"
+    return (
+        f"positions are known up to {known_s:.10g} s, and {lasts}: the run would end with an error there; "
+        'set stop_at_s, or mobility.after_end = "wrap" or "hold"'
     )
 
 

@@ -15,7 +15,7 @@ from edgesim.analysis.runs import KNOB_NAMES
 from edgesim.base.errors import EdgesimError, ForeignOption
 from edgesim.base.needs import value_at
 from edgesim.config import RunConfig
-from edgesim.config_file import changed, parse_with, set_key
+from edgesim.config_file import changed, overrides_named, parse_with, set_key
 from edgesim.simulation.complete import complete
 
 Knob = str | float | bool
@@ -80,7 +80,7 @@ def grid(
             cell = dict(zip(axes, values, strict=True)) | {"seed": seed}
             folder = f"{name}s{seed}"
             config = parse_with(partial(_nested, base, cell), overrides, f"run {folder}")
-            with named(folder):
+            with named(folder), overrides_named(overrides):
                 runs.append(PlannedRun(folder, knobs, seed, complete(config), labels, overridden))
     return runs
 

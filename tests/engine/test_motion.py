@@ -364,19 +364,55 @@ def test_what_does_not_go_together_is_refused_in_a_line(tmp_path, sections, said
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("topology", [{}, {"topology": {"file": "three-cells"}}])
+def test_gains_on_a_map_are_those_of_the_squares_to_the_station_asked_for(topology):
+    moving = make_world(complete(parse(values(mobility=FAST, **topology), "maps")), Streams(4)).moving
+    ids = np.arange(30)
+    station = ids % len(moving.stations_m)
+    chords = moving.chords.until(ids, 1.0, 3.0)
+    along = moving.gains_along(ids, 1, station, 1.0, 3.0)
+    expected = moving.maps.mean_power_gain(station[chords.place], chords.x_m, chords.y_m)
+    np.testing.assert_array_equal(along.gain, expected)
+    first = np.flatnonzero(np.append(True, np.diff(chords.place) > 0))
+    np.testing.assert_array_equal(moving.gain(ids, 1, 1.0, station), expected[first])
+
+
+def recording(folder: Path) -> dict[str, str]:
+    """The motion of 30 devices whose positions are known for 2 s."""
+    rows = [f"{k},{t_s},{20 + 10 * t_s},{5 * k}" for k in range(30) for t_s in (0, 2)]
+    (folder / "short.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
+    return {"model": "recorded", "file": str(folder / "short.csv")}
+
+
 @pytest.mark.parametrize(
     ("sections", "needed"),
     [({"stop_at_s": 5.0}, "5"), ({"round": {"close": "deadline"}}, "6"), ({}, "2.000000001")],
 )
 def test_a_recording_that_ends_before_the_run_is_refused_with_its_remedy(tmp_path, sections, needed):
-    rows = [f"{k},{t_s},{20 + 10 * t_s},{5 * k}" for k in range(30) for t_s in (0, 2)]
-    (tmp_path / "short.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
-    motion = {"model": "recorded", "file": str(tmp_path / "short.csv")}
+    motion = recording(tmp_path)
     with pytest.raises(EdgesimError) as refused:
         simulation.run(parse(values(mobility=motion, **sections), "test"), tmp_path / "run")
     start = f"{tmp_path / 'short.csv'}: positions are known up to 2 s, but needed at {needed}"
     assert str(refused.value).startswith(start)
     assert 'mobility.after_end = "wrap" or "hold"' in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"rounds": 3}, "positions are known up to 2 s, and 3 rounds of up to 1 s each may last longer"),
+        ({"rounds": 3, "round": BUFFER}, "positions are known up to 2 s, and how long the run lasts is not known"),
+        ({"rounds": 2}, None),
+        ({"rounds": 3, "stop_at_s": 2.0}, None),
+        ({"rounds": 3, "mobility": {"after_end": "hold"}}, None),
+    ],
+)
+def test_a_run_that_may_outlast_a_recording_has_a_note(tmp_path, sections, said):
+    motion = recording(tmp_path) | sections.get("mobility", {})
+    with Simulation(complete(parse(values(**{**sections, "mobility": motion}), "test"))) as ready:
+        note = ready.notes.get("positions")
+    assert (note is None) == (said is None)
+    assert said is None or note.startswith(said)
 
 
 def test_a_channel_without_shadowing_needs_no_distance_over_which_it_changes():

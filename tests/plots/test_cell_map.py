@@ -59,3 +59,35 @@ def test_ways_of_devices_that_move_are_lines_from_where_they_are_drawn(tmp_path)
     assert len(drawn) == 5
     assert sum(map(len, drawn)) == len(ways)
     assert np.array([way[0] for way in drawn]) == pytest.approx(dots.get_offsets())
+
+
+@pytest.mark.parametrize(
+    ("devices", "topology", "said"),
+    [
+        (5, {}, ["station", "device, where it begins", "way of a device"]),
+        (61, {}, ["station", "device, where it begins", "ways of devices 0 to 59"]),
+        (
+            5,
+            {"topology": {"file": "three-cells"}},
+            [
+                "station",
+                "devices first at north-west",
+                "devices first at south-west",
+                "devices first at east",
+                "way of a device",
+            ],
+        ),
+    ],
+)
+def test_the_legend_says_where_devices_that_move_are_and_whose_ways_are_drawn(tmp_path, devices, topology, said):
+    values = {
+        "rounds": 1,
+        "devices": {"count": devices},
+        "mobility": {"model": "direction"},
+        "round": {"payload_bits": 1e6},
+        "learning": {"training": "none"},
+        "data": {"dataset": "none"},
+    }
+    simulation.run(parse(values | topology, "test"), tmp_path)
+    (legend,) = draw_cell_map(RunFolder(tmp_path, {}, 0)).legends
+    assert [text.get_text() for text in legend.get_texts()] == said

@@ -14,8 +14,8 @@ POWERS = st.lists(st.floats(1e-15, 1e-8), min_size=1, max_size=8, unique=True)
 
 
 def course_of(edges_s: list[float], powers_w: list[float], band_hz: float) -> Course:
-    rates_bps = LINK.rates(np.array(band_hz), np.array(powers_w)).tolist()
-    return Course(edges_s, powers_w, rates_bps, edges_s[-1])
+    rates_bps = LINK.rates(np.array(band_hz), np.array(powers_w))
+    return Course(edges_s, np.array(powers_w), rates_bps.tolist(), (rates_bps * np.diff(edges_s)).tolist(), edges_s[-1])
 
 
 @given(POWERS, st.floats(0.0, 1.0), st.floats(1e3, 1e8), st.floats(1e4, 1e7))

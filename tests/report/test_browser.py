@@ -354,8 +354,13 @@ def test_the_map_follows_a_device_that_moves(tmp_path, open_page):
     until = own[own["t_s"] <= 2.0]
     assert way["x"] == pytest.approx([*until["x_m"], expected[0]])
     assert way["y"] == pytest.approx([*until["y_m"], expected[1]])
+    moment = "where they were when round 3 began, at 2 s, with the way of the chosen one until then."
+    assert page.locator("#moment").inner_text() == f"Devices move: shown is {moment}"
     page.evaluate("() => choose({ round: null, device: null })")
     assert page.evaluate("() => source('cell', 'way').data.x") == []
+    assert (
+        page.locator("#moment").inner_text().startswith("Devices move: shown is where they were when the run began, ")
+    )
 
 
 def test_the_band_line_weighs_the_stations_of_devices_that_move_task_by_task(tmp_path, open_page):

@@ -52,6 +52,7 @@ function markCharts() {
     const dots = source("cell", "devices"), place = Array.from(run.map.number).indexOf(choice.device);
     dots.data = { ...dots.data, line: Array.from(run.map.number, (_, i) => i === place ? 4 : 0.4) };
     if (run.ways) followWays(run, dots, place, at);
+    document.getElementById("moment").textContent = run.ways ? momentOf(run, at) : "";
     const now = place < 0 ? [] : [place];
     if (String(dots.selected.indices) !== String(now)) dots.selected.indices = now;
   }
@@ -60,7 +61,7 @@ function markCharts() {
 function fillCharts(run) {
   const rounds = run.rounds, list = (values) => Array.from(values), map = run.map;
   source("counts", "counts").data = { round: run.roundNumbers, ...Object.fromEntries(Object.keys(DATA.counts).map((name) => [name, list(rounds[name])])) };
-  const names = map.number ? list(map.number).map((device, i) => `device ${device}${run.stations.name.length > 1 ? ` of ${run.stations.name[map.station[i]]}` : ""}`)
+  const names = map.number ? list(map.number).map((device, i) => `device ${device}${run.stations.name.length > 1 ? `${run.ways ? ", at first" : ""} of ${run.stations.name[map.station[i]]}` : ""}`)
     : list(map.count).map((count) => `${count} device${count === 1 ? "" : "s"}`);
   const size = map.number ? Math.min(16, Math.max(5, 90 / Math.sqrt(names.length))) : 9;
   source("cell", "devices").data = { x: list(map.x_m), y: list(map.y_m), use: list(map.use), what: names, line: names.map(() => 0.4), size: names.map(() => size) };

@@ -23,6 +23,13 @@ function wayUntil(ways, row, t_s) {
   return { x, y };
 }
 
+// When the devices on the map were where it shows them, as a sentence.
+function momentOf(run, round) {
+  if (round < 0) return "Devices move: shown is where they were when the run began, with the whole way of the chosen one.";
+  const when = `when round ${run.roundNumbers[round]} began, at ${number(run.rounds.start_s[round])} s`;
+  return `Devices move: shown is where they were ${when}, with the way of the chosen one until then.`;
+}
+
 function followWays(run, dots, row, round) {
   const t_s = round >= 0 ? run.rounds.start_s[round] : null;
   const places = Array.from(run.map.number, (_, i) => placeAt(run.ways, i, t_s ?? 0));
