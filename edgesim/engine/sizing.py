@@ -147,7 +147,8 @@ class Sizing:
         """Bits that a bandwidth carries between two instants along the way of a device that moves."""
 
         def carried(device: int, hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
-            upload = Upload(device, rx_power_w, hz, 0.0, end_s, 0.0, start_s, number=task.number)
+            draws = {"number": task.number, "handovers": task.handovers}
+            upload = Upload(device, rx_power_w, hz, 0.0, end_s, 0.0, start_s, **draws)
             (course,) = courses.of([upload], task.station, end_s)
             return course.bits(courses.moving.link, hz, start_s, end_s)
 

@@ -332,7 +332,7 @@ class Rounds:
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
         values |= self.candidates.values()
-        values |= {} if parts.cells is None else parts.cells.values()
+        values |= {} if parts.cells is None else parts.cells.values(number.round)
         crossed = origin.tasks
         if not accounts.is_due and accounts.sends:
             crossed = [task for task in tasks if task.fate == "done"]
