@@ -172,6 +172,8 @@ def collect(name: str, folder: Path, differences: str = "") -> None:
     names = {knob for where in study["settings"].values() for knob in where}
     if "rows" in study:
         runs = pd.read_csv(folder / study["rows"])
+        if "seed" not in runs:
+            runs["seed"] = 0
     else:
         plan = read_study(folder)
         lost = {pair.run.folder: {"idp_points": pair.idp_points} for pair in pairs(plan.finished)[0]}

@@ -26,12 +26,14 @@ def recommend(study: StudyResult, place: str, choice: str, foremost: Sequence[st
 
 
 def name_silent(study: StudyResult, silent: pd.DataFrame, place: str, choice: str) -> None:
-    """Print, and write into ``cannot_send.csv``, at which places no device can send with which choices.
+    """Print, and write into ``cannot_send.csv``, at which places no device can send with which choices, if at any.
 
     ``silent`` as from `edgesim.scenario.reach.leave_out_silent` with the knobs ``place`` and ``choice``.
     """
-    tables.save(silent, study.folder / "cannot_send.csv")
+    path = study.folder / "cannot_send.csv"
+    path.unlink(missing_ok=True)
     if len(silent):
+        tables.save(silent, path)
         title = f"With these values of {choice} no device can send by the deadline: they lose there without a run"
         tables.show_texts(silent, title, [place, choice])
 

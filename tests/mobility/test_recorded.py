@@ -147,6 +147,7 @@ def test_rows_in_any_order_and_other_columns(tmp_path, suffix):
         ("0,0,0,0\n2,0,0,0\n", "device 1 has no rows; expected all devices from 0 to 2"),
         ("", "holds no rows; expected device, t_s, x_m, y_m"),
         ("0,0,0,0,9\n", r"line 2: expected 4 fields \(got 5\)"),
+        ("0,0,0,0\n0,1,5\n", r"line 3: expected 4 fields \(got 3\)"),
     ],
 )
 def test_bad_rows_are_named_by_file_line_and_column(tmp_path, body, message):

@@ -32,3 +32,14 @@ def test_a_point_is_the_share_of_all_that_were_taken():
         assert present.get_ydata() == pytest.approx([0.0, 0.3])
         assert known.get_ydata() == pytest.approx([0.0, 0.0])
         assert axes.get_xlabel() == "speed of devices (m/s)"
+
+
+def test_the_axis_that_panels_share_reaches_the_highest_point_of_any():
+    runs = [
+        run("random", speed, "present", tmax_s, 0, int(tmax_s), 10) for tmax_s in (1.0, 9.0) for speed in (0.0, 1.0)
+    ]
+    figure = draw_missed_deadlines(runs, "speed_mps", "path_knowledge", "tmax_s")
+    for axes in figure.axes:
+        low, high = axes.get_ylim()
+        assert low == 0.0
+        assert high > 9 / 20

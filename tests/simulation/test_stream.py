@@ -223,7 +223,9 @@ def test_the_picture_of_a_round_shows_how_much_was_received(run):
     heights = {round(bar.get_height(), 3) for bar in figure.axes[0].patches}
     of_round = share[(this.activities["round"] == 2) & (share < 1)]
     assert {round(0.72 * part, 3) for part in of_round} <= heights
-    assert "sent in part" in [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    written = {text.get_text() for text in figure.axes[0].texts}
+    assert written == {f"{100 * part:.2g} %" for part in of_round}
+    assert "received in part" in [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
 @pytest.mark.parametrize(
