@@ -179,9 +179,9 @@ class HandoverConfig(Section):
     """How much stronger a neighbour must be, in dB, on top of ``offset_db`` (event A3 of 3GPP TS 38.331)."""
     offset_db: float = Field(0.0, ge=-30, le=30)
     """Offset of the own station's gain, in dB."""
-    trigger_s: Seconds = Field(0.256, ge=0, le=60)
+    trigger_s: float = Field(0.256, ge=0, le=60)
     """Time for which a neighbour must be that much stronger without a break."""
-    interruption_s: Seconds = Field(0.05, ge=0, le=60)
+    interruption_s: float = Field(0.05, ge=0, le=60)
     """Time after a handover in which nothing is sent; download and computing go on."""
     upload: Literal["continue", "restart", "lost"] = "continue"
     """Fate of an upload at a handover: what is left goes on, all bits are sent again, or the update is lost."""

@@ -47,12 +47,12 @@ from edgesim.scenario import (
     names,
     numbers,
     published,
+    reach,
     refuse_unknown,
     scenario,
     start,
     tables,
 )
-from edgesim.scenario.reach import leave_out_silent
 
 ONE_SIZE = {"leftover": "equal_finish"}
 STREAM = {"allocator": "equal_bits", "close": "deadline"}
@@ -205,7 +205,7 @@ def main(
             base, (upload, knobs) = cell(seconds, mhz, tmax_s, policy), CODECS[name]
             labels = {"place": place, "codec": name}
             runs.add(base | {"upload": upload, "round": base["round"] | knobs}, labels=labels)
-        silent = leave_out_silent(runs, ["place", "codec"])
+        silent = reach.leave_out_silent(runs, ["place", "codec"])
         against = [("codec", "none")] if "none" in names(codecs) else []
         study = runs.compare(folder, against=against)
         equal_cost.recommend(study, "place", "codec", FOREMOST, runs.formats)

@@ -3,8 +3,8 @@
 `scenario` makes a command of a function, which plans its runs by `Runs`. The modules, which scripts import from here
 (``from edgesim.scenario import tables``): `tables` beside those of `conclude`, `published` numbers of papers beside
 ours, `figures` beside a study's own, `known` facts about data sets, layouts and algorithms by which a study is planned,
-`recordings` of devices, `forecasts`, what predictors of availability are judged by, and `equal_cost`, what to take at
-equal seconds, bits and joules.
+`recordings` of devices, `forecasts`, what predictors of availability are judged by, `equal_cost`, what to take at
+equal seconds, bits and joules, and `reach`, runs in which nobody could send.
 """
 
 from edgesim.scenario.closing import conclude, stop_if_failed

@@ -135,7 +135,7 @@ def test_without_pauses_ways_follow_one_another():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"speed_mps": [0.0, 1.0]}, "model 'waypoint': mobility: speed_mps: expected a least speed above 0"),
+        ({"speed_mps": [0.0, 1.0]}, "model 'waypoint': mobility.speed_mps: expected a least speed above 0"),
         ({"speed_mps": [3.0, 1.0]}, "model 'waypoint': mobility.speed_mps: expected the least speed first"),
         ({"speed_mps": [1.0, 2e4]}, r"model 'waypoint': mobility.speed_mps\[1\]: input should be less than"),
         ({"turn_s": 3.0}, "mobility.turn_s: is an option of model 'direction', not of 'waypoint'"),
