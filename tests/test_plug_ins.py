@@ -369,7 +369,7 @@ UNDEFINED = """from edgesim.learning.measures import UndefinedError
         return 1.0"""
 
 
-def test_metrics_are_columns_of_the_summary_and_compared(own):
+def test_metrics_are_columns_of_the_summary_and_compared(own, studies_here):
     settings = with_metric("self.scale * tested.losses.mean()", scale=2.0)
     axes = {"selection.policy": ["random", "best-channel"]}
     study = edgesim.study(SMALL, axes, seeds=2, out="study", set=settings, jobs=1, quiet=True)

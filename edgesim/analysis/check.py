@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgesim.analysis.file_faults import file_faults
+from edgesim.analysis.invariants import broken_invariants
 from edgesim.analysis.runs import is_study, read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.digests import KEY
@@ -61,8 +62,14 @@ def check(folder: Path) -> Checked:
     return checked
 
 
+def run_faults(folder: Path) -> list[str]:
+    """Faults of the files of a run folder, and of a finished run what its tables contradict; a line each."""
+    faults = file_faults(folder)
+    return faults if faults or read_run(folder)["status"] != "finished" else broken_invariants(folder)
+
+
 def _check_run(folder: Path, checked: Checked) -> None:
-    checked.faults[folder] = file_faults(folder)
+    checked.faults[folder] = run_faults(folder)
     if not checked.faults[folder]:
         run = read_run(folder)
         if run["status"] == "finished" and KEY not in run:

@@ -141,6 +141,7 @@ def study(
     fresh: bool | Collection[str] = False,
     quiet: bool = False,
     executor: Executor | None = None,
+    check: bool = False,
 ) -> StudyResult:
     """Run every combination of the ``axes`` (values by key, such as ``{"round.tmax_s": [0.8, 1.2]}``) with every seed.
 
@@ -151,8 +152,8 @@ def study(
     and eight digits of a hash of all runs. Finished runs are reused while nothing has changed, unless ``fresh``, which
     may also name some of them; ``jobs`` runs go at a time, one per core when absent, as processes of this machine
     or on the ``executor`` given, such as ``edgesim.Ray("node1:6379")``. Scripts call this below
-    ``if __name__ == "__main__":``, since the processes read them again. Raises `EdgesimError` for bad input, and if no
-    run finishes.
+    ``if __name__ == "__main__":``, since the processes read them again. ``check`` checks every finished run, as
+    `edgesim check` does. Raises `EdgesimError` for bad input, if no run finishes, and if a checked run has a fault.
     """
     if isinstance(base, Sequence) and not isinstance(base, str):
         if axes is not None or set is not None or labels is not None:
@@ -173,7 +174,7 @@ def study(
     compared = [run.config.selection.policy for run in runs]
     chosen = reference or ("random" if "random" in compared or len({*compared}) < 2 else compared[0])
     planned = Study(name or folder.name, runs, target, chosen)
-    running.run_study(planned, folder, jobs, PlainConsole(quiet=quiet), fresh, executor=executor)
+    running.run_study(planned, folder, jobs, PlainConsole(quiet=quiet), fresh, executor=executor, check=check)
     return StudyResult(folder)
 
 

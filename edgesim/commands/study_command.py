@@ -40,9 +40,10 @@ def run(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs that failed once more.")] = False,
     jobs: Jobs = None,
     no_user_code: NoUserCode = False,
+    check: Annotated[bool, typer.Option("--check", help="Check each finished run, as edgesim check does.")] = False,
 ) -> None:
     """Do what is missing of a study: what was never begun, stopped or lost; several processes may at once."""
-    run_unfinished(folder, retry_failed, jobs, no_user_code)
+    run_unfinished(folder, retry_failed, jobs, no_user_code, check)
 
 
 @app.command()
@@ -67,11 +68,11 @@ def table(folder: Folder) -> None:
     print_study(folder, PlainConsole())
 
 
-def run_unfinished(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool) -> None:
+def run_unfinished(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool, check: bool = False) -> None:
     """Run the unfinished runs of a study; exit with status 1 if a run did not finish."""
     study = read_plan(folder)
     _report_user_code(study, folder, no_user_code)
-    edgesim.run_study(study, folder, jobs, retry_failed=retry_failed)
+    edgesim.run_study(study, folder, jobs, retry_failed=retry_failed, check=check)
     ledger = read_ledger(folder, rounds=True)
     print_ledger(folder, ledger)
     if any(state.status not in ("finished", "pruned") for state in ledger.values()):

@@ -327,13 +327,13 @@ def _whole_rows(folder: Path, table: str, saved: checkpoints.Checkpoint | None) 
 
 def _truncate(path: Path, size: int) -> None:
     """Cut a stream to its first bytes, after copying it if it has another name (in a copy of the folder by links)."""
-    if size and path.stat().st_nlink > 1:
+    if not size:
+        # Of a file cut to nothing, ext4 would write the next bytes when it is closed, and who removes it would wait.
+        path.unlink(missing_ok=True)
+        return
+    if path.stat().st_nlink > 1:
         with in_place_of(path) as part:
             shutil.copyfile(path, part)
-    elif not size:
-        path.unlink(missing_ok=True)
-    # Of a power cut there may be no file yet.
-    path.open("ab").close()
     os.truncate(path, size)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -15,7 +16,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import value_at
 from edgesim.base.quantities import Metres
 from edgesim.base.registry import look_up
-from edgesim.base.text_file import read_toml
+from edgesim.base.text_file import parse_toml, read_text, read_toml
 from edgesim.base.validation import validate
 from edgesim.config import Section
 from edgesim.radio.capacity import CapacityTables
@@ -217,10 +218,14 @@ def path_loss_name(name_or_path: str) -> str | None:
 def _text_at(key: str, name_or_path: str) -> str | None:
     """The text at a dotted key of an environment file; None without one, or where the file cannot be read."""
     try:
-        text = value_at(read_toml(find("channels", name_or_path, ".toml")), key)
-    except EdgesimError:
+        text = value_at(_parsed(read_text(find("channels", name_or_path, ".toml"))), key)
+    except (EdgesimError, ValueError):
         return None
     return text if isinstance(text, str) else None
+
+
+_parsed = lru_cache(maxsize=16)(parse_toml)
+"""A run asks for names in its channel's file several times before it begins."""
 
 
 def _law(table: Any, path: Path) -> Law:

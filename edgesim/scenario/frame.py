@@ -31,6 +31,7 @@ class Runs:
     quick: bool = False
     jobs: int | None = None
     fresh: bool = False
+    check: bool = False
     formats: Formats = USUAL_FORMATS
     """Of all figures."""
     typed_out: Path | None = None
@@ -68,7 +69,7 @@ class Runs:
     ) -> StudyResult:
         """Run the planned runs as `edgesim.study` and clear the plan; the folder is ``--out`` when absent."""
         planned, self.planned = self.planned, []
-        where: dict[str, Any] = {"out": out or self.out, "jobs": self.jobs, "fresh": self.fresh}
+        where: dict[str, Any] = {"out": out or self.out, "jobs": self.jobs, "fresh": self.fresh, "check": self.check}
         return study(planned, target=target, reference=reference, **where)
 
     def compare(
@@ -90,10 +91,9 @@ def scenario(
 ) -> Callable[[Callable[Concatenate[Runs, P], None]], Callable[..., None]]:
     """Make a command of a function that takes `Runs` and options: it has the options of all scenarios, too.
 
-    These are ``--seeds``, ``--folder``, ``--set``, ``--quick``, ``--jobs``, ``--fresh``, ``--format``, ``--out`` and
-    those of Ray;
-    ``seeds`` and ``out`` are defaults. Where a function has one of them itself, with other help or another default, the
-    function and its `Runs` get the value.
+    These are ``--seeds``, ``--folder``, ``--set``, ``--quick``, ``--jobs``, ``--fresh``, ``--check``, ``--format``,
+    ``--out`` and those of Ray; ``seeds`` and ``out`` are defaults. Where a function has one of them itself, with other
+    help or another default, the function and its `Runs` get the value.
 
     ``--quick`` gives options the values ``quick`` as defaults, and the folder ``OUT-quick``. They should make the whole
     comparison take some seconds, on data that comes with edgesim; options given together with ``--quick`` override
@@ -122,6 +122,7 @@ def scenario(
         option("quick", bool, False, "--quick", **quickly),
         option("jobs", int | None, None, min=1, help="Processes; one per core when absent."),
         option("fresh", bool, False, "--fresh", help="Do again what is finished."),
+        option("check", bool, False, "--check", help="Check each finished run, as edgesim check does."),
         option("formats", str, ",".join(USUAL_FORMATS), "--format", help=FORMAT_HELP),
         option("out", Path if out else Path | None, Path(out) if out else None, help=f"Folder of the results{named}."),
     ]

@@ -44,7 +44,7 @@ class Dispatch:
     elsewhere: set[str] = field(default_factory=set)
     """Folders of the runs that other processes work on."""
     on_finished: Callable[[Path], None] = lambda _: None
-    """Called with the folder of each run that finishes, while further ones are carried out."""
+    """Called with the folder of each run that finishes, as soon as the others leave time for it."""
     _just_finished: deque[Path] = field(default_factory=deque)
 
     def end(self, folder: str, ending: Ending) -> None:
@@ -78,6 +78,8 @@ class Dispatch:
                 self.display.say(f"other processes work on {left} of the runs; waiting for them")
             if left:
                 time.sleep(_LOOK_S)
+        while self._just_finished:
+            self.on_finished(self._just_finished.popleft())
 
     def _ended_elsewhere(self, run: PlannedRun) -> bool:
         """Whether another process works on a run or has ended it; an ending is noted."""

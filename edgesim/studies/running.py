@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from edgesim.analysis.check import run_faults
 from edgesim.analysis.runs import PLAN, check_name, is_study
 from edgesim.analysis.stored_measures import StoredMeasures
 from edgesim.analysis.summary import write_summary
@@ -61,6 +62,7 @@ def run_study(
     fresh: bool | Collection[str] = False,
     retry_failed: bool = True,
     executor: Executor | None = None,
+    check: bool = False,
 ) -> dict[str, Ending]:
     """Run the runs that are not finished, or whose files or code have changed since; a failing run stops no other.
 
@@ -68,12 +70,13 @@ def run_study(
     again, and those that a tuning pruned are resumed, unless ``retry_failed`` is false. Runs that the plan in the
     folder does not have are added to it. Several processes may work on the same study, each on other runs; each waits
     for the runs of the others. ``executor`` carries out the runs, processes of this machine when absent (`edgesim.Ray`
-    is another one).
+    is another one). With ``check`` the files and tables of all finished runs are checked, as by ``edgesim check``.
 
     Writes ``plan.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
     before anything runs if there is no run or one is given twice, the folder of a run holds another config, or a file
-    that a config names does not exist; and afterwards if no run finished. If no run could begin, nothing is left on
-    disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as the process does not end by them).
+    that a config names does not exist; and afterwards if no run finished, or one that was checked has a fault. If no
+    run could begin, nothing is left on disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as
+    the process does not end by them).
     """
     out, console = as_path(out, "out"), console or PlainConsole()
     executor = executor or executor_in_use() or ProcessPool()
@@ -103,14 +106,25 @@ def run_study(
         _print_reasons(reasons, len(study.runs), console)
         known = StoredMeasures(out, study.target)
         extents = {run.folder: extent(run.config) for run in study.runs}
+        faulty: list[Path] = []
         try:
             with stopped_by(""), Display(console, study.name, extents) as display:
+
+                def look_through(folder: Path) -> None:
+                    known.prepare(folder)
+                    if check and (faults := run_faults(folder)):
+                        faulty.append(folder)
+                        for fault in faults:
+                            display.say(fault)
+
                 dispatch = Dispatch(
-                    study, out, anew, executor, jobs, display, fingerprints=fingerprints, on_finished=known.prepare
+                    study, out, anew, executor, jobs, display, fingerprints=fingerprints, on_finished=look_through
                 )
                 # Here, since starting processes takes seconds.
                 for folder, ending in endings.items():
                     dispatch.end(folder, ending)
+                    if check and ending.status == "finished":
+                        look_through(out / folder)
                 dispatch.run_all()
                 endings = dispatch.endings
         except KeyboardInterrupt as interrupt:
@@ -130,6 +144,8 @@ def run_study(
         write_summary(out, known)
     if reused := sum(ending.reused for ending in endings.values()):
         console.print(f"{reused} of {len(endings)} runs reused", soft_wrap=True)
+    if faulty:
+        raise EdgesimError(f"{out}: {len(faulty)} of {len(endings)} runs have faults; edgesim check {out} names them")
     return endings
 
 

@@ -61,7 +61,7 @@ def test_each_coordinate_has_a_median_of_its_own_and_buffers_a_mean(median):
 
 @pytest.mark.parametrize("training", ["real", "none"])
 @pytest.mark.parametrize("protocol", ["synchronous", "buffered"])
-def test_it_stands_in_a_study_beside_fedavg(tmp_path, protocol, training):
+def test_it_stands_in_a_study_beside_fedavg(tmp_path, protocol, training, studies_here):
     learning = WORLD["learning"] | {"training": training} if training == "real" else {"training": "none"}
     world = WORLD | {"round": WORLD["round"] | PROTOCOLS[protocol], "learning": learning}
     names = ["fedavg", "median.Median"]

@@ -86,19 +86,16 @@ def test_the_command_works_where_libraries_do_not_load(tmp_path):
     assert errors[-1] == "error: edgesim: cannot be loaded (ImportError: numpy is broken)"
 
 
-@pytest.mark.parametrize(
-    ("module", "status", "row"),
-    [
-        ("tomli_w", 1, "tomli-w broken: ValueError: no luck >="),
-        ("perfetto", 0, "extra perfetto perfetto is broken: ValueError: no luck"),
-    ],
-)
-def test_an_installed_package_that_cannot_be_loaded_is_named_with_the_reason(tmp_path, module, status, row):
-    pytest.importorskip(module)
-    (tmp_path / f"{module}.py").write_text('raise ValueError("no" + chr(10) + "luck")')
-    ended, errors, rows = as_typed(tmp_path)
-    assert (ended, len(errors)) == (status, status)
-    assert any(" ".join(line.split()).startswith(row) for line in rows)
+def test_installed_packages_that_cannot_be_loaded_are_named_with_the_reason(tmp_path):
+    for module in ("tomli_w", "perfetto"):
+        pytest.importorskip(module)
+        (tmp_path / f"{module}.py").write_text('raise ValueError("no" + chr(10) + "luck")')
+    ended, errors, lines = as_typed(tmp_path)
+    rows = [" ".join(line.split()) for line in lines]
+    # An extra may be missing; a package that every run needs may not.
+    assert (ended, len(errors)) == (1, 1)
+    for row in ("tomli-w broken: ValueError: no luck >=", "extra perfetto perfetto is broken: ValueError: no luck"):
+        assert any(line.startswith(row) for line in rows)
 
 
 def as_typed(folder):

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
@@ -550,6 +551,7 @@ def run_and_check(number: int, folder: Path, moves: bool = False) -> Told:
         told = Told(tried / "run", intervals, length_s)
         for check in CHECKS:
             check(told)
+        assert run_faults(told.folder) == []
         return told
     raise AssertionError(f"number {number}: every try was refused: {refused}")
 

@@ -98,7 +98,7 @@ def test_what_an_agent_remembers_is_saved_and_its_file_is_read_again_as_it_was(t
     assert np.array_equal(again.layers[0][0], agent.layers[0][0])
 
 
-def test_agents_stand_in_studies_and_a_run_is_repeated_when_its_agent_changes(tmp_path):
+def test_agents_stand_in_studies_and_a_run_is_repeated_when_its_agent_changes(tmp_path, studies_here):
     linear(1, 0, 0, 0, 0).save(tmp_path / "agent.safetensors")
     runs = edgesim.grid(CONFIG, {"selection.policy": ["random"]}, range(3))
     runs += edgesim.grid(by_agent(tmp_path / "agent.safetensors"), {}, range(3), labels={"policy": "learned"})
