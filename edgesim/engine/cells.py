@@ -123,17 +123,20 @@ class Cells:
             return
         left, task.station, task.since_cell_s = task.station, to, now_s
         task.handovers += 1
+        if not self.world.merges_where_started:
+            task.server = int(self.backhaul.edge[to])
         if task.taken:
-            self._set_wires(task)
+            self.set_wires(task)
             self._ask(task)
         work.enter_cell(knobs.interruption_s)
         self._serve(left)
         self._serve(to)
         self._plan([work], self.clock.now + _AT_FIRST_S)
 
-    def _set_wires(self, task: Task) -> None:
-        wires_s = self.backhaul.upload_s(np.array([task.station]), np.array([task.grant.bits]))
-        task.backhaul_s = float(wires_s[0])
+    def set_wires(self, task: Task) -> None:
+        """Set the time that the update of a task takes on wires, from its station to the server that merges it."""
+        if task.grant.bits:
+            task.backhaul_s = self.backhaul.crossed_s(task.station, task.server, task.grant.bits)
 
     def _ask(self, task: Task) -> None:
         """Ask for bandwidth in the cell that a task has entered; it waits in line until `_serve` finds some."""

@@ -56,7 +56,7 @@ class Task:
     download_s: float
     station: int
     server: int
-    """Position in `Backhaul.servers` of the server that merges the update."""
+    """Position in `Backhaul.servers` of the server that merges the update, as far as is known."""
     broadcast_s: float
     """Seconds that the download takes from the server to the station."""
     compute_s: float
