@@ -14,7 +14,7 @@ an update is merged changes the final accuracy by less than 0.02, as most change
 at 30 m/s more priced uploads are late with handovers than without (``never``), as a full cell makes them wait.
 
 Seeds run one after another, so that a study that is cut short has whole seeds. How many is fixed beforehand, and none
-is added after a look at the tables. They begin at 10, since the quick comparison was first tried with the seeds 0 and 1.
+is added after a look at the tables. They begin at 10, since the quick comparison was tried with the seeds 0 and 1.
 """
 
 from typing import Annotated, Any

@@ -11,7 +11,7 @@ from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.streams import received_share
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.folder.rows_file import ABSENCES, WAYS
+from edgesim.folder.rows_file import ABSENCES, HANDOVERS, WAYS
 from edgesim.folder.work_kinds import KINDS
 from edgesim.report import bars, groups, states
 from edgesim.report.columns import apart, exact, whole
@@ -66,6 +66,7 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
         "map": _map(run, rounds, activities, devices),
         "work": _work(run, rounds),
         "ways": _ways(run, devices),
+        "handovers": _handovers(run, count),
         **timeline,
     }
 
@@ -160,6 +161,21 @@ def _ways(run: RunFolder, devices: pd.DataFrame) -> dict[str, Any] | None:
         )
     begins = np.searchsorted(ways["device"].to_numpy(), np.append(numbers, numbers[-1] + 1))
     return {"begin": whole(begins)} | {name: exact(ways[name]) for name in ("t_s", "x_m", "y_m")}
+
+
+def _handovers(run: RunFolder, devices: int) -> dict[str, Any] | None:
+    """Handovers by device and time, with the rows of their stations; None in runs without.
+
+    Raises `EdgesimError` for devices that the run does not have.
+    """
+    handovers = HANDOVERS.read(run.folder)
+    if handovers is None or devices >= AGGREGATED_FROM:
+        return None
+    if handovers["device"].max() >= devices:
+        raise EdgesimError(f"{run.folder}: table handovers: its device {handovers['device'].max()} is not in devices")
+    stations = {key: whole(_numbers_of(run, handovers[f"{key}_station"])) for key in ("from", "to")}
+    columns = {name: whole(handovers[name]) for name in ("device", "round")}
+    return columns | stations | {"t_s": exact(handovers["t_s"])}
 
 
 def _work(run: RunFolder, rounds: pd.DataFrame) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from edgesim.analysis.band_use import use_by_station
+from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
@@ -139,6 +141,16 @@ def test_a_full_cell_is_waited_for_in_order_of_instant_and_device(tmp_path):
         east = now[(now["device"] == 0) | now.index.isin(again.index)]
         assert east["bandwidth_hz"].sum() <= 2e6 * (1 + 1e-9)
     assert again.sort_values("t_start_s")["device"].tolist()[0] == 1
+
+
+def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_old_cell(tmp_path):
+    """Device 0 goes from the west to the east, 1 is in the east all the time."""
+    given = values(tmp_path, [*WORKED, (420.0, 0.0)], radio={"bandwidth_hz": 2e6}, round={"payload_bits": 60 * MBIT})
+    rows = run(tmp_path / "run", given).query("activity == 'upload'").sort_values(["device", "t_start_s"])
+    assert rows["device"].tolist() == [0, 0, 1]
+    hertz_seconds = (rows["bandwidth_hz"] * (rows["t_end_s"] - rows["t_start_s"])).to_numpy()
+    shares = [use.mean(0.0, 20.0) * 20.0 * 2e6 for _, use in use_by_station(*runs_of([tmp_path / "run"]))]
+    assert shares == pytest.approx([hertz_seconds[0], hertz_seconds[1:].sum()])
 
 
 def test_devices_that_only_compute_change_their_station_and_go_on(tmp_path):
