@@ -185,9 +185,11 @@ class Rounds:
                 this.infeasible_share = 1.0
             bands_hz = self.latecomers.free_hz()
             station = None
-            if parts.cells is not None and this.working:
+            if parts.cells is not None:
                 # Devices that have begun to work may have been handed over since.
-                station = np.array([this.working[device].task.station for device in ids.tolist()], dtype=np.int64)
+                begun = [this.working[device].task.station for device in ids.tolist()] if this.working else None
+                station = world.places.stations(ids, this.t_start_s) if begun is None else np.array(begun, dtype=int)
+                this.station_candidates = np.bincount(station, minlength=len(world.bands_hz)).tolist()
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
             if np.count_nonzero(free) < len(free):
@@ -335,7 +337,10 @@ class Rounds:
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
         values |= self.candidates.values()
-        values |= {} if parts.cells is None else parts.cells.values(number.round)
+        if parts.cells is not None:
+            values |= parts.cells.values(number.round)
+            counts = enumerate(this.station_candidates)
+            values |= {("station_candidates", str(station)): float(count) for station, count in counts}
         crossed = origin.tasks
         if not accounts.is_due and accounts.sends:
             crossed = [task for task in tasks if task.fate == "done"]

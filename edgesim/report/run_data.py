@@ -41,7 +41,7 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
     if (run.metrics["name"] == "task_station").any():
         # Of a device that moves the station is that of each task, not the one that it had first.
         activities = activities.assign(station=_numbers_of(run, stations_of(run, activities)))
-    rows = bars.with_away(_of_streams(run, activities), _absences(run, count, end_s))
+    rows = bars.with_away(_cut(run, _of_streams(run, activities)), _absences(run, count, end_s))
     many = count >= AGGREGATED_FROM or len(rows) > MOST_BARS
     stations = run.stations
     timeline: dict[str, Any] = (
@@ -77,6 +77,15 @@ def _of_streams(run: RunFolder, activities: pd.DataFrame) -> pd.DataFrame:
     if not (share < 1).any():
         return activities
     return activities.assign(received=share, outcome=activities["outcome"].where(share == 1, states.IN_PART))
+
+
+def _cut(run: RunFolder, activities: pd.DataFrame) -> pd.DataFrame:
+    """The rows with whether each ends at a handover of its device (``handed_over``), in runs with handovers."""
+    handovers = HANDOVERS.read(run.folder)
+    if handovers is None:
+        return activities
+    ends = pd.MultiIndex.from_frame(activities[["device", "t_end_s"]])
+    return activities.assign(handed_over=ends.isin(pd.MultiIndex.from_frame(handovers[["device", "t_s"]])))
 
 
 def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:

@@ -173,6 +173,17 @@ def test_metrics_count_handovers_and_those_back_within_a_second(tmp_path):
     assert metrics["interrupted_s"] == pytest.approx(0.05 * told["bits_left"].notna().sum())
 
 
+def test_metrics_count_the_candidates_of_each_station(tmp_path):
+    """By reports the device from x = 200 m has been handed over when the band is shared, at the start it has not."""
+    ways = [(200.0, 30.0), (20.0, 0.0), (450.0, 0.0)]
+    for knowledge, expected in (("known", [2, 1]), ("reported", [1, 2])):
+        knobs = {"delay_knowledge": knowledge, "computes": "candidates"}
+        knobs |= {"report_by_s": 7.0} if knowledge == "reported" else {}
+        run(tmp_path / knowledge, values(tmp_path, ways, round=knobs))
+        metrics = read_table(tmp_path / knowledge, "metrics").query("name == 'station_candidates'").set_index("key")
+        assert metrics["value"].to_dict() == {"0": expected[0], "1": expected[1]}
+
+
 @pytest.mark.parametrize(
     ("sections", "said"),
     [

@@ -423,5 +423,7 @@ def test_handovers_are_marked_in_the_timeline_and_crosses_on_the_map(tmp_path, o
     assert len(page.evaluate("() => source('cell', 'handovers').data.what")) == len(own)
     text = page.evaluate("() => document.getElementById('told').textContent")
     assert f"from {names[chosen['from_station']]} to {names[chosen['to_station']]}" in text
+    # The interruption is no absence: nobody leaves in this run.
+    assert page.evaluate("() => edgesim.data.runs[0].made.code.every((code) => activityOf(code) !== 'away')")
     # The part of the upload before the handover was sent to the station that the device left.
     assert f"(paused), {names[chosen['from_station']]}" in text
