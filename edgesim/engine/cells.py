@@ -13,7 +13,7 @@ from edgesim.config import HandoverConfig
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.decision import path_links
-from edgesim.engine.moving_places import MovingPlaces
+from edgesim.engine.moving_places import Handover, MovingPlaces
 from edgesim.engine.phases import AWAY, QUEUE, SENDING, SILENCE
 from edgesim.engine.work import Task, Work
 from edgesim.engine.world import World
@@ -43,6 +43,8 @@ class Cells:
     backhaul: Backhaul
     works: dict[tuple[int, int], Work] = field(default_factory=dict)
     """Devices at work, by the key of their task."""
+    planned_s: dict[tuple[int, int], float] = field(default_factory=dict)
+    """Instants up to which their handovers have been looked for last."""
     waiting: list[Work] = field(default_factory=list)
     """Those that wait for bandwidth, and some that no longer do."""
     rows: list[Row] = field(default_factory=list)
@@ -64,7 +66,7 @@ class Cells:
         self._plan(begun, self.clock.now + _AT_FIRST_S)
 
     def _plan(self, works: list[Work], until_s: float) -> None:
-        """Look for the next handovers up to an instant, each of which is one event, as the next look of all others."""
+        """Look for all handovers up to an instant, each of which is one event, as the next look is for all together."""
         works = [work for work in works if work.task.needs_device and work.task.phase != AWAY]
         if not works or len(self.world.bands_hz) == 1:
             return
@@ -73,35 +75,34 @@ class Cells:
         # A condition that has held for longer would have led to a handover before now.
         held_s = self.clock.now - self.knobs.trigger_s - _MARGIN_S
         since_s = np.maximum([task.since_cell_s for task in tasks], held_s)
-        found = self.moving.next_handovers(self.world.handover_rule, ids, station, since_s, until_s, False)
-        columns = found.t_s, found.station, found.gain_from_db, found.gain_to_db
-        stay: list[tuple[Work, float]] = []
-        for work, t_s, to, *gains_db in zip(works, *(column.tolist() for column in columns), strict=True):
-            if t_s < until_s:
-                self._put(work, t_s, to, gains_db)
-            else:
-                stay.append((work, work.task.since_cell_s))
-        if stay:
-            self._look_again(stay, until_s)
+        ways = self.moving.handovers_until(self.world.handover_rule, ids, station, since_s, until_s)
+        for work, way in zip(works, ways, strict=True):
+            self.planned_s[work.task.key] = until_s
+            if way:
+                self._put(work, way, work.task.since_cell_s)
+        self._look_again(works, until_s)
 
-    def _look_again(self, stay: list[tuple[Work, float]], t_s: float) -> None:
-        """Look on at an instant for devices that are still where they have been since their instants."""
+    def _look_again(self, works: list[Work], t_s: float) -> None:
+        """Look on at an instant for devices for which nobody has looked anew meanwhile."""
 
         def look(_: simpy.Event) -> None:
-            still = [(work, since_s) for work, since_s in stay if work.task.since_cell_s == since_s]
-            length_s = max([t_s - since_s for _, since_s in still], default=0.0)
-            self._plan([work for work, _ in still], t_s + min(max(2.0 * length_s, _LEAST_S), _MOST_S))
+            still = [work for work in works if self.planned_s.get(work.task.key) == t_s]
+            length_s = max([t_s - work.task.since_cell_s for work in still], default=0.0)
+            self._plan(still, t_s + min(max(2.0 * length_s, _LEAST_S), _MOST_S))
 
         self.clock.call_at(t_s, EventKind.HANDOVER, look)
 
-    def _put(self, work: Work, t_s: float, to: int, gains_db: list[float]) -> None:
-        task, since_s = work.task, work.task.since_cell_s
+    def _put(self, work: Work, way: list[Handover], since_s: float) -> None:
+        """Put the first handover of a device's way on the clock, which counts from an instant; it puts the next one."""
+        task = work.task
 
         def happen(_: simpy.Event) -> None:
             if task.since_cell_s == since_s and task.needs_device and task.phase != AWAY:
-                self._hand_over(work, to, gains_db)
+                self._hand_over(work, way[0].station, [way[0].gain_from_db, way[0].gain_to_db])
+                if way[1:]:
+                    self._put(work, way[1:], task.since_cell_s)
 
-        self.clock.call_at(max(t_s, self.clock.now), EventKind.HANDOVER, happen, task.device)
+        self.clock.call_at(max(way[0].t_s, self.clock.now), EventKind.HANDOVER, happen, task.device)
 
     def _hand_over(self, work: Work, to: int, gains_db: list[float]) -> None:
         """Hand a device over to another station."""
@@ -131,7 +132,6 @@ class Cells:
         work.enter_cell(knobs.interruption_s)
         self._serve(left)
         self._serve(to)
-        self._plan([work], self.clock.now + _AT_FIRST_S)
 
     def set_wires(self, task: Task) -> None:
         """Set the time that the update of a task takes on wires, from its station to the server that merges it."""
@@ -181,6 +181,7 @@ class Cells:
     def left_cell(self, task: Task) -> None:
         """Give the bandwidth of a task that needs its device no more to those that wait in its cell."""
         self.works.pop(task.key, None)
+        self.planned_s.pop(task.key, None)
         if self.waiting:
             self.clock.soon(lambda _: self._serve(task.station))
 
