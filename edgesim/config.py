@@ -185,6 +185,10 @@ class HandoverConfig(Section):
     """Time after a handover in which nothing is sent; download and computing go on."""
     upload: Literal["continue", "restart", "lost"] = "continue"
     """Fate of an upload at a handover: what is left goes on, all bits are sent again, or the update is lost."""
+    merge: Literal["where_arrived", "where_started"] | None = None
+    """Which edge server merges an update (``hierarchical``): that of the station where the upload ends, also into
+    another model than the one that it began from, or, over the wires, that of the station where the task began;
+    ``where_arrived`` when absent."""
 
     @model_validator(mode="after")
     def _come_to_rest(self) -> Self:
@@ -606,7 +610,7 @@ _GOES_WITH = (
     Rule({"topology.attach": Except(["strongest"])}, {"topology.file": GIVEN}),
     *_only_for(_MOTION, "radio.grid_m", "radio.between_stations", "round.path_knowledge"),
     Rule({"handover": GIVEN}, _MOTION, "devices that stand still keep their stations"),
-    Rule({"handover": GIVEN}, _FLAT, "an edge server merges what began from its own model"),
+    *_only_for(_EDGES, "handover.merge"),
     Rule(_MAP, _MOTION, "it is for devices that move"),
     Rule({"radio.between_stations": GIVEN}, {"radio.shadowing": (None, "map")}, "it is for maps"),
     Rule(_MOTION, {"radio.sharing": ("reserved", "reshared")}, "links of their own contain the motion"),
@@ -755,6 +759,8 @@ class RunConfig(Section):
             "download": None if self.download == DownloadConfig() else self.download,
             "evaluation": filled(self.evaluation, {"every": 1} if self.evaluation.every_s is None else {}),
         }
+        if self.handover is not None and self.topology.aggregation == "hierarchical":
+            sections["handover"] = filled(self.handover, {"merge": "where_arrived"})
         if self.mobility is not None:
             radio = filled(self.radio, {"shadowing": "map", "grid_m": 5.0})
             sections["radio"] = filled(radio, {"between_stations": 0.0} if radio.shadowing == "map" else {})

@@ -9,6 +9,7 @@ import pandas as pd
 from edgesim.activities import ON_AIR
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
+from edgesim.folder.rows_file import HANDOVERS
 
 
 class StepSeries(NamedTuple):
@@ -36,14 +37,26 @@ def use_by_station(run: RunFolder) -> Iterator[tuple[Any, StepSeries]]:
 def stations_of(run: RunFolder, activities: pd.DataFrame) -> pd.Series:
     """Station of each of some rows of ``activities`` of a run.
 
-    It is that of the device or, where devices move among several stations, that of the task (``task_station``).
+    It is that of the device or, where devices move among several stations, that of the task at the row's end, which
+    changes with handovers.
     """
     of_tasks = run.metrics[run.metrics["name"] == "task_station"]
     if len(of_tasks):
         keys = activities["device"].astype(str) + "/" + activities["task"].astype(str)
-        return keys.map(of_tasks.set_index("key")["value"].astype(int))
+        last = keys.map(of_tasks.set_index("key")["value"].astype(int))
+        handovers = HANDOVERS.read(run.folder)
+        return last if handovers is None else _before_handovers(activities, last, handovers)
     devices = run.devices[run.devices["frame"] == run.devices["frame"].max()]
     return activities["device"].map(devices.set_index("device")["station"])
+
+
+def _before_handovers(activities: pd.DataFrame, last: pd.Series, handovers: pd.DataFrame) -> pd.Series:
+    """The station that each row's task leaves by its first handover from the row's end on, or else its ``last`` one."""
+    rows = activities[["device", "task", "t_end_s"]].sort_values("t_end_s", kind="stable")
+    left = handovers[["device", "task", "t_s", "from_station"]].sort_values("t_s", kind="stable")
+    ends = {"left_on": "t_end_s", "right_on": "t_s", "by": ["device", "task"], "direction": "forward"}
+    found = pd.merge_asof(rows, left, **ends)["from_station"].set_axis(rows.index)  # type: ignore[call-overload]
+    return found.reindex(activities.index).fillna(last).astype(int)
 
 
 def band_use(uploads: pd.DataFrame, bandwidth_hz: float, *, reshared: bool) -> StepSeries:

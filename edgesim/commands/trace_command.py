@@ -28,7 +28,7 @@ from edgesim.traces.convert import convert, need_availability, settle
 from edgesim.traces.convert_links import convert_links
 from edgesim.traces.fetch import ORIGINALS, fetch
 from edgesim.traces.intervals import Intervals
-from edgesim.traces.readers import FORMATS, Capacity, LinkRows, Recorded, RecordedAvailability, read_recording
+from edgesim.traces.readers import FORMATS, Capacity, LinkRows, Recorded, RecordedAvailability, detect, read_recording
 from edgesim.traces.session_statistics import anatomy
 
 app = typer.Typer(no_args_is_help=True, help="Recordings of devices: availability, speed, links.")
@@ -57,7 +57,10 @@ MedianOption = Annotated[
 def convert_(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="IN", help="A recording; several of capacity, or a folder of them, become links."),
+        typer.Argument(
+            metavar="IN",
+            help="A recording; several of capacity, or a folder of them, become links, several GPX files one.",
+        ),
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT.parquet", help="The file to write.")],
     format_: FormatOption = None,
@@ -84,7 +87,8 @@ def convert_(
     ] = None,
 ) -> None:
     """Turn a recording into the Parquet file that a run reads."""
-    if links is not None or len(sources) > 1 or sources[0].is_dir():
+    are_tracks = links is None and not sources[0].is_dir() and (format_ or detect(sources[0])) == "gpx"
+    if not are_tracks and (links is not None or len(sources) > 1 or sources[0].is_dir()):
         others = (lengths, observed, require, median_s, stays, gap_s, phones, model_map)
         if any(option is not None for option in others):
             raise EdgesimError(
@@ -106,6 +110,7 @@ def convert_(
         length_s=length_s,
         lengths=lengths,
         median_s=median_s,
+        more=sources[1:] or None,
         phones=None if phones is None else _with_models(phones),
         model_map=model_map,
     )

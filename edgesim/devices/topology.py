@@ -145,10 +145,15 @@ class Backhaul:
     """The server that merges the updates of each station: position in ``servers``, [M]."""
     servers: Sequence[str]
     """Nodes that merge updates in every round: the cloud alone, or the edge servers."""
-    station_links: Sequence[Sequence[BackhaulLink]]
-    """Links on the path between each station and its server, starting at the server, [M]."""
+    paths: Sequence[Sequence[Sequence[BackhaulLink]]]
+    """Links on the path between each server and each station, starting at the server, [E, M]."""
     server_links: Sequence[Sequence[BackhaulLink]]
     """Links on the path between each server and the cloud, starting at the cloud, [E]."""
+
+    @cached_property
+    def station_links(self) -> Sequence[Sequence[BackhaulLink]]:
+        """Links on the path between each station and its own server, starting at the server, [M]."""
+        return [self.paths[server][station] for station, server in enumerate(self.edge.tolist())]
 
     @cached_property
     def has_wires(self) -> bool:
@@ -172,6 +177,15 @@ class Backhaul:
         """Seconds that messages of ``bits`` [n] take from their ``station`` [n] to its server, [n]."""
         return self._by_size(bits, station, self.of_station_s)
 
+    def farthest_s(self, bits: float) -> Floats:
+        """Seconds that a message takes from each station to the server that it reaches last, [M]."""
+        every_s = np.array([[_path_s(links, bits) for links in of_server] for of_server in self.paths])
+        return np.asarray(every_s.max(axis=0))
+
+    def crossed_s(self, station: int, server: int, bits: float) -> float:
+        """Seconds that a message takes from a station to any server, its own or another one."""
+        return _path_s(self.paths[server][station], bits)
+
     def download_s(self, station: Integers, bits: Floats, from_cloud: bool) -> Floats:
         """Seconds that messages of ``bits`` [n] take to their ``station`` [n], [n]; 0 for a message of 0 bits."""
         return self._by_size(bits, station, lambda size: self.broadcast_s(size, from_cloud) * (size > 0))
@@ -193,7 +207,7 @@ def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backha
     """
     if len(topology.nodes) == 1:
         # Nothing to look for, and networkx takes long to load.
-        return Backhaul(np.zeros(len(topology.stations), dtype=np.int64), topology.nodes, [[]], [[]])
+        return Backhaul(np.zeros(len(topology.stations), dtype=np.int64), topology.nodes, [[[]]], [[]])
     import networkx as nx
 
     graph = topology.graph(bits)
@@ -205,7 +219,7 @@ def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backha
     return Backhaul(
         edge=np.array(edge, dtype=np.int64),
         servers=servers,
-        station_links=[_links(graph, from_server[e][1][name]) for e, name in zip(edge, stations, strict=True)],
+        paths=[[_links(graph, paths[name]) for name in stations] for _, paths in from_server],
         server_links=[_links(graph, cloud_paths[server]) for server in servers],
     )
 

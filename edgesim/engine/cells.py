@@ -13,8 +13,8 @@ from edgesim.config import HandoverConfig
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.decision import path_links
-from edgesim.engine.moving_places import MovingPlaces
-from edgesim.engine.phases import AWAY, QUEUE, SILENCE
+from edgesim.engine.moving_places import Handover, MovingPlaces
+from edgesim.engine.phases import AWAY, QUEUE, SENDING, SILENCE
 from edgesim.engine.work import Task, Work
 from edgesim.engine.world import World
 
@@ -23,6 +23,8 @@ _LEAST_S, _MOST_S, _AT_FIRST_S = 1e-3, 600.0, 2.0
 _FREE = 1e-9
 """Share of a band below which what is left of it is a remainder of rounding."""
 _PING_PONG_S = 1.0
+_MARGIN_S = 1e-6
+"""Seconds by which rounding cannot move the begin of a condition."""
 
 Row = tuple[Any, ...]
 """A row of `edgesim.folder.rows_file.HANDOVERS`."""
@@ -32,7 +34,7 @@ Row = tuple[Any, ...]
 class Cells:
     """The cells of a run whose devices are handed over while they work."""
 
-    SAVED: ClassVar[tuple[str, ...]] = ("rows", "told")
+    SAVED: ClassVar[tuple[str, ...]] = ("rows", "rounds")
 
     clock: Clock
     world: World
@@ -41,10 +43,14 @@ class Cells:
     backhaul: Backhaul
     works: dict[tuple[int, int], Work] = field(default_factory=dict)
     """Devices at work, by the key of their task."""
+    planned_s: dict[tuple[int, int], float] = field(default_factory=dict)
+    """Instants up to which their handovers have been looked for last."""
+    waiting: list[Work] = field(default_factory=list)
+    """Those that wait for bandwidth, and some that no longer do."""
     rows: list[Row] = field(default_factory=list)
-    """Handovers of the run so far."""
-    told: int = 0
-    """How many of them have been counted in `metrics`."""
+    """Handovers of the run so far, without their rounds."""
+    rounds: list[int] = field(default_factory=list)
+    """Rounds in whose `metrics` they have been counted, as far as they have."""
 
     def watch(self, works: Iterable[Work]) -> None:
         """Put the next handovers of devices that begin to work, or of a resumed run, on the clock."""
@@ -53,68 +59,84 @@ class Cells:
             task = work.task
             if task.since_cell_s == -math.inf:
                 task.since_cell_s = self.clock.now
-            self.works[task.key] = work
+            if task.needs_device:
+                self.works[task.key] = work
+            if task.queued_s is not None:
+                self.waiting.append(work)
         self._plan(begun, self.clock.now + _AT_FIRST_S)
 
     def _plan(self, works: list[Work], until_s: float) -> None:
-        """Look for the next handovers up to an instant, each of which, or the next look, is one event."""
+        """Look for all handovers up to an instant, each of which is one event, as the next look is for all together."""
         works = [work for work in works if work.task.needs_device and work.task.phase != AWAY]
         if not works or len(self.world.bands_hz) == 1:
             return
         tasks = [work.task for work in works]
         ids, station = (np.array([getattr(task, name) for task in tasks]) for name in ("device", "station"))
-        since_s = np.array([task.since_cell_s for task in tasks])
-        found = self.moving.next_handovers(self.world.handover_rule, ids, station, since_s, until_s, False)
-        columns = found.t_s, found.station, found.gain_from_db, found.gain_to_db
-        for work, t_s, to, *gains_db in zip(works, *(column.tolist() for column in columns), strict=True):
-            self._put(work, t_s, to, gains_db, until_s)
+        # A condition that has held for longer would have led to a handover before now.
+        held_s = self.clock.now - self.knobs.trigger_s - _MARGIN_S
+        since_s = np.maximum([task.since_cell_s for task in tasks], held_s)
+        ways = self.moving.handovers_until(self.world.handover_rule, ids, station, since_s, until_s)
+        for work, way in zip(works, ways, strict=True):
+            self.planned_s[work.task.key] = until_s
+            if way:
+                self._put(work, way, work.task.since_cell_s)
+        self._look_again(works, until_s)
 
-    def _put(self, work: Work, t_s: float, to: int, gains_db: list[float], until_s: float) -> None:
-        task, since_s = work.task, work.task.since_cell_s
+    def _look_again(self, works: list[Work], t_s: float) -> None:
+        """Look on at an instant for devices for which nobody has looked anew meanwhile."""
+
+        def look(_: simpy.Event) -> None:
+            still = [work for work in works if self.planned_s.get(work.task.key) == t_s]
+            length_s = max([t_s - work.task.since_cell_s for work in still], default=0.0)
+            self._plan(still, t_s + min(max(2.0 * length_s, _LEAST_S), _MOST_S))
+
+        self.clock.call_at(t_s, EventKind.HANDOVER, look)
+
+    def _put(self, work: Work, way: list[Handover], since_s: float) -> None:
+        """Put the first handover of a device's way on the clock, which counts from an instant; it puts the next one."""
+        task = work.task
 
         def happen(_: simpy.Event) -> None:
-            if task.since_cell_s != since_s or not task.needs_device or task.phase == AWAY:
-                return
-            if t_s < until_s:
-                self._hand_over(work, to, gains_db)
-            else:
-                now_s = self.clock.now
-                self._plan([work], now_s + min(max(2.0 * (now_s - since_s), _LEAST_S), _MOST_S))
+            if task.since_cell_s == since_s and task.needs_device and task.phase != AWAY:
+                self._hand_over(work, way[0].station, [way[0].gain_from_db, way[0].gain_to_db])
+                if way[1:]:
+                    self._put(work, way[1:], task.since_cell_s)
 
-        self.clock.call_at(max(min(t_s, until_s), self.clock.now), EventKind.HANDOVER, happen, task.device)
+        self.clock.call_at(max(way[0].t_s, self.clock.now), EventKind.HANDOVER, happen, task.device)
 
     def _hand_over(self, work: Work, to: int, gains_db: list[float]) -> None:
         """Hand a device over to another station."""
-        task, knobs = work.task, self.knobs
-        sends = task.upload is not None and task.phase != AWAY
-        phase, hz = task.phase, task.grant.bandwidth_hz
-        if sends and knobs.upload == "lost":
+        task, knobs, now_s = work.task, self.knobs, self.clock.now
+        sends, phase, hz = task.phase in SENDING, task.phase, task.grant.bandwidth_hz
+        if sends and knobs.upload == "lost" and task.upload is not None:
             work.lose()
         else:
             work.leave_cell("dropped" if knobs.upload == "restart" else "paused")
+        if task.upload is not None and knobs.upload == "restart":
+            task.upload.remaining_bits = task.grant.bits
         upload = (math.nan,) * 3
-        if task.upload is not None and sends:
-            left_bits = {"continue": task.upload.remaining_bits, "restart": task.grant.bits, "lost": 0.0}[knobs.upload]
-            upload = hz, left_bits, 0.0 if knobs.upload == "lost" else knobs.interruption_s
-        stations = task.station, to
-        self.rows.append((task.device, self.clock.now, task.number, *stations, phase, *gains_db, *upload))
+        if sends:
+            left_bits = task.grant.bits if task.upload is None else task.upload.remaining_bits
+            silent_s = now_s + knobs.interruption_s - max(now_s, task.silent_until_s)
+            upload = (hz, left_bits, silent_s) if task.needs_device else (hz, 0.0, 0.0)
+        self.rows.append((task.device, now_s, task.number, task.station, to, phase, *gains_db, *upload))
         if not task.needs_device:
             return
-        if knobs.upload == "restart":
-            task.upload = None
-        left, task.station, task.since_cell_s = task.station, to, self.clock.now
+        left, task.station, task.since_cell_s = task.station, to, now_s
         task.handovers += 1
+        if not self.world.merges_where_started:
+            task.server = int(self.backhaul.edge[to])
         if task.taken:
-            self._set_wires(task)
+            self.set_wires(task)
             self._ask(task)
         work.enter_cell(knobs.interruption_s)
         self._serve(left)
         self._serve(to)
-        self._plan([work], self.clock.now + _AT_FIRST_S)
 
-    def _set_wires(self, task: Task) -> None:
-        wires_s = self.backhaul.upload_s(np.array([task.station]), np.array([task.grant.bits]))
-        task.backhaul_s = float(wires_s[0])
+    def set_wires(self, task: Task) -> None:
+        """Set the time that the update of a task takes on wires, from its station to the server that merges it."""
+        if task.grant.bits:
+            task.backhaul_s = self.backhaul.crossed_s(task.station, task.server, task.grant.bits)
 
     def _ask(self, task: Task) -> None:
         """Ask for bandwidth in the cell that a task has entered; it waits in line until `_serve` finds some."""
@@ -127,18 +149,24 @@ class Cells:
             task.reserved_hz, task.grant.bandwidth_hz = task.grant.bandwidth_hz or task.reserved_hz, 0.0
             # An instant of 0 would count as none.
             task.queued_s = self.clock.now or math.ulp(0.0)
+            self.waiting.append(self.works[task.key])
 
-    def values(self) -> dict[tuple[str, str], float]:
-        """Handovers since the last call, as rows of ``metrics`` by (name, key)."""
-        new = self.rows[self.told :]
-        back = sum(map(self._is_ping_pong, range(self.told, len(self.rows))))
-        self.told = len(self.rows)
+    def values(self, round: int) -> dict[tuple[str, str], float]:
+        """Handovers since the last call, as rows of ``metrics`` of a ``round`` by (name, key)."""
+        told = len(self.rounds)
+        new, back = self.rows[told:], sum(map(self._is_ping_pong, range(told, len(self.rows))))
+        self.rounds += [round] * len(new)
         silent_s = sum(row[-1] for row in new if not math.isnan(row[-1]))
         return {("handovers", ""): float(len(new)), ("ping_pongs", ""): float(back), ("interrupted_s", ""): silent_s}
 
     def columns(self) -> list[NDArray[Any]] | None:
-        """Columns of all handovers by device and time; None if there were none."""
-        return [np.array(column) for column in zip(*sorted(self.rows), strict=True)] or None
+        """Columns of all handovers by device and time; None if there were none.
+
+        Those since the last round that has rows are of the round that was open.
+        """
+        rounds = self.rounds + [max(self.rounds, default=0) + 1] * (len(self.rows) - len(self.rounds))
+        rows = sorted((*row[:2], round, *row[2:]) for round, row in zip(rounds, self.rows, strict=True))
+        return [np.array(column) for column in zip(*rows, strict=True)] or None
 
     def _is_ping_pong(self, number: int) -> bool:
         """Whether a handover brings a device back to the station that it has left within the last second."""
@@ -151,20 +179,33 @@ class Cells:
         return False
 
     def left_cell(self, task: Task) -> None:
-        """Give the bandwidth of a task that has ended to those that wait in its cell."""
-        self.clock.soon(lambda _: self._serve(task.station))
+        """Give the bandwidth of a task that needs its device no more to those that wait in its cell."""
+        self.works.pop(task.key, None)
+        self.planned_s.pop(task.key, None)
+        if self.waiting:
+            self.clock.soon(lambda _: self._serve(task.station))
 
     def back_in_cell(self, task: Task) -> None:
-        """Begin to look for handovers anew for a device that is back."""
+        """Begin to look for handovers anew for a device that is back, and for bandwidth if it waits for some."""
         task.since_cell_s = self.clock.now
-        self.clock.soon(lambda _: self._plan([self.works[task.key]], self.clock.now + _AT_FIRST_S))
+
+        def look(_: simpy.Event) -> None:
+            if (work := self.works.get(task.key)) is not None:
+                self._plan([work], self.clock.now + _AT_FIRST_S)
+                self._serve(task.station)
+
+        self.clock.soon(look)
 
     def _serve(self, station: int) -> None:
         """Give the free bandwidth of a cell to the devices that wait there, in order of (instant, device)."""
-        self.works = {key: work for key, work in self.works.items() if work.task.needs_device}
+        # A device that was handed over again while it waited may be there twice.
+        every = {work.task.key: work for work in self.waiting}.values()
+        self.waiting = [work for work in every if work.task.queued_s is not None and work.task.needs_device]
+        waiting = [work for work in self.waiting if work.task.station == station and work.task.phase != AWAY]
+        if not waiting:
+            return
         there = [work for work in self.works.values() if work.task.station == station and work.task.taken]
         free_hz = float(self.world.bands_hz[station]) - sum(work.task.grant.bandwidth_hz for work in there)
-        waiting = [work for work in there if work.task.queued_s is not None and work.task.phase != AWAY]
         for work in sorted(waiting, key=lambda work: (work.task.queued_s, work.task.device)):
             if free_hz <= _FREE * float(self.world.bands_hz[station]):
                 return

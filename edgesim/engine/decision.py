@@ -96,7 +96,11 @@ def make_timeline(
     station = world.places.stations(ids, t_start_s) if station is None else station
     download_bits, upload_bits = accounts.plan(ids, round)
     most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
-    due_s = tmax_s - backhaul.of_station_s(float(most_bits)) * accounts.sends
+    wires_s = backhaul.of_station_s
+    if world.merges_where_started and decided_s is not None:
+        # Devices that have changed their station meanwhile have other servers than their new stations.
+        wires_s = backhaul.farthest_s
+    due_s = tmax_s - wires_s(float(most_bits)) * accounts.sends
 
     def download(rows: Integers) -> Floats:
         bits = download_bits[rows]

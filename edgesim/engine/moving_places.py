@@ -34,6 +34,15 @@ class GainsAlong(NamedTuple):
     gain: Floats
 
 
+class Handover(NamedTuple):
+    """A handover of one device: its instant, in s, and the station that takes over, with the gains then in dB."""
+
+    t_s: float
+    station: int
+    gain_from_db: float
+    gain_to_db: float
+
+
 @dataclass(frozen=True, eq=False)
 class MovingPlaces(Places):
     """Places of devices that move, at any instant; a gain is that of the midpoint of the present chord."""
@@ -134,6 +143,32 @@ class MovingPlaces(Places):
         else:
             # Not of all devices: each is asked at instants of its own, and further ahead than its uploads.
             chords = chords_until(self.paths, ids, begins_s, ends_s, self.chords.side_m)
+        columns = chords.place, chords.begin_s, chords.end_s, self._lasting_db(ids, chords), station, begins_s
+        return next_handovers(rule, *columns)
+
+    def handovers_until(
+        self, rule: EventA3, ids: Integers, station: Integers, since_s: Floats, end_s: float
+    ) -> list[list[Handover]]:
+        """All handovers of each device before an instant, in order of time, as `next_handovers` finds each of them."""
+        chords = chords_until(self.paths, ids, since_s, np.full(len(ids), end_s), self.chords.side_m)
+        place, begins_s, ends_s, gain_db = chords.place, chords.begin_s, chords.end_s, self._lasting_db(ids, chords)
+        ways: list[list[Handover]] = [[] for _ in ids]
+        rows = np.arange(len(ids))
+        while len(rows):
+            found = next_handovers(rule, place, begins_s, ends_s, gain_db, station, since_s)
+            more = np.flatnonzero(found.t_s < end_s)
+            rows, station, since_s = rows[more], found.station[more], found.t_s[more]
+            columns = since_s, station, found.gain_from_db[more], found.gain_to_db[more]
+            for row, *values in zip(rows.tolist(), *(column.tolist() for column in columns), strict=True):
+                ways[row].append(Handover(*values))
+            # Each goes on from the chord of its handover.
+            ahead = np.isin(place, more) & (ends_s > found.t_s[place])
+            place, begins_s, ends_s = np.searchsorted(more, place[ahead]), begins_s[ahead], ends_s[ahead]
+            gain_db = gain_db[:, ahead]
+        return ways
+
+    def _lasting_db(self, ids: Integers, chords: Chords) -> Floats:
+        """Gains of chords to all stations in dB by which devices are handed over, [stations, k]."""
         gain = np.empty((len(self.stations_m), len(chords.place)))
         for number in range(len(gain)):
             to = np.full(len(chords.place), number, dtype=np.int64)
@@ -141,8 +176,7 @@ class MovingPlaces(Places):
                 gain[number] = self.gains.law_power_gain(to, chords.x_m, chords.y_m)
             else:
                 gain[number] = self.gains.lasting_power_gain(ids[chords.place], to, chords.x_m, chords.y_m)
-        columns = chords.place, chords.begin_s, chords.end_s, db_from_ratio(gain), station, begins_s
-        return next_handovers(rule, *columns)
+        return db_from_ratio(gain)
 
     def facts(self) -> dict[str, Any]:
         """Facts for ``run.json``: the memory of the maps."""

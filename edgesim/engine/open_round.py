@@ -43,6 +43,8 @@ class OpenRound:
     infeasible_share: float | None = None
     """Share of the checked-in devices whose least bandwidth is above the band or that have not reported in time; None
     where admission is by count."""
+    station_candidates: list[int] = field(default_factory=list)
+    """Devices in each station's cell among those that the decision considers; empty where tasks keep their stations."""
     wall_s: dict[str, float] = field(default_factory=dict)
     checked_in: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Candidates, devices that do not join, and those still at work for an earlier round, ascending."""

@@ -43,12 +43,15 @@ COURSE = (
     Phase(DOWNLOAD, "at an instant", attrgetter("download_s"), breaks=True, bits=attrgetter("download_bits")),
     Phase(COMPUTE, "at an instant", attrgetter("compute_s"), breaks=True, is_reported=True),
     Phase(WAIT, "at the decision", lambda task: task.taken is None),
-    Phase(SILENCE, "at an instant", attrgetter("silence_s"), breaks=True),
+    Phase(SILENCE, "at an instant", lambda task: task.grant.bits and task.silence_s, breaks=True),
     Phase(QUEUE, "by the cell", attrgetter("queued_s"), breaks=True),
     Phase(UPLOAD, "by the band", attrgetter("grant.bits"), breaks=True),
     Phase(BACKHAUL, "at an instant", attrgetter("backhaul_s"), kind=EventKind.ARRIVED),
 )
 """Phases in the order in which every task passes through them."""
+
+SENDING: Final = (SILENCE, QUEUE, UPLOAD)
+"""Phases of a task whose upload is under way, or would be if its cell let it."""
 
 AFTER = {phase.name: COURSE[place + 1 :] for place, phase in enumerate(COURSE)} | {PLANNED: COURSE}
 """Phases that come after each one."""

@@ -360,7 +360,7 @@ def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float =
     Updates of merged ``tasks``, and the edge servers' own models of ``model_bits`` each where they went to the cloud.
     """
     bits: dict[tuple[str, str], float] = {}
-    crossed = [(backhaul.station_links[task.station], task.grant.bits) for task in tasks]
+    crossed = [(backhaul.paths[task.server][task.station], task.grant.bits) for task in tasks]
     if model_bits:
         crossed += [(links, model_bits) for links in backhaul.server_links]
     for links, size in crossed:

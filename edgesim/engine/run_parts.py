@@ -123,6 +123,9 @@ class RunParts:
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
             at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s
+        if self.cells is not None and self.world.merges_where_started:
+            for at in working:
+                self.cells.set_wires(at.task)
         if charges is not None:
             self.sizing.expect(working)
         if self.courses is not None and len(working):

@@ -84,7 +84,7 @@ class Sizing:
         columns = ids, timeline.station[taken], hz, timeline.rx_power_w[taken], begins_s, timeline.upload_bits[taken]
         settings = []
         for device, station, share_hz, power_w, begin_s, bits in zip(*(of.tolist() for of in columns), strict=True):
-            row = device, station, share_hz, power_w, begin_s
+            row = device, self._wires(station), share_hz, power_w, begin_s
             settings.append(charges.fitting(bits, self._room_bits(timeline.links[station].bits, *row, due_s)))
         return settings
 
@@ -93,7 +93,14 @@ class Sizing:
         charges, world, now_s, ids = self.charges, self.world, self.clock.now, np.array([task.device])
         rx_power_w = world.rx_power_w(ids, world.gain(ids, np.array([task.number]), now_s, np.array([task.station])))
         begins_s = now_s + task.broadcast_s + task.download_s + task.compute_s
-        row = task.device, task.station, hz, float(rx_power_w[0]), begins_s, now_s + world.config.round.tmax_s
+        row = (
+            task.device,
+            self._wires(task.station),
+            hz,
+            float(rx_power_w[0]),
+            begins_s,
+            now_s + world.config.round.tmax_s,
+        )
         room_bits = self._room_bits(world.links[task.station].bits, *row)
         return [charges.fitting(float(self.accounts.settle(ids, round)[0]), room_bits)]
 
@@ -121,7 +128,7 @@ class Sizing:
         due_s = begun_s + self.world.config.round.tmax_s if math.isinf(deadline_s) else deadline_s
         link = self.world.links[task.station]
         carried = link.bits if self.courses is None else self._along(task, self.courses)
-        row = task.device, task.station, grant.bandwidth_hz, grant.rx_power_w, now_s
+        row = task.device, (task.station, task.server), grant.bandwidth_hz, grant.rx_power_w, now_s
         charges.change(grant, charges.fitting(grant.bits, self._room_bits(carried, *row, due_s)))
         self._cross_wires(task)
 
@@ -140,24 +147,28 @@ class Sizing:
 
     def _cross_wires(self, task: Task) -> None:
         """Set the time that an update takes on wires by its size."""
-        wires_s = self.backhaul.upload_s(np.array([task.station]), np.array([task.grant.bits]))
-        task.backhaul_s = float(wires_s[0])
+        task.backhaul_s = self.backhaul.crossed_s(task.station, task.server, task.grant.bits)
 
     def _along(self, task: Task, courses: Courses) -> Carried:
         """Bits that a bandwidth carries between two instants along the way of a device that moves."""
 
         def carried(device: int, hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
-            upload = Upload(device, rx_power_w, hz, 0.0, end_s, 0.0, start_s, number=task.number)
+            draws = {"number": task.number, "handovers": task.handovers}
+            upload = Upload(device, rx_power_w, hz, 0.0, end_s, 0.0, start_s, **draws)
             (course,) = courses.of([upload], task.station, end_s)
             return course.bits(courses.moving.link, hz, start_s, end_s)
 
         return carried
 
+    def _wires(self, station: int) -> tuple[int, int]:
+        """A station and its own server, which merges what is planned there."""
+        return station, int(self.backhaul.edge[station])
+
     def _room_bits(
         self,
         carried: Carried,
         device: int,
-        station: int,
+        wires: tuple[int, int],
         hz: float,
         rx_power_w: float,
         begins_s: float,
@@ -171,11 +182,10 @@ class Sizing:
 
         if not self.backhaul.has_wires:
             return until(0.0)
-        fits, exceeds = 0.0, until(self._wires_s(station, 0.0))
+        fits, exceeds = 0.0, until(self.backhaul.crossed_s(*wires, 0.0))
         for _ in range(_HALVINGS):
             middle = (fits + exceeds) / 2
-            fits, exceeds = (middle, exceeds) if until(self._wires_s(station, middle)) >= middle else (fits, middle)
+            fits, exceeds = (
+                (middle, exceeds) if until(self.backhaul.crossed_s(*wires, middle)) >= middle else (fits, middle)
+            )
         return fits
-
-    def _wires_s(self, station: int, bits: float) -> float:
-        return float(self.backhaul.of_station_s(bits)[station])

@@ -160,6 +160,8 @@ class Rounds:
         tasks = parts.tasks(ids, number, self.servers.in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
         versions = self.servers.models.tolist()
         for task, promise in zip(tasks, promises, strict=True):
+            # The learner knows it where it trains.
+            promise.server = task.server
             this.working[task.device] = Working(task, promise, Work(clock, task, signals), versions[task.server])
         if parts.cells is not None:
             parts.cells.watch(this.working[task.device].work for task in tasks)
@@ -183,9 +185,11 @@ class Rounds:
                 this.infeasible_share = 1.0
             bands_hz = self.latecomers.free_hz()
             station = None
-            if parts.cells is not None and this.working:
+            if parts.cells is not None:
                 # Devices that have begun to work may have been handed over since.
-                station = np.array([this.working[device].task.station for device in ids.tolist()], dtype=np.int64)
+                begun = [this.working[device].task.station for device in ids.tolist()] if this.working else None
+                station = world.places.stations(ids, this.t_start_s) if begun is None else np.array(begun, dtype=int)
+                this.station_candidates = np.bincount(station, minlength=len(world.bands_hz)).tolist()
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
             if np.count_nonzero(free) < len(free):
@@ -262,13 +266,14 @@ class Rounds:
             trained = [this.working[device] for device in arrived.tolist()]
             return arrived[: len(arrived) * accounts.sends], [(at.task, Arrived(at.promise)) for at in trained]
         limit = self.parts.world.config.staleness.limit
-        late = [(at, int(self.servers.models[at.task.server]) - at.version) for at in this.over if at.arrived]
+        late = [(at, int(self.servers.models[at.promise.server]) - at.version) for at in this.over if at.arrived]
         in_time, unpicked = ([this.working[id] for id in ids.tolist()] for ids in self.drafting.split(this, arrived))
-        updates = [(at.task, Arrived(at.promise, age)) for at, age in late if limit is None or age <= limit]
+        in_limit = [(at, age) for at, age in late if limit is None or age <= limit]
+        updates = [(at.task, Arrived(at.promise, age, server=at.task.server)) for at, age in in_limit]
         # A device is remembered by its last row: of two updates by the one that began later.
         updates.sort(key=lambda update: update[0].number)
-        updates += [(at.task, Arrived(at.promise)) for at in in_time]
-        updates += [(at.task, Arrived(at.promise, picked=False)) for at in unpicked]
+        updates += [(at.task, Arrived(at.promise, server=at.task.server)) for at in in_time]
+        updates += [(at.task, Arrived(at.promise, picked=False, server=at.task.server)) for at in unpicked]
         return arrived, updates
 
     def _merge(
@@ -332,7 +337,10 @@ class Rounds:
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
         values |= self.candidates.values()
-        values |= {} if parts.cells is None else parts.cells.values()
+        if parts.cells is not None:
+            values |= parts.cells.values(number.round)
+            counts = enumerate(this.station_candidates)
+            values |= {("station_candidates", str(station)): float(count) for station, count in counts}
         crossed = origin.tasks
         if not accounts.is_due and accounts.sends:
             crossed = [task for task in tasks if task.fate == "done"]

@@ -322,7 +322,7 @@ class Unsynchronised:
             bandwidth_hz=bandwidth_hz * len(self.at_work),
         )
         values = bits_on_wires(parts.backhaul, origin.tasks) | dict(merged.metrics)
-        values |= {} if parts.cells is None else parts.cells.values()
+        values |= {} if parts.cells is None else parts.cells.values(number.round)
         parts.report.round(row, self.over, merged, origin, evaluation, values)
         self.over.clear()
         self.begun.clear()

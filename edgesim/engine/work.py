@@ -19,6 +19,8 @@ from edgesim.engine.phases import (
     PHASES,
     PLANNED,
     QUEUE,
+    SENDING,
+    SILENCE,
     WAIT,
     Phase,
     PhaseName,
@@ -28,7 +30,6 @@ from edgesim.radio.grant import Grant
 
 Outcome = Literal["done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept"]
 _NOTHING: Final = Grant(0.0, 0.0, 0.0)
-_SENDING: Final = (UPLOAD, "silence", "queue")
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class Task:
     download_s: float
     station: int
     server: int
-    """Position in `Backhaul.servers` of the server that merges the update."""
+    """Position in `Backhaul.servers` of the server that merges the update, as far as is known."""
     broadcast_s: float
     """Seconds that the download takes from the server to the station."""
     compute_s: float
@@ -144,7 +145,7 @@ class RoundSignals:
     """Called with a task whose upload the deadline ends: whether the server can use what it has received. None where it
     cannot use parts of uploads."""
     left_cell: Callable[[Task], None] | None = None
-    """Called when a task holds no bandwidth any more, as its upload has ended or its device has left."""
+    """Called when a task needs its device no more, and so holds no bandwidth."""
     back_in_cell: Callable[[Task], None] | None = None
     """Called when a device that was away is back; as `left_cell` for devices that are handed over."""
 
@@ -255,13 +256,13 @@ class Work:
             # The device has not begun, or may be at another task by now, whose power it draws.
             empty_s = None
         task.phase, task.since_s = phase, self._clock.now
-        if self._signals.left_cell is not None and phase in (BACKHAUL, ENDED, AWAY):
+        if self._signals.left_cell is not None and not task.needs_device:
             self._signals.left_cell(task)
         task.drops_s = task.leaves_s if empty_s is None else min(task.leaves_s, empty_s(task))
 
     def leave_cell(self, outcome: Outcome) -> None:
         """Stop an upload, or the wait for one, before the task's station changes; what was sent has an outcome."""
-        if self._task.phase in _SENDING:
+        if self._task.phase in SENDING:
             self._stop()
             if self._task.phase == UPLOAD:
                 self._log(outcome)
@@ -270,7 +271,7 @@ class Work:
         """Go on in the cell of another station, where nothing is sent at first."""
         task = self._task
         task.silent_until_s, task.silence_s = self._clock.now + interruption_s, interruption_s
-        if task.phase in _SENDING:
+        if task.phase in SENDING:
             self._go_on_behind(WAIT)
 
     def take_place(self) -> None:
@@ -367,7 +368,7 @@ class Work:
     def _end_stream(self, upload: Upload) -> None:
         """End an upload that is on the air at its deadline: the server uses what it has received, or it is late."""
         task, receive = self._task, self._signals.receive
-        if task.upload is not upload or task.phase not in _SENDING:
+        if task.upload is not upload or task.phase not in SENDING:
             return
         assert receive is not None
         self._stop()
@@ -404,7 +405,8 @@ class Work:
         task, phase = self._task, PHASES[self._task.resumes]
         if self._signals.back_in_cell is not None:
             self._signals.back_in_cell(task)
-        if phase.ends == "by the cell":
+        if task.resumes in (SILENCE, QUEUE):
+            # The interruption has gone on meanwhile, and may be over.
             self._go_on_behind(WAIT)
             return
         self._begin(phase, task.left_s if task.upload is None else task.upload.remaining_bits)

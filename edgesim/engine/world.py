@@ -64,6 +64,11 @@ class World:
         knobs = self.config.handover
         return EventA3() if knobs is None else EventA3(knobs.hysteresis_db, knobs.offset_db, knobs.trigger_s)
 
+    @cached_property
+    def merges_where_started(self) -> bool:
+        """Whether updates go to the edge servers from whose models they began, wherever their devices are by then."""
+        return self.config.handover is not None and self.config.handover.merge == "where_started"
+
     def gain(self, ids: Integers, draws: int | Integers, t_s: float, station: Integers) -> Floats:
         """Average power gain (path loss and shadowing) of each device at an instant to its station, linear, [n].
 

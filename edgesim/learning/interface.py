@@ -84,8 +84,8 @@ class Learner(Protocol):
     def serve(self, count: int, server_of: Callable[[Integers, float], Integers]) -> None:
         """Set the number of servers and which of them, from 0, serves each of some devices [n] at an instant in s.
 
-        Jobs start from the model of the server at their start, which merges their updates. Until then server 0 serves
-        all.
+        Jobs start from the model of the server at their start, which merges their updates unless `Arrived.server` is
+        another one. Until then server 0 serves all.
         """
 
     def prepare(self, notice: Callable[[str], None]) -> None:

@@ -157,7 +157,7 @@ class Promise:
     task: int = 0
     """Number of the task among the device's own; each number has draws of its own."""
     server: int = 0
-    """Server from whose model the job starts, and which merges the update."""
+    """Server from whose model the job starts."""
     samples: int = 0
     """Size of the device's data set as the job began."""
     class_counts: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -215,6 +215,8 @@ class Arrived(NamedTuple):
     """Models made since the model that the job started from."""
     picked: bool = True
     """Whether the policy picked the update."""
+    server: int | None = None
+    """Server that merges the update; None for that from whose model the job started."""
 
 
 class BackEnd(Protocol):

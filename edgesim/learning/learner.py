@@ -296,7 +296,7 @@ class TorchLearner:
                 metrics |= noise_to_update(privacy, self.model.trainable, updates, rows.ids, weight)
             before = self.global_weights
             order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
-            server = np.array([promise.server for promise in promises], dtype=np.int64)
+            server = np.array([at.promise.server if at.server is None else at.server for at in used], dtype=np.int64)
             numbers = [0] if accounts.server.merges == "all arrivals" else np.unique(server).tolist()
             for number in numbers:
                 self._merge_at(number, order[server[order] == number], rows, promises, results)

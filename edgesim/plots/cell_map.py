@@ -1,6 +1,7 @@
 """Map of stations and devices, with the number of times that each device was scheduled."""
 
 import numpy as np
+import pandas as pd
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -9,7 +10,7 @@ from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.base.plain_text import figure_text
-from edgesim.folder.rows_file import WAYS
+from edgesim.folder.rows_file import HANDOVERS, WAYS
 from edgesim.plots import palette, style
 
 _MARKS = ("o", "s", "D", "v", "P", "X", "^")
@@ -17,15 +18,18 @@ _MARKS = ("o", "s", "D", "v", "P", "X", "^")
 
 
 _MOST_WAYS, _MOST_CORNERS = 60, 200
+_HANDOVERS_LABEL = "handover"
+_CROSS = palette.PALETTE["purple"]
 
 
 def draw_cell_map(run: RunFolder) -> Figure:
     """Map of one run: stations as triangles with their names, devices coloured by their share of rounds scheduled.
 
-    A device was scheduled in a round in which it has an upload. Devices that move are where they begin, and lines are
-    their ways.
+    A device was scheduled in a round in which it has an upload. Devices that move are where they begin, lines are their
+    ways, and crosses where they were handed over.
     """
     ways = _ways(run)
+    crosses = None if ways is None else _handovers(run, ways)
     devices = run.devices
     devices = devices[devices["frame"] == devices["frame"].max()]
     stations = run.stations
@@ -40,10 +44,14 @@ def draw_cell_map(run: RunFolder) -> Figure:
         labels = ["station", *(f"devices first at {name}" for name in with_devices["name"])]
         labels += [] if several else ["device, where it begins"]
         labels += ["way of a device" if len(ways) == len(devices) else f"ways of devices 0 to {len(ways) - 1}"]
+    labels += [] if crosses is None else [_HANDOVERS_LABEL]
     with style.figure(style.COLUMN_IN, 3.0, labels) as figure:
         axes = figure.subplots()
         if ways is not None:
-            axes.add_collection(LineCollection(ways, colors="#999999", linewidths=0.5, alpha=0.6, zorder=0))
+            lines = [rows[["x_m", "y_m"]].to_numpy() for rows in ways.values()]
+            axes.add_collection(LineCollection(lines, colors="#999999", linewidths=0.5, alpha=0.6, zorder=0))
+        if crosses is not None:
+            axes.scatter(crosses[:, 0], crosses[:, 1], marker="x", s=9, c=_CROSS, linewidths=0.7, zorder=2)
         for station, name in zip(stations["station"], stations["name"], strict=True):
             there = (devices["station"] == station).to_numpy()
             dots = axes.scatter(
@@ -80,17 +88,29 @@ def draw_cell_map(run: RunFolder) -> Figure:
         if ways is not None:
             marks += [] if several else [_mark(_MARKS[0], "#666666")]
             marks += [Line2D([], [], color="#999999", linewidth=0.8)]
+        marks += [] if crosses is None else [_mark("x", _CROSS)]
         style.legend_below(figure, marks, labels)
     return figure
 
 
-def _ways(run: RunFolder) -> list[Floats] | None:
-    """Ways of the first devices of a run, corners [k, 2] each, as far as a map can be read; None if none moves."""
+def _ways(run: RunFolder) -> dict[int, pd.DataFrame] | None:
+    """Corners of the ways of the first devices of a run, as far as a map can be read; None if none moves."""
     ways = WAYS.read(run.folder)
     if ways is None:
         return None
     some = ways[ways["device"] < _MOST_WAYS].groupby("device").head(_MOST_CORNERS)
-    return [rows[["x_m", "y_m"]].to_numpy() for _, rows in some.groupby("device")]
+    return {int(device): rows for device, rows in some.groupby("device")}  # type: ignore[call-overload]
+
+
+def _handovers(run: RunFolder, ways: dict[int, pd.DataFrame]) -> Floats | None:
+    """Places at which devices were handed over on the ways that are drawn, [k, 2]; None if nobody was."""
+    handovers = HANDOVERS.read(run.folder)
+    places = []
+    for device, rows in [] if handovers is None else handovers[handovers["device"].isin(ways)].groupby("device"):
+        way, t_s = ways[int(device)], rows["t_s"].to_numpy()  # type: ignore[call-overload]
+        t_s = t_s[t_s <= way["t_s"].max()]
+        places.append(np.column_stack([np.interp(t_s, way["t_s"], way[axis]) for axis in ("x_m", "y_m")]))
+    return np.concatenate(places) if places else None
 
 
 def _mark(marker: str, color: str) -> Line2D:

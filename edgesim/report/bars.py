@@ -17,9 +17,10 @@ _BAND_STEPS = 10_000
 def with_away(activities: pd.DataFrame, absences: pd.DataFrame | None = None) -> pd.DataFrame:
     """The rows by device and time, and ``away`` between each paused row and the next one of its device.
 
-    ``absences`` (`edgesim.folder.rows_file`) are away, too, where the device does nothing then; their round is 0.
-    Columns ``round``, ``device``, ``activity``, ``outcome``, ``t_start_s``, ``t_end_s``, ``bandwidth_hz`` and, if the
-    activities have them, ``station`` and ``received``.
+    ``absences`` (`edgesim.folder.rows_file`) are away, too, where the device does nothing then; their round is 0. No
+    device is away behind a row that a handover has cut (``handed_over``). Columns ``round``, ``device``, ``activity``,
+    ``outcome``, ``t_start_s``, ``t_end_s``, ``bandwidth_hz`` and, if the activities have them, ``station`` and
+    ``received``.
     """
     rows = _with_pauses(activities)
     if absences is None or absences.empty:
@@ -47,10 +48,12 @@ def _idle(absences: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 def _with_pauses(activities: pd.DataFrame) -> pd.DataFrame:
     """The rows by device and time, and one of ``away`` between each paused row and the next one of its device."""
     columns = ["round", "device", "activity", "outcome", "t_start_s", "t_end_s", "bandwidth_hz"]
-    columns += [name for name in ("station", "received") if name in activities]
+    columns += [name for name in ("station", "received", "handed_over") if name in activities]
     rows = activities[columns].sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
     follows = rows["device"].eq(rows["device"].shift(-1))
     paused = rows["outcome"].eq("paused") & follows
+    if "handed_over" in rows:
+        paused &= ~rows.pop("handed_over")
     if not paused.any():
         return rows
     away = rows[paused].assign(activity=states.AWAY, outcome="done", bandwidth_hz=0.0, t_start_s=rows["t_end_s"])

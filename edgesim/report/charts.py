@@ -149,6 +149,11 @@ def _cell() -> figure:
     plot.add_tools(TapTool(renderers=[dots]))
     way = _unfilled(("x", "y"), "way")
     plot.line("x", "y", source=way, line_width=1.5, line_color="#808080", level="underlay", name="way")
+    handovers = _unfilled(("x", "y", "what"), "handovers")
+    crosses = plot.scatter(
+        "x", "y", source=handovers, marker="x", size=7, color=PALETTE["purple"], line_width=1.5, name="handovers"
+    )
+    plot.add_tools(HoverTool(renderers=[crosses], tooltips=[("", "@what")]))
     stations = _unfilled(("x", "y", "name"), "stations")
     marks = plot.scatter(
         "x", "y", source=stations, marker="triangle", size=14, color=PALETTE["vermilion"], line_color="white"

@@ -18,6 +18,7 @@ SCRIPTS = (
     "timeline.js",
     "taking_part.js",
     "ways.js",
+    "handovers.js",
     "charts.js",
     "place.js",
     "page.js",

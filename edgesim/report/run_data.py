@@ -11,7 +11,7 @@ from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.streams import received_share
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
-from edgesim.folder.rows_file import ABSENCES, WAYS
+from edgesim.folder.rows_file import ABSENCES, HANDOVERS, WAYS
 from edgesim.folder.work_kinds import KINDS
 from edgesim.report import bars, groups, states
 from edgesim.report.columns import apart, exact, whole
@@ -41,7 +41,7 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
     if (run.metrics["name"] == "task_station").any():
         # Of a device that moves the station is that of each task, not the one that it had first.
         activities = activities.assign(station=_numbers_of(run, stations_of(run, activities)))
-    rows = bars.with_away(_of_streams(run, activities), _absences(run, count, end_s))
+    rows = bars.with_away(_cut(run, _of_streams(run, activities)), _absences(run, count, end_s))
     many = count >= AGGREGATED_FROM or len(rows) > MOST_BARS
     stations = run.stations
     timeline: dict[str, Any] = (
@@ -66,6 +66,7 @@ def run_data(run: RunFolder, name: str) -> dict[str, Any]:
         "map": _map(run, rounds, activities, devices),
         "work": _work(run, rounds),
         "ways": _ways(run, devices),
+        "handovers": _handovers(run, count),
         **timeline,
     }
 
@@ -76,6 +77,15 @@ def _of_streams(run: RunFolder, activities: pd.DataFrame) -> pd.DataFrame:
     if not (share < 1).any():
         return activities
     return activities.assign(received=share, outcome=activities["outcome"].where(share == 1, states.IN_PART))
+
+
+def _cut(run: RunFolder, activities: pd.DataFrame) -> pd.DataFrame:
+    """The rows with whether each ends at a handover of its device (``handed_over``), in runs with handovers."""
+    handovers = HANDOVERS.read(run.folder)
+    if handovers is None:
+        return activities
+    ends = pd.MultiIndex.from_frame(activities[["device", "t_end_s"]])
+    return activities.assign(handed_over=ends.isin(pd.MultiIndex.from_frame(handovers[["device", "t_s"]])))
 
 
 def _check(run: RunFolder, activities: pd.DataFrame, devices: int) -> None:
@@ -160,6 +170,21 @@ def _ways(run: RunFolder, devices: pd.DataFrame) -> dict[str, Any] | None:
         )
     begins = np.searchsorted(ways["device"].to_numpy(), np.append(numbers, numbers[-1] + 1))
     return {"begin": whole(begins)} | {name: exact(ways[name]) for name in ("t_s", "x_m", "y_m")}
+
+
+def _handovers(run: RunFolder, devices: int) -> dict[str, Any] | None:
+    """Handovers by device and time, with the rows of their stations; None in runs without.
+
+    Raises `EdgesimError` for devices that the run does not have.
+    """
+    handovers = HANDOVERS.read(run.folder)
+    if handovers is None or devices >= AGGREGATED_FROM:
+        return None
+    if handovers["device"].max() >= devices:
+        raise EdgesimError(f"{run.folder}: table handovers: its device {handovers['device'].max()} is not in devices")
+    stations = {key: whole(_numbers_of(run, handovers[f"{key}_station"])) for key in ("from", "to")}
+    columns = {name: whole(handovers[name]) for name in ("device", "round")}
+    return columns | stations | {"t_s": exact(handovers["t_s"])}
 
 
 def _work(run: RunFolder, rounds: pd.DataFrame) -> dict[str, Any]:

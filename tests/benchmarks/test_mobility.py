@@ -161,6 +161,21 @@ def test_thirty_uploads_at_30_mps_beside_thirty_at_rest(benchmark, sharing, know
     assert times > 0
 
 
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_thirty_uploads_with_handovers_beside_thirty_at_rest(benchmark, sharing):
+    """At 30 m/s in three cells; aim on reserved bands: 1.5 times the time."""
+    cells = {"file": "three-cells"}
+    world = {"round": {**COUNT, "tmax_s": 2.0}, "radio": {"sharing": sharing}, "topology": cells}
+    fast = {**world, "mobility": {"model": "direction", "speed_mps": [30.0, 30.0]}}
+    times = {
+        name: ratio(world, {**fast, **more}, size(60, 2), size(15, 1))
+        for name, more in (("without handover", {}), ("with handover", {"handover": {}}))
+    }
+    benchmark.extra_info |= {f"round, moving {name} / at rest": value for name, value in times.items()} | {"aim": 1.5}
+    benchmark.pedantic(lambda: None, rounds=1)
+    assert min(times.values()) > 0
+
+
 @pytest.mark.parametrize("motion", MOTIONS)
 def test_memory_of_a_million_paths(benchmark, motion):
     """Aim: 60 bytes more for each device."""

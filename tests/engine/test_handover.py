@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from edgesim.analysis.band_use import use_by_station
+from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
@@ -141,6 +143,16 @@ def test_a_full_cell_is_waited_for_in_order_of_instant_and_device(tmp_path):
     assert again.sort_values("t_start_s")["device"].tolist()[0] == 1
 
 
+def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_old_cell(tmp_path):
+    """Device 0 goes from the west to the east, 1 is in the east all the time."""
+    given = values(tmp_path, [*WORKED, (420.0, 0.0)], radio={"bandwidth_hz": 2e6}, round={"payload_bits": 60 * MBIT})
+    rows = run(tmp_path / "run", given).query("activity == 'upload'").sort_values(["device", "t_start_s"])
+    assert rows["device"].tolist() == [0, 0, 1]
+    hertz_seconds = (rows["bandwidth_hz"] * (rows["t_end_s"] - rows["t_start_s"])).to_numpy()
+    shares = [use.mean(0.0, 20.0) * 20.0 * 2e6 for _, use in use_by_station(*runs_of([tmp_path / "run"]))]
+    assert shares == pytest.approx([hertz_seconds[0], hertz_seconds[1:].sum()])
+
+
 def test_devices_that_only_compute_change_their_station_and_go_on(tmp_path):
     rows = run(tmp_path / "run", values(tmp_path, [(200.0, 30.0)]))
     assert rows["activity"].tolist() == ["compute", "upload"]
@@ -161,11 +173,22 @@ def test_metrics_count_handovers_and_those_back_within_a_second(tmp_path):
     assert metrics["interrupted_s"] == pytest.approx(0.05 * told["bits_left"].notna().sum())
 
 
+def test_metrics_count_the_candidates_of_each_station(tmp_path):
+    """By reports the device from x = 200 m has been handed over when the band is shared, at the start it has not."""
+    ways = [(200.0, 30.0), (20.0, 0.0), (450.0, 0.0)]
+    for knowledge, expected in (("known", [2, 1]), ("reported", [1, 2])):
+        knobs = {"delay_knowledge": knowledge, "computes": "candidates"}
+        knobs |= {"report_by_s": 7.0} if knowledge == "reported" else {}
+        run(tmp_path / knowledge, values(tmp_path, ways, round=knobs))
+        metrics = read_table(tmp_path / knowledge, "metrics").query("name == 'station_candidates'").set_index("key")
+        assert metrics["value"].to_dict() == {"0": expected[0], "1": expected[1]}
+
+
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
         ({"handover": {"trigger_s": 0.0, "offset_db": -4.0}}, "trigger_s: expected more than 0"),
-        ({"topology": {"aggregation": "hierarchical", "cloud_every": 1}}, "handover.*topology.aggregation"),
+        ({"handover": {"merge": "where_started"}}, "handover.merge.*topology.aggregation"),
         ({"handover": {"hysteresis_db": -1.0}}, "hysteresis_db"),
     ],
 )
@@ -179,6 +202,80 @@ def test_handovers_need_motion(tmp_path):
     del given["mobility"]
     with pytest.raises(EdgesimError, match=r"handover.*mobility"):
         parse(given, "bad")
+
+
+EDGES = """
+name = "edges"
+source = "test"
+cloud = "cloud"
+edge_servers = ["west", "east"]
+[[stations]]
+name = "west"
+x_m = 0.0
+y_m = 0.0
+[[stations]]
+name = "east"
+x_m = 500.0
+y_m = 0.0
+[[links]]
+between = ["west", "cloud"]
+rate_bps = 1e9
+[[links]]
+between = ["cloud", "east"]
+rate_bps = 1e9
+"""
+
+
+def at_edges(folder: Path, merge: str, **knobs: object) -> dict[str, object]:
+    """Edge servers beside both stations; device 0 goes from the west to the east, 1 stays in the east."""
+    file = folder / "edges.toml"
+    file.write_text(EDGES)
+    topology = {"file": str(file), "aggregation": "hierarchical", "cloud_every": 100}
+    ways = [*WORKED, (400.0, 0.0)]
+    return values(folder, ways, topology=topology, handover={"merge": merge}, radio={"sharing": "reshared"}, **knobs)
+
+
+@pytest.mark.parametrize(("merge", "links", "wires_s"), [("where_arrived", 1, 0.0), ("where_started", 2, 0.08)])
+def test_edge_servers_merge_where_an_upload_arrives_or_where_it_started(tmp_path, merge, links, wires_s):
+    """Over two links of 0.04 s each to the first server; the model of the merge then takes one to the cloud."""
+    rows = run(tmp_path / "run", at_edges(tmp_path, merge)).query("device == 0 and outcome == 'done'")
+    rounds, metrics = (read_table(tmp_path / "run", name) for name in ("rounds", "metrics"))
+    # The average at the end of the run takes a link, too.
+    assert rounds["t_end_s"].tolist() == pytest.approx([rows["t_end_s"].max() + wires_s + 0.04])
+    crossed = metrics.query("name == 'backhaul_bits'").set_index("key")["value"]
+    assert crossed.tolist() == [links * 40 * MBIT, links * 40 * MBIT]
+
+
+def test_plans_by_reports_leave_time_for_the_wires_to_where_a_task_started(tmp_path):
+    """Device 0 has changed to the east when it reports; its update has to cross both links until the deadline."""
+    knobs = {
+        "tmax_s": 9.9, "computes": "candidates", "delay_knowledge": "reported", "report_by_s": 7.5, "admission": "band",
+        "count": None, "allocator": "least", "payload_bits": 1 * MBIT,
+    }  # fmt: skip
+    given = at_edges(tmp_path, "where_started", round=knobs, devices={"a_s_per_sample": 7 / 160})
+    given["radio"] |= {"sharing": "reserved"}
+    run(tmp_path / "run", given)
+    told = HANDOVERS.read(tmp_path / "run")
+    assert told[["device", "phase"]].to_numpy().tolist() == [[0, "compute"]]
+    rounds = read_table(tmp_path / "run", "rounds")
+    assert rounds[["selected", "arrived"]].to_numpy().tolist() == [[2, 2]]
+
+
+@pytest.mark.slow
+def test_the_server_that_merges_an_update_sends_its_model_in_the_next_round(tmp_path):
+    """Where device 0 arrives in the east the west's model stays as it was, and nobody trains from another one."""
+    norms = {}
+    for merge in ("where_arrived", "where_started"):
+        given = at_edges(tmp_path, merge, data={"dataset": "digits"}, learning={"training": "real", "pretrain": False})
+        given["rounds"] = 2
+        given["mobility"] |= {"after_end": "wrap"}
+        run(tmp_path / merge, given)
+        norms[merge] = read_table(tmp_path / merge, "updates").set_index(["round", "device"])["update_norm"]
+    first, other = norms.values()
+    assert first[1].equals(other[1])
+    # Device 0 wraps to the west for round 2, where `where_started` has its own first update.
+    assert first[2, 0] != other[2, 0]
+    assert first[2, 1] != other[2, 1]
 
 
 SHARINGS = {

@@ -455,3 +455,16 @@ def test_without_keep_best_a_frame_starts_from_the_last_model(make, make_dataset
     latest = learner.global_weights
     learner.end_frame()
     assert learner.global_weights is latest
+
+
+def test_a_server_may_merge_an_update_that_began_from_another_ones_model(make):
+    learner = make()
+    learner.serve(2, lambda ids, t_s: ids % 2)
+    learner.prepare(lambda _: None)
+    promises = _begin(learner.open_round(1, 1), [0, 1])
+    start = [state.weights.clone() for state in learner.states]
+    _merge(learner, [Arrived(promises[0], server=1), Arrived(promises[1])], [0, 1])
+    west, east = (state.weights for state in learner.states)
+    assert torch.equal(west, start[0])
+    updates = torch.stack([promises[device].result.update for device in (0, 1)])
+    torch.testing.assert_close(east - start[1], updates.mean(0), rtol=1e-4, atol=1e-7)

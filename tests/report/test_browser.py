@@ -14,7 +14,7 @@ from edited_runs import write_plan
 from edgesim.analysis.band_use import band_use, use_by_station
 from edgesim.analysis.runs import runs_of
 from edgesim.config_file import parse
-from edgesim.folder.rows_file import WAYS
+from edgesim.folder.rows_file import HANDOVERS, WAYS
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.server import served
@@ -386,3 +386,49 @@ def test_the_band_line_weighs_the_stations_of_devices_that_move_task_by_task(tmp
     edges = np.linspace(0, run.rounds["t_end_s"].max(), len(shown) + 1)
     every = np.array([[use.mean(*span) for span in itertools.pairwise(edges)] for use in uses])
     np.testing.assert_allclose(shown, weights @ every / weights.sum(), atol=0.01)
+
+
+def test_handovers_are_marked_in_the_timeline_and_crosses_on_the_map(tmp_path, open_page):
+    """Each where its device was then; the map says which station a device has at the end of the chosen round."""
+    values = {
+        "rounds": 6,
+        "devices": {"count": 12},
+        "topology": {"file": "three-cells"},
+        "mobility": {"model": "direction", "speed_mps": [60.0, 90.0], "turn_s": 2.0},
+        "handover": {"hysteresis_db": 0.5, "trigger_s": 0.02},
+        "radio": {"sharing": "reshared"},
+        "round": {"close": "deadline", "payload_bits": 2e7},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "cells"), tmp_path / "run")
+    told, ways = HANDOVERS.read(tmp_path / "run"), WAYS.read(tmp_path / "run").groupby("device")
+    names = runs_of([tmp_path / "run"])[0].stations.set_index("station")["name"]
+    page = open_page(tmp_path / "run")
+    assert page.evaluate("() => edgesim.timeline.marksShown") == len(told) > 5
+    assert page.evaluate(
+        "() => !document.getElementById('handed').hidden && !document.getElementById('crosses').hidden"
+    )
+    crosses = page.evaluate("() => source('cell', 'handovers').data")
+    places = [
+        [
+            np.interp(row.t_s, ways.get_group(row.device)["t_s"], ways.get_group(row.device)[axis])
+            for axis in ("x_m", "y_m")
+        ]
+        for row in told.itertuples()
+    ]
+    np.testing.assert_allclose(np.column_stack([crosses["x"], crosses["y"]]), places, atol=1e-6)
+    chosen = told[told["phase"] == "upload"].iloc[-1]
+    of = {"round": int(chosen["round"]), "device": int(chosen["device"])}
+    page.evaluate("(of) => choose(of)", of)
+    own = told[(told["round"] == of["round"]) & (told["device"] == of["device"])]
+    station = names[own["to_station"].iloc[-1]]
+    what = page.evaluate("() => source('cell', 'devices').data.what")
+    assert what[of["device"]] == f"device {of['device']} of {station}"
+    assert len(page.evaluate("() => source('cell', 'handovers').data.what")) == len(own)
+    text = page.evaluate("() => document.getElementById('told').textContent")
+    assert f"from {names[chosen['from_station']]} to {names[chosen['to_station']]}" in text
+    # The interruption is no absence: nobody leaves in this run.
+    assert page.evaluate("() => edgesim.data.runs[0].made.code.every((code) => activityOf(code) !== 'away')")
+    # The part of the upload before the handover was sent to the station that the device left.
+    assert f"(paused), {names[chosen['from_station']]}" in text

@@ -172,6 +172,15 @@ WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         tuple(ROUNDS),
     ),
+    "handovers between edge servers": (
+        {
+            "mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0},
+            "topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3},
+            "handover": {"trigger_s": 0.05, "interruption_s": 0.2, "merge": "where_started"},
+            "round": {"late": "keep"},
+        },
+        ("synchronous",),
+    ),
 }
 QUICK_WORLDS = {
     ("handovers", "synchronous"),

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from edgesim.base import memory
 from edgesim.base.errors import EdgesimError
+from edgesim.commands.cli import app
 from edgesim.mobility.models.recorded import Recorded
 from edgesim.mobility.paths import Ground
 from edgesim.mobility.position_file import PositionRows, read_positions
@@ -157,6 +159,25 @@ def test_gpx_tracks_lie_on_a_plane_around_their_mean(tmp_path):
         text = text.replace("<gpx", f"<{prefix}gpx").replace("</gpx", f"</{prefix}gpx")
         text = text.replace("<time", f"<{prefix}time").replace("</time", f"</{prefix}time")
         assert np.array(rows_of(put(tmp_path, "a.gpx", text))) == pytest.approx(np.array(expected), abs=1e-6)
+
+
+def test_several_gpx_files_lie_on_one_plane_and_count_from_the_earliest_point(tmp_path):
+    """As one file of all their tracks; a fault names its own file, and nothing is written."""
+    tracks = [
+        f"<trk><trkseg>{point(latitude, 25.0, f'2026-05-01T12:00:{second:02}Z')}</trkseg></trk>"
+        for latitude, second in ((60.0, 10), (60.2, 5), (60.7, 30))
+    ]
+    whole = rows_of(put(tmp_path, "whole.gpx", gpx("".join(tracks))))
+    files = [put(tmp_path, f"{name}.gpx", gpx(text)) for name, text in (("a", tracks[0]), ("b", "".join(tracks[1:])))]
+    out = tmp_path / "out.parquet"
+    assert CliRunner().invoke(app, ["trace", "convert", *map(str, files), str(out)]).exit_code == 0
+    read = read_positions(out)
+    columns = read.device, read.t_s, read.x_m, read.y_m
+    np.testing.assert_allclose(np.column_stack(columns), np.array(whole), atol=1e-6)
+    bad = put(tmp_path, "c.gpx", gpx("<trk><trkseg><trkpt lat='1' lon='1'></trkpt></trkseg></trk>"))
+    with pytest.raises(EdgesimError, match=rf"^{bad}: line \d+: trkpt: expected a time"):
+        convert(files[0], tmp_path / "no.parquet", more=[bad])
+    assert not list(tmp_path.glob("no*"))
 
 
 def test_a_track_across_the_date_line_is_no_longer_than_elsewhere(tmp_path):

@@ -53,6 +53,8 @@ function markCharts() {
     dots.data = { ...dots.data, line: Array.from(run.map.number, (_, i) => i === place ? 4 : 0.4) };
     if (run.ways) followWays(run, dots, place, at);
     document.getElementById("moment").textContent = run.ways ? momentOf(run, at) : "";
+    source("cell", "handovers").data = handoverPlaces(run, place, at < 0 ? null : choice.round);
+    if (run.made && run.stations.name.length > 1) dots.data = { ...dots.data, what: Array.from(run.map.number, (device, i) => `device ${device} of ${run.stations.name[servingAt(run, i, at < 0 ? 0 : run.rounds.end_s[at])]}`) };
     const now = place < 0 ? [] : [place];
     if (String(dots.selected.indices) !== String(now)) dots.selected.indices = now;
   }
@@ -69,6 +71,8 @@ function fillCharts(run) {
   mapper.high = Math.max(1e-9, ...map.use);
   dots.glyph.marker = { value: map.number ? "circle" : "square" };
   source("cell", "way").data = { x: [], y: [] };
+  source("cell", "handovers").data = handoverPlaces(run, -1, null);
+  document.getElementById("crosses").hidden = !(run.handovers && run.ways);
   source("cell", "stations").data = { x: run.stations.x_m, y: run.stations.y_m, name: run.stations.name };
   fillWork(run);
 }

@@ -34,6 +34,8 @@ function toldOf(run) {
       const place = Array.from(run.map.number).indexOf(choice.device);
       const use = place < 0 ? "" : `, uploaded in ${(100 * run.map.use[place]).toFixed(1)} % of the rounds`;
       parts.push(`Device ${choice.device}${use}.`);
+      const [begin, behind] = handoversOf(run, choice.device);
+      for (let i = begin; i < behind; i++) if (at >= 0 && run.handovers.round[i] === choice.round) parts.push(`${handoverText(run, i).replace("h", "H")}.`);
       if (at >= 0) parts.push(barsOf(run, choice.device, choice.round).map((i) => barText(run, i)).join("; ") + ".");
     }
   }

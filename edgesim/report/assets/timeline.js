@@ -10,6 +10,8 @@ function lower(values, value, from, to) {
   return from;
 }
 
+function activityOf(code) { return DATA.activities[Math.floor(code / DATA.outcomes.length)]; }
+
 // Bars in seconds from packed columns, with the first bar of each device.
 function makeBars(packed, devices, stateOfCode) {
   const count = packed.gap.length, bars = { start: new Float64Array(count), end: new Float64Array(count),
@@ -32,7 +34,7 @@ function makeBars(packed, devices, stateOfCode) {
 // the time in which a station has any.
 function makeBand(run, packed, bars) {
   const total = run.stations.band_hz.reduce((sum, one) => sum + one, 0), uploads = [];
-  for (let i = 0; i < bars.start.length; i++) if (DATA.activities[Math.floor(packed.code[i] / DATA.outcomes.length)] === "upload") uploads.push(i);
+  for (let i = 0; i < bars.start.length; i++) if (activityOf(packed.code[i]) === "upload") uploads.push(i);
   if (!run.reshared) {
     return { start: Float64Array.from(uploads, (i) => bars.start[i]), end: Float64Array.from(uploads, (i) => bars.end[i]),
       share: Float64Array.from(uploads, (i) => packed.band[i] * packed.band_step_hz / total) };
@@ -72,10 +74,11 @@ function barsOf(run, device, round) {
 
 function barText(run, i) {
   const bars = run.made, outcome = DATA.outcomes[bars.code[i] % DATA.outcomes.length];
-  const activity = DATA.activities[Math.floor(bars.code[i] / DATA.outcomes.length)];
+  const activity = activityOf(bars.code[i]);
   const band = activity === "upload" ? `, ${number(run.bars.band[i] * run.bars.band_step_hz / 1e6)} MHz` : "";
   const part = outcome === "in part" ? `, ${run.bars.received[i] / 10} % received` : "";
-  return `${activity} ${number(bars.start[i])} to ${number(bars.end[i])} s${outcome === "done" ? "" : ` (${outcome})`}${band}${part}`;
+  const station = run.bars.station && activity !== "away" ? `, ${run.stations.name[run.bars.station[i]]}` : "";
+  return `${activity} ${number(bars.start[i])} to ${number(bars.end[i])} s${outcome === "done" ? "" : ` (${outcome})`}${station}${band}${part}`;
 }
 
 function hideTip() { document.getElementById("tip").hidden = true; }
@@ -217,6 +220,7 @@ class Picture {
     context.fillStyle = ink("back"); context.fillRect(0, 0, canvas.width, canvas.height);
     this.colors = DATA.states.map((state) => theme.dark ? state.dark : state.light);
     if (!this.drawBars(context, dpr)) this.drawShares(context, dpr);
+    if (facts.marks) this.drawMarks(context, dpr);
     context.setTransform(dpr, 0, 0, dpr, 0, 0);
     if (facts.band) this.drawBand(context, dpr);
     this.drawAxes(context, strip);
@@ -259,6 +263,19 @@ class Picture {
     }
     context.restore();
     return true;
+  }
+
+  // A line across a row at each of ``marks``, instants of rows; none where rows are lower than 3 points.
+  drawMarks(context, dpr) {
+    const { from, to, top, bottom } = this.view, high = this.height * dpr / (bottom - top), { row, at } = this.facts.marks;
+    this.marksShown = 0;
+    if (high < 3 * dpr) return;
+    for (let i = 0; i < at.length; i++) {
+      if (at[i] < from || at[i] > to || row[i] < top || row[i] >= bottom) continue;
+      const x = LEFT * dpr + (at[i] - from) / (to - from) * this.width * dpr;
+      for (const [color, width] of [["back", 4], ["ink", 1.5]]) { context.fillStyle = ink(color); context.fillRect(x - width * dpr / 2, (row[i] - top) * high, width * dpr, high); }
+      this.marksShown++;
+    }
   }
 
   // Every point's column divided among the states: [states][rows x wide] of shares.
@@ -396,13 +413,15 @@ function niceStep(least, whole) {
 function showTimeline(picture, run) {
   const { bars, groups } = run, rounds = run.rounds;
   document.getElementById("parts").hidden = !(bars && run.made.received);
+  const marks = bars && run.handovers ? { row: run.handovers.device, at: run.handovers.t_s } : null;
+  document.getElementById("handed").hidden = !marks;
   const source = bars ? run.made : { groups: groups.states, rows: groups.count, spans: groups.spans, span: groups.span_s };
   const band = bars ? run.band : { start: groups.band_hz.map((_, i) => i * groups.span_s), end: groups.band_hz.map((_, i) => (i + 1) * groups.span_s),
     share: groups.band_hz.map((hz) => hz / run.stations.band_hz.reduce((sum, one) => sum + one, 0)) };
   const size = bars ? 1 : groups.size;
   const roundAt = (t) => { const i = lower(rounds.end_s, t, 0, rounds.end_s.length); return i < rounds.end_s.length && rounds.start_s[i] <= t ? i : -1; };
   picture.show({
-    run, source, band, end: run.end_s, label: "simulated time (s)", edges: rounds.end_s, rowLabel: bars ? "device" : `groups of ${size} devices`,
+    run, source, band, marks, end: run.end_s, label: "simulated time (s)", edges: rounds.end_s, rowLabel: bars ? "device" : `groups of ${size} devices`,
     name: (t, step) => t.toLocaleString("en", { maximumFractionDigits: Math.max(0, Math.ceil(-Math.log10(step))) }), rowName: (row) => row * size,
     at: (t, row) => { const i = roundAt(t); return { round: i < 0 ? null : run.roundNumbers[i], ...(row === null ? {} : { device: row * size }) }; },
     chosen: () => { const i = run.roundNumbers.indexOf(choice.round);
@@ -416,6 +435,8 @@ function showTimeline(picture, run) {
       }
       const made = run.made, lines = [];
       for (let k = lower(made.start, t - made.longest[row], made.first[row], made.first[row + 1]); k < made.first[row + 1] && made.start[k] <= t; k++) if (made.end[k] >= t) lines.push(barText(run, k));
+      const near = 4 * (picture.view.to - picture.view.from) / picture.width, [begin, behind] = handoversOf(run, row);
+      for (let k = begin; k < behind; k++) if (Math.abs(run.handovers.t_s[k] - t) <= near) lines.push(handoverText(run, k));
       return [`${head}, device ${row}`, ...lines].join("\n");
     },
     onView: (view) => { document.getElementById("view").textContent = `${number(view.from)} to ${number(view.to)} s, ${bars ? "devices" : "groups"} ${Math.floor(view.top)} to ${Math.ceil(view.bottom) - 1}`; },

@@ -1,6 +1,6 @@
 """Tracks of GPX files, such as those of phones and navigation systems: a device for each track."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,15 +17,24 @@ _LONGEST_TIME = 100
 _POINT = ("gpx", "trk", "trkseg", "trkpt")
 
 
-def read_gpx(path: Path) -> PositionRows:
-    """Read the points of all tracks, on a plane around their mean; seconds count from the first point.
+def read_gpx(path: Path, more: Sequence[Path] = ()) -> PositionRows:
+    """Read the points of all tracks of a file and of ``more``, on a plane around their mean.
+
+    Seconds count from the earliest point of all files; the devices of a file come behind those of the one before.
 
     x = R cos(mean latitude) (longitude - mean longitude), y = R (latitude - mean latitude), R = 6,371 km. Of points of
     a track at one time the first counts. Raises `EdgesimError` that names the file, the line and what was expected.
     """
-    tracks = _Tracks(path)
-    read_xml(path, tracks)
-    rows = tracks.log.rows("points of tracks (trkpt)", has_keys=False)
+    parts, begin = list[PositionRows](), None
+    for file in (path, *more):
+        tracks = _Tracks(file, begin)
+        read_xml(file, tracks)
+        parts.append(tracks.log.rows("points of tracks (trkpt)", has_keys=False))
+        begin = tracks.begin
+    before = np.cumsum([0, *(part.device_count for part in parts)])
+    device = np.concatenate([part.device + count for part, count in zip(parts, before, strict=False)])
+    t_s, x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("t_s", "x_m", "y_m"))
+    rows = PositionRows(device, t_s, x, y)
     # Longitudes from the first one on, the short way round, since a track may cross the date line.
     longitude = (rows.x_m - rows.x_m[0] + 180.0) % 360.0 - 180.0
     latitude_rad, longitude_rad = np.radians(rows.y_m), np.radians(longitude)
@@ -39,12 +48,13 @@ def read_gpx(path: Path) -> PositionRows:
 class _Tracks:
     """The `XmlEvents` of tracks."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, begin: datetime | None) -> None:
         self.log = PositionLog(path)
         self._track, self._line, self._last_s = 0, 0, -np.inf
         self._point: list[float] = []
         self._time: str | None = None
-        self._begin: datetime | None = None
+        self.begin = begin
+        """The instant from which seconds count; the file's first point when None."""
 
     def begins(self, line: int, path: tuple[str, ...], attributes: Mapping[str, str]) -> None:
         path = _plain(path)
@@ -75,7 +85,7 @@ class _Tracks:
         self._last_s = t_s
 
     def _seconds(self) -> float:
-        """Seconds of the point from the first point of the file on."""
+        """Seconds of the point from `begin` on."""
         if self._time is None:
             raise self.log.refuse(self._line, "trkpt: expected a time (drawn tracks have none)")
         try:
@@ -85,8 +95,8 @@ class _Tracks:
                 self._line, f"time: expected a date and time such as 2026-05-01T12:00:00Z (got {self._time.strip()})"
             ) from None
         at = at.replace(tzinfo=at.tzinfo or UTC)
-        self._begin = self._begin or at
-        return (at - self._begin).total_seconds()
+        self.begin = self.begin or at
+        return (at - self.begin).total_seconds()
 
 
 def _plain(path: tuple[str, ...]) -> tuple[str, ...]:

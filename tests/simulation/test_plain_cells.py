@@ -1,0 +1,107 @@
+"""Runs whose devices are handed over beside `plain_cells`, case by case."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from plain_cells import WAY_S, Cells, Device, simulate
+
+from edgesim.config_file import parse
+from edgesim.folder.records import read_table
+from edgesim.folder.rows_file import HANDOVERS
+from edgesim.simulation import composition as simulation
+
+BLOCK = 10
+
+
+def draw(case: int) -> tuple[Cells, list[Device]]:
+    """Two to four stations near the centre, and three to nine devices that cross their cells."""
+    random = np.random.default_rng(case)
+    stations = [tuple(place) for place in random.uniform(-250, 250, (int(random.integers(2, 5)), 2)).tolist()]
+    cells = Cells(
+        stations,
+        band_hz=float(random.choice([2e6, 5e6])),
+        is_reshared=bool(random.integers(2)),
+        upload=str(random.choice(["continue", "restart", "lost"], p=[0.5, 0.3, 0.2])),
+        interruption_s=float(random.choice([0.0, 0.05, 0.7])),
+        trigger_s=float(random.choice([0.0, 0.1, 0.256])),
+        hysteresis_db=float(random.choice([0.0, 1.0, 3.0])),
+        bits=float(random.uniform(5e6, 60e6)),
+        compute_s=float(random.uniform(0.5, 4.0)),
+        due_s=12.0,
+    )
+    devices = [
+        Device(number, *random.uniform(-250, 250, 2).tolist(), *random.uniform(-40, 40, 2).tolist())
+        for number in range(int(random.integers(3, 10)))
+    ]
+    return cells, devices
+
+
+def config(folder: Path, cells: Cells, devices: list[Device]) -> dict[str, object]:
+    law = Path("channels/fedteddi-macro.toml").read_text()
+    lines = "\n".join(line for line in law.splitlines() if not line.startswith("shadowing_std_db"))
+    (folder / "plain.toml").write_text(lines.replace("shadowing = ", "shadowing_std_db = 0.0\nshadowing = ", 1))
+    layout = 'name = "some"\nsource = "test"\ncloud = "cloud"\n'
+    for number, (x_m, y_m) in enumerate(cells.stations_m):
+        layout += f'[[stations]]\nname = "s{number}"\nx_m = {x_m!r}\ny_m = {y_m!r}\n'
+    for number in range(len(cells.stations_m)):
+        layout += f'[[links]]\nbetween = ["s{number}", "cloud"]\nrate_bps = 1e15\n'
+    (folder / "some.toml").write_text(layout)
+    rows = [
+        f"{device.number},{t_s},{device.x_m + device.vx_mps * t_s!r},{device.y_m + device.vy_mps * t_s!r}"
+        for device in devices
+        for t_s in (0.0, WAY_S)
+    ]
+    (folder / "ways.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
+    return {
+        "seed": 1,
+        "rounds": 1,
+        "devices": {
+            "count": len(devices),
+            "radius_m": 1000.0,
+            "a_s_per_sample": cells.compute_s / 160,
+            "mu_samples_per_s": 1e15,
+        },
+        "round": {"payload_bits": cells.bits, "tmax_s": cells.due_s, "close": "deadline"}
+        | {"admission": "count", "count": len(devices), "allocator": "equal_share"},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+        "topology": {"file": str(folder / "some.toml")},
+        "mobility": {"model": "recorded", "file": str(folder / "ways.csv"), "after_end": "hold"},
+        "radio": {"channel": str(folder / "plain.toml"), "bandwidth_hz": cells.band_hz}
+        | {"sharing": "reshared" if cells.is_reshared else "reserved"},
+        "handover": {"trigger_s": cells.trigger_s, "hysteresis_db": cells.hysteresis_db, "upload": cells.upload}
+        | {"interruption_s": cells.interruption_s},
+    }
+
+
+def compare(case: int, folder: Path) -> int:
+    """Assert that a case has the handovers and uploads of the plain replay; returns how many handovers it has."""
+    folder.mkdir()
+    cells, devices = draw(case)
+    simulation.run(parse(config(folder, cells, devices), "case"), folder / "run")
+    rows = read_table(folder / "run", "activities").query("activity == 'upload'").sort_values("t_start_s")
+    told = HANDOVERS.read(folder / "run")
+    simulate(cells, devices)
+    for device in devices:
+        seen = [] if told is None else told[told["device"] == device.number].to_dict("records")
+        stations = [(row["from_station"], row["to_station"], row["phase"]) for row in seen]
+        assert stations == [row[1:] for row in device.handovers], (case, device.number)
+        assert [row["t_s"] for row in seen] == pytest.approx([row[0] for row in device.handovers], abs=1e-6), case
+        own = rows[rows["device"] == device.number]
+        assert own["outcome"].tolist() == [row[3] for row in device.uploads], (case, device.number)
+        # The broadcast takes the wires some 1e-7 s, in which a few bits could be sent.
+        for name, place, close in (("t_start_s", 0, 1e-6), ("t_end_s", 1, 1e-6), ("bits", 2, 20.0)):
+            expected = [row[place] for row in device.uploads]
+            assert own[name].tolist() == pytest.approx(expected, rel=1e-7, abs=close), (case, device.number)
+    return sum(len(device.handovers) for device in devices)
+
+
+def test_random_rounds_in_several_cells_are_those_of_a_plain_replay(tmp_path):
+    assert sum(compare(case, tmp_path / str(case)) for case in range(BLOCK)) > BLOCK
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(BLOCK, 300, 58))
+def test_further_random_rounds_in_several_cells_are_those_of_a_plain_replay(first, tmp_path):
+    assert sum(compare(case, tmp_path / str(case)) for case in range(first, first + 58)) > 58
