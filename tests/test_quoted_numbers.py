@@ -21,6 +21,9 @@ PLAIN = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]| s )")
 """A number with decimals that is no deadline."""
 P = re.compile(r"\bp (?:(=|<) )?(\d(?:\.\d+)?(?:(?:,| and| to) \d\.\d+)*)")
 
+LEVEL = ("<", "0.05")
+"""What is called significant, which is no result."""
+
 
 @cache
 def results_of(study):
@@ -94,7 +97,7 @@ def not_found(text, studies):
             if not fitting:
                 lacking.append(f"[{low}, {high}]")
         for sign, values in P.findall(sentence):
-            for value in re.findall(r"\d(?:\.\d+)?", values):
+            for value in re.findall(r"\d(?:\.\d+)?", values) if (sign, values) != LEVEL else ():
                 known = {p for result in (cited or results) for p in result[3]}
                 if not any(p < float(value) if sign == "<" else f"{p:.{decimals(value)}f}" == value for p in known):
                     lacking.append(f"p {sign} {value}")
@@ -115,10 +118,8 @@ def section(page, title):
 NOT_KEPT = {
     "Fading and the band",
     "Devices that move",
-    "Cells, and averaging at the edge",
     "With and without rounds",
     "A recording replayed",
-    "Which algorithm at which bandwidth?",
     "What does a codec gain?",
     "Coarser, less, or fewer devices?",
     "Selection or aggregation?",
