@@ -116,7 +116,6 @@ def section(page, title):
 
 
 NOT_KEPT = {
-    "Fading and the band",
     "Devices that move",
     "With and without rounds",
     "A recording replayed",
