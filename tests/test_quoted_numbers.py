@@ -117,7 +117,6 @@ def section(page, title):
 
 NOT_KEPT = {
     "Devices that move",
-    "With and without rounds",
     "A recording replayed",
     "What does a codec gain?",
     "Coarser, less, or fewer devices?",
