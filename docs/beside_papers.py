@@ -3,9 +3,10 @@
 ``papers/tables.toml`` says what is claimed, the paper's number, our verdict, and by which command ours comes. Ours are
 computed from ``papers/seeds/STUDY.csv``, which has a row per run of the study, and their p are those of
 ``papers/seeds/STUDY-differences.csv``, all comparisons that were corrected together. Both files are written from the
-runs by ``python docs/beside_papers.py STUDY FOLDER [DIFFERENCES]``: the study's folder, and the table of differences
-in it. Studies that were not run again since have no such files; their numbers are those that their pages had, and stand
-in ``papers/results.csv``.
+runs by ``python docs/beside_papers.py STUDY FOLDER [DIFFERENCES ...]``: the study's folder, and the tables of
+differences in it. Studies that were not run again since have no such files; their numbers are those that their pages
+had, and stand in ``papers/results.csv``. Studies that are in no such table have files too, where a ``section`` of
+``results.md``, or a ``page`` on a paper, quotes them.
 """
 
 import re
@@ -139,8 +140,9 @@ def _table(rows: list[dict[str, str]], studies: Mapping[str, Row]) -> str:
 
 def _run(letter: str, name: str, study: Row) -> str:
     """Line with the command of a study, and where its numbers come from."""
-    source = "not run again: numbers of an earlier run, whose runs are not kept"
-    if "settings" in study:
+    if "settings" not in study:
+        source = f"not run again, since it takes {study['takes']}: numbers of an earlier run, whose runs are not kept"
+    else:
         source = f"computed from [a row per run](seeds/{name}.csv)"
         if (PAPERS / f"seeds/{name}-differences.csv").is_file():
             source += f", p from [all comparisons](seeds/{name}-differences.csv)"
@@ -165,11 +167,11 @@ def with_table(page: str, table: str) -> str:
     return between.sub(lambda _: f"{_BEGIN}\n\n{table}\n\n{_END}", page)
 
 
-def collect(name: str, folder: Path, differences: str = "") -> None:
-    """Write the files of a study from its folder: a row per run, and a table of differences in the folder if named."""
+def collect(name: str, folder: Path, *differences: str) -> None:
+    """Write the files of a study from its folder: a row per run, and the named tables of differences in the folder."""
     study = read_plan()["studies"][name]
-    wanted = {of["column"] for of in study["measures"].values()}
-    names = {knob for where in study["settings"].values() for knob in where}
+    wanted = {*study.get("columns", ()), *(of["column"] for of in study.get("measures", {}).values())}
+    names = {*study.get("knobs", ()), *(knob for where in study.get("settings", {}).values() for knob in where)}
     if "rows" in study:
         runs = pd.read_csv(folder / study["rows"])
         if "seed" not in runs:
@@ -184,7 +186,8 @@ def collect(name: str, folder: Path, differences: str = "") -> None:
         )
     _write(runs[[of for of in runs if of in {*names, "seed"} or of.removesuffix("_bound") in wanted]], f"{name}.csv")
     if differences:
-        table = pd.read_csv(folder / differences)
+        tables = {Path(each).stem: pd.read_csv(folder / each) for each in differences}
+        table = pd.concat(tables, names=["between"]).reset_index("between")
         told = [
             "measure",
             "pairs",
@@ -196,8 +199,10 @@ def collect(name: str, folder: Path, differences: str = "") -> None:
             "ratio",
             "ratio_low",
             "ratio_high",
+            *(of for of in ("low_holm", "high_holm") if "section" in study or "page" in study),
         ]
-        _write(table[[*(of for of in table if of in names), *told, "p", "p_holm"]], f"{name}-differences.csv")
+        first = ["between"] if len(differences) > 1 else []
+        _write(table[[*first, *(of for of in table if of in names), *told, "p", "p_holm"]], f"{name}-differences.csv")
 
 
 def _own(study: Row, run: RunFolder) -> Mapping[str, float]:

@@ -30,6 +30,7 @@ from typing import Annotated, Any
 import numpy as np
 from typer import Option
 
+import edgesim
 from edgesim.scenario import Bands, Runs, Seconds, equal_cost, names, numbers, scenario, start, tables
 
 MODEL_BITS = 77_120.0
@@ -120,10 +121,15 @@ def tune_algorithms(runs: Runs, seconds: float, algorithms: list[str]) -> None:
     study = runs.study(runs.out.with_name(f"{runs.out.name}-tuning"))
     found: dict[str, list[float]] = {}
     for run in study.runs.values():
-        value = tables.accuracy_within(tables.spending(run), "seconds", seconds)
-        found.setdefault(run.folder.name.rpartition("-")[0], []).append(value)
+        found.setdefault(run.folder.name.rpartition("-")[0], []).append(measured(run, seconds)["accuracy_percent"])
     for name, values in sorted(found.items(), key=lambda item: (item[0].partition("-")[0], -np.mean(item[1]))):
-        print(f"{name:30} {100 * np.mean(values):.2f} % over {len(values)} seeds")
+        print(f"{name:30} {np.mean(values):.2f} % over {len(values)} seeds")
+
+
+def measured(run: edgesim.Run, seconds: float) -> dict[str, float]:
+    """Mean accuracy while the last tenth of so many seconds passed, in percent, and the rounds that were made."""
+    accuracy = tables.accuracy_within(tables.spending(run), "seconds", seconds)
+    return {"accuracy_percent": 100 * accuracy, "rounds_made": float(len(run.rounds))}
 
 
 @scenario("runs/radio-cost", seeds=10, quick=QUICK)

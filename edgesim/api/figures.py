@@ -6,7 +6,7 @@ from pathlib import Path
 from edgesim.analysis.runs import runs_of
 from edgesim.api.configs import paths_of
 from edgesim.base.paths import as_path
-from edgesim.plots.formats import USUAL, formats_of
+from edgesim.plots.formats import USUAL, known_formats
 from edgesim.screen.console import PlainConsole
 
 
@@ -25,7 +25,7 @@ def draw(
     from edgesim.plots import gallery
     from edgesim.plots.groups import beyond_labels
 
-    formats = formats_of(format)
+    formats = known_formats(format, "format")
     paths = paths_of(folders)
     if out is None and paths:
         out = paths[0] / "plots" if len(paths) == 1 else paths[0].parent / "comparison"

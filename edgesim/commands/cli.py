@@ -28,7 +28,7 @@ from edgesim.commands.study_command import NoUserCode, run_unfinished
 from edgesim.commands.tune_command import tune_command
 from edgesim.commands.watch_command import watch_command
 from edgesim.config import RunConfig
-from edgesim.plots.formats import FORMAT_HELP, USUAL, Formats, formats_of
+from edgesim.plots.formats import FORMAT_HELP, USUAL, Formats, known_formats
 from edgesim.screen.command_line import Command, Group
 from edgesim.screen.plain import ends_with_its_reader, plain_errors, say
 from edgesim.simulation import composition as simulation
@@ -174,8 +174,9 @@ def plot(
     device: Annotated[int | None, typer.Option(help="With --drift, that of one device; of all when absent.")] = None,
 ) -> None:
     """Draw every figure that the folders support."""
+    formats = known_formats(format_, "--format")
     if drift:
-        _plot_drift(runs, out, device, formats_of(format_))
+        _plot_drift(runs, out, device, formats)
         return
     if device is not None:
         raise EdgesimError("--device: is for --drift; add it, or leave --device out")

@@ -12,7 +12,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.table_facts import Unobserved
 from edgesim.devices.profile import Profile
 from edgesim.mobility.position_file import PositionRows
-from edgesim.plots.formats import FORMAT_HELP, USUAL, formats_of
+from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
 from edgesim.tables.table_text import print_whole
@@ -150,7 +150,7 @@ def show(
     from edgesim.plots import style
     from edgesim.plots.trace import MOST_TABLES, draw_anatomy, draw_capacity, draw_positions, draw_profile
 
-    formats = formats_of(figure_format, "--figure-format")
+    formats = known_formats(figure_format, "--figure-format")
     path = find("traces", file, ".parquet")
     options = {"require": _parts(require), "length_s": length_s, "lengths": lengths, "median_s": median_s}
     recorded = read_recording(path, format_, **options)

@@ -7,7 +7,7 @@ import typer
 
 import edgesim
 from edgesim.commands.study_command import Jobs, NoUserCode
-from edgesim.plots.formats import FORMAT_HELP, USUAL
+from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
 from edgesim.screen.plain import plain_errors
 from edgesim.tuning.knobs import parse_knobs
 from edgesim.tuning.objectives import OBJECTIVES
@@ -40,6 +40,7 @@ def tune_command(
     no_user_code: NoUserCode = False,
 ) -> None:
     """Find the values of knobs that are best by an objective, with an optimiser instead of a grid."""
+    known_formats(format_, "--format")
     edgesim.tune(
         config,
         parse_knobs(knob),

@@ -12,15 +12,15 @@ USUAL = ",".join(USUAL_FORMATS)
 FORMAT_HELP = f"Formats of the figures, some of {', '.join(FORMATS)}, separated by commas."
 
 
-def known_formats(formats: Formats) -> Formats:
-    """The formats, each once; raises `EdgesimError` for an unknown one or none."""
-    return formats_of(",".join(formats), "formats")
+def known_formats(formats: str | Formats, name: str = "formats") -> Formats:
+    """The formats, each once, of a sequence or of a text such as ``pdf,svg``.
 
-
-def formats_of(text: str, option: str = "--format") -> Formats:
-    """Formats named in a text, such as ``pdf,svg``, each once; raises `EdgesimError` for an unknown one or none."""
-    named = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    Raises `EdgesimError`, which names the argument or option ``name``, for an unknown format or none.
+    """
+    parts = formats.split(",") if isinstance(formats, str) else formats
+    texts = [str(part).strip() for part in parts]
+    named = tuple(dict.fromkeys(text for text in texts if text))
     if not named or not {*named} <= {*FORMATS}:
         known = ", ".join(FORMATS)
-        raise EdgesimError(f"{option}: expected one or several of {known}, separated by commas (got {text!r})")
+        raise EdgesimError(f"{name}: expected one or several of {known}, separated by commas (got {','.join(texts)!r})")
     return named

@@ -34,12 +34,12 @@ grey above) also as seen without red or green cones (Machado, Oliveira and Ferna
 
 KIND_COLORS = {
     "useful": PALETTE["green"],
-    "late": PALETTE["orange"],
+    "late": PALETTE["olive"],
     "dropped": PALETTE["vermilion"],
     "unscheduled": PALETTE["grey"],
     "unused": PALETTE["purple"],
 }
-"""Colours of the kinds of the devices' work (`edgesim.folder.work_kinds.KINDS`)."""
+"""Colours of the kinds of the devices' work (`edgesim.folder.work_kinds.KINDS`); orange is computing everywhere."""
 
 
 @dataclass(frozen=True)

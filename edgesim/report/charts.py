@@ -48,8 +48,8 @@ COUNT_COLORS = {
     "candidates": PALETTE["grey"],
     "selected": PALETTE["sky"],
     "arrived": PALETTE["green"],
-    "late": PALETTE["orange"],
-    "dropped": PALETTE["vermilion"],
+    "late": KIND_COLORS["late"],
+    "dropped": KIND_COLORS["dropped"],
 }
 
 

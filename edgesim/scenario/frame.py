@@ -11,7 +11,7 @@ import typer
 
 from edgesim.api.study import StudyResult, study
 from edgesim.base.errors import EdgesimError
-from edgesim.plots.formats import FORMAT_HELP, USUAL_FORMATS, Formats, formats_of
+from edgesim.plots.formats import FORMAT_HELP, USUAL_FORMATS, Formats, known_formats
 from edgesim.scenario.closing import conclude
 from edgesim.scenario.options import OPTIONS
 from edgesim.screen.plain import plain_errors
@@ -136,7 +136,7 @@ def scenario(
         def command(**chosen: Any) -> None:
             common = {parameter.name: chosen[parameter.name] for parameter in options if parameter.name != "out"}
             try:
-                common["formats"] = formats_of(common["formats"])
+                common["formats"] = known_formats(common["formats"], "--format")
                 main(Runs(**common, typed_out=chosen["out"]), **{name: chosen[name] for name in own})  # type: ignore[call-arg]
             except EdgesimError as error:
                 here = ", ".join(

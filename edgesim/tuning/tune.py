@@ -11,7 +11,7 @@ from edgesim.api.run import tell_user_code
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import system_errors
 from edgesim.base.processes import INTERRUPTED, Stopped, cores, stopped_by, why_stopped_printed
-from edgesim.plots.formats import USUAL, formats_of
+from edgesim.plots.formats import USUAL, known_formats
 from edgesim.screen.console import PlainConsole
 from edgesim.simulation.feasibility import check_files
 from edgesim.studies.plan import Study
@@ -65,7 +65,7 @@ def tune(
     SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call, without ``fresh``, resumes it.
     """
     need_optuna()
-    formats = formats_of(format)
+    formats = known_formats(format, "format")
     if executor_in_use() is not None:
         raise EdgesimError("executor: a tuning runs in processes of this machine; leave it out")
     for what, number, least in (("trials", trials, 1), ("jobs", jobs, 1), ("judge", judge, 0)):

@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 from edgesim.base.errors import EdgesimError
 from edgesim.plots import palette, style
 from edgesim.plots.album import Album
-from edgesim.plots.formats import formats_of
+from edgesim.plots.formats import known_formats
 from edgesim.selection import SELECTORS
 
 EIGHT = (
@@ -154,7 +154,7 @@ def test_a_figure_as_pdf_has_the_same_bytes_each_time_and_embeds_its_fonts_as_tr
 @pytest.mark.parametrize("text", ["eps", "pdf,eps", "", " , "])
 def test_a_format_that_does_not_exist_is_refused_with_those_that_do(text):
     with pytest.raises(EdgesimError, match=r"--format: expected one or several of png, svg, pdf, .*got"):
-        formats_of(text)
+        known_formats(text, "--format")
 
 
 def test_files_of_an_unknown_format_are_refused_before_a_folder_is_made(tmp_path):
@@ -168,7 +168,7 @@ def test_files_of_an_unknown_format_are_refused_before_a_folder_is_made(tmp_path
 
 
 def test_formats_are_named_once_each_and_in_their_order():
-    assert formats_of("pdf, png,pdf") == ("pdf", "png")
+    assert known_formats("pdf, png,pdf") == known_formats(["pdf", "png", "pdf"]) == ("pdf", "png")
 
 
 def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path):

@@ -16,6 +16,7 @@ from edited_runs import forget_digests, write_plan
 from typer.testing import CliRunner
 
 import edgesim
+from edgesim.activities import ACTIVITIES
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import runs_of
@@ -25,8 +26,11 @@ from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
+from edgesim.plots.palette import KIND_COLORS, PALETTE
 from edgesim.report import run_data
+from edgesim.report.charts import COUNT_COLORS
 from edgesim.report.report import report_html
+from edgesim.report.states import STATES
 from edgesim.report.tables import differences_html
 from edgesim.simulation import composition as simulation
 
@@ -352,3 +356,10 @@ def test_the_timeline_has_when_devices_that_come_and_go_were_absent(tmp_path, pa
     assert len(decoded(without["bars"]["code"])) == len(acts)
     (fresh / "absences.parquet").write_bytes(b"no table")
     assert "absences.parquet: is damaged" in refusal(fresh)
+
+
+def test_orange_is_computing_in_every_picture_of_the_page():
+    others = [*KIND_COLORS.values(), *COUNT_COLORS.values()]
+    others += [shade for state in STATES if state.name != "compute" for shade in (state.light, state.dark)]
+    assert ACTIVITIES["compute"].color == PALETTE["orange"]
+    assert PALETTE["orange"].lower() not in [color.lower() for color in others]
