@@ -16,7 +16,7 @@ from edgesim.devices.places import place_in_disc
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.make_world import make_world
 from edgesim.engine.path_link import PathLink
-from edgesim.folder.records import read_run, read_table
+from edgesim.folder.records import NoTables, read_run, read_table
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.radio.environment import load_environment
 from edgesim.simulation import composition as simulation
@@ -297,6 +297,25 @@ def test_of_a_hundred_thousand_uploads_no_bit_is_lost(tmp_path, sharing, count, 
         edges_s, in_use = band_use(acts, run.bandwidth_hz, reshared=True)
         busy_s = np.diff(edges_s)[in_use[:-1] > 0].sum()
         assert took_hz_s == pytest.approx(run.bandwidth_hz * busy_s, rel=1e-9)
+
+
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_no_event_is_put_on_the_clock_where_a_gain_changes(sharing):
+    """Squares a twentieth as wide are crossed twenty times as often."""
+    crossings, events = [], []
+    for grid_m in (20.0, 1.0):
+        radio = {"sharing": sharing, "grid_m": grid_m, "shadowing": "per_run"}
+        config = complete(parse(values(mobility=FAST, radio=radio, round={"close": "deadline"}), "events"))
+        with Simulation(config) as run:
+            run.make_server(NoTables())
+            run.begin()
+            for _ in range(config.rounds):
+                run.advance()
+            events.append(next(run.server.parts.clock._eid))
+            crossings.append(len(run.world.moving.chords.until(np.arange(30), 0.0, 6.0).place))
+    assert crossings[1] > 10 * crossings[0]
+    assert crossings[1] > 5 * max(events)
+    assert events[1] == pytest.approx(events[0], rel=0.02)
 
 
 def test_what_is_known_of_the_paths_decides_who_is_late(tmp_path):
