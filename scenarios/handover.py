@@ -17,6 +17,7 @@ Seeds run one after another, so that a study that is cut short has whole seeds. 
 is added after a look at the tables. They begin at 10, since the quick comparison was tried with the seeds 0 and 1.
 """
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from typer import Option
@@ -69,7 +70,7 @@ def main(
     for seed in range(FIRST_SEED, FIRST_SEED + runs.seeds):
         for price in names(radio):
             for speed_mps in numbers(speeds):
-                # At rest nobody is handed over.
+                # At rest nobody is handed over, so that these runs stand beside all others.
                 for merge in names(merges) if speed_mps else names(merges)[:1]:
                     base = {
                         "rounds": rounds,
@@ -84,10 +85,14 @@ def main(
                         "data": {"partition": "shards", "partition_options": {"shards_per_device": 2}},
                         **MERGES[merge],
                     }  # fmt: skip
-                    labels = {"radio": price, "merge": merge, "speed_mps": speed_mps}
+                    labels = {"radio": price, "speed_mps": f"{speed_mps:g}"} | ({"merge": merge} if speed_mps else {})
                     runs.add(base, {"selection.policy": names(policies)}, labels=labels, seeds=[seed])
-    study = runs.compare(target=target, against=[("speed_mps", "0.0"), ("merge", names(merges)[0])])
-    finished = [*study.runs.values()]
+    study = runs.compare(target=target, against=[("speed_mps", "0"), ("merge", names(merges)[0])])
+    # Runs at rest, which no merge changes, are the first point of every line.
+    finished = [
+        replace(run, knobs={"merge": merge, **run.knobs}) for run in study.runs.values() for merge in names(merges)
+        if run.knobs.get("merge", merge) == merge
+    ]  # fmt: skip
     album = figures.Album(study.folder / "plots", runs.formats)
     album.add(
         "missed_deadlines", lambda: figures.draw_missed_deadlines(finished, "speed_mps", "merge", "radio"), finished

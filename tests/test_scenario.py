@@ -56,6 +56,7 @@ FIGURES |= {
     "fedteddi_cifar10.py": {"comparison_accuracy", "comparison_scheduled", "comparison_rounds_to_target"},
     "fedstg.py": LEARNT | {"figure_1", "differences-method"},
     "mobility.py": {"missed_deadlines", "differences-plan"},
+    "handover.py": LEARNT | {"missed_deadlines", "differences-speed_mps", "differences-merge"},
     "learned_scheduler.py": LEARNT | {"learning_curve", "differences-policy"},
     "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
     "radio_cost.py": LEARNT | {"cost_curves"},

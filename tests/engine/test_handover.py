@@ -5,16 +5,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from stopped_runs import assert_stops_change_nothing
 
 from edgesim.analysis.band_use import use_by_station
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
-from edgesim.folder.records import read_table
-from edgesim.folder.rows_file import HANDOVERS
+from edgesim.folder.records import NoTables, read_table
+from edgesim.folder.rows_file import HANDOVERS, WAYS
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
+from edgesim.simulation.simulation import Simulation
 from edgesim.streams import Streams
 
 MBIT = 1e6
@@ -141,6 +143,9 @@ def test_a_full_cell_is_waited_for_in_order_of_instant_and_device(tmp_path):
         east = now[(now["device"] == 0) | now.index.isin(again.index)]
         assert east["bandwidth_hz"].sum() <= 2e6 * (1 + 1e-9)
     assert again.sort_values("t_start_s")["device"].tolist()[0] == 1
+    # Who is first in line gets what it wants, the next one what is left.
+    first_hz, next_hz = again.sort_values(["t_start_s", "device"])["bandwidth_hz"].iloc[:2]
+    assert first_hz > next_hz
 
 
 def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_old_cell(tmp_path):
@@ -161,6 +166,25 @@ def test_devices_that_only_compute_change_their_station_and_go_on(tmp_path):
     assert np.isnan(told["bits_left"]).all()
     wires = read_table(tmp_path / "run", "metrics").query("name == 'task_station'")
     assert wires["value"].tolist() == [1.0]
+
+
+def test_with_nearest_devices_are_handed_over_where_both_stations_are_as_far(tmp_path):
+    """Up to a square's diagonal, whatever the shadowing of 8 dB on the way."""
+    given = values(tmp_path, [(0.0, 0.0)], topology={"file": "three-cells", "attach": "nearest"})
+    given["devices"] |= {"count": 12, "radius_m": 250.0}
+    given["mobility"] = {"model": "direction", "speed_mps": [30.0, 60.0]}
+    given["round"] |= {"count": 12}
+    given["radio"] = {"bandwidth_hz": 1e6}
+    given["handover"] = {"hysteresis_db": 0.0, "trigger_s": 0.0}
+    run(tmp_path / "run", given)
+    told, ways = HANDOVERS.read(tmp_path / "run"), WAYS.read(tmp_path / "run").groupby("device")
+    places_m = read_table(tmp_path / "run", "stations")[["x_m", "y_m"]].to_numpy()
+    assert len(told) > 5
+    for row in told.itertuples():
+        way = ways.get_group(row.device)
+        at_m = [np.interp(row.t_s, way["t_s"], way[axis]) for axis in ("x_m", "y_m")]
+        left_m, joined_m = np.hypot(*(places_m[[row.from_station, row.to_station]] - at_m).T)
+        assert abs(left_m - joined_m) < 5 * np.sqrt(2)
 
 
 def test_metrics_count_handovers_and_those_back_within_a_second(tmp_path):
@@ -250,7 +274,7 @@ def test_plans_by_reports_leave_time_for_the_wires_to_where_a_task_started(tmp_p
     """Device 0 has changed to the east when it reports; its update has to cross both links until the deadline."""
     knobs = {
         "tmax_s": 9.9, "computes": "candidates", "delay_knowledge": "reported", "report_by_s": 7.5, "admission": "band",
-        "count": None, "allocator": "least", "payload_bits": 1 * MBIT,
+        "count": None, "allocator": "least", "payload_bits": 1 * MBIT, "path_knowledge": "known",
     }  # fmt: skip
     given = at_edges(tmp_path, "where_started", round=knobs, devices={"a_s_per_sample": 7 / 160})
     given["radio"] |= {"sharing": "reserved"}
@@ -276,6 +300,35 @@ def test_the_server_that_merges_an_update_sends_its_model_in_the_next_round(tmp_
     # Device 0 wraps to the west for round 2, where `where_started` has its own first update.
     assert first[2, 0] != other[2, 0]
     assert first[2, 1] != other[2, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("upload", ["continue", "restart"])
+def test_runs_killed_in_interruptions_and_in_queues_have_the_bytes_of_undisturbed_ones(tmp_path, upload):
+    """Checkpoints lie in the interruptions of handovers and in waits for bandwidth of others."""
+    given = {
+        "seed": 3,
+        "rounds": 8,
+        "devices": {"count": 24},
+        "radio": {"bandwidth_hz": 2e6},
+        "round": {"payload_bits": 4e6, "late": "keep", "tmax_s": 0.7, "admission": "count", "count": 24}
+        | {"allocator": "equal_share"},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+        "topology": {"file": "three-cells"},
+        "mobility": {"model": "direction", "speed_mps": [60.0, 120.0], "turn_s": 3.0},
+        "handover": {"upload": upload, "hysteresis_db": 0.5, "trigger_s": 0.02, "interruption_s": 0.1},
+    }
+    config, stops, saved = parse(given, "kill"), (2, 4, 6, 7), set()
+    with Simulation(complete(config)) as under_way:
+        cells = under_way.make_server(NoTables()).parts.cells
+        under_way.begin()
+        for number in range(1, max(stops)):
+            under_way.advance()
+            # The run goes on from the round before that in which it is killed.
+            saved |= {work.task.phase for work in cells.works.values()} if number + 1 in stops else set()
+    assert {"silence", "queue"} <= saved
+    assert_stops_change_nothing(config, tmp_path, stops)
 
 
 SHARINGS = {
