@@ -20,7 +20,7 @@ SCENARIOS = Path(__file__).parents[1] / "scenarios"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-FAMILY = 8
+FAMILY = 4
 """Cases of one parametrised test above which the fast tests take a third of them; `make test-all` runs all."""
 
 

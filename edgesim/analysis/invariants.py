@@ -213,7 +213,7 @@ def outcomes(tables: Tables) -> Iterator[Fault]:
     yield from _first("activities", rows, wrong, f"{', '.join(ACTIVITIES)} of a task in this order")
     wrong = ~tables.is_last & ~rows["outcome"].isin(["done", "paused"])
     yield from _first("activities", rows, wrong, "another outcome than done or paused in the last row of a task alone")
-    if tables.run.config["round"]["protocol"] == "synchronous":
+    if read_run(tables.run.folder).get("has_rounds") is True:
         lost = rounds["selected"] - rounds[["arrived", "late", "dropped"]].sum(axis=1)
         # In a round that makes no model nobody arrives, is late or drops out.
         skipped = rounds["round"].isin(rows.loc[rows["outcome"].isin(["skipped", "kept"]), "round"])

@@ -65,7 +65,7 @@ def test_it_stands_in_a_study_beside_fedavg(tmp_path, protocol, training, studie
     learning = WORLD["learning"] | {"training": training} if training == "real" else {"training": "none"}
     world = WORLD | {"round": WORLD["round"] | PROTOCOLS[protocol], "learning": learning}
     names = ["fedavg", "median.Median"]
-    study = edgesim.study(world, {"algorithm.name": names}, seeds=1, out=tmp_path / "study", jobs=1)
+    study = edgesim.study(world, {"algorithm.name": names}, seeds=1, out=tmp_path / "study", jobs=1, check=True)
     assert study.unfinished == {}
     runs = {run.knobs["algorithm"]: run for run in study.runs.values()}
     weights = {name: runs[name].updates["weight"].to_numpy() for name in names}

@@ -102,7 +102,7 @@ def test_agents_stand_in_studies_and_a_run_is_repeated_when_its_agent_changes(tm
     linear(1, 0, 0, 0, 0).save(tmp_path / "agent.safetensors")
     runs = edgesim.grid(CONFIG, {"selection.policy": ["random"]}, range(3))
     runs += edgesim.grid(by_agent(tmp_path / "agent.safetensors"), {}, range(3), labels={"policy": "learned"})
-    study = edgesim.study(runs, out=tmp_path / "study", reference="random", jobs=1)
+    study = edgesim.study(runs, out=tmp_path / "study", reference="random", jobs=1, check=True)
     assert {*study.compare("arrived").table["policy"]} == {"learned"}
     first, config = study.runs["learned-s0"].rounds, by_agent(tmp_path / "agent.safetensors")
     # It is none of the user's own code, which user_code=False refuses.
