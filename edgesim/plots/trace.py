@@ -77,7 +77,7 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
             sessions.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         else:
             sessions.xaxis.set_major_locator(MaxNLocator(integer=True))
-        sessions.set_xlim(0, 2 * most)
+        sessions.set_xlim(0, (2 if most > _FEW_SESSIONS else 1.1) * most)
         sessions.set(xlabel="sessions of a device", ylabel="share of devices")
         for axes, what in ((durations, "duration of a session"), (gaps, "gap between sessions")):
             axes.set(xscale="log", xlim=(1, 1.1 * min(length_s, 7 * _DAY_S)), xlabel=what, ylabel="share")
