@@ -117,6 +117,7 @@ def section(page, title):
 
 NOT_KEPT = {
     "Devices that move",
+    "Does motion help at the edge once the radio has a price?",
     "A recording replayed",
     "What does a codec gain?",
     "Coarser, less, or fewer devices?",
