@@ -1,8 +1,8 @@
 """Builds the handbook: ``python docs/build.py`` writes ``docs/knobs.md`` and the tables beside papers anew, and the
 site into ``site/``.
 
-The site is made of a copy of the README, ``docs/`` and ``plots/`` in ``build/handbook``: there they lie as in the
-repository, so that the same relative links hold in both. Nothing is fetched: pages, figures and docstrings of this
+The site is made of copies of README, CONTRIBUTING, ``docs/`` and ``plots/`` in ``build/handbook``: there they lie as in
+the repository, so that the same relative links hold in both. Nothing is fetched: pages, figures and docstrings of this
 checkout are all that is read.
 """
 
@@ -58,11 +58,12 @@ def _row(key: Key) -> str:
 
 
 def copy_pages(folder: Path) -> None:
-    """Copy the README, the handbook's pages and the gallery into a folder that holds nothing else."""
+    """Copy README and CONTRIBUTING, the handbook's pages and the gallery into a folder that holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
     for pages in (DOCS, PLOTS):
         shutil.copytree(pages, folder / pages.name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    shutil.copy(ROOT / "README.md", folder)
+    for page in ("README.md", "CONTRIBUTING.md"):
+        shutil.copy(ROOT / page, folder)
 
 
 class _Links(HTMLParser):

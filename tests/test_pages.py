@@ -37,7 +37,7 @@ from edgesim.streams import Streams
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PLOTS = ROOT / "plots"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md")), PLOTS / "README.md"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")), PLOTS / "README.md"]
 TABLES = {*RunConfig.model_fields}
 BUILDER = runpy.run_path(str(DOCS / "build.py"))
 
@@ -182,7 +182,7 @@ def test_the_handbook_is_built_without_a_dead_link(tmp_path):
     """In a copy, since the builder writes beside what it reads."""
     for pages in (DOCS, PLOTS):
         shutil.copytree(pages, tmp_path / pages.name)
-    for file in ("mkdocs.yml", "README.md"):
+    for file in ("mkdocs.yml", "README.md", "CONTRIBUTING.md"):
         shutil.copy(ROOT / file, tmp_path)
     command = [sys.executable, str(tmp_path / "docs/build.py")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=ENVIRONMENT)

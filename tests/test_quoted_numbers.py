@@ -120,7 +120,6 @@ NOT_KEPT = {
     "Does motion help at the edge once the radio has a price?",
     "A recording replayed",
     "What does a codec gain?",
-    "Coarser, less, or fewer devices?",
     "Selection or aggregation?",
 }
 """Sections whose runs were made before rows were kept, or take more than half an hour."""

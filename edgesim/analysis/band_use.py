@@ -37,8 +37,8 @@ def use_by_station(run: RunFolder) -> Iterator[tuple[Any, StepSeries]]:
 def stations_of(run: RunFolder, activities: pd.DataFrame) -> pd.Series:
     """Station of each of some rows of ``activities`` of a run.
 
-    It is that of the device or, where devices move among several stations, that of the task at the row's end, which
-    changes with handovers.
+    It is that of the device in the frame of the row's round or, where devices move among several stations, that of the
+    task at the row's end, which changes with handovers.
     """
     of_tasks = run.metrics[run.metrics["name"] == "task_station"]
     if len(of_tasks):
@@ -46,8 +46,10 @@ def stations_of(run: RunFolder, activities: pd.DataFrame) -> pd.Series:
         last = keys.map(of_tasks.set_index("key")["value"].astype(int))
         handovers = HANDOVERS.read(run.folder)
         return last if handovers is None else _before_handovers(activities, last, handovers)
-    devices = run.devices[run.devices["frame"] == run.devices["frame"].max()]
-    return activities["device"].map(devices.set_index("device")["station"])
+    # Rows of a round that the end of the run cut are of the last frame.
+    frame = activities["round"].map(run.rounds.set_index("round")["frame"]).fillna(run.devices["frame"].max())
+    at = pd.MultiIndex.from_arrays([activities["device"], frame.astype(int)])
+    return run.devices.set_index(["device", "frame"])["station"].reindex(at).set_axis(activities.index)
 
 
 def _before_handovers(activities: pd.DataFrame, last: pd.Series, handovers: pd.DataFrame) -> pd.Series:

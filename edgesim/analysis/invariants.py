@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.activities import ACTIVITIES, COMPUTE, ON_AIR
+from edgesim.analysis.band_use import stations_of
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.waste import AMOUNTS, work_by_kind
 from edgesim.base.arrays import Booleans, Floats
@@ -122,9 +123,9 @@ def band(tables: Tables) -> Iterator[Fault]:
     has_band = on_air & (tables.run.sharing != "own")
     yield from _first("activities", rows, ~has_band & rows["bandwidth_hz"].ne(0), "bandwidth_hz of uploads alone")
     stations = tables.run.stations.set_index("station")["bandwidth_hz"]
-    uploads = rows[has_band].assign(station=_stations(tables, rows[has_band]))
+    uploads = rows[has_band].assign(station=stations_of(tables.run, rows[has_band]))
     for station, of in uploads.groupby("station"):
-        band_hz = float(stations.sum() if station < 0 else stations.loc[station])
+        band_hz = float(stations.loc[station])
         edges_s, used_hz = _used(of)
         lengths_s = np.diff(edges_s)
         if tables.run.sharing == "reserved":
@@ -137,20 +138,6 @@ def band(tables: Tables) -> Iterator[Fault]:
             most = band_hz * float(lengths_s[used_hz[:-1] > 0].sum())
             if spent > most * (1 + _RELATIVE) + band_hz * CLOSE_S:
                 yield "activities", f"{spent:g} Hz s of uploads: expected at most {most:g} Hz s"
-
-
-def _stations(tables: Tables, uploads: pd.DataFrame) -> pd.Series:
-    """Station of each upload; -1 for all where devices may change it while they send."""
-    config, metrics = tables.run.config, tables.run.metrics
-    if config.get("handover"):
-        return pd.Series(-1, uploads.index)
-    moved = metrics[metrics["name"] == "task_station"].set_index("key")["value"]
-    if len(moved):
-        return (uploads["device"].astype(str) + "/" + uploads["task"].astype(str)).map(moved).astype(int)
-    places = tables.run.devices
-    framed = places.set_index(["device", "frame"])["station"]
-    frame = uploads["round"].map(tables.rounds.set_index("round")["frame"]).fillna(places["frame"].max()).astype(int)
-    return pd.Series(framed.loc[list(zip(uploads["device"], frame, strict=True))].to_numpy(), uploads.index)
 
 
 def _used(uploads: pd.DataFrame) -> tuple[Floats, Floats]:
