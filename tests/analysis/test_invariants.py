@@ -104,7 +104,7 @@ EDITS = {
     "a bad end in the middle": (
         "activities",
         set_first("outcome", lambda _: "late", activity="compute", outcome="done"),
-        "another outcome than done or paused in the last row",
+        "outcomes but done, paused in the last row of a task alone",
     ),
     "a device too many": (
         "rounds",
