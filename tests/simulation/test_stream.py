@@ -6,19 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from stopped_runs import assert_stops_change_nothing
+from stopped_runs import Broken, content, facts, saved_rounds
 from whole_runs import TRAINING, configs, runs
 
 from edgesim.analysis.runs import runs_of
 from edgesim.analysis.streams import received_share
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
+from edgesim.engine.sizing import Sizing
 from edgesim.folder.records import read_table
 from edgesim.learning import draws
 from edgesim.learning.charges import UploadCharges
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.randk import RandK
 from edgesim.learning.sizes.stream import Stream
+from edgesim.learning.transforms.encode import Encode
 from edgesim.plots.gantt import draw_gantt
 from edgesim.radio.bandwidth import rate_bps
 from edgesim.radio.grant import Grant
@@ -215,8 +217,58 @@ def test_policies_hear_the_shares_that_were_received(run, monkeypatch):
     assert {of.received is None for _, of in heard} == {True}
 
 
-def test_a_run_that_is_killed_in_the_middle_of_streams_and_resumed_has_every_byte(tmp_path):
-    assert_stops_change_nothing(config(**TRAINING, upload=TOPK), tmp_path, (2, 4))
+@pytest.mark.parametrize("codec", [TOPK, {"codec": "randk"}], ids=["topk", "randk"])
+def test_what_is_merged_is_the_prefix_and_residuals_keep_the_rest(run, monkeypatch, codec):
+    """Caught where the server receives: k of P numbers are those that the share of D says; topk's are the largest."""
+    caught, apply = {}, Encode.apply
+
+    def catch(self, updates):
+        passed, before = apply(self, updates), dict(self.state)
+        rows = zip(updates.ids.tolist(), updates.tasks.tolist(), updates.vectors, passed.received, strict=True)
+        for device, task, update, received in rows:
+            caught[f"{device}/{task}"] = update, received, before.get(device, 0.0), passed.memories.get(device)
+        return passed
+
+    monkeypatch.setattr(Encode, "apply", catch)
+    folder = run(upload=codec, **TRAINING)
+    share = read_table(folder, "metrics").query("name == 'received_share' and value > 0").set_index("key")["value"]
+    assert {*caught} == {*share.index}
+    assert share.between(0.01, 0.99).any()
+    whole = make_codec("topk", {"ratio": 0.2}).setting(D)
+    for key, (update, received, before, memory) in caught.items():
+        k = int(np.ceil(round(share[key] * whole) / D * 2410 - 1e-9))
+        kept = received.nonzero().flatten()
+        if memory is None:
+            # Of the k entries that were drawn some may be 0.
+            assert 0 < len(kept) <= k
+            assert torch.allclose(received[kept], update[kept] * (2410 / k), rtol=1e-5)
+        else:
+            assert {*kept.tolist()} == {*(update + before).abs().topk(k).indices.tolist()}
+            assert torch.allclose(received + memory, update + before, atol=1e-7)
+    assert {memory is None for *_, memory in caught.values()} == {codec["codec"] == "randk"}
+
+
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_a_run_that_is_killed_in_the_middle_of_streams_and_resumed_has_every_byte(tmp_path, monkeypatch, sharing):
+    """Killed at the deadline of a round, where one stream is taken in part and those beside it are not yet."""
+    whole = config(**TRAINING, upload=TOPK, radio={"sharing": sharing})
+    simulation.run(whole, tmp_path / "undisturbed")
+    receive, number = Sizing._receive, []
+
+    def killed(self, task):
+        number.append(task.number)
+        if number[-2:] == [4, 4]:
+            raise Broken
+        return receive(self, task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sizing, "_receive", killed)
+        with pytest.raises(Broken):
+            simulation.run(whole, tmp_path / "stopped", checkpoint_s=0.0)
+    assert saved_rounds(tmp_path / "stopped")[0] == 3
+    assert simulation.run(whole, tmp_path / "stopped").resumed_after == 3
+    assert content(tmp_path / "stopped") == content(tmp_path / "undisturbed")
+    assert facts(tmp_path / "stopped") == facts(tmp_path / "undisturbed")
 
 
 def test_admission_plans_with_the_whole_or_with_the_least(tmp_path):
