@@ -60,6 +60,7 @@ _BY_CODEC = (
     Rule({"upload.coding": "elias"}, {"upload.size": "fixed"}, "what an update takes depends on its values"),
     Rule({"upload.coding": "elias"}, {"upload.beside": "plain"}, "one vector is written by its values"),
     Rule({"upload.plan": GIVEN}, {"upload.coding": "elias"}),
+    Rule({"download.codec": "qsgd"}, {"download.coding": "fixed"}, "bits by values are of uploads alone"),
     Rule(_CODED, _OF_32_BITS, "a codec needs a number of 32 bits"),
     Rule(_CODED_DOWN, _OF_32_BITS, "a codec needs a number of 32 bits"),
     Rule({"upload.lost": "add"}, {"upload.feedback": "residual"}, "lost updates are added to residuals"),

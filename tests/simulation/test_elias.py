@@ -178,6 +178,10 @@ def test_a_run_that_is_killed_and_resumed_has_every_byte(sections, tmp_path):
         ({"upload": {"size": "fit"}}, r"upload\.coding = 'elias' needs upload\.size = 'fixed', not 'fit'"),
         ({"upload": {"size": "stream"}}, r"upload\.size: 'stream' does not go with .* coding = 'elias'"),
         ({"upload": {"coding": "fixed", "plan": "last"}}, r"upload\.plan.* needs upload\.coding = 'elias'"),
+        (
+            {"download": {"codec": "qsgd", "rounding": "nearest", "coding": "elias"}},
+            r"download\.codec = 'qsgd' needs download\.coding = 'fixed', not 'elias': bits by values are of",
+        ),
         ({"upload": {"plan": "mean"}}, r"upload\.plan: "),
         ({"upload": {"coding": "rice"}}, r"upload\.coding: "),
     ],
