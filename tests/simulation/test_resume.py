@@ -535,7 +535,8 @@ MADE_ANEW: dict[type, set[str]] = {
     Rounds: {"parts", "wanted", "latecomers", "drafting", "open", *Rounds.PARTS},
     Everyone: {"unheard"},
     Asked: {"joiners", "answers"},
-    Cells: {"clock", "world", "moving", "knobs", "backhaul", "works"},
+    # Devices at work come back as latecomers: they are watched anew, and those without bandwidth wait again.
+    Cells: {"clock", "world", "moving", "knobs", "backhaul", "works", "planned_s", "waiting"},
     Deadlines: set(),
     MovingDeadlines: {"a"},
     EveryRound: {"parts"},
