@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from edgesim.activities import ACTIVITIES, COMPUTE, ON_AIR
-from edgesim.analysis.band_use import stations_of
+from edgesim.analysis.band_use import band_use, stations_of
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.waste import AMOUNTS, work_by_kind
 from edgesim.base.arrays import Booleans, Floats
@@ -45,9 +46,14 @@ class Tables:
         return read_table(self.run.folder, "rounds").sort_values("round", ignore_index=True)
 
     @cached_property
-    def seconds(self) -> Floats:
-        """Length of each row of `activities`, in s."""
-        return np.asarray(self.activities["t_end_s"] - self.activities["t_start_s"])
+    def updates(self) -> pd.DataFrame:
+        """Table ``updates``."""
+        return self.run.updates
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What ``run.json`` says."""
+        return read_run(self.run.folder)
 
     @cached_property
     def is_last(self) -> Booleans:
@@ -88,9 +94,9 @@ def _first(table: str, rows: pd.DataFrame, wrong: Booleans | pd.Series, expected
     yield table, f"row {int(numbers[np.asarray(wrong)].min())}{more}: expected {expected}"
 
 
-def _differ(a: Floats, b: Floats, size: Floats | float = 0.0) -> Booleans:
-    """Whether numbers differ by more than the order of a sum explains; ``size`` is that of its terms."""
-    return np.abs(a - b) > _RELATIVE * np.maximum(np.maximum(np.abs(a), np.abs(b)), size) + 1e-12
+def _differ(a: Floats, b: Floats) -> Booleans:
+    """Whether numbers differ by more than the order of a sum explains."""
+    return np.abs(a - b) > _RELATIVE * np.maximum(np.abs(a), np.abs(b)) + 1e-12
 
 
 def time(tables: Tables) -> Iterator[Fault]:
@@ -101,7 +107,7 @@ def time(tables: Tables) -> Iterator[Fault]:
     same = rows["device"].eq(rows["device"].shift())
     wrong = same & (rows["t_start_s"] < rows["t_end_s"].shift() - CLOSE_S)
     yield from _first("activities", rows, wrong, "one activity of a device at a time")
-    end_s = read_run(tables.run.folder).get("t_end_s")
+    end_s = tables.facts.get("t_end_s")
     if isinstance(end_s, int | float):
         wrong = rows["t_end_s"] > end_s + CLOSE_S * max(1.0, tables.run.tmax_s)
         yield from _first("activities", rows, wrong, f"an end not after that of the run ({end_s:g} s)")
@@ -126,26 +132,19 @@ def band(tables: Tables) -> Iterator[Fault]:
     uploads = rows[has_band].assign(station=stations_of(tables.run, rows[has_band]))
     for station, of in uploads.groupby("station"):
         band_hz = float(stations.loc[station])
-        edges_s, used_hz = _used(of)
-        lengths_s = np.diff(edges_s)
-        if tables.run.sharing == "reserved":
-            wrong = (used_hz[:-1] > band_hz * (1 + _RELATIVE)) & (lengths_s > CLOSE_S)
-            if wrong.any():
-                at = int(np.argmax(wrong))
-                yield "activities", f"{used_hz[at]:g} Hz at {edges_s[at]:g} s: expected at most {band_hz:g} Hz"
-        else:
+        is_reshared = tables.run.sharing == "reshared"
+        used = band_use(of, band_hz, reshared=is_reshared)
+        share, lengths_s = used.share[:-1], np.diff(used.t_s)
+        wrong = (share > 1 + _RELATIVE) & (lengths_s > CLOSE_S)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            yield "activities", f"{share[at] * band_hz:g} Hz at {used.t_s[at]:g} s: expected at most {band_hz:g} Hz"
+        if is_reshared:
+            # Its rows have each upload's mean; the whole band is in use while anybody sends.
             spent = float(of["bandwidth_hz"] @ (of["t_end_s"] - of["t_start_s"]))
-            most = band_hz * float(lengths_s[used_hz[:-1] > 0].sum())
+            most = band_hz * float(share @ lengths_s)
             if spent > most * (1 + _RELATIVE) + band_hz * CLOSE_S:
                 yield "activities", f"{spent:g} Hz s of uploads: expected at most {most:g} Hz s"
-
-
-def _used(uploads: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Instants at which uploads start or end, in s, and the bandwidth in use from each of them on, in Hz."""
-    t_s = np.concatenate((uploads["t_start_s"], uploads["t_end_s"]))
-    change_hz = np.concatenate((uploads["bandwidth_hz"], -uploads["bandwidth_hz"]))
-    edges_s, place = np.unique(t_s, return_inverse=True)
-    return edges_s, np.cumsum(np.bincount(place, change_hz, len(edges_s)))
 
 
 def energy(tables: Tables) -> Iterator[Fault]:
@@ -153,10 +152,11 @@ def energy(tables: Tables) -> Iterator[Fault]:
     rows, rounds = tables.activities, tables.rounds
     sums = tables.sums("energy_j") + tables.of_rounds("idle_j")
     yield from _first("rounds", rounds, _differ(sums, rounds["energy_j"].to_numpy()), "energy_j of its rows and idling")
-    power_w = pd.Series(np.divide(rows["energy_j"], tables.seconds, out=np.zeros(len(rows)), where=tables.seconds > 0))
-    long = tables.seconds > CLOSE_S
+    seconds = rows["t_end_s"] - rows["t_start_s"]
+    long = seconds > CLOSE_S
+    power_w = rows["energy_j"] / seconds.where(long, 1.0)
     of_kind = power_w.where(long).groupby([rows["device"], rows["activity"]])
-    wrong = long & _differ(of_kind.transform("median").to_numpy(), power_w.to_numpy(), 0.0)
+    wrong = long & _differ(of_kind.transform("median").to_numpy(), power_w.to_numpy())
     yield from _first("activities", rows, wrong, "the power that the device draws in its other rows of this activity")
 
 
@@ -193,7 +193,7 @@ def _absent_s(t_s: Floats, start_s: Floats, end_s: Floats) -> Floats:
 
 def outcomes(tables: Tables) -> Iterator[Fault]:
     """Tasks pass through their activities in order and end once, updates are of tasks that arrived, waste adds up."""
-    rows, rounds, updates = tables.activities, tables.rounds, tables.run.updates
+    rows, rounds, updates = tables.activities, tables.rounds, tables.updates
     order = rows["activity"].map({name: place for place, name in enumerate(ACTIVITIES)})
     task = [rows["device"], rows["task"]]
     wrong = order < order.groupby(task).shift(fill_value=0)
@@ -203,7 +203,7 @@ def outcomes(tables: Tables) -> Iterator[Fault]:
     before = ["done", "paused", "dropped"] if restarts else ["done", "paused"]
     wrong = ~tables.is_last & ~rows["outcome"].isin(before)
     yield from _first("activities", rows, wrong, f"outcomes but {', '.join(before)} in the last row of a task alone")
-    if read_run(tables.run.folder).get("has_rounds") is True:
+    if tables.facts.get("has_rounds") is True:
         lost = rounds["selected"] - rounds[["arrived", "late", "dropped"]].sum(axis=1)
         # In a round that makes no model nobody arrives, is late or drops out.
         skipped = rounds["round"].isin(rows.loc[rows["outcome"].isin(["skipped", "kept"]), "round"])
@@ -218,7 +218,7 @@ def outcomes(tables: Tables) -> Iterator[Fault]:
 
 def _waste(tables: Tables) -> Iterator[Fault]:
     """``metrics`` has the waste of the rows by round; over the whole run where devices kept weights for a later one."""
-    work, metrics = work_by_kind(tables.run.activities, tables.run.updates), tables.run.metrics
+    work, metrics = work_by_kind(tables.activities, tables.updates), tables.run.metrics
     by = ["kind"] if tables.activities["outcome"].eq("kept").any() else ["round", "kind"]
     wasted = work[work["kind"] != USEFUL].groupby(by, observed=True)[list(AMOUNTS)].sum()
     for amount, name in zip(AMOUNTS, ("wasted_s", "wasted_bits", "wasted_j"), strict=True):
