@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import tomli_w
 from numpy.typing import NDArray
+from pyarrow.fs import LocalFileSystem
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import beginning_hash, file_digest
@@ -224,10 +225,10 @@ class RunWriter:
                 checkpoints.keep(path, "kept")
 
     def note(self, **facts: Any) -> None:
-        """Add facts to ``run.json``."""
+        """Add facts to ``run.json``, which a power cut may take: the run's end writes them through to the disk."""
         self._run |= facts
         with self._writing():
-            _write_run_json(self.folder, self._run)
+            _write_run_json(self.folder, self._run, on_disk=False)
 
     def close(self, status: str, cut: bool = False, **facts: Any) -> None:
         """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``.
@@ -264,7 +265,7 @@ class RunWriter:
                 if cut and "round" in table.column_names:
                     table = table.filter(pc.less_equal(table["round"], last))
                 # One chunk, independent of when rows were flushed, so that equal tables give equal bytes.
-                pq.write_table(table.combine_chunks(), part)
+                pq.write_table(table.combine_chunks(), part, filesystem=LocalFileSystem())
             # Before ``run.json`` says that they are there, and the streams are removed.
             sync([*parts.values()])
 

@@ -17,6 +17,7 @@ from edgesim.learning.loss_passes import LESS
 from edgesim.learning.passes import in_cache, rows_at_once, side_by_side, whole_segments
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
+from edgesim.learning.weighted_gradients import weighted_gradients
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _gradients(
             gradients[which] = segment_gradients(model, uses, images, labels, weights[rows], segments.sizes[which])
             return
         losses = F.cross_entropy(model.module(images), labels, reduction="none")
-        parts = torch.autograd.grad(losses, parameters, weights[rows], allow_unused=True, materialize_grads=True)
+        parts = weighted_gradients(losses, weights[rows], parameters, allow_unused=True, materialize_grads=True)
         # In some versions of PyTorch the zeros of a parameter that is not used require a gradient.
         gradients[which] = torch.cat([part.detach().reshape(-1) for part in parts])
 

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.passes import once_per_model
+from edgesim.learning.weighted_gradients import weighted_gradients
 
 #: Patches of images that a convolution sees, or gradients of them, held at once: few stay in the cache of a CPU.
 _BYTES_IN_CACHE = 1 << 20
@@ -132,7 +133,7 @@ def _pass(
     """Each layer with its inputs and the gradients of its outputs."""
     uses.seen.clear()
     losses = F.cross_entropy(model.module(images), labels, reduction="none")
-    gradients = torch.autograd.grad(losses, [use.edge for use in uses.seen], weights)
+    gradients = weighted_gradients(losses, weights, [use.edge for use in uses.seen])
     for use, out in zip(uses.seen, gradients, strict=True):
         yield use.layer, use.inputs, out
     uses.seen.clear()
