@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from edgesim.learning.dense import before_relu, cross_entropy_gradients, dense_layers
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.passes import once_per_model
 from edgesim.learning.weighted_gradients import weighted_gradients
@@ -42,14 +43,15 @@ class Use:
 class Uses(threading.local):
     """Calls of watched layers in the forward passes of the calling thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        self.layers = layers
         self.seen: list[Use] = []
 
 
 @contextmanager
 def watching(layers: Sequence[nn.Module]) -> Iterator[Uses]:
     """Record the calls of layers; passes may run on several threads meanwhile."""
-    uses = Uses()
+    uses = Uses(layers)
 
     def note(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         uses.seen.append(Use(layer, inputs[0].detach(), get_gradient_edge(output)))
@@ -131,13 +133,34 @@ def segment_squares(
 def _pass(
     model: FlatModel, uses: Uses, images: Tensor, labels: Tensor, weights: Tensor
 ) -> Iterator[tuple[nn.Module, Tensor, Tensor]]:
-    """Each layer with its inputs and the gradients of its outputs."""
+    """Each watched layer with its inputs and the gradients of its outputs."""
+    if (dense := dense_layers(model.module)) is not None:
+        passed = _dense_pass([layer for _, layer in dense], images, labels, weights)
+        yield from (how for how in passed if any(how[0] is layer for layer in uses.layers))
+        return
     uses.seen.clear()
     losses = F.cross_entropy(model.module(images), labels, reduction="none")
     gradients = weighted_gradients(losses, weights, [use.edge for use in uses.seen])
     for use, out in zip(uses.seen, gradients, strict=True):
         yield use.layer, use.inputs, out
     uses.seen.clear()
+
+
+@torch.no_grad()
+def _dense_pass(
+    layers: Sequence[nn.Linear], images: Tensor, labels: Tensor, weights: Tensor
+) -> list[tuple[nn.Module, Tensor, Tensor]]:
+    """`_pass` of all layers of a net of linear layers and ReLUs, in closed form."""
+    x, passed = images.flatten(1), list[tuple[nn.Linear, Tensor]]()
+    for layer in layers:
+        x = torch.relu(x) if passed else x
+        passed.append((layer, x))
+        x = F.linear(x, layer.weight, layer.bias)
+    _, out = cross_entropy_gradients(x, labels, weights)
+    outs = [out]
+    for layer, inputs in passed[:0:-1]:
+        outs.append(before_relu(outs[-1].mm(layer.weight), inputs))
+    return [(*use, out) for use, out in zip(passed, reversed(outs), strict=True)]
 
 
 class _Segments:

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from edgesim.learning.back_ends.layers import Tensors, chain_of, linear
+from edgesim.learning.back_ends.layers import Tensors, linear
+from edgesim.learning.dense import before_relu, cross_entropy_gradients, dense_layers
 from edgesim.learning.flat import FlatModel
-
-_aten = torch.ops.aten
 
 
 @dataclass(frozen=True)
@@ -26,12 +24,10 @@ class DenseChain:
     @classmethod
     def of(cls, model: FlatModel) -> "DenseChain | None":
         """The chain that a model is, or None if it is of another kind."""
-        chain = chain_of(model.module) or []
-        kinds = zip(chain[1:], cycle((nn.Linear, nn.ReLU)))
-        is_dense = len(chain) % 2 == 0 and all(type(layer) is kind for (_, layer), kind in kinds)
-        if not (is_dense and chain and type(chain[0][1]) is nn.Flatten and chain[0][1].start_dim == 1):
+        chain = dense_layers(model.module)
+        if chain is None:
             return None
-        layers = [{own: f"{place}.{own}" for own, _ in layer.named_parameters()} for place, layer in chain[1::2]]
+        layers = [{own: f"{place}.{own}" for own, _ in layer.named_parameters()} for place, layer in chain]
         # A parameter that does not train, or that two layers share, is not under this name in the vector.
         if model.names != [name for layer in layers for name in layer.values()]:
             return None
@@ -51,10 +47,7 @@ class DenseChain:
             inputs.append(x)
             x = linear({own: tensors[name] for own, name in layer.items()}, x)
         logits = x.flatten(0, 1)
-        log_shares = torch.log_softmax(logits, 1)
-        losses, total = _aten.nll_loss_forward(log_shares, labels, None, 0, -100)
-        of_logits = _aten.nll_loss_backward(shares, log_shares, labels, None, 0, -100, total)
-        of_logits = _aten._log_softmax_backward_data(of_logits, log_shares, 1, log_shares.dtype)
+        losses, of_logits = cross_entropy_gradients(logits, labels, shares)
         out = of_logits.view(len(images), -1, of_logits.shape[1]).transpose(0, 1)
         gradients: list[Tensor] = []
         for layer, rows in zip(reversed(self.layers), reversed(inputs), strict=True):
@@ -63,5 +56,5 @@ class DenseChain:
             gradients.append(torch.bmm(rows.transpose(0, 1).transpose(1, 2), out).transpose(1, 2))
             if rows is not inputs[0]:
                 of_rows = torch.bmm(out, tensors[layer["weight"]]).transpose(0, 1)
-                out = _aten.threshold_backward(of_rows, rows, 0).transpose(0, 1)
+                out = before_relu(of_rows, rows).transpose(0, 1)
         return losses, logits, gradients[::-1]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from edgesim.learning.algorithms.records import Outputs
+from edgesim.learning.dense import chain_of
 from edgesim.learning.dropout import MaskedDropout, Masks, noise
 from edgesim.learning.flat import FlatModel
 
@@ -127,19 +128,6 @@ def is_shallow_and_dense(module: nn.Module) -> bool:
     dense = [isinstance(layer, (nn.Linear, nn.Embedding)) for layer in with_weights]
     norms = [isinstance(layer, (*_BATCH_NORMS, nn.GroupNorm, nn.LayerNorm)) for layer in with_weights]
     return 0 < sum(dense) <= _SHALLOW and sum(norms) <= _SHALLOW and sum(dense) + sum(norms) == len(with_weights)
-
-
-def chain_of(module: nn.Module, prefix: str = "") -> list[tuple[str, nn.Module]] | None:
-    """Layers of nested `nn.Sequential`, with the names of their places; None where the module is none."""
-    if type(module) is not nn.Sequential:
-        return None
-    layers: list[tuple[str, nn.Module]] = []
-    # Not `named_children`: a layer that stands in two places is there twice.
-    for name, child in module._modules.items():
-        assert child is not None
-        inner = chain_of(child, f"{prefix}{name}.")
-        layers += [(f"{prefix}{name}", child)] if inner is None else inner
-    return layers
 
 
 def _form(layer: nn.Module, masks: Masks, train: bool = True) -> Form | None:
