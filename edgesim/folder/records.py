@@ -25,7 +25,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import tomli_w
 from numpy.typing import NDArray
-from pyarrow.fs import LocalFileSystem
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.file_digest import beginning_hash, file_digest
@@ -265,7 +264,7 @@ class RunWriter:
                 if cut and "round" in table.column_names:
                     table = table.filter(pc.less_equal(table["round"], last))
                 # One chunk, independent of when rows were flushed, so that equal tables give equal bytes.
-                pq.write_table(table.combine_chunks(), part, filesystem=LocalFileSystem())
+                pq.write_table(table.combine_chunks(), part)
             # Before ``run.json`` says that they are there, and the streams are removed.
             sync([*parts.values()])
 
