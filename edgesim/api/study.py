@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from edgesim.analysis import compare as comparing
 from edgesim.analysis.runs import StudyFolder as Plan
-from edgesim.analysis.runs import is_study, read_study
+from edgesim.analysis.runs import has_runs, read_study
 from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
 from edgesim.api.figures import draw
@@ -212,4 +212,4 @@ def failures(folder: Path) -> list[str]:
 def open(folder: str | Path) -> Run | StudyResult:
     """The run or the study of a folder; raises `EdgesimError` if it is neither."""
     path = as_path(folder, "folder")
-    return StudyResult(path) if is_study(path) else of_folder(path)
+    return StudyResult(path) if has_runs(path) else of_folder(path)
