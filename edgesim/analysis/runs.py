@@ -56,6 +56,7 @@ _CHOICES = {
     "joining.": ("joining.law",),
     "learning.model_options.": ("learning.model",),
     "round.protocol_options.": ("round.protocol",),
+    "selection.": ("selection.policy",),
     "download.": ("download.codec",),
     "upload.": ("upload.codec",),
 }
@@ -345,10 +346,10 @@ def refuse_same(runs: Sequence[RunFolder]) -> None:
 def runs_of(folders: Sequence[Path]) -> list[RunFolder]:
     """Runs given by their folders alone; their knobs are the policy, the deadline and every setting that differs.
 
-    Options of an algorithm, of a model of availability, of a partition or of a protocol are knobs only where they
-    differ between runs that have the same one. The policy of an episode is "outside". A knob is named as `KNOB_NAMES`
-    says or by the last part of its key (``delay_knowledge`` for ``round.delay_knowledge``), or by the whole key where
-    two names would be equal. Raises `EdgesimError` for a folder that is not a run's.
+    Options of a policy, of an algorithm, of a model of availability, of a partition or of a protocol are knobs only
+    where they differ between runs that have the same one. The policy of an episode is "outside". A knob is named as
+    `KNOB_NAMES` says or by the last part of its key (``delay_knowledge`` for ``round.delay_knowledge``), or by the
+    whole key where two names would be equal. Raises `EdgesimError` for a folder that is not a run's.
     """
     flat = [_settings_of(folder) for folder in folders]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))
