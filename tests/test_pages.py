@@ -282,13 +282,9 @@ def test_the_drift_shown_deals_its_mixes():
         assert all(f"`{option}`" in row for option in law.model_fields if option != "pool"), name
 
 
-def test_the_table_of_policies_has_all_of_them_and_their_options():
-    rows = re.findall(r"^\| `([\w-]+)` \| [^|]* \| ([^|]*)\|$", (DOCS / "policies.md").read_text(), re.MULTILINE)
-    told = dict(rows)
-    assert told.keys() == set(SELECTORS.names)
-    for name, kind in SELECTORS.items():
-        if name != "fedteddi":
-            assert set(re.findall(r"`(\w+)`", told[name])) == kind.Options.model_fields.keys(), name
+def test_the_table_of_policies_has_all_of_them():
+    rows = re.findall(r"^\| `([\w-]+)` \|", (DOCS / "policies.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(SELECTORS.names)
 
 
 def test_the_table_of_algorithms_says_what_they_do():
