@@ -24,11 +24,11 @@ def words(text: str) -> int:
     return sum(bool(re.search(r"[^\W\d_]", word)) for word in _NO_PROSE.sub(" ", text).split())
 
 
-def by_page() -> dict[str, int]:
-    """Words of the README and of each page of the handbook that is written by hand."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+def by_page(root: Path = ROOT) -> dict[str, int]:
+    """Words of the README and of each page of the handbook that is written by hand, in a checkout."""
+    pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
     return {
-        str(page.relative_to(ROOT)): words(page.read_text()) for page in pages if page.name not in WRITTEN_BY_PROGRAMS
+        str(page.relative_to(root)): words(page.read_text()) for page in pages if page.name not in WRITTEN_BY_PROGRAMS
     }
 
 
