@@ -40,6 +40,7 @@ PLOTS = ROOT / "plots"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")), PLOTS / "README.md"]
 TABLES = {*RunConfig.model_fields}
 BUILDER = runpy.run_path(str(DOCS / "build.py"))
+COUNTER = runpy.run_path(str(DOCS / "words.py"))
 
 
 class Block(NamedTuple):
@@ -175,6 +176,30 @@ def test_no_link_of_the_gallery_is_dead_in_a_bare_checkout():
 
 def test_the_readme_is_short():
     assert len(PAGES[0].read_text().splitlines()) <= 150
+
+
+def test_the_handbook_has_no_more_words_than_it_may():
+    assert sum(COUNTER["by_page"]().values()) <= COUNTER["MOST"]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("A page of 12 words, 5 of them here - no more.\n", 9),
+        ("| round | 0.8 ± 0.1 |\n| --- | --- |\n", 1),
+        ("As [here](page.md#a-heading) said.\n\n```\nedgesim run\n```\nmore\n", 4),
+        ("<!-- Written by a program -->\nmany words\n<!-- End -->\n::: edgesim.api\n    options: all\nrest\n", 1),
+        ("`a_key` and `two words`\n", 4),
+    ],
+)
+def test_a_word_has_a_letter_and_stands_in_no_example_target_or_generated_part(text, count):
+    assert COUNTER["words"](text) == count
+
+
+def test_pages_written_by_programs_are_not_counted():
+    pages = COUNTER["by_page"]()
+    assert {"README.md", "docs/results.md"} <= pages.keys()
+    assert not {"docs/knobs.md", "docs/papers/fedteddi.md"} & pages.keys()
 
 
 @pytest.mark.slow
