@@ -62,7 +62,7 @@ def test_worked_numbers_of_a_stream():
     for codec, prefix in ((topk, 84_065), (randk, 136_607)):
         charges = UploadCharges(32.0 * D, Stream(codec, D, None), 1, 0.0)
         whole = Grant(1e6, 1.0, float(charges.coded(np.array([32.0 * D]))[0]))
-        charges.change(whole, charges.rule.granted)
+        charges.fit(whole, bits)
         assert charges.receive(whole, bits)
         assert whole.setting == prefix
     assert topk.setting(D) == 100_744
