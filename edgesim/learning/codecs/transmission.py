@@ -43,7 +43,7 @@ def largest_setting(codec: Codec, d: int, bits: int) -> tuple[int, int]:
 
 def _is_whole(answer: object) -> bool:
     # Uploads by the thousand ask, nearly all of them about an int, of which no other class has to be looked at.
-    return (type(answer) is int or isinstance(answer, np.integer)) and 0 <= answer <= 2**53
+    return (type(answer) is int or isinstance(answer, np.integer)) and 0 <= int(answer) <= 2**53
 
 
 def answered(field: str, codec: Codec, method: str, answer: str, expected: str) -> EdgesimError:
