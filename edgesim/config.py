@@ -620,7 +620,11 @@ _GOES_WITH = (
     Rule(_COUNT, {"round.count": GIVEN}, "how many devices are taken, such as round.count=10"),
     Rule({"round.count": GIVEN}, _COUNT, "else as many are taken as fit into the band"),
     Rule({"round.leftover": Except(["idle"])}, {"round.allocator": "least"}, "another leaves nothing over"),
-    Rule({"round.outage": GIVEN, **_COUNT}, {"round.allocator": "least"}, "another plans nothing"),
+    Rule(
+        {"round.outage": GIVEN, **_COUNT, "upload.fit_at": Except(["plan"])},
+        {"round.allocator": "least"},
+        "by count it enters least bandwidths alone, which no other allocator uses",
+    ),
     Rule({"round.delay_knowledge": "reported"}, {"round.computes": "candidates"}),
     *_only_for({"round.delay_knowledge": "reported"}, "round.report_by_s"),
     *_only_for({"round.delay_knowledge": "planned"}, "round.plan_quantile"),

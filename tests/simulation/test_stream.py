@@ -299,7 +299,10 @@ def test_the_picture_of_a_round_shows_how_much_was_received(run):
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"upload": {"codec": "sign"}}, r"upload\.ratio: is an option of"),
+        *[
+            ({"upload": {"codec": codec, "ratio": None}}, rf"upload\.size: 'stream' .* upload\.codec = '{codec}'")
+            for codec in ("none", "half", "natural", "sign", "qsgd")
+        ],
         ({"upload": {"codec": "topk"}}, r"upload\.size: 'stream' does not go with .* 'topk' with coding = 'rice'"),
         ({"upload": {"codec": "stc", "coding": "index"}}, r"upload\.size: 'stream' does not go with upload\.codec"),
         ({"round": {"late": "keep"}}, r"upload\.size = 'stream' needs round\.late = 'drop'"),
@@ -311,10 +314,28 @@ def test_the_picture_of_a_round_shows_how_much_was_received(run):
         ({"upload": {"beside": "coded"}, "algorithm": {"name": "scaffold"}}, r"upload\.beside"),
         ({"upload": {"least": 0.001}, "round": {"allocator": "least"}}, r"round\.allocator = 'least'"),
         ({"upload": {"least": 2.0}}, r"upload\.least: expected a ratio above 0 and up to 1 \(got 2\)"),
+        (
+            {"upload": {"least": 0.5}},
+            r"upload\.least: expected at most the size of a whole stream by upload\.ratio = 0\.2 \(got 0\.5\)",
+        ),
         ({"upload": {"fit_at": "plan"}}, r"upload\.fit_at.* needs upload\.size = 'fit'"),
     ],
 )
 def test_what_does_not_go_with_streams_is_refused_in_a_line(sections, message):
+    upload = BASE["upload"] | sections.get("upload", {})
+    sections = sections | {"upload": {key: value for key, value in upload.items() if value is not None}}
     with pytest.raises(EdgesimError, match=message) as refused:
-        complete(config(**sections))
+        complete(parse(BASE | {key: BASE.get(key, {}) | of for key, of in sections.items() if key != "upload"}
+                       | {"upload": sections["upload"]}, "test"))
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_whole_streams_that_nobody_can_end_are_refused_with_the_way_out(run):
+    """On links of their own, too: planned with fewer numbers they go out."""
+    own = {"radio": {"sharing": "own", "fading": "none"}, "devices": {"profile": "sample-phones"}}
+    own |= {"round": {"allocator": "least", "tmax_s": 2.5}}
+    with pytest.raises(EdgesimError, match=r"or set upload\.least: with upload\.size = 'stream'") as refused:
+        run(upload={"ratio": 1.0}, **own)
+    assert len(str(refused.value).splitlines()) == 1
+    up = read_table(run("least", upload={"ratio": 1.0, "least": 0.001}, **own), "activities")
+    assert "done" in set(up.query("activity == 'upload'")["outcome"])
