@@ -96,18 +96,22 @@ def test_the_corrected_prefix_is_right_in_the_mean_whatever_law_cuts_it():
     assert variance == pytest.approx(expected, rel=0.05)
 
 
-def replayed(up: pd.DataFrame, due_s: float, left: dict[int, float], band_hz: float, snr_hz: dict[int, float]):
-    """Bits sent of each upload of a round until it is due, on a band shared by weights at every start and end.
+def replayed(
+    up: pd.DataFrame, due_s: float, left: float, hz: dict[int, float], snr_hz: dict[int, float], band_hz: float
+):
+    """Bits sent of each upload of a round, ``left`` at its start, until it is due.
 
-    By small steps from event to event: the plain replay of `SharedBand`.
+    From event to event: the plain replay of `SharedBand`, a band that those on the air share by their weights ``hz``.
     """
     starts = dict(zip(up["device"], up["t_start_s"], strict=True))
     sent, now_s = dict.fromkeys(starts, 0.0), min(starts.values())
     while now_s < due_s - 1e-12:
-        active = [device for device in starts if starts[device] <= now_s + 1e-12 and left[device] - sent[device] > 1e-3]
+        active = [device for device in starts if starts[device] <= now_s + 1e-12 and left - sent[device] > 1e-3]
         coming = [start for start in starts.values() if start > now_s + 1e-12]
-        rates = {device: float(rate_bps(band_hz / len(active), snr_hz[device], 1.0)) for device in active}
-        ends = [now_s + (left[device] - sent[device]) / rates[device] for device in active]
+        weights = sum(hz[device] for device in active)
+        shares = {device: band_hz * hz[device] / weights for device in active}
+        rates = {device: float(rate_bps(shares[device], snr_hz[device], 1.0)) for device in active}
+        ends = [now_s + (left - sent[device]) / rates[device] for device in active]
         next_s = min([*coming, *ends, due_s])
         for device in active:
             sent[device] += rates[device] * (next_s - now_s)
@@ -115,43 +119,62 @@ def replayed(up: pd.DataFrame, due_s: float, left: dict[int, float], band_hz: fl
     return sent
 
 
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-@pytest.mark.parametrize("rounds", [10, pytest.param(150, marks=pytest.mark.slow)])
-def test_streams_beside_a_plain_replay_of_random_rounds(run, sharing, rounds):
-    """On each kind of band, with fading, in which devices begin at unlike instants on equal weights."""
-    sections = {"radio": {"sharing": sharing}, "round": {"allocator": "equal_share"}, "rounds": rounds}
-    folder = run(**sections)
-    work, starts_s = read_table(folder, "activities"), read_table(folder, "rounds").set_index("round")["t_start_s"]
-    metrics = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
-    codec, checked = make_codec("randk", {"ratio": 0.2}), 0
-    whole = codec.setting(D)
+def random_streams(seed: int, rounds: int) -> dict[str, Any]:
+    """Sections of a random run of streams, in which devices begin at unlike instants, most of them on unlike weights."""
+    rng = np.random.default_rng([7, seed])
+    codec = [{"codec": "randk"}, TOPK][seed % 2]
+    return {
+        "seed": int(rng.integers(1_000)),
+        "rounds": rounds,
+        "devices": {"count": int(rng.integers(4, 12))},
+        "radio": {"bandwidth_hz": float(10 ** rng.uniform(5.8, 6.5)), "fading": str(rng.choice(["rayleigh", "none"]))},
+        "round": {
+            "tmax_s": round(float(rng.uniform(0.5, 1.2)), 2),
+            "allocator": str(rng.choice(["equal_bits", "equal_bits", "equal_share"])),
+            "count": int(rng.integers(2, 5)) if seed % 3 else 4,
+        },
+        "upload": codec | {"ratio": round(float(10 ** rng.uniform(-0.5, 0)), 3), "least": 0.001},
+    }
+
+
+@pytest.mark.parametrize(
+    ("seed", "rounds"), [(0, 3), (1, 3), *[pytest.param(seed, 15, marks=pytest.mark.slow) for seed in range(2, 22)]]
+)
+def test_streams_beside_a_plain_replay_of_random_rounds(run, seed, rounds):
+    """On each kind of band: shares are those that a run with reserved bands grants, to the same devices by its plans."""
+    sections = random_streams(seed, rounds)
+    upload, radio = sections["upload"], sections["radio"]
+    options = {key: upload[key] for key in ("ratio", "coding") if key in upload}
+    codec, tmax_s, band_hz = make_codec(upload["codec"], options), sections["round"]["tmax_s"], radio["bandwidth_hz"]
+    whole, entry_bits = codec.setting(D), codec.bits(D, 1)
     world = simulation.Simulation(config(**sections)).world
-    for number, up in work.query("activity == 'upload'").groupby("round"):
-        ids = up["device"].to_numpy()
-        start_s = float(starts_s[number])
-        power_w = world.drawn_rx_power_w(ids, int(number), world.gain(ids, int(number), start_s, np.zeros_like(ids)))
-        noise = world.links[0].noise_w_per_hz
-        snr_hz = dict(zip(ids.tolist(), (power_w / noise).tolist(), strict=True))
-        left = dict.fromkeys(ids.tolist(), 32.0 * whole + 32)
-        if sharing == "reserved":
-            share_hz = 2e6 / 6
-            sent = {
-                row.device: min(
-                    left[row.device],
-                    float(rate_bps(share_hz, snr_hz[row.device], 1.0)) * (start_s + TMAX_S - row.t_start_s),
-                )
-                for row in up.itertuples()
-            }
-        else:
-            sent = replayed(up, start_s + TMAX_S, left, 2e6, snr_hz)
-        for row in up.itertuples():
-            k = min(int((sent[row.device] * (1 + 1e-9) - 32) // 32), whole)
-            assert row.outcome == ("done" if k > 0 else "late")
-            assert row.bits == pytest.approx(sent[row.device], rel=1e-6)
-            assert abs(metrics[f"{row.device}/{row.task}"] * whole - k) <= 1e-6 * k + 0.5
-            checked += 1
-    assert checked > 5 * rounds
-    assert 0 <= metrics.min() < 0.5 < metrics.max() <= 1.0
+    shares, cut, weights = {}, 0, set()
+    for sharing in ("reserved", "reshared"):
+        folder = run(sharing, **sections | {"radio": radio | {"sharing": sharing}})
+        work, starts_s = read_table(folder, "activities"), read_table(folder, "rounds").set_index("round")["t_start_s"]
+        metrics = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
+        for number, up in work.query("activity == 'upload'").groupby("round"):
+            ids, start_s = up["device"].to_numpy(), float(starts_s[number])
+            gain = world.gain(ids, int(number), start_s, np.zeros_like(ids))
+            snr_hz = world.drawn_rx_power_w(ids, int(number), gain) / world.links[0].noise_w_per_hz
+            of_device, left = dict(zip(ids.tolist(), snr_hz.tolist(), strict=True)), float(entry_bits * whole + 32)
+            if sharing == "reserved":
+                shares[number] = hz = dict(zip(ids.tolist(), up["bandwidth_hz"], strict=True))
+                weights.update(round(share / band_hz, 6) for share in hz.values())
+                own_s = start_s + tmax_s - up["t_start_s"].to_numpy()
+                bits = np.minimum(left, rate_bps(np.array([*hz.values()]), snr_hz, 1.0) * own_s)
+                sent = dict(zip(ids.tolist(), bits.tolist(), strict=True))
+            else:
+                sent = replayed(up, start_s + tmax_s, left, shares[number], of_device, band_hz)
+            for row in up.itertuples():
+                k = min(int((sent[row.device] * (1 + 1e-9) - 32) // entry_bits), whole)
+                assert row.outcome == ("done" if k > 0 else "late")
+                assert row.bits == pytest.approx(sent[row.device], rel=1e-6)
+                assert abs(metrics[f"{row.device}/{row.task}"] * whole - k) <= 1e-6 * k + 0.5
+                cut += 0 < k < whole
+    assert len(shares) == rounds
+    assert cut
+    assert (len(weights) > rounds) == (sections["round"]["allocator"] == "equal_bits")
 
 
 def test_a_stream_that_is_through_before_the_deadline_ends_then(run):
@@ -325,8 +348,14 @@ def test_what_does_not_go_with_streams_is_refused_in_a_line(sections, message):
     upload = BASE["upload"] | sections.get("upload", {})
     sections = sections | {"upload": {key: value for key, value in upload.items() if value is not None}}
     with pytest.raises(EdgesimError, match=message) as refused:
-        complete(parse(BASE | {key: BASE.get(key, {}) | of for key, of in sections.items() if key != "upload"}
-                       | {"upload": sections["upload"]}, "test"))
+        complete(
+            parse(
+                BASE
+                | {key: BASE.get(key, {}) | of for key, of in sections.items() if key != "upload"}
+                | {"upload": sections["upload"]},
+                "test",
+            )
+        )
     assert len(str(refused.value).splitlines()) == 1
 
 
