@@ -119,7 +119,7 @@ class Sizing:
         if not grant.written_bits:
             self.learner.write([at.promise for at in self._unwritten if at.task.phase != ENDED])
             self._unwritten.clear()
-        self.charges.write(grant, task.device, self.learner.coded_numbers)
+        self.charges.write(grant, task.device)
         self._cross_wires(task)
 
     def _at_start(self, task: Task, deadline_s: float) -> None:

@@ -1,6 +1,5 @@
 """What coding makes of bits and computing: what a run charges devices for, without torch."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -60,13 +59,10 @@ class UploadCharges:
         planned = self.update_bits if self.last_bits is None else self.last_bits[ids]
         return np.where(bits >= whole, bits - whole + self.rule.header_bits + self.vectors * planned, bits)
 
-    def write(self, grant: Grant, device: int, coded: int) -> None:
-        """Set the bits of an upload by those of its message, ``written_bits`` of so many numbers that are ``coded``.
-
-        A payload of another model is charged in proportion, at most as much as it can take.
-        """
+    def write(self, grant: Grant, device: int) -> None:
+        """Set the bits of an upload by those of its message, ``written_bits``."""
         planned = self.update_bits if self.last_bits is None else float(self.last_bits[device])
-        charged = float(min(math.ceil(grant.written_bits * self.rule.d / coded - 1e-9), self.update_bits))
+        charged = float(grant.written_bits)
         if grant.bits < planned:
             # Nothing is sent, or no model.
             return

@@ -120,7 +120,7 @@ def replayed(
 
 
 def random_streams(seed: int, rounds: int) -> dict[str, Any]:
-    """Sections of a random run of streams, in which devices begin at unlike instants, most of them on unlike weights."""
+    """Sections of a random run of streams: devices begin at unlike instants, most of them on unlike weights."""
     rng = np.random.default_rng([7, seed])
     codec = [{"codec": "randk"}, TOPK][seed % 2]
     return {
@@ -141,7 +141,7 @@ def random_streams(seed: int, rounds: int) -> dict[str, Any]:
     ("seed", "rounds"), [(0, 3), (1, 3), *[pytest.param(seed, 15, marks=pytest.mark.slow) for seed in range(2, 22)]]
 )
 def test_streams_beside_a_plain_replay_of_random_rounds(run, seed, rounds):
-    """On each kind of band: shares are those that a run with reserved bands grants, to the same devices by its plans."""
+    """On each kind of band. Weights are the shares of a run with reserved bands, which has the same plans."""
     sections = random_streams(seed, rounds)
     upload, radio = sections["upload"], sections["radio"]
     options = {key: upload[key] for key in ("ratio", "coding") if key in upload}
