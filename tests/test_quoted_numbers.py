@@ -119,7 +119,6 @@ NOT_KEPT = {
     "Devices that move",
     "Does motion help at the edge once the radio has a price?",
     "A recording replayed",
-    "What does a codec gain?",
     "Selection or aggregation?",
 }
 """Sections whose runs were made before rows were kept, or take more than half an hour."""
