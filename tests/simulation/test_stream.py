@@ -19,11 +19,13 @@ from edgesim.learning import draws
 from edgesim.learning.charges import UploadCharges
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.randk import RandK
+from edgesim.learning.codecs.transmission import largest_setting
 from edgesim.learning.sizes.stream import Stream
 from edgesim.learning.transforms.encode import Encode
 from edgesim.plots.gantt import draw_gantt
 from edgesim.radio.bandwidth import rate_bps
 from edgesim.radio.grant import Grant
+from edgesim.radio.link import ShannonLink
 from edgesim.selection.oort import Oort
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
@@ -58,7 +60,10 @@ def test_worked_numbers_of_a_stream():
     bits = 4_371_460.865944
     snr_hz = 1_424_772_642.107986
     assert rate_bps(1e6, 0.3 * snr_hz, 1.0) / 2 == pytest.approx(bits, rel=1e-12)
-    topk, randk = make_codec("topk", {"coding": "index", "ratio": 100_744 / D}), make_codec("randk", {"ratio": 1.0})
+    planned_bits = ShannonLink(1.0).bits(0, 1e6, snr_hz, 0.0, 0.5)
+    topk, _ = largest_setting(make_codec("topk", {"coding": "index"}), D, int(planned_bits) - 32)
+    assert topk == 100_744
+    topk, randk = make_codec("topk", {"coding": "index", "ratio": topk / D}), make_codec("randk", {"ratio": 1.0})
     for codec, prefix in ((topk, 84_065), (randk, 136_607)):
         charges = UploadCharges(32.0 * D, Stream(codec, D, None), 1, 0.0)
         whole = Grant(1e6, 1.0, float(charges.coded(np.array([32.0 * D]))[0]))

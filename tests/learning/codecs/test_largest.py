@@ -8,9 +8,11 @@ import torch
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.codecs import CODECS, make_codec
 from edgesim.learning.codecs.codec import Codec
+from edgesim.radio.link import ShannonLink
 
-D, ROOM_BITS = 558_802, 3_687_384
-"""Numbers of an update, and bits that 20/30 MHz carry in half a second at 250 m."""
+D = 558_802
+SNR_HZ = 1_424_772_642.107986
+"""Received power over noise density at 250 m of the macro law with 23 dBm."""
 
 SPARSE = [("topk", coding) for coding in ("rice", "enumerative", "index", "bitmap")]
 SPARSE += [("stc", coding) for coding in ("rice", "enumerative", "index", "bitmap")]
@@ -57,8 +59,10 @@ def test_levels_are_as_wide_as_fit(options):
 
 
 def test_worked_numbers_of_what_fits():
-    """A header of 32 bits is sent as well."""
-    room = ROOM_BITS - 32
+    """Bits that 20/30 MHz carry in half a second; a header of 32 is sent as well."""
+    carried_bits = ShannonLink(1.0).bits(0, 20e6 / 30, SNR_HZ, 0.0, 0.5)
+    assert carried_bits == pytest.approx(3_687_384.466680, abs=6e-7)
+    room = int(carried_bits) - 32
     assert make_codec("qsgd", {"bucket": D}).largest(D, room) == 2**5 - 1
     assert make_codec("topk", {"coding": "index"}).largest(D, room) == 70_910
     assert make_codec("topk", {}).largest(D, room) == 102_090
