@@ -476,9 +476,9 @@ class UploadConfig(OpenSection):
     """Size of an update: as the codec's options say (``fixed``), or the largest that rate and time left carry
     (``fit``: of ``topk``, ``randk`` and, up to a tenth, ``stc`` the numbers sent, of ``qsgd`` the bits of a level), or
     so many of the most important numbers as are through by the deadline (``stream``: ``topk`` and ``randk``); it tells
-    the server in 32 bits. With ``fit`` admission plans with the smallest one (``least``). Levels of ``qsgd`` can go by the updates'
-    weights (``dadaquant``: fewest levels in all for the same error, ``share``: fewest bits), or rise as the training
-    loss falls (``adaquant``)."""
+    the server in 32 bits. With ``fit`` admission plans with the smallest one (``least``). Levels of ``qsgd`` can go by
+    the updates' weights (``dadaquant``: fewest levels in all for the same error, ``share``: fewest bits), or rise as
+    the training loss falls (``adaquant``)."""
     fit_at: Literal["plan", "start"] | None = None
     """When ``fit`` decides: as the band is shared, on planned gain and computing (``plan``; with ``round.outage`` all
     uploads fail as often), or as the upload begins, on its fading (``start``, when absent)."""
