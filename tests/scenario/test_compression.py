@@ -172,4 +172,4 @@ def test_verdicts_and_winners_of_the_page_are_those_of_the_committed_runs(tmp_pa
     assert [won[policy].get("seconds", []) for policy in POLICIES] == [[], ["randk"] * 2, ["randk"] * 2]
     assert [won[policy].get("bits", []) for policy in POLICIES] == [["randk"] * count for count in (8, 9, 9)]
     assert not any(won[policy].get("joules") for policy in POLICIES)
-    assert "At equal bits randk is the one winner at eight, nine and nine of the twelve places." in text
+    assert "At equal *bits* randk is the one winner at eight, nine and nine of the twelve places." in text
