@@ -19,7 +19,7 @@ def lines(folder, upload=None, download=None):
         "rounds": 3,
         "devices": {"count": 5},
         "data": {"partition": "iid", "samples_per_device": 40},
-        "radio": {"bandwidth_hz": 1e6, "fading": "rayleigh"},
+        "radio": {"bandwidth_hz": 3e6, "fading": "rayleigh"},
         "round": {"tmax_s": 0.8, "allocator": "equal_bits", "close": "deadline", "payload_bits": 17_881_664.0},
         "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
         "evaluation": {"samples": 40},
@@ -40,7 +40,10 @@ def test_a_run_of_streams_says_what_was_sent_and_received(tmp_path):
     assert shown["bits of an update"] == f"17,888 for 558,802 numbers ({notice})"
     share = metrics.query("name == 'received_share'")["value"]
     assert 0 < share.mean() < 1
-    assert shown["received of uploads"].startswith(f"{100 * share.mean():.1f}% in the mean, ")
+    whole, none = 100 * (share == 1).mean(), 100 * (share == 0).mean()
+    said = f"{100 * share.mean():.1f}% in the mean, {whole:.1f}% of them whole, {none:.1f}% not at all"
+    assert shown["received of uploads"] == said
+    assert 0 < whole < 100
     error = metrics.query("name == 'codec' and key == 'error'")["value"].mean()
     assert f"error {error:.4g}, " in shown["coding, mean of merges"]
 
