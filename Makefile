@@ -21,7 +21,7 @@ demo: .venv/ready
 
 PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks
 
-# What a change can break, in a few minutes, with a third of each large family of cases (tests/conftest.py); everything,
+# What a change can break, in a few minutes, with a sixth of each large family of cases (tests/conftest.py); everything,
 # with each benchmark once at its least size (tests/benchmarks/sizes.py).
 test: lint
 	$(PYTEST) -m 'not slow'

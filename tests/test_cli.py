@@ -347,6 +347,7 @@ def test_figures_of_runs_that_differ_in_more_than_their_labels_say_come_with_a_l
     assert "also differ" not in edgesim("plot", "random", "other")[1]
 
 
+@pytest.mark.slow
 def test_a_library_that_is_missing_is_one_line_of_every_command(tmp_path):
     (tmp_path / "simpy").mkdir()
     (tmp_path / "simpy/__init__.py").write_text("raise ImportError('simpy is broken')")

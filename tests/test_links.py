@@ -207,6 +207,7 @@ def test_figures_are_drawn_through_no_link(victim: Path) -> None:
     assert victim.read_text() == "precious"
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_figures_are_drawn_beside_a_dangling_lease_and_another_dangling_link_is_named(victim: Path) -> None:
     assert edgesim("run", "run.toml", "--out", "run")[0] == 0
     link_to_nothing(Path("run/lease-0009.json"))

@@ -102,7 +102,7 @@ def test_a_protocol_is_resumed_with_work_in_flight(protocol, interruption, shari
     availability = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": interruption}
     devices = BATTERY if battery else {}
     this = config(protocol, availability=availability, radio={"sharing": sharing}, devices=devices)
-    assert_stops_change_nothing(this, tmp_path, tuple(range(2, 12)))
+    assert_stops_change_nothing(this, tmp_path, (3, 6, 9))
 
 
 WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -206,7 +206,7 @@ QUICK_WORLDS = {
     ],
 )
 def test_a_world_is_resumed(world, protocol, tmp_path):
-    stops = {"too few devices": tuple(range(2, 12)), "many latecomers": (2, 6, 10)}.get(world, (3, 6, 7))
+    stops = {"too few devices": (2, 4, 6, 8, 10)}.get(world, (3, 6, 7))
     assert_stops_change_nothing(config(protocol, **WORLDS[world][0]), tmp_path, stops)
 
 
@@ -255,7 +255,7 @@ def test_skipped_rounds_are_resumed(skip, tmp_path):
     """Every round is made due or skipped by the accuracies before; stopped in both kinds."""
     sections = {"merging": {"signal": "test", "skip": skip}, "data": {"dataset": "digits"}, "learning": TRAINING}
     this = config("synchronous", **sections, round={"late": "drop", "tmax_s": 1.0})
-    assert_stops_change_nothing(this, tmp_path, (5, 6, 7, 8, 9))
+    assert_stops_change_nothing(this, tmp_path, (5, 6, 7))
 
 
 @pytest.mark.parametrize("mechanism", ["local", pytest.param("central", marks=pytest.mark.slow)])

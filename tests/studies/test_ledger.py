@@ -259,9 +259,9 @@ from edgesim import Study, grid, run_study
 
 @plain_errors
 def main():
-    base = {"rounds": 1500, "learning": {"training": "none"}, "data": {"dataset": "none"},
+    base = {"rounds": 500, "learning": {"training": "none"}, "data": {"dataset": "none"},
             "round": {"payload_bits": 1e7}}
-    run_study(Study("s", grid(base, {"round.tmax_s": [0.8, 1.0]}, [0, 1, 2])), Path("out"), jobs=1)
+    run_study(Study("s", grid(base, {"round.tmax_s": [0.8, 1.0]}, [0, 1])), Path("out"), jobs=1)
 
 if __name__ == "__main__":
     main()
@@ -303,7 +303,7 @@ def test_runs_that_seconds_end_show_their_rounds_and_are_counted_in_seconds(tmp_
     assert headline(tmp_path, both).endswith("; 2 of 8 rounds; 810 of 1,080 simulated s")
 
 
-def test_the_ledger_of_a_run_that_seconds_end_has_its_rounds_and_its_seconds(tmp_path):
+def test_the_ledger_of_a_run_that_seconds_end_has_its_rounds_and_its_seconds(tmp_path, studies_here):
     values = {key: value for key, value in TIMING.items() if key != "rounds"} | {"stop_at_s": 2.5}
     (run,) = grid(values, {"round.tmax_s": [0.8]}, [0])
     run_study(Study("s", [run]), tmp_path, console=quiet())

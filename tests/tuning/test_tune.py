@@ -31,7 +31,7 @@ from edgesim.tuning.findings import answers_of
 from edgesim.tuning.task import make_task
 
 TIMING = {
-    "rounds": 16,
+    "rounds": 6,
     "learning": {"training": "none", "pretrain": True},
     "data": {"dataset": "none", "partition": "fedteddi"},
     "round": {"payload_bits": 1e7},
