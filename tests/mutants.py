@@ -24,7 +24,7 @@ import typer
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tests" / "mutants.toml"
-LIMIT_S = 180
+LIMIT_S = 60
 """Seconds after which a change whose tests go on for ever counts as noticed."""
 
 LOADED = (

@@ -200,3 +200,12 @@ def test_maps_of_too_many_squares_name_a_grid_that_fits(radius_m, stations, fits
         EdgesimError, match=rf"^radio.grid_m \(1\) makes maps of [\d,]+ squares, more than 16,777,216; {remedy}$"
     ):
         draw_maps(environment("fedteddi-macro"), squares, np.zeros((stations, 2)), 10.0, Streams(0))
+
+
+def test_each_station_is_in_sight_as_often_as_its_own_distance_says():
+    stations_m = np.array([[0.0, 0.0], [-240.0, 0.0]])
+    seen = np.mean([drawn("uma", seed=seed, stations_m=stations_m).sees for seed in range(12)], axis=0)
+    x_m, y_m = DISC.middles_m()
+    near = [np.hypot(x_m - at[0], y_m - at[1]) < 60.0 for at in stations_m]
+    for station, here in enumerate(near):
+        assert seen[station][here].mean() > seen[station][near[1 - station]].mean() + 0.3
