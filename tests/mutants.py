@@ -27,18 +27,8 @@ LIST = ROOT / "tests" / "mutants.toml"
 LIMIT_S = 60
 """Seconds after which a change whose tests go on for ever counts as noticed."""
 
-LOADED = (
-    "numpy",
-    "scipy.stats",
-    "pandas",
-    "pyarrow.parquet",
-    "torch",
-    "pydantic",
-    "simpy",
-    "networkx",
-    "pytest",
-    "hypothesis",
-)
+LOADED = "numpy", "scipy.stats", "pandas", "pyarrow.parquet", "torch", "simpy", "networkx", "pytest", "hypothesis"
+"""Libraries that are loaded once and not by each change."""
 
 
 @dataclass(frozen=True)
