@@ -24,7 +24,7 @@ import typer
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tests" / "mutants.toml"
-LIMIT_S = 60
+LIMIT_S = 120
 """Seconds after which a change whose tests go on for ever counts as noticed."""
 
 LOADED = "numpy", "scipy.stats", "pandas", "pyarrow.parquet", "torch", "simpy", "networkx", "pytest", "hypothesis"
@@ -79,7 +79,7 @@ def run_tests(tree: Path, tests: Sequence[str], output: Path) -> int:
 
 @dataclass
 class Result:
-    """What became of a change: "killed", "survived" or an error, and how long its tests took."""
+    """What became of a change: "killed", "no end", "survived" or an error, and how long its tests took."""
 
     mutant: Mutant
     outcome: str
@@ -100,6 +100,7 @@ class Trees:
         output = self.folder / f"{tree.name}.txt"
         if mutant.file:
             file = tree / "edgesim" / mutant.file
+            shutil.copy2(file, output.with_suffix(".py"))
             file.write_text(changed(file.read_text(encoding="utf-8"), mutant), encoding="utf-8")
         pid = os.fork()
         if not pid:
@@ -124,10 +125,9 @@ class Trees:
                     del self.at_work[pid]
                     self.free.append(tree)
                     if mutant.file:
-                        file = tree / "edgesim" / mutant.file
-                        shutil.copy2(ROOT / "edgesim" / mutant.file, file)
-                    code = 1 if is_late else os.waitstatus_to_exitcode(status)
-                    outcomes = {0: "survived", 1: "killed"}
+                        shutil.copy2(output.with_suffix(".py"), tree / "edgesim" / mutant.file)
+                    code = LIMIT_S if is_late else os.waitstatus_to_exitcode(status)
+                    outcomes = {0: "survived", 1: "killed", LIMIT_S: "no end"}
                     lines = output.read_text(errors="replace").splitlines() or [""]
                     return Result(mutant, outcomes.get(code, f"error: pytest ended with {code}: {lines[-1]}"), seconds)
             time.sleep(0.05)
@@ -168,7 +168,7 @@ def main(
     left = 0
     print("outcome", "seconds", "file", "before", "after", sep="\t")
     for result in tested(wanted, jobs):
-        left += result.outcome != "killed"
+        left += result.outcome not in ("killed", "no end")
         mutant = result.mutant
         columns = result.outcome, f"{result.seconds:.1f}", mutant.file, repr(mutant.before), repr(mutant.after)
         print(*columns, sep="\t", flush=True)
