@@ -324,4 +324,4 @@ def test_the_files_deviations_override_those_of_the_table(tmp_path: Path) -> Non
 def test_the_gap_multiplies_the_noise_of_uploads_alone() -> None:
     cell = environment().model_copy(update={"snr_gap_db": 10.0})
     assert cell.noise_w_per_hz == environment().noise_w_per_hz
-    assert cell.link().noise_w_per_hz == pytest.approx(10 * environment().link().noise_w_per_hz)
+    assert cell.link().noise_w_per_hz / environment().link().noise_w_per_hz == pytest.approx(10.0)
