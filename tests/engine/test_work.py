@@ -93,6 +93,7 @@ class Cell:
         return words, numbers
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize("interruption", ["pause", "abort"])
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
 def test_a_copy_of_a_task_goes_on_as_the_task_itself_from_any_phase(sharing, interruption):

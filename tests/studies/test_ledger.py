@@ -15,13 +15,12 @@ from rich.console import Console
 from stopped_runs import content, stop_at
 from test_lease import leave
 from two_processes import ENVIRONMENT, one_killed
-from typer.testing import CliRunner
+from typed_commands import edgesim, quiet
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, leased
-from edgesim.commands.cli import app
 from edgesim.folder.records import SCHEMA_VERSION, note_failure, read_run
 from edgesim.folder.state import FolderState
 from edgesim.simulation import composition as simulation
@@ -39,16 +38,6 @@ TIMING = {
 # Of these tmax_s nobody meets the first.
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 0.8, 1.0, 1.2]}, [0]))
 BAD, SOME, OTHER, LAST = (run.folder for run in STUDY.runs)
-
-
-def quiet():
-    return Console(file=io.StringIO())
-
-
-def edgesim(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, " ".join(result.output.split())
 
 
 def statuses(folder):
