@@ -19,7 +19,7 @@ def lines(folder, upload=None, download=None):
         "rounds": 3,
         "devices": {"count": 5},
         "data": {"partition": "iid", "samples_per_device": 40},
-        "radio": {"bandwidth_hz": 3e6, "fading": "rayleigh"},
+        "radio": {"bandwidth_hz": 2e6, "fading": "rayleigh"},
         "round": {"tmax_s": 0.8, "allocator": "equal_bits", "close": "deadline", "payload_bits": 17_881_664.0},
         "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
         "evaluation": {"samples": 40},
