@@ -206,7 +206,7 @@ def test_the_table_is_there_at_any_time_from_what_is_finished(tmp_path, studies_
 def test_a_study_of_the_layout_before_plans_is_refused_in_a_line(tmp_path, studies_here):
     run_study(replace(STUDY, runs=STUDY.runs[1:2]), tmp_path, console=quiet())
     (tmp_path / "plan.json").rename(tmp_path / "study.json")
-    for words in (("show", tmp_path), ("resume", tmp_path), ("study", "run", tmp_path), ("plot", tmp_path)):
+    for words in (("resume", tmp_path), ("study", "run", tmp_path)):
         status, said = edgesim(*words)
         assert (status, len(said.splitlines()), said.startswith(f"error: {tmp_path}: ")) == (2, 1, True)
         assert "is missing" in said
