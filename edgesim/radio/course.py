@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -13,7 +13,20 @@ from edgesim.radio.capacity import NEARLY
 from edgesim.radio.link import ShannonLink
 
 
-@dataclass(eq=False)
+class Planned(NamedTuple):
+    """An upload of a bandwidth from an instant on, worked out in advance together with others."""
+
+    bandwidth_hz: float
+    start_s: float
+    bits: float
+    end_s: float
+    """Instant at which it has carried the bits, inf if not on the known part; nan where that is left open."""
+    due_s: float
+    due_bits: float
+    """Bits that it carries until ``due_s``; nan where they are left open."""
+
+
+@dataclass(slots=True, eq=False)
 class Ways:
     """Received powers of some uploads, [n], worked out together: piece after piece, upload after upload, [k]."""
 
@@ -25,14 +38,10 @@ class Ways:
     """First piece of each upload, and the number of pieces, [n + 1]."""
     last_s: Floats
     """End of the last piece of each upload, [n]; may be inf."""
-    until_s: list[float]
-    """Instant up to which all pieces of each upload are known, [n]."""
-    station: list[int]
-    """Station that receives each upload, [n]."""
-    planned: list["Planned"] = field(default_factory=list)
-    """What was worked out of the first uploads in advance."""
 
-    def plan(self, link: ShannonLink, bandwidth_hz: Floats, bits: Floats, start_s: Floats, due_s: float) -> None:
+    def plan(
+        self, link: ShannonLink, bandwidth_hz: Floats, bits: Floats, start_s: Floats, due_s: float
+    ) -> list[Planned]:
         """Work out the first m uploads, of bandwidths above 0, [m], as their `Course` does one by one."""
         count = len(bits)
         first, counts = self.first[:count], np.diff(self.first[: count + 1])
@@ -58,20 +67,7 @@ class Ways:
         at, before = first[rows] + due_piece[rows], carried[rows, due_piece[rows] - 1]
         planned_bits[rows] = before + rates_bps[at] * (np.minimum(due_s, ends_s[at]) - begins_s[at])
         columns = bandwidth_hz, start_s, bits, planned_end_s, np.full(count, due_s), planned_bits
-        self.planned = [Planned(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-
-
-class Planned(NamedTuple):
-    """An upload of a bandwidth from an instant on, worked out in advance together with others."""
-
-    bandwidth_hz: float
-    start_s: float
-    bits: float
-    end_s: float
-    """Instant at which it has carried the bits, inf if not on the known part; nan where that is left open."""
-    due_s: float
-    due_bits: float
-    """Bits that it carries until ``due_s``; nan where they are left open."""
+        return list(map(Planned._make, np.array(columns).T.tolist()))
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +81,12 @@ class Course:
     ways: Ways
     row: int
     """Position of the upload among the ways."""
-    _rated: "tuple[float, list[float], list[float], list[float]] | None" = None
+    station: int
+    """Station that receives the upload."""
+    until_s: float
+    """Instant up to which all pieces are known."""
+    planned: Planned | None = None
+    _rated: tuple[float, list[float], list[float], list[float]] | None = None
 
     @property
     def rx_power_w(self) -> Floats:
@@ -98,24 +99,20 @@ class Course:
         return [*self.ways.begins_s[self._pieces].tolist(), self.ways.last_s.item(self.row)]
 
     @property
-    def until_s(self) -> float:
-        """Instant up to which all pieces are known."""
-        return self.ways.until_s[self.row]
-
-    @property
     def _pieces(self) -> slice:
         return slice(self.ways.first.item(self.row), self.ways.first.item(self.row + 1))
 
     def is_of(self, station: int, t_s: float) -> bool:
         """Whether this is the course to a station from an instant on."""
-        ways = self.ways
-        begin_s = ways.begins_s.item(ways.first.item(self.row))
-        return ways.station[self.row] == station and begin_s <= t_s < ways.until_s[self.row]
+        if self.station != station or t_s >= self.until_s:
+            return False
+        return t_s >= self.ways.begins_s.item(self.ways.first.item(self.row))
 
     def bits(self, link: ShannonLink, bandwidth_hz: float, start_s: float, end_s: float) -> float:
         """Bits that the upload's bandwidth carries between two instants, the second one finite."""
-        planned = self._planned(bandwidth_hz, start_s)
-        if planned is not None and planned.due_s == end_s and not math.isnan(planned.due_bits):
+        planned = self.planned
+        is_planned = planned is not None and planned.due_s == end_s and planned[:2] == (bandwidth_hz, start_s)
+        if planned is not None and is_planned and not math.isnan(planned.due_bits):
             return planned.due_bits
         edges_s, rates_bps, piece_bits = self._sums(link, bandwidth_hz)
         piece = bisect_right(edges_s, start_s, 0, len(rates_bps)) - 1
@@ -133,8 +130,8 @@ class Course:
 
         inf if the last piece ends before, and at 0 Hz.
         """
-        planned = self._planned(bandwidth_hz, start_s)
-        if planned is not None and planned.bits == bits and not math.isnan(planned.end_s):
+        planned = self.planned
+        if planned is not None and planned[:3] == (bandwidth_hz, start_s, bits) and not math.isnan(planned.end_s):
             return planned.end_s
         edges_s, rates_bps, piece_bits = self._sums(link, bandwidth_hz)
         piece = bisect_right(edges_s, start_s, 0, len(rates_bps)) - 1
@@ -149,13 +146,6 @@ class Course:
             return math.inf
         from_s, before = (edges_s[piece + more], carried[more - 1]) if more else (start_s, 0.0)
         return from_s + (bits - before) / rates_bps[piece + more]
-
-    def _planned(self, bandwidth_hz: float, start_s: float) -> Planned | None:
-        """What is known already of the upload at a bandwidth from an instant on."""
-        if self.row >= len(self.ways.planned):
-            return None
-        planned = self.ways.planned[self.row]
-        return planned if planned.bandwidth_hz == bandwidth_hz and planned.start_s == start_s else None
 
     def _sums(self, link: ShannonLink, bandwidth_hz: float) -> tuple[list[float], list[float], list[float]]:
         """Edges of the pieces, [k + 1], the bandwidth's rate on each piece and the bits that it carries there, [k]."""
