@@ -12,7 +12,7 @@ from edgesim.mobility.paths import Paths
 
 _FEW = 1 << 9
 """Devices up to which chords are worked out ahead: of a few chords nearly all of the time goes into calls of NumPy."""
-_ENOUGH = 1 << 12
+_ENOUGH = 1 << 13
 """Chords from which on more at once save no time."""
 
 

@@ -312,7 +312,7 @@ def test_no_event_is_put_on_the_clock_where_a_gain_changes(sharing):
             for _ in range(config.rounds):
                 run.advance()
             events.append(next(run.server.parts.clock._eid))
-            crossings.append(len(run.world.moving.chords.until(np.arange(30), 0.0, 6.0).place))
+            crossings.append(len(run.world.moving.chords.until(np.arange(30), 0.0, 6.0)[0].place))
     assert crossings[1] > 10 * crossings[0]
     assert crossings[1] > 5 * max(events)
     assert events[1] == pytest.approx(events[0], rel=0.02)
@@ -388,7 +388,7 @@ def test_gains_on_a_map_are_those_of_the_squares_to_the_station_asked_for(topolo
     moving = make_world(complete(parse(values(mobility=FAST, **topology), "maps")), Streams(4)).moving
     ids = np.arange(30)
     station = ids % len(moving.stations_m)
-    chords = moving.chords.until(ids, 1.0, 3.0)
+    chords, _ = moving.chords.until(ids, 1.0, 3.0)
     along = moving.gains_along(ids, 1, station, 1.0, 3.0)
     expected = moving.maps.mean_power_gain(station[chords.place], chords.x_m, chords.y_m)
     np.testing.assert_array_equal(along.gain, expected)
