@@ -15,6 +15,7 @@ from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.make_world import make_world
+from edgesim.engine.moving_shared_band import MovingSharedBand
 from edgesim.engine.path_link import PathLink
 from edgesim.folder.records import NoTables, read_run, read_table
 from edgesim.folder.run_schema import SCHEMAS
@@ -447,3 +448,88 @@ def test_run_json_says_how_much_memory_the_maps_take(tmp_path):
     """
     simulation.run(parse(values(mobility=FAST, radio={"grid_m": 50.0}, rounds=1), "maps"), tmp_path / "run")
     assert read_run(tmp_path / "run")["maps_bytes"] == 9 * 13 * 13
+
+
+class LastRound:
+    """Keeps the numbers of devices that were taken and that arrived in the last round of a run."""
+
+    taken = arrived = 0
+
+    def write(self, table, columns):
+        if table == "rounds":
+            self.taken, self.arrived = int(columns["selected"][0]), int(columns["arrived"][0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tmax_s", "speed_mps", "expected"),
+    [
+        (1.0, 1.5, {"present": (10.3, 0.18), "worst": (10.1, 0.0)}),
+        (1.0, 30.0, {"present": (10.3, 0.50), "known": (10.4, 0.0), "worst": (8.5, 0.0)}),
+        (10.0, 1.5, {"present": (12.5, 0.52), "worst": (11.1, 0.0)}),
+        (10.0, 30.0, {"present": (12.5, 0.66), "known": (11.1, 0.0), "worst": (5.0, 0.0)}),
+    ],
+)
+def test_plans_on_the_present_gain_are_a_coin_toss_and_the_worst_gain_costs_clients(
+    tmp_path, tmax_s, speed_mps, expected
+):
+    """Mobility page, 1.7: clients that fit, and the share of them that are late, of 30 that go straight.
+
+    The page's numbers are means over 60 draws; these are means over 20, of other seeds.
+    """
+    draws, seen = 20, {name: [] for name in expected}
+    for seed in range(draws):
+        random = np.random.default_rng(seed)
+        x_m, y_m = place_in_disc(np.arange(30), 250.0, 10.0, Streams(seed))
+        angle = random.uniform(0, 2 * np.pi, 30)
+        dx_m, dy_m = 2.0 * tmax_s * speed_mps * np.array([np.cos(angle), np.sin(angle)])
+        ends = zip((x_m + dx_m).tolist(), (y_m + dy_m).tolist(), strict=True)
+        rows = [f"{k},0,{x!r},{y!r}" for k, (x, y) in enumerate(zip(x_m.tolist(), y_m.tolist(), strict=True))]
+        rows += [f"{k},{2.0 * tmax_s},{x!r},{y!r}" for k, (x, y) in enumerate(ends)]
+        (tmp_path / "straight.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
+        motion = {"model": "recorded", "file": str(tmp_path / "straight.csv")}
+        for name in expected:
+            plan = {"payload_bits": BITS * tmax_s, "tmax_s": tmax_s, "path_knowledge": name, "leftover": "idle"}
+            config = complete(parse(values(seed=seed, rounds=1, mobility=motion, round=plan), "straight"))
+            counts = LastRound()
+            with Simulation(config) as run:
+                run.make_server(counts)
+                run.begin()
+                run.advance()
+            seen[name].append((counts.taken, counts.taken - counts.arrived))
+    for name, (fit, share) in expected.items():
+        taken, late = np.array(seen[name], dtype=float).T
+        # Errors of both means; the page rounds to a tenth and to a hundredth.
+        error = taken.std(ddof=1) * np.sqrt(1 / draws + 1 / 60)
+        assert abs(taken.mean() - fit) <= 3 * error + 0.05, name
+        if share:
+            shares = late / taken
+            assert abs(late.sum() / taken.sum() - share) <= 3 * shares.std(ddof=1) * np.sqrt(1 / draws + 1 / 60) + 0.005
+        else:
+            assert late.sum() == 0, name
+
+
+@pytest.mark.parametrize("grid_m", [5.0, 1.0])
+def test_twelve_uploads_on_a_shared_band_change_it_at_their_begins_and_ends_alone(monkeypatch, grid_m):
+    """Mobility page, 1.6: 24 events of 12 uploads at 5 to 40 m/s, beside 48 and more with one for each chord."""
+    changes, share_anew = [], MovingSharedBand._share_anew
+
+    def counted(band):
+        changes.append(band.clock.now)
+        share_anew(band)
+
+    monkeypatch.setattr(MovingSharedBand, "_share_anew", counted)
+    motion = {"model": "direction", "speed_mps": [5.0, 40.0], "turn_s": 1e6}
+    radio = {"sharing": "reshared", "grid_m": grid_m}
+    plan = {"admission": "count", "count": 12, "allocator": "equal_share", "tmax_s": 6.0}
+    sections = {"devices": {"count": 12}, "mobility": motion, "radio": radio, "round": plan}
+    config = complete(parse(values(rounds=1, **sections), "shared"))
+    counts = LastRound()
+    with Simulation(config) as run:
+        run.make_server(counts)
+        run.begin()
+        run.advance()
+        chords, _ = run.world.moving.chords.until(np.arange(12), changes[0], changes[-1])
+    assert counts.arrived == 12
+    assert len(changes) == 24
+    assert len(chords.place) >= 48
