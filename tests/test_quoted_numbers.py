@@ -116,8 +116,6 @@ def section(page, title):
 
 
 NOT_KEPT = {
-    "Devices that move",
-    "Does motion help at the edge once the radio has a price?",
     "A recording replayed",
     "What does a codec gain?",
     "Selection or aggregation?",
