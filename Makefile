@@ -5,7 +5,7 @@ JOBS ?= 2
 # Tests start many interpreters, each of which would compile the package anew where the shell keeps no byte code.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all test-lowest test-newest lint house handbook bench gpu peers clean
+.PHONY: setup demo test test-all test-lowest test-newest lint mutants house handbook bench gpu peers clean
 
 .venv/ready: pyproject.toml
 	$(if $(shell command -v $(PYTHON)),,$(error make setup: PYTHON = $(PYTHON) is no command, expected Python 3.11.4 or newer))
@@ -21,7 +21,7 @@ demo: .venv/ready
 
 PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks
 
-# What a change can break, in a few minutes, with a third of each large family of cases (tests/conftest.py); everything,
+# What a change can break, in a few minutes, with a sixth of each large family of cases (tests/conftest.py); everything,
 # with each benchmark once at its least size (tests/benchmarks/sizes.py).
 test: lint
 	$(PYTEST) -m 'not slow'
@@ -48,6 +48,10 @@ lint: .venv/ready
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	.venv/bin/lint-imports
+
+# Changes lines of edgesim that matter, one at a time, and tells which changes no quick test notices: some ten minutes.
+mutants: .venv/ready
+	$(PY) tests/mutants.py --jobs $(JOBS)
 
 # How large the project is and how its packages depend on each other, by the rules in tests/house.py.
 house: .venv/ready

@@ -22,15 +22,23 @@ DOCS, PLOTS = ROOT / "docs", ROOT / "plots"
 
 _INTRODUCTION = """# Every knob
 
-Made from `edgesim/config.py` and the options of every policy, algorithm and law by `python docs/build.py`; `edgesim
-explain KEY` tells one of them. Keys stand in the table of the config that heads their section, those of *Whole runs*
-before the first one.
+A config is a TOML file with what differs from the defaults:
+
+```toml
+{example}```
+
+Units, bounds, defaults and meanings below are made from `edgesim/config.py` and the options of every policy, algorithm
+and law by `python docs/build.py`; `edgesim explain KEY` prints those of one key. Keys stand in the table of the config
+that heads their section, those of *Whole runs* before the first one. A misspelt key, a value out of bounds, a deadline
+that no device can meet or a band too narrow for any is refused before anything runs, with one line that says what would
+suffice. `learning.training = "none"` simulates the same events without training anything (and without importing torch),
+in milliseconds a round, for every policy that does not look at losses or gradients.
 """
 
 
 def knobs() -> str:
     """The page of all keys of a config, in Markdown."""
-    parts = [_INTRODUCTION]
+    parts = [_INTRODUCTION.replace("{example}", (DOCS / "example.toml").read_text())]
     for section in ("", *sections()):
         keys = explained(section) if section else explained_at_the_top()
         parts.append(f"## {f'[{section}]' if section else 'Whole runs'}\n")

@@ -27,6 +27,8 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
     An error that the overrides cause names those that set its key, or else all of them.
     """
     nested = values(overrides)
+    if "study" in nested:
+        raise EdgesimError(f"{where}: [study] makes this a study, not a run; `edgesim study run` runs it", "study")
     try:
         return RunConfig.model_validate(nested)
     except ValidationError as error:

@@ -9,12 +9,14 @@ that holds anything beside blanks, comments and docstrings. A test of a world's 
 are data, not a world. A comparison of the protocol with a name is one that holds the name of a protocol outside the
 registry, or a mapping that does, such as the conditions of a rule. An answer of a half is a public method or attribute
 that its base class states in its body. Calls of a round are those of edgesim's Python functions, generators each time
-they resume, in the mean of rounds 2 to 8 of FedTeddi on digits with 30 devices, tested in each.
+they resume, in the mean of rounds 2 to 8 of FedTeddi on digits with 30 devices, tested in each. Words are those of
+``docs/words.py``.
 """
 
 import ast
 import io
 import re
+import runpy
 import sys
 import tempfile
 import tokenize
@@ -179,6 +181,7 @@ def answers(text: str, name: str) -> int:
 def numbers(root: Path) -> dict[str, object]:
     """What the page of the architecture says of the project, by the words in which it says it."""
     files = modules(root)
+    words = runpy.run_path(str(Path(__file__).parents[1] / "docs/words.py"))
     found = sorted(set(imports(files)))
     height = floors(root)
     arrows = {(package(importer), package(imported)) for importer, imported, _ in found}
@@ -193,7 +196,7 @@ def numbers(root: Path) -> dict[str, object]:
         "lines of code of edgesim": sum(code_lines(path.read_text()) for path in files.values()),
         "lines of scenarios": sum(len(path.read_text().splitlines()) for path in (root / "scenarios").glob("*.py")),
         "lines of tests": sum(len(path.read_text().splitlines()) for path in (root / "tests").rglob("*.py")),
-        "words of the handbook": sum(len(path.read_text().split()) for path in (root / "docs").rglob("*.md")),
+        "words of the handbook": sum(words["by_page"](root).values()),
         "packages": len({package(name) for name in files}),
         "arrows between packages": len(arrows),
         "circles of packages": circles(arrows),

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines
 
-from edgesim.commands.cli import app
 from edgesim.folder.records import read_config, read_table
 
 CONFIG = """
@@ -42,14 +41,8 @@ def config(tmp_path, monkeypatch):
     return tmp_path / "run.toml"
 
 
-def edgesim(*arguments) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
-
-
 def refused(*arguments) -> str:
-    status, output = edgesim(*arguments)
+    status, output = edgesim_lines(*arguments)
     assert status == 2
     (line,) = output.splitlines()
     assert line.startswith("error: ")
@@ -57,25 +50,25 @@ def refused(*arguments) -> str:
 
 
 def test_run_show_and_plot_work_as_typed(config, tmp_path):
-    status, output = edgesim("run", "run.toml", "--set", "selection.policy=best-channel")
+    status, output = edgesim_lines("run", "run.toml", "--set", "selection.policy=best-channel")
     assert status == 0
     assert "best-channel" in output
     assert read_config(tmp_path / "runs/run")["selection"]["policy"] == "best-channel"
-    status, output = edgesim("show", "runs/run")
+    status, output = edgesim_lines("show", "runs/run")
     assert status == 0
     assert "finished" in output
-    status, output = edgesim("plot", "runs/run", "--round", "2")
+    status, output = edgesim_lines("plot", "runs/run", "--round", "2")
     assert status == 0
     assert (tmp_path / "runs/run/plots/gantt.png").stat().st_size > 10_000
     assert (tmp_path / "runs/run/plots/gantt.svg").exists()
 
 
 def test_the_class_mix_over_time_is_drawn_before_any_run(config, tmp_path):
-    status, output = edgesim("plot", "run.toml", "--drift")
+    status, output = edgesim_lines("plot", "run.toml", "--drift")
     assert (status, output.split()) == (0, ["runs/run-drift/drift.png", "runs/run-drift/drift.svg"])
     assert (tmp_path / "runs/run-drift/drift.png").stat().st_size > 10_000
     assert not (tmp_path / "runs/run").exists()
-    status, output = edgesim("plot", "run.toml", "--drift", "--device", "3", "--out", "here")
+    status, output = edgesim_lines("plot", "run.toml", "--drift", "--device", "3", "--out", "here")
     assert (status, output.split()[0]) == (0, "here/drift-device-3.png")
     assert "device: expected 0 to 29 (got 30)" in refused("plot", "run.toml", "--drift", "--device", 30)
     assert "--drift: expected one config (got 2)" in refused("plot", "run.toml", "run.toml", "--drift")
@@ -84,20 +77,20 @@ def test_the_class_mix_over_time_is_drawn_before_any_run(config, tmp_path):
 
 def test_a_run_that_only_a_time_ends_runs_as_typed(config, tmp_path):
     (tmp_path / "timed.toml").write_text(CONFIG.replace("rounds = 3", "stop_at_s = 2.0"))
-    status, output = edgesim("run", "timed.toml")
+    status, output = edgesim_lines("run", "timed.toml")
     assert status == 0
     assert "stop_at_s = 2" in output
 
 
 def test_a_second_run_of_the_same_config_is_reused(config):
-    edgesim("run", "run.toml")
-    assert "reused" in edgesim("run", "run.toml")[1]
+    edgesim_lines("run", "run.toml")
+    assert "reused" in edgesim_lines("run", "run.toml")[1]
 
 
 def test_a_fresh_run_replaces_a_finished_one(config, tmp_path):
-    edgesim("run", "run.toml")
+    edgesim_lines("run", "run.toml")
     before = (tmp_path / "runs/run/rounds.parquet").stat().st_mtime_ns
-    status, output = edgesim("run", "run.toml", "--fresh")
+    status, output = edgesim_lines("run", "run.toml", "--fresh")
     assert status == 0
     assert "finished before, run again from the start" in output
     assert (tmp_path / "runs/run/rounds.parquet").stat().st_mtime_ns > before
@@ -141,7 +134,7 @@ def test_what_is_wrong_with_the_words_of_a_command_is_one_line_with_where_to_loo
 
 def test_a_command_that_needs_words_and_has_none_shows_its_help(config):
     for words in ([], ["study"], ["trace"]):
-        status, output = edgesim(*words)
+        status, output = edgesim_lines(*words)
         assert status == 2
         assert "Commands" in output
         assert "error" not in output
@@ -190,19 +183,19 @@ def test_a_mistake_in_the_file_is_told_of_the_file_also_beside_a_set(config, tmp
 
 
 def test_list_names_policies_channels_and_scenarios(config):
-    status, output = edgesim("list")
+    status, output = edgesim_lines("list")
     assert status == 0
     for name in ("fedteddi", "fedprox", "dirichlet-labels", "fedteddi-macro", "delay_knowledge", "small-cnn", "digits"):
         assert name in output
 
 
 def test_the_version_is_that_of_the_package(config):
-    assert edgesim("--version") == (0, f"edgesim {metadata.version('edgesim')}\n")
+    assert edgesim_lines("--version") == (0, f"edgesim {metadata.version('edgesim')}\n")
 
 
 @pytest.mark.parametrize("command", [[], ["run"], ["show"], ["plot"], ["list"]])
 def test_help_is_everywhere(command):
-    status, output = edgesim(*command, "--help")
+    status, output = edgesim_lines(*command, "--help")
     assert status == 0
     assert "Usage" in output
 
@@ -280,23 +273,23 @@ def test_a_data_set_with_too_few_samples_is_refused(config, tmp_path):
 
 
 def test_an_unfinished_run_starts_over_and_says_so(config, tmp_path):
-    edgesim("run", "run.toml", "--out", "mine")
+    edgesim_lines("run", "run.toml", "--out", "mine")
     facts = json.loads((tmp_path / "mine/run.json").read_text())
     (tmp_path / "mine/run.json").write_text(json.dumps(facts | {"status": "interrupted"}))
-    assert "was unfinished, run again from the start" in edgesim("run", "run.toml", "--out", "mine")[1]
+    assert "was unfinished, run again from the start" in edgesim_lines("run", "run.toml", "--out", "mine")[1]
 
 
 @pytest.mark.slow
 def test_figures_of_several_runs_lie_beside_them_not_in_one_of_them(config, tmp_path):
     for seed in (1, 2):
-        edgesim("run", "run.toml", "--out", f"runs/{seed}", "--set", f"seed={seed}")
-    assert edgesim("plot", "runs/1", "runs/2")[0] == 0
+        edgesim_lines("run", "run.toml", "--out", f"runs/{seed}", "--set", f"seed={seed}")
+    assert edgesim_lines("plot", "runs/1", "runs/2")[0] == 0
     assert (tmp_path / "runs/comparison/delay_cdf.png").exists()
     assert not (tmp_path / "runs/1/plots").exists()
 
 
 def test_an_output_folder_that_holds_another_run_is_refused_with_the_key_that_differs(config):
-    edgesim("run", "run.toml", "--out", "mine")
+    edgesim_lines("run", "run.toml", "--out", "mine")
     assert "holds a run of another config (seed differs)" in refused(
         "run", "run.toml", "--out", "mine", "--set", "seed=2"
     )
@@ -309,12 +302,12 @@ def test_a_run_that_diverges_before_its_first_round_ends_says_where_and_keeps_no
     )  # fmt: skip
     assert "round 1" in line
     assert line.rstrip().endswith("not finite (lr 1e+06); lower learning.lr")
-    assert edgesim("show", "bad")[0] == 0
+    assert edgesim_lines("show", "bad")[0] == 0
 
 
 def test_a_run_that_diverges_later_keeps_its_rounds_and_names_the_algorithms_own_rate_too(config):
     """The server's first step makes the model so large that its next training overflows."""
-    status, output = edgesim(
+    status, output = edgesim_lines(
         "run", "run.toml", "--set", "learning.training=real", "--set", "learning.pretrain=false", "--set",
         "algorithm.name=fedavgm", "--set", "algorithm.lr=1e6", "--set", "learning.weight_decay=1e3", "--out", "bad",
     )  # fmt: skip
@@ -324,11 +317,11 @@ def test_a_run_that_diverges_later_keeps_its_rounds_and_names_the_algorithms_own
     assert "not finite" in line
     assert line.rstrip().endswith("lower learning.lr or algorithm.lr; the finished rounds are kept")
     assert len(read_table("bad", "rounds")) > 0
-    assert edgesim("show", "bad")[0] == 0
+    assert edgesim_lines("show", "bad")[0] == 0
 
 
 def test_a_folder_that_is_drawn_twice_is_refused(config):
-    edgesim("run", "run.toml", "--out", "one")
+    edgesim_lines("run", "run.toml", "--out", "one")
     assert refused("plot", "one", "./one").endswith(
         "one: is given more than once, and would count as several seeds; give it once"
     )
@@ -337,16 +330,17 @@ def test_a_folder_that_is_drawn_twice_is_refused(config):
 @pytest.mark.usefixtures("figures_as_text")
 def test_figures_of_runs_that_differ_in_more_than_their_labels_say_come_with_a_line(config):
     for policy, rate in (("random", 0.1), ("best-channel", 0.2)):
-        edgesim(
+        edgesim_lines(
             "run", "run.toml", "--out", policy, "--set", f"selection.policy={policy}", "--set", f"learning.lr={rate}"
         )
-    edgesim("run", "run.toml", "--out", "other", "--set", "seed=2", "--set", "selection.policy=random")
-    status, output = edgesim("plot", "random", "best-channel")
+    edgesim_lines("run", "run.toml", "--out", "other", "--set", "seed=2", "--set", "selection.policy=random")
+    status, output = edgesim_lines("plot", "random", "best-channel")
     assert status == 0
     assert "note: the runs also differ in lr, which no label says" in output
-    assert "also differ" not in edgesim("plot", "random", "other")[1]
+    assert "also differ" not in edgesim_lines("plot", "random", "other")[1]
 
 
+@pytest.mark.slow
 def test_a_library_that_is_missing_is_one_line_of_every_command(tmp_path):
     (tmp_path / "simpy").mkdir()
     (tmp_path / "simpy/__init__.py").write_text("raise ImportError('simpy is broken')")

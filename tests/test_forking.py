@@ -8,13 +8,12 @@ import pytest
 from edited_runs import forget_digests
 from kill_runs import KINDS, make_config
 from stopped_runs import content, stop_at
-from typer.testing import CliRunner
+from typed_commands import edgesim
 
 from edgesim.analysis.compare import compare
 from edgesim.analysis.pairing import pairings
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.config_file import changed, parse
 from edgesim.folder import checkpoints
 from edgesim.folder.records import read_config, read_run, read_table
@@ -44,12 +43,6 @@ VALUES = {
 
 def config(**changes):
     return parse({**VALUES, **changes}, "test")
-
-
-def edgesim(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, " ".join(result.output.split())
 
 
 def forked(run, out, *overrides, at=ROUND):

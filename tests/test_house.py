@@ -76,6 +76,7 @@ def imported_by(text):
                 yield module.partition(".")[0]
 
 
+@pytest.mark.slow
 def test_every_package_that_edgesim_imports_is_declared_and_every_declared_one_is_imported():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 from stopped_runs import stop_at
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines
 
 from edgesim import Study, grid, run_study
 from edgesim.base import content
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import own_file, refuse_foreign
-from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.plots.gallery import draw
 from edgesim.studies.ledger import read_ledger
@@ -42,12 +41,6 @@ def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     Path("victim").write_text("precious")
     return tmp_path / "victim"
-
-
-def edgesim(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, arguments)
-    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
-    return result.exit_code, result.output
 
 
 def stopped(folder: Path) -> None:
@@ -77,7 +70,7 @@ def written_names(folder: Path) -> list[str]:
     sys.addaudithook(hook)
     stopped(folder)
     seen |= names_below(folder)
-    assert edgesim("resume", str(folder))[0] == 0
+    assert edgesim_lines("resume", str(folder))[0] == 0
     watching = False
     return sorted((seen | names_below(folder)) - {"."})
 
@@ -123,7 +116,7 @@ def test_a_run_writes_through_no_link_in_its_folder_whatever_its_name(
         place.unlink(missing_ok=True)
         place.parent.mkdir(parents=True, exist_ok=True)
         put(place)
-        status, output = edgesim("resume", str(folder))
+        status, output = edgesim_lines("resume", str(folder))
         assert (status, output.count("\n")) == (2, 1 + output.count("note: ")), (name, output)
         assert tree(Path("elsewhere")) == {"precious": b"precious"}, name
         assert victim.read_text() == "precious", name
@@ -151,7 +144,7 @@ def test_a_start_in_a_folder_with_a_dangling_lease_ends_in_a_line(victim: Path) 
         folder = Path(f"run-{name}")
         folder.mkdir()
         put(folder / name)
-        status, output = edgesim("run", "run.toml", "--out", str(folder))
+        status, output = edgesim_lines("run", "run.toml", "--out", str(folder))
         assert status == 2
         assert f"{folder}/{name}: expected " in output
         assert [path.name for path in folder.iterdir()] == [name]
@@ -173,9 +166,9 @@ def test_a_copy_made_of_hard_links_keeps_its_content_when_the_run_goes_on(monkey
     stopped(Path("run"))
     shutil.copytree("run", "copy", copy_function=os.link)
     before = tree(Path("copy"))
-    assert edgesim("resume", "run")[0] == 0
+    assert edgesim_lines("resume", "run")[0] == 0
     assert tree(Path("copy")) == before
-    assert edgesim("resume", "copy")[0] == 0
+    assert edgesim_lines("resume", "copy")[0] == 0
     assert Path("copy/rounds.parquet").read_bytes() == Path("run/rounds.parquet").read_bytes()
 
 
@@ -199,27 +192,28 @@ def test_folders_within_a_study_are_not_made_elsewhere(name: str, studies_here: 
 
 @pytest.mark.slow
 def test_figures_are_drawn_through_no_link(victim: Path) -> None:
-    assert edgesim("run", "run.toml", "--out", "run")[0] == 0
+    assert edgesim_lines("run", "run.toml", "--out", "run")[0] == 0
     Path("run/plots").mkdir()
     for name in ("energy.png", "energy.svg", "made.json", "made.json.part"):
         Path("run/plots", name).symlink_to(victim)
-    assert edgesim("plot", "run")[0] == 0
+    assert edgesim_lines("plot", "run")[0] == 0
     assert victim.read_text() == "precious"
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_figures_are_drawn_beside_a_dangling_lease_and_another_dangling_link_is_named(victim: Path) -> None:
-    assert edgesim("run", "run.toml", "--out", "run")[0] == 0
+    assert edgesim_lines("run", "run.toml", "--out", "run")[0] == 0
     link_to_nothing(Path("run/lease-0009.json"))
-    assert edgesim("plot", "run")[0] == 0
+    assert edgesim_lines("plot", "run")[0] == 0
     link_to_nothing(Path("run/notes.json"))
-    assert edgesim("plot", "run") == (2, "error: run/notes.json: cannot be read: No such file or directory\n")
+    assert edgesim_lines("plot", "run") == (2, "error: run/notes.json: cannot be read: No such file or directory\n")
 
 
 def test_figures_are_not_drawn_into_a_folder_elsewhere(victim: Path) -> None:
-    assert edgesim("run", "run.toml", "--out", "run")[0] == 0
+    assert edgesim_lines("run", "run.toml", "--out", "run")[0] == 0
     Path("elsewhere").mkdir()
     Path("run/plots").symlink_to(victim.parent / "elsewhere")
-    status, output = edgesim("plot", "run")
+    status, output = edgesim_lines("plot", "run")
     assert (status, list(Path("elsewhere").iterdir())) == (2, [])
     assert "error: run/plots: expected a folder (got a link to" in output
 
@@ -240,7 +234,7 @@ def test_a_table_of_a_study_replaces_a_link(victim: Path, studies_here: None) ->
     for name in ("summary.csv", "summary.csv.part", "made.json"):
         Path("study", name).unlink(missing_ok=True)
         Path("study", name).symlink_to(victim)
-    assert edgesim("study", "table", "study")[0] == 0
+    assert edgesim_lines("study", "table", "study")[0] == 0
     assert victim.read_text() == "precious"
     assert Path("study/summary.csv").read_text().startswith("seeds,")
 

@@ -64,6 +64,7 @@ def test_no_update_is_ever_late_so_that_rounds_are_as_long_as_their_work(rounds)
     assert played["late"].sum() == 0
 
 
+@pytest.mark.slow
 def test_every_algorithm_compared_has_options_that_are_among_those_tried_and_no_tuning_seed_is_compared():
     algorithms = SCENARIO["names"](SCENARIO["ALGORITHMS"])
     assert set(SCENARIO["CHOSEN"]) == set(algorithms)

@@ -99,6 +99,7 @@ def test_jobs_run_only_where_their_result_is_used(tmp_path, policy, all_train):
     assert rounds["arrived"].min() > 0
 
 
+@pytest.mark.slow
 def test_a_timing_only_run_imports_no_torch(tmp_path):
     script = (
         "import sys; from pathlib import Path; from edgesim.config_file import parse\n"

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from typed_commands import quiet
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.differences import differences
@@ -31,10 +32,6 @@ TIMING = {
     "data": {"dataset": "none", "partition": "fedteddi"},
     "round": {"payload_bits": 1e7},
 }
-
-
-def quiet() -> Console:
-    return Console(file=open(os.devnull, "w"))
 
 
 def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from edgesim.analysis.file_faults import file_faults
 from edgesim.analysis.invariants import broken_invariants
-from edgesim.analysis.runs import is_study, read_study
+from edgesim.analysis.runs import has_runs, read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.digests import KEY
 from edgesim.folder.records import read_run
@@ -47,7 +47,7 @@ def check(folder: Path) -> Checked:
     Raises `EdgesimError` for a folder that is neither, and for a study whose plan cannot be read.
     """
     checked = Checked(folder)
-    if not is_study(folder):
+    if not has_runs(folder):
         if not folder.is_dir() or not ((folder / "run.json").exists() or (folder / "config.toml").exists()):
             what = "no such folder" if not folder.exists() else "is neither the folder of a run nor of a study"
             raise EdgesimError(f"{folder}: {what}")

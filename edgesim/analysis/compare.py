@@ -18,7 +18,7 @@ from edgesim.analysis.judgement import describe
 from edgesim.analysis.measures import IN_SECONDS
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
-from edgesim.analysis.runs import Knob, RunFolder, is_study, read_study, runs_of, value_text
+from edgesim.analysis.runs import Knob, RunFolder, has_runs, read_study, refuse_same, runs_of, value_text
 from edgesim.analysis.variance import analyse
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import did_you_mean
@@ -133,7 +133,7 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[RunFolder
     twice = [path for path, times in Counter(path.resolve() for path in folders).items() if times > 1]
     if twice:
         raise EdgesimError(f"{twice[0]}: is given more than once, and would count as several seeds; give it once")
-    studies = {path: read_study(path) for path in folders if is_study(path)}
+    studies = {path: read_study(path) for path in folders if has_runs(path)}
     targets = {study.target for study in studies.values()}
     if target is None and len(targets) > 1:
         differing = ", ".join(f"{path}: {study.target}" for path, study in studies.items())
@@ -150,11 +150,7 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[RunFolder
         runs = runs_of([folder for path in folders for folder in inside.get(path, [path])])
     for run in runs:
         _refuse_unfinished(run.folder)
-    seen: dict[tuple[object, ...], RunFolder] = {}
-    for run in runs:
-        same = seen.setdefault((*sorted(run.knobs.items()), run.seed), run)
-        if same is not run:
-            raise EdgesimError(f"{same.folder} and {run.folder} have the same config and seed; give one of them")
+    refuse_same(runs)
     known = {run.knobs.get("policy") for run in runs}
     return runs, target, reference if reference in known else None
 

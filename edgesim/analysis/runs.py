@@ -56,6 +56,7 @@ _CHOICES = {
     "joining.": ("joining.law",),
     "learning.model_options.": ("learning.model",),
     "round.protocol_options.": ("round.protocol",),
+    "selection.": ("selection.policy",),
     "download.": ("download.codec",),
     "upload.": ("upload.codec",),
 }
@@ -286,12 +287,26 @@ def is_study(folder: Path) -> bool:
     return (folder / PLAN).is_file()
 
 
+def run_folders(folder: Path) -> list[Path]:
+    """The run folders that lie in a folder, by name."""
+    return sorted(path.parent for path in folder.glob("*/run.json"))
+
+
+def has_runs(folder: Path) -> bool:
+    """Whether `read_study` can read a folder: a study's, or another one that run folders lie in."""
+    return is_study(folder) or bool(run_folders(folder))
+
+
 def read_study(folder: Path) -> StudyFolder:
     """Read a study's plan; how far its runs are is read when it is asked for.
 
-    Raises `EdgesimError` that names the field where the plan is missing or malformed.
+    A folder without a plan, in which run folders lie, is a study of these without a target; their knobs are those of
+    `runs_of`. Raises `EdgesimError` that names the field where the plan is missing or malformed, and two runs that have
+    the same config and seed.
     """
     path = folder / PLAN
+    if not path.exists() and (folders := run_folders(folder)):
+        return _study_of(folder, folders)
     lacking = f"not a study folder: {PLAN} is missing" if folder.exists() else "no such folder"
     plan = read_json(path, missing=f"{folder}: {lacking}")
     target = plan.get("target")
@@ -309,13 +324,32 @@ def read_study(folder: Path) -> StudyFolder:
     return StudyFolder(folder, name, None if target is None else float(target), reference, planned)
 
 
+def _study_of(folder: Path, folders: Sequence[Path]) -> StudyFolder:
+    """The study of the run folders in a folder."""
+    runs = runs_of(folders)
+    refuse_same(runs)
+    policies = [str(run.knobs["policy"]) for run in runs]
+    reference = "random" if "random" in policies else policies[0]
+    planned = tuple(StudyEntry(run, run.config) for run in runs)
+    return StudyFolder(folder, folder.resolve().name, None, reference, planned)
+
+
+def refuse_same(runs: Sequence[RunFolder]) -> None:
+    """Raises `EdgesimError` for two runs with the same config and seed."""
+    seen: dict[tuple[object, ...], RunFolder] = {}
+    for run in runs:
+        same = seen.setdefault((*sorted(run.knobs.items()), run.seed), run)
+        if same is not run:
+            raise EdgesimError(f"{same.folder} and {run.folder} have the same config and seed; give one of them")
+
+
 def runs_of(folders: Sequence[Path]) -> list[RunFolder]:
     """Runs given by their folders alone; their knobs are the policy, the deadline and every setting that differs.
 
-    Options of an algorithm, of a model of availability, of a partition or of a protocol are knobs only where they
-    differ between runs that have the same one. The policy of an episode is "outside". A knob is named as `KNOB_NAMES`
-    says or by the last part of its key (``delay_knowledge`` for ``round.delay_knowledge``), or by the whole key where
-    two names would be equal. Raises `EdgesimError` for a folder that is not a run's.
+    Options of a policy, of an algorithm, of a model of availability, of a partition or of a protocol are knobs only
+    where they differ between runs that have the same one. The policy of an episode is "outside". A knob is named as
+    `KNOB_NAMES` says or by the last part of its key (``delay_knowledge`` for ``round.delay_knowledge``), or by the
+    whole key where two names would be equal. Raises `EdgesimError` for a folder that is not a run's.
     """
     flat = [_settings_of(folder) for folder in folders]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))

@@ -1,6 +1,7 @@
 """Studies: grids of runs in several processes, and their results."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,19 +11,21 @@ from typing_extensions import override
 
 from edgesim.analysis import compare as comparing
 from edgesim.analysis.runs import StudyFolder as Plan
-from edgesim.analysis.runs import is_study, read_study
+from edgesim.analysis.runs import has_runs, read_study
 from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
 from edgesim.api.figures import draw
-from edgesim.api.run import Run, as_html, as_line, figure_of, of_folder
+from edgesim.api.run import Run, as_html, as_line, figure_of, of_folder, tell_user_code
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
 from edgesim.plots.formats import USUAL
 from edgesim.screen.console import PlainConsole
+from edgesim.simulation import named_code
 from edgesim.studies import running
 from edgesim.studies.executor import Executor
 from edgesim.studies.ledger import read_ledger
-from edgesim.studies.plan import Knob, PlannedRun, Study, check_labels, grid
+from edgesim.studies.plan import Axes, Knob, PlannedRun, Study, check_labels, completed
+from edgesim.studies.study_table import TABLE, StudyTable, runs_of, study_table
 from edgesim.tables.show import print_study
 
 if TYPE_CHECKING:
@@ -128,8 +131,8 @@ def compare(
 
 def study(
     base: Config | Sequence[PlannedRun],
-    axes: Mapping[str, Sequence[Knob | None]] | None = None,
-    seeds: int | Sequence[int] = 3,
+    axes: Axes | None = None,
+    seeds: int | Sequence[int] | None = None,
     out: str | Path | None = None,
     *,
     name: str | None = None,
@@ -139,43 +142,65 @@ def study(
     labels: Mapping[str, Knob] | None = None,
     jobs: int | None = None,
     fresh: bool | Collection[str] = False,
+    user_code: bool = True,
     quiet: bool = False,
     executor: Executor | None = None,
     check: bool = False,
 ) -> StudyResult:
     """Run every combination of the ``axes`` (values by key, such as ``{"round.tmax_s": [0.8, 1.2]}``) with every seed.
 
-    ``base`` is a config as for `edgesim.run`, or runs planned by `edgesim.grid`, which have axes, seeds and labels
-    already. ``seeds`` is a number of seeds or a list of them, ``target`` the accuracy that runs race to, ``reference``
-    the policy that the others are compared with (random, or the first). ``labels`` are further knobs, the same in all
-    runs. The folder is ``out``, or ``runs/<name>``; without both the name of the file or, for other configs, ``study-``
-    and eight digits of a hash of all runs. Finished runs are reused while nothing has changed, unless ``fresh``, which
-    may also name some of them; ``jobs`` runs go at a time, one per core when absent, as processes of this machine
-    or on the ``executor`` given, such as ``edgesim.Ray("node1:6379")``. Scripts call this below
-    ``if __name__ == "__main__":``, since the processes read them again. ``check`` checks every finished run, as
-    `edgesim check` does. Raises `EdgesimError` for bad input, if no run finishes, and if a checked run has a fault.
+    ``base`` is a config as for `edgesim.run`, which may have a table ``[study]``, or runs planned by `edgesim.grid`,
+    which have axes, seeds and labels already. ``seeds`` is a number of seeds or a list of them (3 when absent),
+    ``target`` the accuracy that runs race to, ``reference`` the policy that the others are compared with (random, or
+    the first); given here, they replace those of ``[study]``, axes key by key. ``labels`` are further knobs, the same
+    in all runs. The folder is ``out``, or ``runs/<name>``; without both the name of the file or, for other configs,
+    ``study-`` and eight digits of a hash of all runs. Finished runs are reused while nothing has changed, unless
+    ``fresh``, which may also name some of them; ``jobs`` runs go at a time, one per core when absent, as processes of
+    this machine or on the ``executor`` given, such as ``edgesim.Ray("node1:6379")``. ``user_code`` is whether configs
+    may name code outside edgesim. Scripts call this below ``if __name__ == "__main__":``, since the processes read them
+    again. ``check`` checks every finished run, as `edgesim check` does. Raises `EdgesimError` for bad input, if no run
+    finishes, and if a checked run has a fault.
     """
+    console = PlainConsole(quiet=quiet)
     if isinstance(base, Sequence) and not isinstance(base, str):
         if axes is not None or set is not None or labels is not None:
             raise EdgesimError("study: planned runs have axes, set and labels already; give these to edgesim.grid")
         runs = list(base)
-        check_labels(runs)
     else:
-        values, _ = values_of(base)
+        values, where = values_of(base)
+        table = study_table(values, where, seeds) if TABLE in values else StudyTable(seeds=3)
+        table.axes |= axes or {}
+        if seeds is not None:
+            table.seeds = seeds if isinstance(seeds, int) else list(seeds)
+        target, reference = target or table.target, reference or table.reference
         typed = [] if set is None or isinstance(set, Mapping) else set
         if isinstance(set, Mapping):
-            if varied := [key for key in set if key == "seed" or (axes and key in axes)]:
+            if varied := [key for key in set if key == "seed" or key in table.axes]:
                 raise EdgesimError(f"set: the study itself varies {varied[0]}", varied[0])
             values = with_set(values, set)
-        numbers = range(seeds) if isinstance(seeds, int) else seeds
-        runs = grid(values, axes or {}, numbers, typed, labels)
+        is_file = isinstance(base, str | Path)
+        with _prefixed(where) if is_file else nullcontext():
+            runs = runs_of(values, table, typed, labels)
+            for settings in {str(named_code.foreign(run.config)): run.config for run in runs}.values():
+                tell_user_code(settings, "config", not user_code, console if is_file else None)
+            runs = completed(runs)
+    check_labels(runs)
     source = f"{name}.toml" if name is not None else base
     folder = folder_for(out, source, "study", (run.config for run in runs))
     compared = [run.config.selection.policy for run in runs]
     chosen = reference or ("random" if "random" in compared or len({*compared}) < 2 else compared[0])
     planned = Study(name or folder.name, runs, target, chosen)
-    running.run_study(planned, folder, jobs, PlainConsole(quiet=quiet), fresh, executor=executor, check=check)
+    running.run_study(planned, folder, jobs, console, fresh, executor=executor, check=check)
     return StudyResult(folder)
+
+
+@contextmanager
+def _prefixed(where: str) -> Iterator[None]:
+    """Context in which errors name the file that they are about."""
+    try:
+        yield
+    except EdgesimError as error:
+        raise type(error)(f"{where}: {error}", *error.fields) from None
 
 
 def failures(folder: Path) -> list[str]:
@@ -187,4 +212,4 @@ def failures(folder: Path) -> list[str]:
 def open(folder: str | Path) -> Run | StudyResult:
     """The run or the study of a folder; raises `EdgesimError` if it is neither."""
     path = as_path(folder, "folder")
-    return StudyResult(path) if is_study(path) else of_folder(path)
+    return StudyResult(path) if has_runs(path) else of_folder(path)

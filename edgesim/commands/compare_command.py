@@ -12,23 +12,23 @@ from edgesim.analysis.judgement import EXACT
 from edgesim.analysis.statistics import seeds_for_exact
 from edgesim.analysis.variance import SHARED_SEEDS
 from edgesim.base.errors import EdgesimError
-from edgesim.base.paths import system_errors
-from edgesim.folder.records import write_whole
 from edgesim.screen.console import PlainConsole
-from edgesim.screen.plain import plain_errors
+from edgesim.screen.plain import plain_errors, say
 from edgesim.tables.sentences import sentence
 from edgesim.tables.show_differences import effect_text, ends_text, restricted_note, spreads_note
 from edgesim.tables.show_variance import variance_table
-from edgesim.tables.table_files import latex, markdown
+from edgesim.tables.table_files import TABLE_FORMAT_HELP, TableFormat, table_text
 from edgesim.tables.table_text import bare_table, number, p_value, print_whole
 
 _PAST = "common past"
+_USUAL = ("reading", "pairs", "difference", "95 %", "corrected p", _PAST)
+"""Columns that are shown without ``--wide``, beside those that name the comparison."""
 
-_NOTES = (
-    "p: paired t test over seeds, corrected by Holm for all comparisons of the table in which a pair differs. "
-    "corrected: the interval at the level at which p was judged. d_z: mean over standard deviation of the differences; "
-    "d_av: over the root mean of the two variances. seeds: how many it takes, with the spread of these, to find a "
-    "difference of the size of detect significant at that level in 8 of 10 studies."
+_NOTES = "p: paired t test over seeds, corrected by Holm for all comparisons of the table in which a pair differs."
+_WIDE_NOTES = (
+    " corrected: the interval at the level at which p was judged. d_z: mean over standard deviation of the "
+    "differences; d_av: over the root mean of the two variances. seeds: how many it takes, with the spread of these, "
+    "to find a difference of the size of detect significant at that level in 8 of 10 studies."
 )
 
 
@@ -55,25 +55,21 @@ def compare_command(
             "margin of equivalence when absent."
         ),
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="File for the table with all columns.")] = None,
-    markdown_: Annotated[Path | None, typer.Option("--markdown", help="File for the table in Markdown.")] = None,
-    latex_: Annotated[Path | None, typer.Option("--latex", help="File for the table in LaTeX.")] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="Show all columns, also where lines wrap.")] = False,
+    format_: Annotated[TableFormat, typer.Option("--format", help=TABLE_FORMAT_HELP)] = "table",
 ) -> None:
     """Say whether one value of a knob really beats another: paired tests over seeds, corrected for all comparisons."""
     if target is not None and not 0 < target <= 1:
         raise EdgesimError(f"--target {target:g}: expected an accuracy above 0 and at most 1")
     result = edgesim.compare(paths, metric, by, reference, within or [], target, detect)
-    headings, rows = _cells(result)
-    written = {csv: result.table.to_csv(index=False, lineterminator="\n"), markdown_: markdown(headings, rows),
-               latex_: latex(headings, rows)}  # fmt: skip
-    for path, text in written.items():
-        if path is not None:
-            with system_errors(f"{path}: cannot be written"):
-                write_whole(path, text)
-    _print(result, headings, rows)
+    headings, rows = _cells(result, wide)
+    if format_ == "table":
+        _print(result, headings, rows, wide)
+    else:
+        say(table_text(format_, result.table, headings, rows).rstrip("\n"))
 
 
-def _print(result: edgesim.Compared, headings: list[str], rows: list[list[str]]) -> None:
+def _print(result: edgesim.Compared, headings: list[str], rows: list[list[str]], wide: bool) -> None:
     console = PlainConsole()
     knobs, texts = _varying(result), headings.index("pairs")
     print_whole(console, bare_table("", headings[:texts], headings[texts:], rows))
@@ -85,19 +81,20 @@ def _print(result: edgesim.Compared, headings: list[str], rows: list[list[str]])
     if result.variances:
         console.print(SHARED_SEEDS)
     tests = int(result.table["alpha"].notna().sum())
-    for note in [*_notes(result.table, tests, [*knobs, "choice", "against"]), *result.notes]:
+    for note in [*_notes(result.table, tests, [*knobs, "choice", "against"], wide), *result.notes]:
         console.print(note)
 
 
-def _notes(table: pd.DataFrame, tests: int, names: list[str]) -> list[str]:
+def _notes(table: pd.DataFrame, tests: int, names: list[str], wide: bool) -> list[str]:
     """Notes on how to read the table: its columns, runs that never reached the target, and doubtful results.
 
     ``names`` are the columns that name a comparison.
     """
-    notes = [_NOTES]
+    notes = [_NOTES + _WIDE_NOTES * wide]
+    is_exact = bool((table["test"] == EXACT).any())
     # Where no comparison has a p value there is no test to speak of.
-    if tests:
-        used = "Wilcoxon p, and p where all differences are equal" if (table["test"] == EXACT).any() else "Wilcoxon p"
+    if tests and (wide or is_exact):
+        used = "Wilcoxon p" * wide + ", and " * (wide and is_exact) + "p where all differences are equal" * is_exact
         notes.append(
             f"{used}: of n seeds it cannot go below 2^(1 - n); below 0.05 among {tests} comparison{'s'[: tests != 1]} "
             f"it takes {seeds_for_exact(tests)} seeds."
@@ -112,22 +109,23 @@ def _varying(result: edgesim.Compared) -> list[str]:
     return [name for name in names if any(place.get(name) != places[0].get(name) for place in places)]
 
 
-def _cells(result: edgesim.Compared) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of the printed table, without the knobs that have one value."""
+def _cells(result: edgesim.Compared, wide: bool) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the printed table, without the knobs that have one value; `_USUAL` unless it is wide."""
     knobs = _varying(result)
-    headings = ["measure", *knobs, "choice", "against", "reading", "pairs", "difference", "95 %", "corrected", "p"]
-    headings += ["corrected p", "Wilcoxon p", "d_z", "d_av", "detect", "seeds", _PAST]
     rows = []
     for test, row in zip(result.found, result.table.to_dict("records"), strict=True):
-        place = [knobs_text({name: test.pairing.place[name]}).partition(" = ")[2] if name in test.pairing.place else ""
-                 for name in knobs]  # fmt: skip
+        place = {name: test.pairing.place[name] for name in knobs if name in test.pairing.place}
+        cells = {name: knobs_text({name: place[name]}).partition(" = ")[2] if name in place else "" for name in knobs}
+        past = row.get("common_past_rounds")
         rows.append(
-            [row["measure"], *place, row["choice"], row["against"], row["reading"], str(row["pairs"])]
-            + [effect_text(row, "{:+.4g}"), ends_text(row), ends_text(row, "_holm")]
-            + [p_value(row["p"]), p_value(row["p_holm"]), p_value(row["wilcoxon_p"])]
-            + [number(row["d_z"], "{:.2f}"), number(row["d_av"], "{:.2f}")]
-            + [number(row["detect"], "{:.3g}"), number(row["seeds_needed"], "{:.0f}")]
-            + [f"until round {row['common_past_rounds']}" if row.get("common_past_rounds") else ""]
+            {"measure": row["measure"], **cells, "choice": row["choice"], "against": row["against"]}
+            | {"reading": row["reading"], "pairs": str(row["pairs"]), "difference": effect_text(row, "{:+.4g}")}
+            | {"95 %": ends_text(row), "corrected": ends_text(row, "_holm"), "p": p_value(row["p"])}
+            | {"corrected p": p_value(row["p_holm"]), "Wilcoxon p": p_value(row["wilcoxon_p"])}
+            | {"d_z": number(row["d_z"], "{:.2f}"), "d_av": number(row["d_av"], "{:.2f}")}
+            | {"detect": number(row["detect"], "{:.3g}"), "seeds": number(row["seeds_needed"], "{:.0f}")}
+            | {_PAST: f"until round {past}" if past else ""}
         )
-    shown_columns = [i for i, name in enumerate(headings) if name != _PAST or any(row[i] for row in rows)]
-    return [headings[i] for i in shown_columns], [[row[i] for i in shown_columns] for row in rows]
+    kept = ["measure", *knobs, "choice", "against", *_USUAL] if not wide else [*rows[0]]
+    shown = [name for name in kept if name != _PAST or any(row[name] for row in rows)]
+    return shown, [[row[name] for name in shown] for row in rows]

@@ -4,19 +4,22 @@ import sys
 from argparse import ArgumentError, ArgumentParser
 from typing import NoReturn
 
+from edgesim.base.loading import uncollected
+
 
 def main() -> None:
     """Run the command line."""
     try:
         _refuse_dead_cluster(sys.argv[1:])
-        if sys.argv[1:] == ["doctor"]:
-            # It says what is missing also where that keeps the other commands from loading.
-            from edgesim.commands.doctor import main as run
-        elif sys.argv[1:2] == ["report"]:
-            # It only reads, and what the other commands load takes longer than a report.
-            from edgesim.commands.report_command import main as run
-        else:
-            from edgesim.commands.cli import main as run
+        with uncollected():
+            if sys.argv[1:] == ["doctor"]:
+                # It says what is missing also where that keeps the other commands from loading.
+                from edgesim.commands.doctor import main as run
+            elif sys.argv[1:2] == ["report"]:
+                # It only reads, and what the other commands load takes longer than a report.
+                from edgesim.commands.report_command import main as run
+            else:
+                from edgesim.commands.cli import main as run
     except ImportError as error:
         print(f"error: {error}; edgesim doctor says what is missing", file=sys.stderr)
         sys.exit(1)

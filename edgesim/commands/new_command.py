@@ -62,6 +62,16 @@ def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
     return [*files], use.format(path=f"{name}.{own}", stem=folder / name)
 
 
+def write_study(file: Path) -> Path:
+    """Write a study's file to start from, return its path; raises `EdgesimError` for a file that is there already."""
+    if file.exists() or file.is_symlink():
+        raise EdgesimError(f"{file}: is there already; choose another name")
+    with system_errors(f"{file}: cannot be written"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, _text("study.toml"))
+    return file
+
+
 def write_folder(folder: Path) -> list[Path]:
     """Write a config, a policy with its test, a study and a README into a new or empty folder; returns the files.
 

@@ -1,4 +1,4 @@
-"""``edgesim study``: how far a study is, doing what is missing of it, and its table at any time."""
+"""``edgesim study``: a study from a file, how far one is, doing what is missing of it, and its table at any time."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,8 +6,14 @@ from typing import Annotated
 import typer
 
 import edgesim
+from edgesim.analysis.runs import StudyFolder
 from edgesim.analysis.summary import write_summary
 from edgesim.api.run import tell_user_code
+from edgesim.base.errors import EdgesimError
+from edgesim.base.text_file import read_toml
+from edgesim.commands import new_command
+from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
+from edgesim.scenario.closing import conclude
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
 from edgesim.simulation import named_code
@@ -15,10 +21,11 @@ from edgesim.studies import slurm
 from edgesim.studies.executor_options import with_executor
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import read_plan
+from edgesim.studies.study_table import TABLE, parse_axes, typed_seeds
 from edgesim.tables.show import print_study
 from edgesim.tables.show_ledger import print_ledger
 
-app = typer.Typer(no_args_is_help=True, help="Say how far a study is, do what is missing of it, or print its table.")
+app = typer.Typer(no_args_is_help=True, help="Run a study, say how far it is, or print its table.")
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the study.")]
 Jobs = Annotated[int | None, typer.Option(help="Runs at a time; one per processor core when absent.")]
@@ -36,14 +43,70 @@ def status(folder: Folder) -> None:
 @plain_errors
 @with_executor
 def run(
-    folder: Folder,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs that failed once more.")] = False,
+    study: Annotated[
+        Path, typer.Argument(help="TOML file with [study], any config beside --axis, or the folder of a study.")
+    ],
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(help="A key and its values, such as selection.policy=random,fedteddi; may be repeated."),
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Number of seeds, or the seeds, such as 3,7; 3 seeds where there is no [study].")
+    ] = None,
+    target: Annotated[float | None, typer.Option(help="Accuracy of what is to a target.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Policy that the others are compared with; random or the first when absent.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A key and its value, such as rounds=50; may be repeated.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Study folder; runs/<name of the file> when absent.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do again what is finished.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Of a folder: try runs that failed once more.")
+    ] = False,
     jobs: Jobs = None,
     no_user_code: NoUserCode = False,
     check: Annotated[bool, typer.Option("--check", help="Check each finished run, as edgesim check does.")] = False,
+    format_: Annotated[str, typer.Option("--format", help=FORMAT_HELP)] = USUAL,
 ) -> None:
-    """Do what is missing of a study: what was never begun, stopped or lost; several processes may at once."""
-    run_unfinished(folder, retry_failed, jobs, no_user_code, check)
+    """Run a study, or what is missing of it: what was never begun, stopped or lost; several processes may at once."""
+    if not study.is_file():
+        planning = {"axis": axis, "seeds": seeds, "target": target, "reference": reference, "set": set_, "out": out}
+        if given := [name for name, value in {**planning, "fresh": fresh or None}.items() if value is not None]:
+            raise EdgesimError(f"--{given[0]}: is for a TOML file, and {study} is none")
+        run_unfinished(study, retry_failed, jobs, no_user_code, check)
+        return
+    formats, axes = known_formats(format_, "--format"), parse_axes(axis or [])
+    if not axes and TABLE not in read_toml(study):
+        raise EdgesimError(
+            f"{study}: has no [study] and --axis is not given; expected axes and seeds there, or, for example, "
+            "--axis selection.policy=random,fedteddi --seeds 5"
+        )
+    done = edgesim.study(
+        study,
+        axes,
+        None if seeds is None else typed_seeds(seeds),
+        out,
+        target=target,
+        reference=reference,
+        set=set_,
+        jobs=jobs,
+        fresh=fresh,
+        user_code=not no_user_code,
+        check=check,
+    )
+    conclude(done.folder, first_values(done.plan), formats=formats)
+
+
+@app.command()
+@plain_errors
+def new(
+    file: Annotated[Path, typer.Argument(help="TOML file to write, such as study.toml; it must not exist.")],
+) -> None:
+    """Write a study to start from: a config, what varies in it, and the seeds."""
+    say(new_command.write_study(file))
+    say(f"to use it: edgesim study run {file}")
 
 
 @app.command()
@@ -77,6 +140,15 @@ def run_unfinished(folder: Path, retry_failed: bool, jobs: int | None, no_user_c
     print_ledger(folder, ledger)
     if any(state.status not in ("finished", "pruned") for state in ledger.values()):
         raise typer.Exit(1)
+
+
+def first_values(study: StudyFolder) -> list[tuple[str, str]]:
+    """Each knob but the policy with its first value, which the knob's other values are compared with."""
+    values: dict[str, list[str]] = {}
+    for entry in study.planned:
+        for knob, value in entry.run.knobs.items():
+            values.setdefault(knob, []).append(str(value))
+    return [(knob, of[0]) for knob, of in values.items() if knob != "policy" and len({*of}) > 1]
 
 
 def _report_user_code(study: edgesim.Study, folder: Path, is_refused: bool) -> None:

@@ -224,10 +224,10 @@ class RunWriter:
                 checkpoints.keep(path, "kept")
 
     def note(self, **facts: Any) -> None:
-        """Add facts to ``run.json``."""
+        """Add facts to ``run.json``, which a power cut may take: the run's end writes them through to the disk."""
         self._run |= facts
         with self._writing():
-            _write_run_json(self.folder, self._run)
+            _write_run_json(self.folder, self._run, on_disk=False)
 
     def close(self, status: str, cut: bool = False, **facts: Any) -> None:
         """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``.

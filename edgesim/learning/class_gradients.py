@@ -17,6 +17,7 @@ from edgesim.learning.loss_passes import LESS
 from edgesim.learning.passes import in_cache, rows_at_once, side_by_side, whole_segments
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
+from edgesim.learning.weighted_gradients import weighted_gradients
 
 
 @dataclass(frozen=True)
@@ -91,18 +92,22 @@ def class_gradient_distances(
     row_of[ids] = np.arange(len(ids))
     samples_before = np.cumsum([0, *segments.sizes])
     of_class = np.unique(segments.label, return_counts=True)[1].tolist()
-    for _, which in whole_segments(of_class, at_once):
+    for classes, which in whole_segments(of_class, at_once):
         some = segments.part(which, slice(samples_before[which.start], samples_before[which.stop]))
         gradients = _gradients(model, data, some, parameters, layers, rows, cores)
-        for label in np.unique(some.label).tolist():
-            holders = np.flatnonzero(some.label == label)
-            devices = some.device[holders]
-            own = gradients[holders[0] : holders[-1] + 1]
-            overall = torch.from_numpy(alpha[devices]).to(own) @ own
-            distances[:, label] = float(torch.linalg.vector_norm(overall))
-            among = np.flatnonzero(row_of[devices] >= 0)
-            apart = own[data.index(among)].sub_(overall)
-            distances[row_of[devices[among]], label] = torch.linalg.vector_norm(apart, dim=1).cpu().numpy()
+        weights = torch.from_numpy(alpha[some.device]).to(gradients)
+        # The gradients of a class, which lie together, become differences in their place.
+        overall = []
+        for own, own_weights in zip(
+            *(torch.split(rows, of_class[classes]) for rows in (gradients, weights)), strict=True
+        ):
+            overall.append(own_weights @ own)
+            own.sub_(overall[-1])
+        labels_here = np.unique(some.label)
+        distances[:, labels_here] = torch.linalg.vector_norm(torch.stack(overall), dim=1).cpu().numpy()
+        asked = row_of[some.device] >= 0
+        apart = torch.linalg.vector_norm(gradients, dim=1).cpu().numpy()
+        distances[row_of[some.device[asked]], some.label[asked]] = apart[asked]
     return distances
 
 
@@ -127,7 +132,7 @@ def _gradients(
             gradients[which] = segment_gradients(model, uses, images, labels, weights[rows], segments.sizes[which])
             return
         losses = F.cross_entropy(model.module(images), labels, reduction="none")
-        parts = torch.autograd.grad(losses, parameters, weights[rows], allow_unused=True, materialize_grads=True)
+        parts = weighted_gradients(losses, weights[rows], parameters, allow_unused=True, materialize_grads=True)
         # In some versions of PyTorch the zeros of a parameter that is not used require a gradient.
         gradients[which] = torch.cat([part.detach().reshape(-1) for part in parts])
 

@@ -50,14 +50,17 @@ class CountKnowledge:
         sizes = self.held.sizes
         return size_weighted_shares(sizes, self.class_counts(np.arange(len(sizes)), source))
 
+    def batches(self, ids: Integers) -> list[Integers]:
+        """Samples of each device's job, in order of use, [n]."""
+        return batch_samples(self.held, self.streams, ids, self.tasks[ids], self.work)
+
     @cached_property
     def _batch_counts(self) -> Integers:
         """Samples per class of the mini-batches of all devices, which the global shares need, [N, C]."""
         held, dataset = self.held, self.federation.dataset
         counts = np.zeros_like(held.class_counts)
         if dataset is not None:
-            batches = batch_samples(held, self.streams, np.arange(len(held.sizes)), self.tasks, self.work)
-            for device, samples in enumerate(batches):
+            for device, samples in enumerate(self.batches(np.arange(len(held.sizes)))):
                 counts[device] = np.bincount(dataset.train_labels[samples], minlength=counts.shape[1])
         return counts
 

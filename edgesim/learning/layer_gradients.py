@@ -11,14 +11,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
-from torch.nn.utils.rnn import pad_sequence
 
+from edgesim.learning.dense import before_relu, cross_entropy_gradients, dense_layers
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.passes import once_per_model
+from edgesim.learning.weighted_gradients import weighted_gradients
 
 #: Patches of images that a convolution sees, or gradients of them, held at once: few stay in the cache of a CPU.
 _BYTES_IN_CACHE = 1 << 20
@@ -41,14 +43,15 @@ class Use:
 class Uses(threading.local):
     """Calls of watched layers in the forward passes of the calling thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        self.layers = layers
         self.seen: list[Use] = []
 
 
 @contextmanager
 def watching(layers: Sequence[nn.Module]) -> Iterator[Uses]:
     """Record the calls of layers; passes may run on several threads meanwhile."""
-    uses = Uses()
+    uses = Uses(layers)
 
     def note(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         uses.seen.append(Use(layer, inputs[0].detach(), get_gradient_edge(output)))
@@ -102,8 +105,8 @@ def segment_gradients(
 
     At the loaded weights, module in the mode it is in.
     """
-    passed = _pass(model, uses, images, labels, weights)
-    return torch.cat([part for how in passed for part in _sums(*how, sizes)], dim=1)
+    passed, segments = _pass(model, uses, images, labels, weights), _Segments(sizes, images.device)
+    return torch.cat([part for how in passed for part in _sums(*how, segments)], dim=1)
 
 
 def segment_squares(
@@ -115,47 +118,82 @@ def segment_squares(
     """
     single = torch.zeros(len(images), dtype=torch.float64, device=images.device)
     total = torch.zeros(len(sizes), dtype=torch.float64, device=images.device)
+    segments = _Segments(sizes, images.device)
     for layer, inputs, out in _pass(model, uses, images, labels, torch.ones_like(labels, dtype=model.dtype)):
         if isinstance(layer, nn.Conv2d):
-            squares, sums = _of_patches(layer, inputs, out, sizes)
+            squares, sums = _of_patches(layer, inputs, out, segments)
         else:
-            squares, sums = _squares(layer, inputs, out), list(_sums(layer, inputs, out, sizes))
+            squares, sums = _squares(layer, inputs, out), list(_sums(layer, inputs, out, segments))
         single += squares
         for part in sums:
             total += torch.linalg.vector_norm(part, dim=1, dtype=torch.float64).square()
-    return _by_segment(single, sizes).sum(1), total
+    return segments.of(single).sum(1), total
 
 
 def _pass(
     model: FlatModel, uses: Uses, images: Tensor, labels: Tensor, weights: Tensor
 ) -> Iterator[tuple[nn.Module, Tensor, Tensor]]:
-    """Each layer with its inputs and the gradients of its outputs."""
+    """Each watched layer with its inputs and the gradients of its outputs."""
+    if (dense := dense_layers(model.module)) is not None:
+        passed = _dense_pass([layer for _, layer in dense], images, labels, weights)
+        yield from (how for how in passed if any(how[0] is layer for layer in uses.layers))
+        return
     uses.seen.clear()
     losses = F.cross_entropy(model.module(images), labels, reduction="none")
-    gradients = torch.autograd.grad(losses, [use.edge for use in uses.seen], weights)
+    gradients = weighted_gradients(losses, weights, [use.edge for use in uses.seen])
     for use, out in zip(uses.seen, gradients, strict=True):
         yield use.layer, use.inputs, out
     uses.seen.clear()
 
 
-def _by_segment(rows: Tensor, sizes: list[int]) -> Tensor:
-    """Rows [n, ...] as [K, longest segment, ...], filled up with zeros."""
-    if len(set(sizes)) == 1:
-        return rows.view(len(sizes), sizes[0], *rows.shape[1:])
-    return pad_sequence(list(torch.split(rows, sizes)), batch_first=True)
+@torch.no_grad()
+def _dense_pass(
+    layers: Sequence[nn.Linear], images: Tensor, labels: Tensor, weights: Tensor
+) -> list[tuple[nn.Module, Tensor, Tensor]]:
+    """`_pass` of all layers of a net of linear layers and ReLUs, in closed form."""
+    x, passed = images.flatten(1), list[tuple[nn.Linear, Tensor]]()
+    for layer in layers:
+        x = torch.relu(x) if passed else x
+        passed.append((layer, x))
+        x = F.linear(x, layer.weight, layer.bias)
+    _, out = cross_entropy_gradients(x, labels, weights)
+    outs = [out]
+    for layer, inputs in passed[:0:-1]:
+        outs.append(before_relu(outs[-1].mm(layer.weight), inputs))
+    return [(*use, out) for use, out in zip(passed, reversed(outs), strict=True)]
 
 
-def _sums(layer: nn.Module, inputs: Tensor, out: Tensor, sizes: list[int]) -> Iterator[Tensor]:
+class _Segments:
+    """How the rows of a batch are shared out over segments, one behind another."""
+
+    def __init__(self, sizes: list[int], device: torch.device) -> None:
+        """``sizes`` are the rows of each segment, [K]."""
+        self.sizes, self._longest = sizes, max(sizes)
+        self._places: Tensor | None = None
+        if min(sizes) < self._longest:
+            begins = np.arange(len(sizes)) * self._longest - np.cumsum([0, *sizes[:-1]])
+            self._places = torch.from_numpy(np.arange(sum(sizes)) + np.repeat(begins, sizes)).to(device)
+
+    def of(self, rows: Tensor) -> Tensor:
+        """Rows [n, ...] as [K, longest segment, ...], filled up with zeros."""
+        shape = len(self.sizes), self._longest, *rows.shape[1:]
+        if self._places is None:
+            return rows.view(shape)
+        filled = rows.new_zeros(len(self.sizes) * self._longest, *rows.shape[1:])
+        return filled.index_copy_(0, self._places, rows).view(shape)
+
+
+def _sums(layer: nn.Module, inputs: Tensor, out: Tensor, segments: _Segments) -> Iterator[Tensor]:
     """Gradients of a layer's parameters summed over each segment, [K, size of the parameter]."""
     if isinstance(layer, nn.Linear):
-        rows = _by_segment(out, sizes)
-        yield torch.bmm(rows.transpose(1, 2), _by_segment(inputs, sizes)).flatten(1)
+        rows = segments.of(out)
+        yield torch.bmm(rows.transpose(1, 2), segments.of(inputs)).flatten(1)
         if layer.bias is not None:
             yield rows.sum(1)
     elif isinstance(layer, nn.Conv2d):
-        yield from _of_patches(layer, inputs, out, sizes)[1]
+        yield from _of_patches(layer, inputs, out, segments)[1]
     else:
-        yield _by_segment(_of_group_norm(layer, inputs, out), sizes).sum(1)
+        yield segments.of(_of_group_norm(layer, inputs, out)).sum(1)
 
 
 def _squares(layer: nn.Module, inputs: Tensor, out: Tensor) -> Tensor:
@@ -173,12 +211,13 @@ def _of_group_norm(layer: nn.Module, inputs: Tensor, out: Tensor) -> Tensor:
     return torch.cat([(out * normal).flatten(2).sum(2), out.flatten(2).sum(2)], dim=1)
 
 
-def _of_patches(layer: nn.Conv2d, inputs: Tensor, out: Tensor, sizes: list[int]) -> tuple[Tensor, list[Tensor]]:
+def _of_patches(layer: nn.Conv2d, inputs: Tensor, out: Tensor, segments: _Segments) -> tuple[Tensor, list[Tensor]]:
     """`_squares` and `_sums` of a convolution, from the gradients of a few samples at a time."""
     patches = _patches(layer, inputs)
     image_bytes = max(patches[0].numel(), layer.weight.numel()) * patches.element_size()
     at_once = max(1, (_BYTES_ON_GPU if patches.is_cuda else _BYTES_IN_CACHE) // image_bytes)
     # Sums as a product with zeros and ones: to add rows by their index has no fixed order on a GPU.
+    sizes = segments.sizes
     member = torch.eye(len(sizes)).repeat_interleave(torch.tensor(sizes), dim=0).to(out)
     sums = out.new_zeros(len(sizes), layer.weight.numel())
     squares = []
@@ -190,7 +229,7 @@ def _of_patches(layer: nn.Conv2d, inputs: Tensor, out: Tensor, sizes: list[int])
     if layer.bias is None:
         return torch.cat(squares), [sums]
     bias = out.flatten(2).sum(2)
-    return torch.cat(squares) + bias.square().sum(1), [sums, _by_segment(bias, sizes).sum(1)]
+    return torch.cat(squares) + bias.square().sum(1), [sums, segments.of(bias).sum(1)]
 
 
 def _patches(layer: nn.Conv2d, inputs: Tensor) -> Tensor:

@@ -1,7 +1,6 @@
 """ROC-AUC: the chance that scores rank a sample of a class above the others."""
 
 import numpy as np
-from scipy.stats import rankdata
 
 from edgesim.base.arrays import Floats, Integers
 
@@ -16,7 +15,7 @@ def roc_auc(scores: Floats, labels: Integers, classes: Integers) -> float:
     for label in classes.tolist():
         own = labels == label
         positive, negative = int(own.sum()), int((~own).sum())
-        ranks = rankdata(scores[:, label])[own].sum()
+        ranks = _ranks(scores[:, label])[own].sum()
         areas.append((ranks - positive * (positive + 1) / 2) / (positive * negative))
     return float(np.mean(areas))
 
@@ -29,3 +28,10 @@ def why_without_roc_auc(labels: Integers, classes: Integers) -> str | None:
     if len(classes) < 2:
         return f"class {classes[0]} is all of the test samples"
     return None
+
+
+def _ranks(scores: Floats) -> Floats:
+    """Rank of each score from 1, [n]; equal scores have the mean of their ranks."""
+    # Not by `scipy.stats.rankdata`, whose import takes half a second.
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from torch import Tensor
+from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.algorithms.records import Device, Phase, Samples
 from edgesim.learning.augmentation import draw_changes
-from edgesim.learning.batches import batch_samples, epoch_edges, epoch_places, statistics_samples
+from edgesim.learning.batches import epoch_edges, epoch_places, statistics_samples
 from edgesim.learning.class_gradients import class_gradient_distances
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Optimiser, Promise, devices_and_tasks
@@ -44,6 +45,15 @@ class TorchRound(CountKnowledge):
             self._start = learner.public.weights
             self._states = [replace(state, weights=self._start) for state in self._states]
         self._promises: dict[int, Promise] = {}
+        self._batches: dict[int, Integers] = {}
+        """`batches` of the devices asked about so far: policies measure on what the jobs then train on."""
+
+    @override
+    def batches(self, ids: Integers) -> list[Integers]:
+        new = np.array([device for device in ids.tolist() if device not in self._batches], dtype=np.int64)
+        if len(new):
+            self._batches.update(zip(new.tolist(), super().batches(new), strict=True))
+        return [self._batches[device] for device in ids.tolist()]
 
     def start(self, ids: Integers) -> list[Promise]:
         """Promises of devices that begin to compute, [n]; nothing runs yet. A device has one promise in a round."""
@@ -111,7 +121,7 @@ class TorchRound(CountKnowledge):
         All random numbers are a function of these two.
         """
         sizes = self.held.sizes[ids].tolist()
-        drawn = batch_samples(self.held, self.streams, ids, tasks, self.work)
+        drawn = self.batches(ids)
         counts, augment = [len(samples) for samples in drawn], self._learner.config.data.augment
         size = self._learner.data.stored_size
         changes = draw_changes(augment, self.streams, "augmentation", ids, tasks, counts, size)
@@ -137,7 +147,7 @@ class TorchRound(CountKnowledge):
 
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch of the round, [n]."""
-        drawn = batch_samples(self.held, self.streams, ids, self.tasks[ids], self.work)
+        drawn = self.batches(ids)
         lengths = self.work.first_step(ids, self.held.sizes[ids]).tolist()
         firsts = [samples[:length] for samples, length in zip(drawn, lengths, strict=True)]
         # Twice the sample of a device that has but one: as in training by steps, it deviates by nothing.

@@ -16,7 +16,7 @@ from edgesim.analysis.measures import TO_TARGET
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.pairing import pairings
 from edgesim.analysis.products import Products, digest_of, digest_of_study
-from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, is_study, read_study, runs_of
+from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, has_runs, read_study, runs_of
 from edgesim.analysis.skew import holdings
 from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.summary import summarise
@@ -98,7 +98,7 @@ def draw(paths: list[Path], out: Path, round: int | None = None, formats: Format
     twice = [path for path, times in Counter(path.resolve() for path in paths).items() if times > 1]
     if twice:
         raise EdgesimError(f"{twice[0]}: is given more than once, and would count as several seeds; give it once")
-    studies = [path for path in paths if is_study(path)]
+    studies = [path for path in paths if has_runs(path)]
     if studies and len(paths) > 1:
         raise EdgesimError(f"{studies[0]}: is a study folder; draw it alone, or give run folders only")
     if round is not None and (studies or len(paths) > 1):

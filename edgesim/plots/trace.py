@@ -36,10 +36,16 @@ _TIMES = {
 }  # fmt: skip
 _SHORT = {"s": (1.0, 2 * _MINUTE_S), "min": (_MINUTE_S, 2 * _HOUR_S), "h": (_HOUR_S, 2 * _DAY_S), "d": (_DAY_S, np.inf)}
 """Units of an axis of time: seconds of each, and the length of a trace up to which it is taken."""
+_TITLES = {
+    "sessions": "sessions per device", "durations": "durations", "gaps": "gaps", "hours": "hours of the day",
+    "time": "the whole trace",
+}  # fmt: skip
 
 
 def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figure:
     """Sessions per device, durations, gaps, and share online by hour of the day and over time, a line per trace.
+
+    Of recordings that are all shorter than two hours no hours are drawn.
 
     Gaps are drawn twice: all of them, and the mean of each device. Shares online are shares of the devices still
     recorded; if recordings differ in length, a thin line shows the share of all devices that is still recorded.
@@ -52,10 +58,11 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
     notes = {"(c): mean of each device": _WIDE} | ({"(e): still recorded": _THIN} if apart else {})
     notes |= {"black and grey marks: 136,000 phones (FedDance)": _PUBLISHED} if published else {}
     with style.figure(style.PAGE_IN, 5.2, [*texts, *notes]) as figure:
-        layout = [["sessions", "durations"], ["gaps", "hours"], ["time", "time"]]
-        parts: dict[str, Axes] = figure.subplot_mosaic(layout)
-        sessions, durations, gaps, hours, time = parts.values()
         length_s = max(trace.length_s for trace in traces.values())
+        has_hours = length_s > 2 * _HOUR_S
+        layout = [["sessions", "durations"], ["gaps", "hours" if has_hours else "gaps"], ["time", "time"]]
+        parts: dict[str, Axes] = figure.subplot_mosaic(layout)
+        sessions, durations, gaps, time = (parts[name] for name in ("sessions", "durations", "gaps", "time"))
         unit, unit_s = next((name, each_s) for name, (each_s, up_to_s) in _SHORT.items() if length_s <= up_to_s)
         for label, trace in traces.items():
             line = styles[label].line()
@@ -63,13 +70,16 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
             _cdf(durations, trace.duration_s, **line)
             _cdf(gaps, trace.gap_s, **line)
             _cdf(gaps, trace.mean_gap_s, **line | _WIDE)
-            hours.step(np.arange(25), np.append(trace.share_by_hour, trace.share_by_hour[-1]), where="post", **line)
             edges_s, share, recorded = over_time[label]
             time.step(edges_s / unit_s, np.append(share, share[-1]), where="post", **line | {"linewidth": 0.8})
             if label in apart:
                 time.step(edges_s / unit_s, np.append(recorded, recorded[-1]), where="post", **line | _THIN)
+        if has_hours:
+            _draw_hours(parts["hours"], traces, styles, length_s)
         if published:
-            _mark_published(sessions, durations, gaps, hours)
+            _mark_published(sessions, durations, gaps)
+            if has_hours:
+                _mark_share_online(parts["hours"])
         most = max(1, max(int(trace.sessions.max()) for trace in traces.values()))
         if most > _FEW_SESSIONS:
             sessions.set_xscale("symlog", linthresh=1)
@@ -84,23 +94,30 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
             axes.xaxis.set_major_locator(FixedLocator(list(_TIMES)))
             axes.xaxis.set_major_formatter(lambda value, _: _TIMES.get(value, ""))
             axes.minorticks_off()
-        # Of less than a day the hours that were recorded.
-        hours.set(xlim=(0, min(24, np.ceil(length_s / _HOUR_S))), xlabel="hour of the trace's day (h)")
-        hours.xaxis.set_major_locator(FixedLocator(range(0, 25, 4)) if length_s > 12 * _HOUR_S else MaxNLocator(6))
         time.set(xlim=(0, length_s / unit_s), xlabel=f"time of the trace ({unit})")
-        for axes in (hours, time):
-            axes.set(ylim=(0, None), ylabel="devices online")
-            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        titles = ("sessions per device", "durations", "gaps", "hours of the day", "the whole trace")
-        for i, (axes, title) in enumerate(zip(parts.values(), titles, strict=True)):
+        for name in {"hours", "time"} & {*parts}:
+            parts[name].set(ylim=(0, None), ylabel="devices online")
+            parts[name].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        for i, (name, axes) in enumerate(parts.items()):
             axes.grid()
-            axes.set_title(f"({style.letter(i)}) {title}")
+            axes.set_title(f"({style.letter(i)}) {_TITLES[name]}")
         for axes in (sessions, durations, gaps):
             axes.set_ylim(0, 1.02)
         handles = [Line2D([], [], **styles[label].line()) for label in labels]
         handles += [Line2D([], [], color=palette.PALETTE["black"], **look) for look in notes.values()]
         style.legend_below(figure, handles, [*texts, *notes])
     return figure
+
+
+def _draw_hours(
+    axes: Axes, traces: Mapping[str, Anatomy], styles: Mapping[str, palette.LineStyle], length_s: float
+) -> None:
+    """Share online by hour of the day; of less than a day the hours that were recorded."""
+    for label, trace in traces.items():
+        share = np.append(trace.share_by_hour, trace.share_by_hour[-1])
+        axes.step(np.arange(25), share, where="post", **styles[label].line())
+    axes.set(xlim=(0, min(24, np.ceil(length_s / _HOUR_S))), xlabel="hour of the trace's day (h)")
+    axes.xaxis.set_major_locator(FixedLocator(range(0, 25, 4)) if length_s > 12 * _HOUR_S else MaxNLocator(6))
 
 
 def _over_time(trace: Anatomy) -> tuple[Floats, Floats, Floats]:
@@ -121,8 +138,8 @@ def _over_time(trace: Anatomy) -> tuple[Floats, Floats, Floats]:
     return edges_s, share, recorded_s / (np.diff(edges_s) * len(trace.sessions))
 
 
-def _mark_published(sessions: Axes, durations: Axes, gaps: Axes, hours: Axes) -> None:
-    """Grey marks of what FedDance states: dozens to hundreds of sessions, of minutes, long gaps, one share online."""
+def _mark_published(sessions: Axes, durations: Axes, gaps: Axes) -> None:
+    """Grey marks of what FedDance states: dozens to hundreds of sessions, of minutes, long gaps."""
     for axes, low, high, text in (
         (sessions, 12, 999, "dozens to\nhundreds"),
         (durations, _MINUTE_S, 10 * _MINUTE_S, "a few minutes"),
@@ -133,6 +150,10 @@ def _mark_published(sessions: Axes, durations: Axes, gaps: Axes, hours: Axes) ->
     text = f"over {LONG_GAP_SHARE:.0%}\nof the devices\nabove 1 h"
     arrow = {"arrowstyle": "-", "linewidth": 0.6, "color": palette.PALETTE["grey"]}
     gaps.annotate(text, (_HOUR_S, 1 - LONG_GAP_SHARE), (2, 0.95), fontsize=7, va="top", arrowprops=arrow)
+
+
+def _mark_share_online(hours: Axes) -> None:
+    """The one share online that FedDance states."""
     hours.axhline(ONLINE_SHARE, color=palette.PALETTE["black"], linewidth=0.8, linestyle=":")
     hours.annotate(f"{ONLINE_SHARE:.2%} of all time", (16, ONLINE_SHARE), ha="center", va="bottom", fontsize=7)
 
@@ -165,14 +186,17 @@ def draw_profile(s_per_sample: Floats, link_bps: Floats | None) -> Figure:
 
 
 def draw_positions(device: Integers, x_m: Floats, y_m: Floats) -> Figure:
-    """Ways of recorded devices, straight from row to row, [m] by device and time, and where each was first."""
+    """Paths of recorded devices, straight from row to row, [m] by device and time, and where each was first."""
     begins = np.flatnonzero(np.append(True, np.diff(device) > 0))
     ways = np.split(np.column_stack((x_m, y_m)), begins[1:])
-    with style.figure(style.COLUMN_IN, style.COLUMN_IN) as figure:
+    texts = ["path of a device", "its first position"]
+    with style.figure(style.COLUMN_IN, style.COLUMN_IN, texts) as figure:
         axes = figure.subplots()
-        axes.add_collection(LineCollection(ways, colors=palette.PALETTE["blue"], linewidths=0.5, alpha=0.6))
-        axes.scatter(x_m[begins], y_m[begins], s=4, color=palette.PALETTE["black"], zorder=3)
+        lines = LineCollection(ways, colors=palette.PALETTE["blue"], linewidths=0.5, alpha=0.6)
+        axes.add_collection(lines)
+        dots = axes.scatter(x_m[begins], y_m[begins], s=4, color=palette.PALETTE["black"], zorder=3)
         axes.set(xlabel="x (m)", ylabel="y (m)", aspect="equal")
+        style.legend_below(figure, [lines, dots], texts)
     return figure
 
 

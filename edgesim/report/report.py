@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.analysis.differences import differences_table
-from edgesim.analysis.runs import RunFolder, StudyFolder, is_study, read_study, runs_of
+from edgesim.analysis.runs import RunFolder, StudyFolder, has_runs, read_study, runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.plots.groups import Series
 from edgesim.report import charts
@@ -50,7 +50,7 @@ def report_html(folder: Path, refresh_s: int | None = None, rows: str = "") -> s
     unfinished = any(state.status != "finished" for state in ledger.values())
     warning = '<p class="warning">Not all is finished; the page shows what is.</p>' * unfinished
     now = warning + html_of([headline(folder, ledger)]) + rows
-    if is_study(folder):
+    if has_runs(folder):
         return _of_study(read_study(folder), refresh_s, now)
     return _of_run(folder, refresh_s, now)
 

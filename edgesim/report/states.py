@@ -7,6 +7,7 @@ import pandas as pd
 
 from edgesim.activities import ACTIVITIES as OF_DEVICES
 from edgesim.base.arrays import Integers
+from edgesim.plots.palette import KIND_COLORS
 
 AWAY = "away"
 ACTIVITIES = (*OF_DEVICES, AWAY)
@@ -32,10 +33,10 @@ STATES = (
     TimelineState("skipped", "#9d86b8", "#a792c4"),
     TimelineState("kept", "#009e73", "#22b78c"),
     TimelineState("cancelled", "#8a6a4f", "#a98a70"),
-    TimelineState("late", "#d1242f", "#f0525c"),
-    TimelineState("dropped", "#111111", "#f2f2f2"),
+    TimelineState("late", KIND_COLORS["late"].lower(), "#d6cf5a"),
+    TimelineState("dropped", KIND_COLORS["dropped"].lower(), "#ff7a2e"),
 )
-"""In the order in which they are drawn: what was lost lies above what was done.
+"""In the order in which they are drawn: what was lost lies above what was done, in the colours of the charts.
 
 An activity that ended well, or is resumed later, is shown by its own name; any other by its outcome.
 """

@@ -10,9 +10,6 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 from edgesim.base.file_digest import file_digest
 from edgesim.base.sources import installed_imports, locate
 
@@ -30,6 +27,8 @@ def package_digest(package: str) -> str:
 
     Of a package that edgesim requires (other than for its extras), the version alone.
     """
+    from packaging.utils import canonicalize_name
+
     if canonicalize_name(package) in _required():
         # Without the records of all installed packages, which take a quarter of a second to read.
         return metadata.version(package)
@@ -79,6 +78,9 @@ def _distributions() -> dict[str, list[str]]:
 @cache
 def _required() -> frozenset[str]:
     """Canonical names of the distributions that edgesim requires, without those of its extras."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
     requirements = map(Requirement, metadata.requires("edgesim") or ())
     return frozenset(
         canonicalize_name(requirement.name)

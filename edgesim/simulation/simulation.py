@@ -11,6 +11,7 @@ import numpy as np
 from edgesim import joining
 from edgesim.base import processes
 from edgesim.base.errors import EdgesimError
+from edgesim.base.loading import uncollected
 from edgesim.cluster.connection import check_reachable
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
@@ -169,7 +170,7 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
 
         return TimingOnlyLearner(config, federation, streams, rule)
     # Torch, interrupted while it loads, would stay in pieces for the rest of this process.
-    with processes.uninterrupted():
+    with processes.uninterrupted(), uncollected():
         from edgesim.learning.learner import TorchLearner
 
     return TorchLearner(config, federation, streams, cores, partial(named_code.own_files, config), rule)

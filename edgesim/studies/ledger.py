@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from edgesim.analysis.runs import is_study, read_study
+from edgesim.analysis.runs import has_runs, read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
@@ -40,7 +40,7 @@ def read_any_ledger(folder: Path) -> dict[str, FolderState]:
 
     Raises `EdgesimError` for a folder that is neither, and for a damaged plan.
     """
-    if is_study(folder):
+    if has_runs(folder):
         planned = read_study(folder).planned
         return {entry.run.folder.name: _with_rounds(entry.run.folder, entry.config) for entry in planned}
     read_run(folder)

@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,8 @@ from edgesim.config_file import changed, overrides_named, parse_with, set_key
 from edgesim.simulation.complete import complete
 
 Knob = str | float | bool
+Axes = Mapping[str, Sequence[Knob | None]]
+"""Values by key of the config; None for runs without the key."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Study:
 
 def grid(
     base: Mapping[str, Any],
-    axes: Mapping[str, Sequence[Knob | None]],
+    axes: Axes,
     seeds: Sequence[int],
     overrides: Sequence[str] | None = None,
     labels: Mapping[str, Knob] | None = None,
@@ -61,6 +63,29 @@ def grid(
     ``labels`` are further knobs, the same in all runs, that name settings of ``base`` which no axis can hold (several
     keys at once, or a list). Raises `EdgesimError` if a combination is not a valid config, or an axis has no values.
     """
+    return completed(parsed_grid(base, axes, seeds, overrides, labels))
+
+
+def completed(runs: Iterable[PlannedRun]) -> list[PlannedRun]:
+    """Runs of `parsed_grid` with complete configs, for which the code that they name is imported.
+
+    Raises `EdgesimError` if a config cannot be completed.
+    """
+    whole = []
+    for run in runs:
+        with named(run.folder), overrides_named([*run.overridden]):
+            whole.append(replace(run, config=complete(run.config)))
+    return whole
+
+
+def parsed_grid(
+    base: Mapping[str, Any],
+    axes: Axes,
+    seeds: Sequence[int],
+    overrides: Sequence[str] | None = None,
+    labels: Mapping[str, Knob] | None = None,
+) -> list[PlannedRun]:
+    """Runs as of `grid`, with configs that are checked but not complete; no code that they name is imported."""
     overrides = overrides or ()
     for override in overrides:
         key = override.partition("=")[0].strip()
@@ -80,8 +105,7 @@ def grid(
             cell = dict(zip(axes, values, strict=True)) | {"seed": seed}
             folder = f"{name}s{seed}"
             config = parse_with(partial(_nested, base, cell), overrides, f"run {folder}")
-            with named(folder), overrides_named(overrides):
-                runs.append(PlannedRun(folder, knobs, seed, complete(config), labels, overridden))
+            runs.append(PlannedRun(folder, knobs, seed, config, labels, overridden))
     return runs
 
 

@@ -45,6 +45,8 @@ def grow(study: Study, out: Path) -> None:
 
 def read_plan(folder: Path) -> Study:
     """The study that a folder plans, with complete configs; raises `EdgesimError` for a plan that cannot be run."""
+    if folder.exists() and not is_study(folder):
+        raise EdgesimError(f"{folder}: not a study folder: {PLAN} is missing")
     known = read_study(folder)
     runs = []
     for entry in known.planned:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from edgesim.analysis.runs import is_study
+from edgesim.analysis.runs import has_runs
 from edgesim.base.lease import LEASE_S
 from edgesim.base.plain_text import printable
 from edgesim.folder.state import STATUSES, FolderState
@@ -35,7 +35,7 @@ def headline(folder: Path, ledger: Mapping[str, FolderState]) -> str:
     Runs that only ``stop_at_s`` ends are counted in simulated seconds, all others in rounds.
     """
     states = ledger.values()
-    runs = f"{len(ledger)} runs: " if is_study(folder) else ""
+    runs = f"{len(ledger)} runs: " if has_runs(folder) else ""
     count = Counter(state.status for state in states)
     counts = ", ".join(f"{count[status]} {status}" for status in STATUSES if count[status])
     line = "; ".join([f"{folder}: {runs}{counts}", *_amounts([*states])])

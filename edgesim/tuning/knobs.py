@@ -3,17 +3,16 @@
 import copy
 import itertools
 import math
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from edgesim.analysis.runs import value_text
 from edgesim.base.errors import EdgesimError
-from edgesim.base.text_file import parse_toml
 from edgesim.config_file import parse, set_key
 from edgesim.simulation.complete import complete
 from edgesim.studies.plan import Knob as Value
+from edgesim.studies.study_table import typed_value
 
 Spec = tuple[float, float] | Sequence[Value]
 """A range as a pair of numbers, or the list of values."""
@@ -121,19 +120,8 @@ def parse_knobs(texts: Sequence[str]) -> dict[str, Spec]:
             except ValueError:
                 raise EdgesimError(f"knob {text}: {_FORM}") from None
         else:
-            specs[key] = [_value(value.strip(), text) for value in values.split(",")]
+            specs[key] = [typed_value(value.strip(), f"knob {text}: {_FORM}") for value in values.split(",")]
     return specs
-
-
-def _value(text: str, knob: str) -> Value:
-    """A value as in a config file, or else a bare text."""
-    if not text:
-        raise EdgesimError(f"knob {knob}: {_FORM}")
-    try:
-        value = parse_toml(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, ValueError):
-        return text
-    return value if isinstance(value, str | int | float | bool) else text
 
 
 def check_knobs(base: Mapping[str, Any], specs: Mapping[str, Spec]) -> list[Knob]:

@@ -49,6 +49,11 @@ def test_the_proxy_is_a_share_of_the_devices_data_with_as_many_of_each_class_and
     assert np.concatenate(bench.asked).tolist() == list(range(images))
 
 
+def test_devices_are_pulled_to_their_start_by_twice_the_coefficient_times_omega_of_each_tensor():
+    local = FedCl.Local(FedCl.Options(coe=0.25), Sizes(1.0, 8, 4, 2, tensor_sizes=(1, 3)), Streams(0))
+    assert local.pull({"omega": torch.tensor([2.0, 6.0])}).to_start.tolist() == [1.0, 3.0, 3.0, 3.0]
+
+
 def test_omega_sums_square_gradients_of_batches_of_64_by_tensor_over_the_number_of_images():
     """1 % of 20,000 are 200 images: three batches of 64, and one of 8. An oracle in plain torch."""
     state, bench = prepared(400, 20_000)

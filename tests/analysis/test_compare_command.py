@@ -1,5 +1,7 @@
 """``edgesim compare`` as typed: its sentences, its tables and its files."""
 
+import io
+import json
 import re
 
 import pandas as pd
@@ -27,12 +29,13 @@ def edgesim(*arguments) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_the_sentence_and_the_files_say_the_same(study, tmp_path):
-    files = [tmp_path / f"table.{kind}" for kind in ("csv", "md", "tex")]
-    options = ["--csv", files[0], "--markdown", files[1], "--latex", files[2]]
-    status, output = edgesim("compare", study, "--metric", "rounds_to_target", "--by", "policy", *options)
+def test_the_sentence_and_all_formats_say_the_same(study):
+    typed = ("compare", study, "--metric", "rounds_to_target", "--by", "policy")
+    status, output = edgesim(*typed, "--wide")
     assert status == 0
-    table = pd.read_csv(files[0])
+    by_format = {form: edgesim(*typed, "--format", form)[1] for form in ("csv", "json", "markdown", "latex")}
+    table = pd.read_csv(io.StringIO(by_format["csv"]))
+    pd.testing.assert_frame_equal(pd.DataFrame(json.loads(by_format["json"])), table, check_dtype=False)
     facts = f"(difference -21.8, 95 % [-29, -14.6], p = {table['p_holm'][0]:.2g} corrected, n = 5; one spreads 3.8 "
     facts += "times as much as the other)"
     assert f"fedteddi needs fewer rounds than random {facts}." in output
@@ -49,19 +52,27 @@ def test_the_sentence_and_the_files_say_the_same(study, tmp_path):
         ["oort", "random", 1],
     ]
     assert (
-        files[1].read_text().splitlines()[2].startswith("| rounds_to_target | fedteddi | random | fewer | 5 | -21.8 |")
+        by_format["markdown"].splitlines()[2].startswith("| rounds_to_target | fedteddi | random | fewer | 5 | -21.8 |")
     )
-    assert r"rounds\_to\_target & fedteddi & random & fewer & 5 & -21.8 &" in files[2].read_text()
+    assert r"rounds\_to\_target & fedteddi & random & fewer & 5 & -21.8 &" in by_format["latex"]
 
 
-def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equivalence(study, tmp_path):
+def test_the_usual_table_fits_100_columns_and_the_wide_one_has_all(study):
+    typed = ("compare", study, "--metric", "final_accuracy", "--by", "policy")
+    usual, wide = (edgesim(*typed, *more)[1].splitlines()[:4] for more in ((), ("--wide",)))
+    assert max(map(len, usual)) <= 100
+    assert {"d_z", "d_av", "detect", "seeds", "corrected"} <= {*wide[0].split()} - {"corrected p"}
+    assert "d_av" not in usual[0]
+
+
+def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equivalence(study):
     """Random's mean is 32 rounds, and its margin of equivalence 3.2."""
     detected = {}
     for option in ("", "5%", "3.2", "0.1"):
-        file = tmp_path / "table.csv"
-        options = ["--metric", "rounds_to_target", "--by", "policy", "--csv", file]
-        status, output = edgesim("compare", study, *options, *(["--detect", option] if option else []))
+        options = ["--metric", "rounds_to_target", "--by", "policy", *(["--detect", option] if option else [])]
+        status, output = edgesim("compare", study, *options)
         assert status == 0
+        file = io.StringIO(edgesim("compare", study, *options, "--format", "csv")[1])
         detected[option] = pd.read_csv(file).set_index("choice").loc["fedteddi", ["detect", "seeds_needed"]].tolist()
         assert re.search(
             r"inconclusive .*; to detect a difference of [0-9.]+ takes (about|more than) [0-9,]+ seeds", output
@@ -83,10 +94,9 @@ def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equ
         (["--metric", "arrived", "--by", "policy", "--detect", "nan%"], "detect nan%: expected a positive"),
         (["--metric", "arrived", "--by", "policy", "--detect", "much"], "detect much: expected a positive"),
         (
-            ["--metric", "arrived", "--by", "policy", "--csv", "no/such/table.csv"],
-            "no/such/table.csv: cannot be written",
+            ["--metric", "arrived", "--by", "policy", "--format", "xls"],
+            "invalid value for '--format': 'xls' is not one of",
         ),
-        (["--metric", "arrived", "--by", "policy", "--latex", "."], ".: cannot be written: Is a directory"),
         (
             ["--metric", "rounds_to_target", "--by", "policy", "--target", "75"],
             "--target 75: expected an accuracy above 0 and at most 1",

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
+from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j, energy_j
 
 ROWS = st.lists(
     st.tuples(
@@ -25,6 +25,7 @@ def test_energy_adds_up_to_the_same_over_activities_rounds_and_devices(rows, idl
         [(1, "miss_rate", "", 7.0), *((2 + n, "idle_j", "", joules) for n, joules in enumerate(idle))],
         columns=["round", "name", "key", "value"],
     )
+    assert energy_j(table, metrics) == pytest.approx(sum(row[3] for row in rows) + sum(idle))
     by_activity = energy_by_activity_j(table, metrics)
     by_device = energy_by_device_j(table, metrics, everyone)
     whole = sum(row[3] for row in rows) + sum(idle)

@@ -149,7 +149,7 @@ def test_the_seeds_needed_are_of_the_difference_named_whatever_was_seen():
     assert row["seeds_needed"] == seeds_needed(np.log(1.1), float(spread))
 
 
-STUDIES, SEEDS, POOL = 1_000, 5, 120
+STUDIES, SEEDS, POOL = 300, 5, 120
 NAMES = 4
 
 
@@ -179,7 +179,7 @@ def null_runs(tmp_path_factory):
 
 @pytest.mark.slow
 def test_of_names_for_one_policy_at_most_a_twentieth_of_studies_tells_any_difference(null_runs):
-    """1,000 studies of five seeds: names for one policy are given other runs of it, drawn from a pool of timing-only
+    """300 studies of five seeds: names for one policy are given other runs of it, drawn from a pool of timing-only
     runs, since with the same seed two names have the very same run. Each compares three names with a fourth in three
     measures; a study errs if one of its nine comparisons "differs"."""
     draws = np.random.default_rng(9)

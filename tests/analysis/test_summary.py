@@ -194,7 +194,11 @@ def test_bare_run_folders_are_told_apart_by_the_settings_that_differ(tmp_path, r
     config.write_text(config.read_text() + '[selection]\npolicy = "fedteddi"\nlambda_0 = 0.5\n')
     first, second = runs_of(folders)
     assert first.knobs == {"tmax_s": 2.0}
-    assert second.knobs == {"tmax_s": 2.0, "policy": "fedteddi", "lambda_0": 0.5}
+    assert second.knobs == {"tmax_s": 2.0, "policy": "fedteddi"}
+    # An option is a knob where runs of the same policy differ in it.
+    third = run_writer(tmp_path / "c", [LOW], seed=2)
+    (third / "config.toml").write_text(config.read_text().replace("0.5", "2"))
+    assert [run.knobs.get("lambda_0") for run in runs_of([*folders, third])] == [None, 0.5, 2]
     assert (first.seed, second.seed) == (0, 1)
 
 

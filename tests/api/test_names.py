@@ -141,6 +141,18 @@ print("torch" in sys.modules)
     assert done.stdout.split()[-1] == "False"
 
 
+@pytest.mark.slow
+def test_a_training_run_loads_no_large_library_beside_torch(tmp_path):
+    code = """
+import sys, edgesim
+config = {"rounds": 1, "selection": {"policy": "fedteddi"}, "round": {"payload_bits": 1e6}}
+edgesim.run(config, "out", log=True)
+print(sorted(sys.modules.keys() & {"sympy", "sklearn", "scipy.stats", "scipy.optimize"}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 COMMANDS = [path for path in (Path(edgesim.__file__).parent / "commands").glob("*.py") if path.stem != "__init__"]
 HOMES = {name: getattr(edgesim, name).__module__ for name in edgesim.__all__}
 

@@ -34,8 +34,9 @@ CALLS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
-@pytest.mark.parametrize("kind", CALLS)
+@pytest.mark.parametrize(
+    ("kind", "number"), [*((kind, signal.SIGTERM) for kind in CALLS), ("run", signal.SIGINT), ("study", signal.SIGUSR1)]
+)
 def test_a_script_that_is_asked_to_end_saves_its_runs_and_ends_with_the_status_that_says_so(
     kind: str, number: int, tmp_path: Path
 ) -> None:

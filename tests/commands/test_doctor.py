@@ -86,6 +86,7 @@ def test_the_command_works_where_libraries_do_not_load(tmp_path):
     assert errors[-1] == "error: edgesim: cannot be loaded (ImportError: numpy is broken)"
 
 
+@pytest.mark.slow
 def test_installed_packages_that_cannot_be_loaded_are_named_with_the_reason(tmp_path):
     for module in ("tomli_w", "perfetto"):
         pytest.importorskip(module)

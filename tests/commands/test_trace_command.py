@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines
 
-from edgesim.commands.cli import app
 from edgesim.devices.profile import read_profile
 from edgesim.folder.records import read_config, read_run
 
@@ -29,14 +28,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def edgesim(*arguments) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.output
-
-
 def refused(*arguments) -> str:
-    status, output = edgesim(*arguments)
+    status, output = edgesim_lines(*arguments)
     assert status == 2
     (line,) = [line for line in output.splitlines() if line.startswith("error: ")]
     assert "Traceback" not in output
@@ -47,7 +40,7 @@ def refused(*arguments) -> str:
 def test_counts_online_are_of_the_devices_still_recorded(folder):
     """Recordings of 10, 20 and 40 s: two of three there at first, none of two from 10 s on, one of one at the end."""
     (folder / "apart.csv").write_text("device,start_s,end_s,length_s\n0,0,10,10\n1,0,8,20\n2,30,40,40\n")
-    status, output = edgesim("trace", "show", "apart.csv", "--out", "figures")
+    status, output = edgesim_lines("trace", "show", "apart.csv", "--out", "figures")
     assert status == 0
     # 28 s of 70 device-seconds, both over 40 s.
     assert re.search(r"least, mean, most\W+0 of 2, 0\.7 of 1\.8, 2 of 3", output)
@@ -55,11 +48,11 @@ def test_counts_online_are_of_the_devices_still_recorded(folder):
 
 
 def test_availability_is_converted_shown_and_run(folder):
-    status, output = edgesim("trace", "convert", "log.json", "phones.parquet")
+    status, output = edgesim_lines("trace", "convert", "log.json", "phones.parquet")
     assert status == 0
     assert "3 devices, 3 periods, 1.00 days; online 74.93% of the time, not observed 25.1%" in output
     assert '[availability]\nmodel = "table"\nfile = "phones.parquet"\nafter_end = "wrap"' in output
-    status, output = edgesim("trace", "show", "phones.parquet", "--out", "figures")
+    status, output = edgesim_lines("trace", "show", "phones.parquet", "--out", "figures")
     assert status == 0
     assert "25.1%" in output
     assert re.search(r"online of those recorded: least, mean, most\W+0 of 3, 2\.2 of 3\.0, 3 of 3", output)
@@ -69,7 +62,7 @@ def test_availability_is_converted_shown_and_run(folder):
         "training = 'none'\npretrain = true\n[round]\npayload_bits = 1e5\n"
         "[availability]\nmodel = 'table'\nfile = 'phones.parquet'\n"
     )
-    status, output = edgesim("run", "run.toml")
+    status, output = edgesim_lines("run", "run.toml")
     assert status == 0
     assert "not observed 25.1% of the time (counted as absent)" in output
     assert read_run(folder / "runs/run")["unobserved_share"] == pytest.approx(1 - 64_740 / 86_400)
@@ -82,16 +75,16 @@ def test_availability_is_converted_shown_and_run(folder):
         "order": "given",
     }
     # The config that a run keeps reproduces it.
-    assert "reused" in edgesim("run", "runs/run/config.toml", "--out", "runs/run")[1]
+    assert "reused" in edgesim_lines("run", "runs/run/config.toml", "--out", "runs/run")[1]
 
 
 @pytest.mark.usefixtures("figures_as_text")
 def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
-    edgesim("trace", "convert", "log.json", "a.parquet", "--require", "wifi, idle")
-    status, output = edgesim("trace", "convert", "log.json", "b.parquet", "--unobserved", "present")
+    edgesim_lines("trace", "convert", "log.json", "a.parquet", "--require", "wifi, idle")
+    status, output = edgesim_lines("trace", "convert", "log.json", "b.parquet", "--unobserved", "present")
     assert status == 0
     assert "online 100.00% of the time, not observed 25.1% (counts as present)" in output
-    output = edgesim("trace", "show", "b.parquet", "--out", "figures")[1]
+    output = edgesim_lines("trace", "show", "b.parquet", "--out", "figures")[1]
     assert re.search(r"online, of all time\W+100\.00%", output)
     assert re.search(r"online, of observed time\W+100\.00%", output)
     assert "expected some of idle, charging, wifi (got asleep)" in refused(
@@ -113,22 +106,22 @@ def test_lengths_and_what_was_observed_are_given_to_convert_and_to_show(folder):
     (folder / "lengths.csv").write_text("device,length_s\n0,1000\n1,2000\n")
     options = ["--lengths", "lengths.csv", "--observed", "seen.csv"]
     # 700 of 3,000 s there; the second 1,000 s of one device nobody saw.
-    output = edgesim("trace", "convert", "there.csv", "out.parquet", *options)[1]
+    output = edgesim_lines("trace", "convert", "there.csv", "out.parquet", *options)[1]
     assert "online 23.33% of the time, not observed 33.3% (counts as absent)" in output
     for shown in (["out.parquet"], ["there.csv", *options]):
-        status, output = edgesim("trace", "show", *shown, "--out", "figures")
+        status, output = edgesim_lines("trace", "show", *shown, "--out", "figures")
         assert status == 0
         assert re.search(r"online, of all time\W+23\.33%", output)
         assert re.search(r"online, of observed time\W+35\.00%", output)
-    output = edgesim("trace", "show", "there.csv", *options, "--unobserved", "present", "--out", "figures")[1]
+    output = edgesim_lines("trace", "show", "there.csv", *options, "--unobserved", "present", "--out", "figures")[1]
     assert re.search(r"online, of all time\W+56\.67%", output)
 
 
 def test_speeds_are_converted_shown_and_run(folder):
-    status, output = edgesim("trace", "convert", "client_device_capacity", "speed.parquet")
+    status, output = edgesim_lines("trace", "convert", "client_device_capacity", "speed.parquet")
     assert status == 0
     assert "3 devices, median 36 ms a sample" in output
-    status, output = edgesim("trace", "show", "speed.parquet")
+    status, output = edgesim_lines("trace", "show", "speed.parquet")
     assert status == 0
     assert (folder / "runs/trace-speed/profile.svg").exists()
     (folder / "run.toml").write_text(
@@ -136,14 +129,14 @@ def test_speeds_are_converted_shown_and_run(folder):
         "partition = 'fedteddi'\n[learning]\ntraining = 'none'\npretrain = true\n"
         "[round]\ntmax_s = 9.0\npayload_bits = 1e5\n"
     )
-    assert edgesim("run", "run.toml")[0] == 0
+    assert edgesim_lines("run", "run.toml")[0] == 0
     line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
     assert "speed.parquet: is a profile of 3 devices, but devices.count is 4" in line
     assert not (folder / "other").exists()
 
 
 def test_links_are_converted_with_the_keys_of_their_environment(folder):
-    status, output = edgesim("trace", "convert", "up", "up.parquet")
+    status, output = edgesim_lines("trace", "convert", "up", "up.parquet")
     assert status == 0
     keys = output[output.index("[capacity]") :]
     (folder / "up.toml").write_text(f'name = "up"\nsource = "made up"\n{keys}')
@@ -153,18 +146,18 @@ def test_links_are_converted_with_the_keys_of_their_environment(folder):
     (folder / "elsewhere").mkdir()
     (folder / "up.toml").rename(folder / "elsewhere/up.toml")
     assert load_environment("elsewhere/up.toml").capacity.bits_between(0, 0.0, 0.031) == pytest.approx(48_000.0)
-    status, output = edgesim("trace", "show", "up.parquet")
+    status, output = edgesim_lines("trace", "show", "up.parquet")
     assert status == 0
     assert (folder / "runs/trace-up/capacity.png").exists()
 
 
 def test_several_recordings_become_links_that_a_run_sends_over(folder):
     (folder / "down").write_text("1\n2\n")
-    status, output = edgesim("trace", "convert", "up", "down", "up", "links.parquet")
+    status, output = edgesim_lines("trace", "convert", "up", "down", "up", "links.parquet")
     assert status == 0
     assert "links of 3 devices, 14 rows" in output
     keys = output[output.index("[devices.links]") :]
-    status, output = edgesim("trace", "show", "links.parquet")
+    status, output = edgesim_lines("trace", "show", "links.parquet")
     assert status == 0
     assert "links of 3 devices" in output
     assert (folder / "runs/trace-links/links.png").stat().st_size > 10_000
@@ -173,7 +166,7 @@ def test_several_recordings_become_links_that_a_run_sends_over(folder):
         "partition = 'fedteddi'\n[learning]\ntraining = 'none'\npretrain = true\n"
         f"[round]\ntmax_s = 9.0\npayload_bits = 1e6\n{keys}"
     )
-    assert edgesim("run", "run.toml")[0] == 0
+    assert edgesim_lines("run", "run.toml")[0] == 0
     line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
     assert "links.parquet: is a recording of 3 links, but devices.count is 4" in line
     assert "--observed, --require, --median-s, --stays, --gap-s, --phones and --model-map" in refused(
@@ -187,7 +180,7 @@ def test_the_converter_says_how_many_periods_reach_beyond_finish_time(folder):
         2: {"active": [0], "inactive": [100], "finish_time": 100},
     }
     (folder / "behaviour").write_bytes(pickle.dumps(phones))
-    status, output = edgesim("trace", "convert", "behaviour", "phones.parquet")
+    status, output = edgesim_lines("trace", "convert", "behaviour", "phones.parquet")
     assert status == 0
     assert "2 periods cut at finish_time" in output
 
@@ -197,21 +190,21 @@ def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
     models = ["P20", "P20", "SM-A", None, "SM-B"]
     log = {str(2 * k): {"model": model, "messages": LOG} for k, model in enumerate(models)}
     (folder / "log.json").write_text(json.dumps(log))
-    status, output = edgesim("trace", "convert", "log.json", "phones.parquet")
+    status, output = edgesim_lines("trace", "convert", "log.json", "phones.parquet")
     assert status == 0
     told = "3 models, most often P20 (2), SM-A (1), SM-B (1); unknown for 1"
     assert told in output
-    assert told in edgesim("trace", "show", "phones.parquet")[1]
-    assert told in edgesim("trace", "show", "log.json")[1]
+    assert told in edgesim_lines("trace", "show", "phones.parquet")[1]
+    assert told in edgesim_lines("trace", "show", "log.json")[1]
     (folder / "scores.csv").write_text("model,ai_score\nHuawei P20,2000\nGalaxy A,1000\n")
     (folder / "map.csv").write_text("android_model,benchmark_model\nP20,Huawei P20\nSM-A,Galaxy A\nSM-B,\n")
     by_model = ["--phones", "phones.parquet", "--model-map", "map.csv"]
-    status, output = edgesim("trace", "convert", "scores.csv", "speed.parquet", *by_model)
+    status, output = edgesim_lines("trace", "convert", "scores.csv", "speed.parquet", *by_model)
     assert status == 0
     guessed = "2 have models without a score and get the median score of the others"
     assert told in output
     assert guessed in output
-    assert guessed in edgesim("trace", "show", "speed.parquet")[1]
+    assert guessed in edgesim_lines("trace", "show", "speed.parquet")[1]
     # The list's median is 1500 and takes 50 ms; the median of the phones' own three scores is 2000.
     found = read_profile(folder / "speed.parquet")
     assert found.s_per_sample == pytest.approx([0.0375, 0.0375, 0.075, 0.0375, 0.0375])
@@ -222,10 +215,10 @@ def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
 
 
 def test_the_shipped_week_is_found_by_name_and_listed(folder):
-    status, output = edgesim("trace", "show", "sample-week")
+    status, output = edgesim_lines("trace", "show", "sample-week")
     assert status == 0
     assert "21,352" in output
-    output = edgesim("list")[1]
+    output = edgesim_lines("list")[1]
     assert "sample-week" in output
     assert "round_robin" in output
 
@@ -268,14 +261,14 @@ def test_bad_input_is_one_line_without_a_traceback(folder, arguments, words):
 
 @pytest.mark.parametrize("command", [[], ["convert"], ["show"], ["fetch"]])
 def test_help_is_everywhere(command):
-    status, output = edgesim("trace", *command, "--help")
+    status, output = edgesim_lines("trace", *command, "--help")
     assert status == 0
     assert "Usage" in output
 
 
 @pytest.mark.slow
 def test_the_scenario_draws_any_traces_side_by_side(folder, drawing_scenario):
-    edgesim("trace", "convert", "log.json", "phones.parquet")
+    edgesim_lines("trace", "convert", "log.json", "phones.parquet")
     for arguments in (
         ["--devices", "300", "--out", "a"],
         ["phones.parquet", "sample-week", "--no-published", "--out", "b"],
@@ -292,16 +285,16 @@ def test_the_scenario_draws_any_traces_side_by_side(folder, drawing_scenario):
 def test_positions_are_converted_with_their_stays_shown_and_run(folder):
     text = "".join(f"{' '.join(f'{t_s} {10 * k + t_s} {5 * k}' for t_s in range(0, 200, 20 + k))}\n" for k in range(3))
     (folder / "nodes.movements").write_text(text)
-    status, output = edgesim(
+    status, output = edgesim_lines(
         "trace", "convert", "nodes.movements", "drive.parquet", "--stays", "stays.parquet", "--gap-s", 30
     )
     assert status == 0
     assert "drive.parquet: positions of 3 devices, 30 rows, 198 s; 218 x 10 m around (109, 5)" in output
     config = output[output.index("[mobility]") :].replace("\n[availability]", "\n\n[availability]")
     (folder / "own.toml").write_text("rounds = 2\n[devices]\ncount = 3\n[learning]\ntraining = 'none'\n" + config)
-    status, output = edgesim("run", "own.toml", "--out", "run")
+    status, output = edgesim_lines("run", "own.toml", "--out", "run")
     assert status == 0, output
-    status, output = edgesim("trace", "show", "drive.parquet", "--out", "figures")
+    status, output = edgesim_lines("trace", "show", "drive.parquet", "--out", "figures")
     assert status == 0
     assert "drive: positions of 3 devices" in output
     assert (folder / "figures" / "positions.png").exists()

@@ -42,6 +42,9 @@ def test_devices_are_ready_when_their_reserve_is_back_or_since_they_had_it():
     # At rest 0.5 W more than the charger gives: 9 J are 2 J after 14 s.
     batteries.idle_w = 0.5
     assert [span_s.tolist() for span_s in batteries.ready_s()] == [[np.inf, 6.0, 7.0], [np.inf, 6.0, 21.0]]
+    assert [batteries.ready(np.arange(3), t_s).tolist()[1:] for t_s in (6.0, 7.0, 21.0, 21.5)] == [
+        [True, False], [False, True], [False, True], [False, False],
+    ]  # fmt: skip
 
 
 def test_idling_takes_its_part_of_what_the_charger_gives():

@@ -68,6 +68,12 @@ def test_the_estimates_is_what_the_scheduler_plans_with(tmp_path, witness):
     assert view.work_samples.tolist() == [160] * 3
 
 
+def test_stays_are_counted_from_the_start_of_their_round(tmp_path, witness):
+    witness.ask = staticmethod(lambda estimates: estimates.leaves_s(ROWS, 2.0).tolist())
+    golden.play_rounds(tmp_path, 2, [0, 1, 2], golden.Leaves(1, 1.8))
+    assert witness.answers == [[np.inf, 1.8, np.inf], [np.inf, pytest.approx(0.8), np.inf]]
+
+
 @pytest.mark.parametrize(("count", "places"), [(1, 1), (2, 2), (3, 3)])
 def test_where_the_admission_counts_there_are_as_many_places(count, places, tmp_path, witness, monkeypatch):
     witness.ask = staticmethod(lambda estimates: estimates.places())

@@ -17,6 +17,7 @@ from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.simulation import composition as simulation
 
+HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
 _spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
 golden = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(golden)
@@ -61,6 +62,26 @@ def test_a_latecomer_that_leaves_is_dropped_then_and_merged_nowhere(tmp_path):
     upload = read_table(tmp_path, "activities").query("activity == 'upload' and round == 2").iloc[0]
     assert (upload["outcome"], upload["t_end_s"]) == ("dropped", 1.0004)
     assert read_table(tmp_path, "updates").empty
+
+
+def test_no_latecomer_outlives_its_frame(tmp_path):
+    values = {
+        "rounds": [3, 3],
+        "learning": {"training": "none", "pretrain": True},
+        "round": {
+            "tmax_s": 0.4,
+            "payload_bits": 6e6,
+            "late": "keep",
+            "delay_knowledge": "planned",
+            "plan_quantile": 0.3,
+        },
+        "data": {"dataset": str(HUNDRED), "samples_per_device": 6},
+    }
+    simulation.run(parse(values, "test"), tmp_path)
+    acts, rounds = read_table(tmp_path, "activities"), read_table(tmp_path, "rounds")
+    assert rounds["late"].iloc[2] > 0
+    assert (acts["round"] > acts["task"]).any()
+    assert not ((acts["task"] <= 3) & (acts["round"] > 3)).any()
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,7 @@ def config(protocol, **sections):
     return parse(TIMING | given | sections, "test")
 
 
+@pytest.mark.slow
 def test_it_stands_in_a_study_beside_the_built_in_ones(own):
     axes = {"round.protocol": ["synchronous", OWN]}
     study = edgesim.study(TIMING, axes, seeds=2, out="study", jobs=1, quiet=True)

@@ -131,3 +131,30 @@ def test_a_device_that_leaves_frees_its_share_only_where_it_is_shared(sharing):
     assert ends[0] == (0.5, pytest.approx(0.5 * half), False)
     later = half if sharing == "reserved" else whole
     assert ends[1][0] == pytest.approx(0.5 + (1e7 - 0.5 * half) / later)
+
+
+def alone(kind, seconds, deadline_s, tolerance_s, drop_s=np.inf):
+    """An upload of so many seconds at 1 MHz, whether it went through, and when."""
+    clock, link, ended = Clock(), ShannonLink(NOISE_W_PER_HZ), []
+    band = SharedBand(clock, 1e6, link) if kind == "reshared" else ReservedBand(clock, link)
+    bits = rate_bps(1e6, 1e-12, NOISE_W_PER_HZ).item() * seconds
+    upload = Upload(0, 1e-12, 1e6, bits, deadline_s, tolerance_s, 0.0)
+    band.begin(upload, lambda through: ended.append((through, clock.now)))
+    clock.call_at(drop_s, EventKind.LEFT, lambda _: band.drop(upload))
+    clock.run(2.0)
+    return upload, bits, *ended[0]
+
+
+@pytest.mark.parametrize("kind", ["reserved", "reshared"])
+def test_an_upload_is_cut_off_unless_what_is_left_takes_less_than_rounding(kind):
+    for before_s, goes_through in ((0.5e-3, True), (2e-3, False)):
+        upload, bits, through, _ = alone(kind, 1.0, np.inf, 1e-3, 1.0 - before_s)
+        assert through == goes_through
+        assert upload.sent_bits == pytest.approx(bits if through else bits * (1.0 - before_s))
+        assert upload.sent_bits + upload.remaining_bits == pytest.approx(bits)
+
+
+@pytest.mark.parametrize("kind", ["reserved", "reshared"])
+def test_an_upload_that_ends_within_rounding_of_the_deadline_ends_at_it(kind):
+    assert [alone(kind, seconds, 1.0, 1e-9)[-1] for seconds in (1.0 - 0.5e-9, 1.0 + 0.5e-9)] == [1.0, 1.0]
+    assert alone(kind, 1.0 + 2e-9, 1.0, 1e-9)[-1] == pytest.approx(1.0 + 2e-9, abs=1e-12)

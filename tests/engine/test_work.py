@@ -93,11 +93,12 @@ class Cell:
         return words, numbers
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize("interruption", ["pause", "abort"])
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
 def test_a_copy_of_a_task_goes_on_as_the_task_itself_from_any_phase(sharing, interruption):
     seen = set()
-    for seed in range(40):
+    for seed in range(25):
         for t_s in np.random.default_rng(seed).uniform(0.0, DEADLINE_S, 4).tolist():
             undisturbed = Cell(seed, interruption, sharing)
             undisturbed.clock.run(t_s)
@@ -166,3 +167,27 @@ def test_work_that_is_told_of_a_change_goes_on_as_before_until_the_instant_s_own
         ("compute", 0.0, 0.5),
         ("compute", 1.5, 3.0),
     ]
+
+
+def alone(leaves_s, **lengths_s):
+    """The spans and the ends of a task of 1,000 bits that computes, sends nothing, and leaves at an instant."""
+    clock, heard = Clock(), []
+    signals = RoundSignals(
+        [], clock.event(), math.inf, 1e-9, lambda _: heard.append("computed"), None,
+        lambda _: heard.append("dropped"), None, None,
+    )  # fmt: skip
+    lengths_s = {"download_s": 0.0, "broadcast_s": 0.0, "compute_s": 1.0} | lengths_s
+    task = Task(0, 1000.0, station=0, server=0, leaves_s=leaves_s, **lengths_s)
+    Work(clock, task, signals)
+    clock.run()
+    return heard, [(span.activity, span.t_end_s, span.outcome, span.bits) for span in task.spans]
+
+
+def test_who_leaves_as_a_phase_ends_has_ended_it_and_half_a_nanosecond_is_no_earlier():
+    for leaves_s in (1.0, 1.0 - 0.5e-9):
+        assert alone(leaves_s) == (["computed"], [("compute", 1.0, "done", 0.0)])
+    assert alone(1.0 - 2e-9)[0] == ["dropped"]
+
+
+def test_a_download_that_is_cut_has_carried_its_part_of_the_bits():
+    assert alone(0.5, download_s=2.0) == (["dropped"], [("download", 0.5, "dropped", 250.0)])

@@ -1,6 +1,6 @@
 """Whatever comes in, one line that says what is wrong, within seconds; or a run that means something.
 
-Quick tests try a few inputs of each kind, slow ones 1,500 in all; ``EDGESIM_FUZZ=30000`` tries so many instead.
+Quick tests try a few inputs of each kind, slow ones 700 in all; ``EDGESIM_FUZZ=30000`` tries so many instead.
 """
 
 import os
@@ -21,7 +21,7 @@ from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
 
-ALL = int(os.environ.get("EDGESIM_FUZZ", "1500"))
+ALL = int(os.environ.get("EDGESIM_FUZZ", "700"))
 SHARE = {"combination": 0.25, "config": 0.2, "run folder": 0.15, "content file": 0.2}
 """Of all inputs; the other kinds share what is left."""
 

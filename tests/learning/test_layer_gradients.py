@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,6 +10,7 @@ from torch import nn
 from edgesim.learning import layer_gradients
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.layer_gradients import layers_with_rules, segment_gradients, segment_squares, watching
+from edgesim.learning.torch_settings import reproducible
 
 CPU = torch.device("cpu")
 SIZES = [1, 4, 2]
@@ -152,3 +155,26 @@ def test_what_has_no_rule_is_told(build):
     model = FlatModel(build(), CPU)
     model.module.eval()
     assert layers_with_rules(model, model.inputs(torch.zeros(1, 1, 4, 4))) is None
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=12), st.lists(st.integers(1, 40), max_size=2), st.integers(0, 99)
+)
+def test_nets_of_linear_layers_have_the_bits_of_autograd_in_closed_form(sizes, hidden, seed):
+    generator, rows = torch.Generator().manual_seed(seed), sum(sizes)
+    widths = list(pairwise([12, *hidden, 5]))
+    layers = [part for width in widths for part in (nn.Linear(*width), nn.ReLU())][:-1]
+    images = torch.randn(rows, 3, 2, 2, generator=generator)
+    labels, weights = torch.randint(0, 5, (rows,), generator=generator), torch.rand(rows, generator=generator)
+    with reproducible(CPU), pytest.MonkeyPatch.context() as patch:
+        model = FlatModel(nn.Sequential(nn.Flatten(), *layers), CPU)
+
+        def measures():
+            with watching(layers_with_rules(model, images[:1])) as uses:
+                squares = segment_squares(model, uses, images, labels, sizes)
+                return [*squares, segment_gradients(model, uses, images, labels, weights, sizes)]
+
+        closed = measures()
+        patch.setattr(layer_gradients, "dense_layers", lambda module: None)
+        assert all(map(torch.equal, closed, measures()))

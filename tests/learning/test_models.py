@@ -241,7 +241,6 @@ def test_a_torchvision_classifier_gets_the_runs_classes_and_channels():
         ("torchvision:shufflenet", "no classifier 'shufflenet'"),
         ("torchvision:resnet81", "did you mean 'torchvision:resnet18'"),
         ("torchvision:alexnet", r"does not fit images of shape \(3, 32, 32\): .*too small"),
-        ("torchvision:vit_b_32", "Wrong image height"),
     ],
 )
 def test_a_torchvision_name_that_is_unknown_or_does_not_fit_is_one_line(name, words):

@@ -24,6 +24,7 @@ def learning(**options):
     return parse({"learning": options}, "test").learning
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(("round", "rate"), FEDSTG.items())
 def test_fedstgs_schedule_gives_the_published_rates(round, rate):
     assert rate_in(learning(lr=0.001, lr_schedule="fedstg"), round) == pytest.approx(rate, abs=6e-10)
@@ -51,6 +52,8 @@ def test_without_a_schedule_the_rate_decays_as_ever():
         plain, named = learning(**options), learning(**options, lr_schedule="decay")
         assert [rate_in(plain, R) for R in range(1, 9)] == [rate_in(named, R) for R in range(1, 9)]
     assert set(SCHEDULES) == {"decay", "fedstg"}
+    halved = learning(lr=0.8, lr_decay=0.5, lr_decay_every=3)
+    assert [rate_in(halved, R) for R in range(1, 8)] == [0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.2]
 
 
 def test_jobs_train_at_the_rate_of_their_round(make_config):

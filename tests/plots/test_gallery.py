@@ -22,6 +22,7 @@ def stems(files):
 WASTE = {"waste-seconds", "waste-bits", "waste-joules"}
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_one_run_gets_its_gantt_chart_classes_delays_energy_waste_and_accuracy(tmp_path, run_writer):
     files = draw([run_writer(tmp_path / "run")], tmp_path / "figures", round=2)
     assert stems(files) == {

@@ -1,5 +1,7 @@
 """Ways to share one band; equal finish is optimal for the round's end."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -73,3 +75,9 @@ def test_equal_finish_goes_beyond_a_deadline_that_cannot_be_met():
     finish_s = ends_s(request, equal_finish(request))
     assert finish_s.min() > 1.0
     assert finish_s == pytest.approx(np.full(4, finish_s[0]))
+
+
+def test_least_bandwidths_that_exceed_the_band_are_cut_alike():
+    request = request_of([1e6, 2e6], [0.2, 0.5], [1e8, 1e8], 1e7)
+    bandwidth_hz = ALLOCATORS["least"]().allocate(replace(request, bandwidth_hz=request.need_hz.sum() / 4))
+    assert bandwidth_hz == pytest.approx(request.need_hz / 4, rel=1e-12)

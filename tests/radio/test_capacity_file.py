@@ -66,6 +66,7 @@ def test_the_shipped_table_has_the_stated_process() -> None:
     assert abs(innovation.mean()) < 4 * 0.156 / np.sqrt(len(innovation))
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("text", "said"),
     [

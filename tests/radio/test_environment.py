@@ -319,3 +319,9 @@ def test_the_files_deviations_override_those_of_the_table(tmp_path: Path) -> Non
     path.write_text(UMI + "los_shadowing_std_db = 0.0\nnlos_shadowing_std_db = 0.0\n")
     gain = load_environment(str(path)).mean_power_gain(np.full(100, 100.0), Streams(0), np.arange(100), 1)
     assert sorted(set(np.round(-10 * np.log10(gain), 4).tolist())) == [85.3142, 104.6438]
+
+
+def test_the_gap_multiplies_the_noise_of_uploads_alone() -> None:
+    cell = environment().model_copy(update={"snr_gap_db": 10.0})
+    assert cell.noise_w_per_hz == environment().noise_w_per_hz
+    assert cell.link().noise_w_per_hz / environment().link().noise_w_per_hz == pytest.approx(10.0)

@@ -18,6 +18,7 @@ OUTDOORS = (UMA, UMI)
 carriers = st.floats(0.5e9, 100e9)
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("law", "distance_m", "los_db", "nlos_db", "probability"),
     [
@@ -57,6 +58,14 @@ def test_the_shadowing_deviations_are_those_of_the_table() -> None:
     assert UMA.shadowing_std_db(both).tolist() == [4.0, 6.0]
     assert UMI.shadowing_std_db(both).tolist() == [4.0, 7.82]
     assert INH.shadowing_std_db(both).tolist() == [3.0, 8.03]
+
+
+def test_what_stands_in_the_way_never_helps() -> None:
+    # Near an office's station the branch behind obstacles would lose less than that in sight.
+    for law in (UMA, UMI, INH):
+        in_sight_db, behind_db = law.loss_db([1.0, 2.0, 5.0], True), law.loss_db([1.0, 2.0, 5.0], False)
+        assert (behind_db >= in_sight_db).all()
+    assert INH.loss_db(1.0, False) == INH.loss_db(1.0, True)
 
 
 def test_each_device_gets_its_own_branch() -> None:

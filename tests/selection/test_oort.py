@@ -95,6 +95,11 @@ def test_scores_and_pool_are_those_of_a_plain_loop(devices, round, percent, coun
         assert len(pool) >= count
 
 
+def test_utilities_above_the_nineteenth_of_twenty_count_as_that():
+    scores = statistical_scores(np.arange(1.0, 21.0), np.ones(20, dtype=np.int64), 1)
+    assert scores[-3:] == pytest.approx((np.array([18.0, 19.0, 19.0]) - 0.999) / (20.0 - 0.999), rel=1e-12)
+
+
 def test_devices_are_drawn_in_proportion_to_their_scores_one_after_another():
     """The ordered pair (i, j) has probability w_i / W * w_j / (W - w_i)."""
     weights, random, draws = np.array([1.0, 2.0, 5.0]), np.random.default_rng(0), 20_000
@@ -138,6 +143,7 @@ def test_a_device_without_weight_is_drawn_last():
     assert weighted(np.array([0.0, 1e-9]), np.array([1e-9, 50.0]), 2).tolist() == [1, 0]
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("before", "now", "percent", "after"),
     [

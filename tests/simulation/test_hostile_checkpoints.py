@@ -122,7 +122,7 @@ def mutate(record: Any, draw: random.Random) -> None:
 
 
 CASES = [("synchronous", {}), ("buffered", {}), ("asynchronous", {}), ("synchronous", TRAINED), ("buffered", TRAINED)]
-QUICK, SLOW = range(4), range(4, 150)
+QUICK, SLOW = range(4), range(4, 50)
 
 
 @pytest.mark.parametrize("seeds", [QUICK, pytest.param(SLOW, marks=pytest.mark.slow)], ids=["a few", "many"])

@@ -15,12 +15,11 @@ import pytest
 import tomli_w
 from rich.console import Console
 from stopped_runs import Broken, assert_stops_change_nothing, content, saved_rounds, stop_at
-from typer.testing import CliRunner
+from typed_commands import edgesim_lines
 
 from edgesim import PlannedRun, Study, run_study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import Stopped
-from edgesim.commands.cli import app
 from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries
 from edgesim.engine.candidates import Asked, Everyone
@@ -467,24 +466,18 @@ def test_a_run_that_begins_with_a_pretrained_model_does_not_train_it_again(tmp_p
     assert content(tmp_path / "stopped") == content(tmp_path / "undisturbed")
 
 
-def typed(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, result.output
-
-
 def test_the_command_goes_on_with_a_run_and_says_from_where(stopped, undisturbed):
-    status, output = typed("resume", stopped)
+    status, output = edgesim_lines("resume", stopped)
     assert status == 0, output
     assert "resumes after round 5" in " ".join(output.split())
     assert content(stopped) == undisturbed
-    status, output = typed("resume", stopped)
+    status, output = edgesim_lines("resume", stopped)
     assert (status, output) == (2, f"error: {stopped}: is finished, so nothing is left to resume\n")
 
 
 def test_the_command_refuses_what_is_no_stopped_run(tmp_path):
     def error(folder):
-        status, output = typed("resume", folder)
+        status, output = edgesim_lines("resume", folder)
         assert status == 2
         assert output.count("\n") == 1
         return output
@@ -600,8 +593,8 @@ def test_a_checkpoint_holds_no_pickle_and_only_what_edgesim_made(stopped: Path):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_runs_that_are_killed_at_random_instants_end_with_the_bytes_of_undisturbed_ones(tmp_path):
-    """``EDGESIM_KILLS=200`` kills so many instead of 20."""
-    kills = os.environ.get("EDGESIM_KILLS", "20")
+    """``EDGESIM_KILLS=200`` kills so many instead of 10."""
+    kills = os.environ.get("EDGESIM_KILLS", "10")
     command = [sys.executable, str(Path(__file__).with_name("kill_runs.py")), str(tmp_path), "--kills", kills]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

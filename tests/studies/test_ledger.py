@@ -15,13 +15,12 @@ from rich.console import Console
 from stopped_runs import content, stop_at
 from test_lease import leave
 from two_processes import ENVIRONMENT, one_killed
-from typer.testing import CliRunner
+from typed_commands import edgesim, quiet
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, leased
-from edgesim.commands.cli import app
 from edgesim.folder.records import SCHEMA_VERSION, note_failure, read_run
 from edgesim.folder.state import FolderState
 from edgesim.simulation import composition as simulation
@@ -39,16 +38,6 @@ TIMING = {
 # Of these tmax_s nobody meets the first.
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 0.8, 1.0, 1.2]}, [0]))
 BAD, SOME, OTHER, LAST = (run.folder for run in STUDY.runs)
-
-
-def quiet():
-    return Console(file=io.StringIO())
-
-
-def edgesim(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, " ".join(result.output.split())
 
 
 def statuses(folder):
@@ -206,7 +195,7 @@ def test_the_table_is_there_at_any_time_from_what_is_finished(tmp_path, studies_
 def test_a_study_of_the_layout_before_plans_is_refused_in_a_line(tmp_path, studies_here):
     run_study(replace(STUDY, runs=STUDY.runs[1:2]), tmp_path, console=quiet())
     (tmp_path / "plan.json").rename(tmp_path / "study.json")
-    for words in (("show", tmp_path), ("resume", tmp_path), ("study", "run", tmp_path), ("plot", tmp_path)):
+    for words in (("resume", tmp_path), ("study", "run", tmp_path)):
         status, said = edgesim(*words)
         assert (status, len(said.splitlines()), said.startswith(f"error: {tmp_path}: ")) == (2, 1, True)
         assert "is missing" in said
@@ -259,9 +248,9 @@ from edgesim import Study, grid, run_study
 
 @plain_errors
 def main():
-    base = {"rounds": 1500, "learning": {"training": "none"}, "data": {"dataset": "none"},
+    base = {"rounds": 500, "learning": {"training": "none"}, "data": {"dataset": "none"},
             "round": {"payload_bits": 1e7}}
-    run_study(Study("s", grid(base, {"round.tmax_s": [0.8, 1.0]}, [0, 1, 2])), Path("out"), jobs=1)
+    run_study(Study("s", grid(base, {"round.tmax_s": [0.8, 1.0]}, [0, 1])), Path("out"), jobs=1)
 
 if __name__ == "__main__":
     main()
@@ -303,7 +292,7 @@ def test_runs_that_seconds_end_show_their_rounds_and_are_counted_in_seconds(tmp_
     assert headline(tmp_path, both).endswith("; 2 of 8 rounds; 810 of 1,080 simulated s")
 
 
-def test_the_ledger_of_a_run_that_seconds_end_has_its_rounds_and_its_seconds(tmp_path):
+def test_the_ledger_of_a_run_that_seconds_end_has_its_rounds_and_its_seconds(tmp_path, studies_here):
     values = {key: value for key, value in TIMING.items() if key != "rounds"} | {"stop_at_s": 2.5}
     (run,) = grid(values, {"round.tmax_s": [0.8]}, [0])
     run_study(Study("s", [run]), tmp_path, console=quiet())

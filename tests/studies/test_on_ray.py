@@ -1,6 +1,5 @@
 """Studies on a real cluster of Ray, two nodes on this machine; and what is refused before one is needed."""
 
-import io
 import os
 import socket
 import subprocess
@@ -11,15 +10,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 from stopped_runs import content
-from typer.testing import CliRunner
+from typed_commands import edgesim as typed
+from typed_commands import quiet
 
 import edgesim
 from edgesim import Study, grid, run_study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import leased, standing
-from edgesim.commands.cli import app
 from edgesim.folder.records import note_failure
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.inputs import input_digests
@@ -38,16 +36,6 @@ TIMING = {
 }
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
 ROOT = Path(__file__).parents[2]
-
-
-def quiet():
-    return Console(file=io.StringIO())
-
-
-def typed(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, " ".join(result.output.split())
 
 
 def test_a_node_that_is_lost_while_it_sends_files_has_lost_its_run_and_a_full_disk_here_has_not(tmp_path, monkeypatch):

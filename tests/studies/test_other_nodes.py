@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from stopped_runs import content
+from typed_commands import quiet
 
 import edgesim
 from edgesim import Study, grid, run_study
@@ -73,10 +74,6 @@ def end(process):
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
-
-
-def quiet():
-    return Console(file=io.StringIO())
 
 
 def test_a_run_that_fills_the_disk_of_its_node_fails_in_a_line_and_the_others_are_fetched(tmp_path, ray_nodes):

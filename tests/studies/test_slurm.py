@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 from stopped_runs import content
-from typer.testing import CliRunner
+from typed_commands import edgesim
 
 from edgesim import Study, grid, run_study
 from edgesim.base.errors import EdgesimError
-from edgesim.commands.cli import app
 from edgesim.studies import slurm
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow
@@ -77,12 +76,6 @@ def cluster(tmp_path, monkeypatch):
     for path in home.glob("task-*"):
         with suppress(ProcessLookupError):
             os.killpg(int(path.read_text()), signal.SIGKILL)
-
-
-def edgesim(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, " ".join(result.output.split())
 
 
 def task(cluster, number):

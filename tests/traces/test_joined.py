@@ -43,6 +43,10 @@ def test_joined_periods_cover_what_the_rows_cover_and_are_sorted_and_apart(rows)
     assert np.array_equal(grid(as_rows(found)), grid(rows))
 
 
+def test_periods_that_touch_are_one():
+    assert as_rows(made([(0, 0, 5), (0, 5, 10), (1, 10, 12)])) == [(0, 0, 10), (1, 10, 12)]
+
+
 @given(rows)
 def test_the_complement_covers_all_the_rest(rows):
     found = complement(made(rows))

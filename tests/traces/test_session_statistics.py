@@ -117,3 +117,8 @@ def test_recorded_time_ends_with_each_recording() -> None:
     devices, ends_s = np.array([0, 1]), np.array([10.0, 30.0])
     got = anatomy(Intervals(devices, np.zeros(2), ends_s, np.array([10.0, 40.0])))
     assert got.recorded_until_s(np.array([0.0, 5.0, 10.0, 25.0, 40.0, 99.0])).tolist() == [0, 10, 20, 35, 50, 50]
+
+
+def test_the_share_of_a_device_is_of_its_own_recording() -> None:
+    got = anatomy(Intervals(np.arange(2), np.zeros(2), np.array([5.0, 10.0]), np.array([10.0, 40.0])))
+    assert got.online_share.tolist() == [0.5, 0.25]

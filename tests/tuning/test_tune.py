@@ -1,6 +1,5 @@
 """`edgesim tune` with real runs: its study, its table, pruning, runs that are there already, several processes."""
 
-import io
 import json
 import os
 import signal
@@ -13,17 +12,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from stopped_runs import content
 from two_processes import one_killed
-from typer.testing import CliRunner
+from typed_commands import edgesim, quiet
 
 from edgesim import Study, grid, run_study, tune
 from edgesim.analysis.summary import summarise
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import leased
 from edgesim.base.processes import Stopped
-from edgesim.commands.cli import app
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
@@ -31,7 +28,7 @@ from edgesim.tuning.findings import answers_of
 from edgesim.tuning.task import make_task
 
 TIMING = {
-    "rounds": 16,
+    "rounds": 6,
     "learning": {"training": "none", "pretrain": True},
     "data": {"dataset": "none", "partition": "fedteddi"},
     "round": {"payload_bits": 1e7},
@@ -58,19 +55,9 @@ payload_bits = 1e7
 pytestmark = pytest.mark.usefixtures("studies_here", "figures_as_text")
 
 
-def quiet():
-    return Console(file=io.StringIO(), width=300)
-
-
 def tuned(out, base=TIMING, knobs=TMAX, objectives=("energy-j",), trials=4, **how):
     how = {"seeds": 1, "judge": 0, "jobs": 1, "prune": False} | how
     return tune(base, knobs, objectives, trials, out, **how)
-
-
-def edgesim(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result.exit_code, " ".join(result.output.split())
 
 
 def test_the_runs_of_all_trials_are_those_of_a_study_with_its_numbers(tmp_path, capsys):

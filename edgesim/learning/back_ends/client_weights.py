@@ -9,6 +9,7 @@ from edgesim.learning.algorithms.records import Pull
 from edgesim.learning.descent import Descent, SecondMoments
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Optimiser
+from edgesim.learning.weighted_gradients import weighted_gradients
 
 
 class ClientWeights:
@@ -50,7 +51,10 @@ class ClientWeights:
 
     def step(self, losses: Tensor, shares: Tensor) -> None:
         """Make a step on the sum of losses [n], each times its share [n]."""
-        gradients = torch.autograd.grad(losses, self._leaves, shares, allow_unused=True)
+        self.descend(weighted_gradients(losses, shares, self._leaves, allow_unused=True))
+
+    def descend(self, gradients: Sequence[Tensor | None]) -> None:
+        """Make a step with the gradient of each tensor, [S, *shape]; None where a loss does not depend on it."""
         for gradient, of_tensor in zip(self._gradients, gradients, strict=True):
             gradient.zero_() if of_tensor is None else gradient.copy_(of_tensor)
         self._descent.step()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from edgesim.learning.algorithms.records import Outputs
+from edgesim.learning.dense import chain_of
 from edgesim.learning.dropout import MaskedDropout, Masks, noise
 from edgesim.learning.flat import FlatModel
 
@@ -51,7 +52,7 @@ def layer_by_layer(model: FlatModel, features: bool = False) -> Forward | None:
 
     Without features unless they are wanted.
     """
-    chain = _chain(model.module)
+    chain = chain_of(model.module)
     if chain is None:
         return None
     mixes = any(isinstance(layer, _BATCH_NORMS) and layer.running_mean is None for _, layer in chain)
@@ -123,23 +124,10 @@ def is_shallow_and_dense(module: nn.Module) -> bool:
     ReLU or the tie of a pooling sooner or later, and every further layer and step makes more of it: differences of some
     per cent, as large as those after a change of the start weights by one rounding.
     """
-    with_weights = [layer for _, layer in _chain(module) or [] if next(layer.parameters(), None) is not None]
+    with_weights = [layer for _, layer in chain_of(module) or [] if next(layer.parameters(), None) is not None]
     dense = [isinstance(layer, (nn.Linear, nn.Embedding)) for layer in with_weights]
     norms = [isinstance(layer, (*_BATCH_NORMS, nn.GroupNorm, nn.LayerNorm)) for layer in with_weights]
     return 0 < sum(dense) <= _SHALLOW and sum(norms) <= _SHALLOW and sum(dense) + sum(norms) == len(with_weights)
-
-
-def _chain(module: nn.Module, prefix: str = "") -> list[tuple[str, nn.Module]] | None:
-    """Layers of nested `nn.Sequential`, with the names of their places; None where the module is none."""
-    if type(module) is not nn.Sequential:
-        return None
-    layers: list[tuple[str, nn.Module]] = []
-    # Not `named_children`: a layer that stands in two places is there twice.
-    for name, child in module._modules.items():
-        assert child is not None
-        inner = _chain(child, f"{prefix}{name}.")
-        layers += [(f"{prefix}{name}", child)] if inner is None else inner
-    return layers
 
 
 def _form(layer: nn.Module, masks: Masks, train: bool = True) -> Form | None:
@@ -150,7 +138,7 @@ def _form(layer: nn.Module, masks: Masks, train: bool = True) -> Form | None:
     if kind in _BY_CHANNEL and not getattr(layer, "return_indices", False):
         return lambda _, x: _split_clients(layer(x.flatten(1, 2)), x.shape[1])
     if isinstance(layer, nn.Linear) and kind is nn.Linear:
-        return _linear
+        return linear
     if isinstance(layer, nn.Conv2d) and kind is nn.Conv2d and layer.padding_mode == "zeros":
         return partial(_conv2d, layer)
     if isinstance(layer, nn.GroupNorm) and kind is nn.GroupNorm:
@@ -178,7 +166,8 @@ def _all(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor.flatten(0, 1)
 
 
-def _linear(own: Tensors, x: Tensor) -> Tensor:
+def linear(own: Tensors, x: Tensor) -> Tensor:
+    """A linear layer of each client, of ``weight`` [S, out, in] and perhaps ``bias`` [S, out], on x [n, S, ..., in]."""
     weight = own["weight"].transpose(1, 2)
     rows = x.transpose(0, 1)
     if x.dim() > 3:

@@ -15,6 +15,7 @@ from edgesim.base.arrays import Integers
 from edgesim.learning import dropout
 from edgesim.learning.algorithms.local_half import LocalHalf, has_own
 from edgesim.learning.back_ends.client_weights import ClientWeights
+from edgesim.learning.back_ends.dense_chain import DenseChain
 from edgesim.learning.back_ends.layers import layer_by_layer, mapped, mixes_rows
 from edgesim.learning.back_ends.probe import probe
 from edgesim.learning.back_ends.schedule import Schedule, make_schedule
@@ -55,6 +56,7 @@ class StackedBackEnd:
         chain = layer_by_layer(model, local.features)
         self._forward = chain or mapped(model, local.features)
         self._fills_up = chain is not None and not mixes_rows(model)
+        self._dense = None if model.mixed or has_own(local, "loss") else DenseChain.of(model)
         self._masks, self._row_bytes = probe(
             model, self._forward, data.image_shape, local.features, bool(local.teachers)
         )
@@ -206,6 +208,10 @@ class StackedBackEnd:
         Labels are [n S], and so are ``shares``, their weights in the loss, and ``about``, the `Step.rows`; ``keys`` of
         dropout masks [S, calls, 2]; ``number`` is that of the step, from 0.
         """
+        if self._dense is not None:
+            losses, logits, gradients = self._dense.gradients(clients.tensors, rows, labels, shares)
+            clients.descend(gradients)
+            return losses, logits
         with self._model.autocast():
             outputs = self._forward(clients.tensors, keys, rows)
         logits = outputs.logits.flatten(0, 1)

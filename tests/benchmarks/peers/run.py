@@ -39,6 +39,9 @@ HERE = Path(__file__).parent
 CLIENTS = 10
 INSTALLED = {"flower": "flwr[simulation]", "pfl": "pfl"}
 SIDES = ("loop", "edgesim", *INSTALLED)
+VSIM = "vsim", ["--no-deps", "appfl==1.12.0", "colorama"]
+"""Environment of the driver of `tests/benchmarks/test_vsim.py`, and what pip installs into it: the driver needs no more
+of the packages that APPFL requires, which are several gigabytes."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,11 @@ def main() -> None:
     asked = parser.parse_args()
     environments = asked.environments or asked.out / "environments"
     pythons = dict.fromkeys(asked.sides, sys.executable)
-    pythons |= {peer: str(install(peer, environments / peer)) for peer in INSTALLED if peer in asked.sides}
+    torch = f"torch=={metadata.version('torch').partition('+')[0]}"
+    for peer, package in INSTALLED.items():
+        if peer in asked.sides:
+            pythons[peer] = str(install(environments / peer, [torch, package]))
+    install(environments / VSIM[0], VSIM[1])
     if asked.folder is None:
         name, images = "made-up images", made_up(60_000, 10_000)
     else:
@@ -88,12 +95,11 @@ def main() -> None:
     print(f"\n{table(results, cores)}")
 
 
-def install(peer: str, folder: Path) -> Path:
-    """An environment with a peer and the torch of this environment, made once; its python."""
+def install(folder: Path, packages: Sequence[str]) -> Path:
+    """An environment in which pip has installed packages, given as its arguments, made once; its python."""
     python = folder / "bin" / "python"
     if not (folder / "ready").is_file():
-        packages = [f"torch=={metadata.version('torch').partition('+')[0]}", INSTALLED[peer]]
-        print(f"installing {' and '.join(packages)} into {folder}", flush=True)
+        print(f"installing {' '.join(packages)} into {folder}", flush=True)
         venv.create(folder, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
         (folder / "ready").touch()

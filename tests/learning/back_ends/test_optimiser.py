@@ -190,6 +190,7 @@ def test_devices_keep_no_velocity_unless_it_lasts(flat, data, promises, pulling)
         assert [promise.result.velocity for promise in made] == [None] * len(EDGES)
 
 
+@pytest.mark.slow
 def test_processes_bring_the_bits_of_the_loop_and_its_velocities(data, promises, pulling):
     with _one_process(data, pulling) as (model, back_end):
         alone, spread = (promises(model, *EDGES, persist_momentum=True, **CLIPPED) for _ in range(2))

@@ -1,0 +1,26 @@
+"""Commands as typed, in this process, and a console that says nothing."""
+
+import io
+
+from rich.console import Console
+from typer.testing import CliRunner
+
+from edgesim.commands.cli import app
+
+
+def edgesim_lines(*words: object) -> tuple[int, str]:
+    """Exit status and output of a command; what it raises beside its own end fails the test."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result.exit_code, result.output
+
+
+def edgesim(*words: object) -> tuple[int, str]:
+    """Exit status and output of a command, its words parted by single spaces however wide the terminal is."""
+    status, output = edgesim_lines(*words)
+    return status, " ".join(output.split())
+
+
+def quiet() -> Console:
+    """A console that is read by nobody."""
+    return Console(file=io.StringIO(), width=300)
