@@ -1,6 +1,6 @@
 """Bits of uploads over very many handovers: what each piece of an upload carries is the integral of its rate.
 
-At its full size there are 100,000 handovers, which takes a minute or two; at the least size some thousands.
+At its full size there are 100,000 handovers, which takes several minutes; at the least size some thousands.
 """
 
 import numpy as np
