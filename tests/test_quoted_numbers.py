@@ -126,11 +126,6 @@ def section(page, title):
     return " ".join(text.split())
 
 
-NOT_KEPT = {
-    "Devices that move",
-    "Does motion help at the edge once the radio has a price?",
-}
-"""Sections whose runs were made before rows were kept, or take more than half an hour."""
 SECTIONS = sorted({of["section"] for of in PLAN["studies"].values() if "section" in of})
 
 
@@ -166,7 +161,7 @@ def test_what_the_rows_of_papers_quote_is_in_the_studies_of_their_pages():
         assert {*lacking} <= beside, page
 
 
-def test_a_section_that_quotes_intervals_is_checked_or_one_of_those_whose_runs_are_not_kept():
+def test_every_section_that_quotes_intervals_is_checked():
     quoting = {title for title in headings("results.md") if WITH_INTERVAL.search(section("results.md", title))}
-    assert quoting - {"Papers repeated"} == {*SECTIONS} | NOT_KEPT
+    assert quoting - {"Papers repeated"} == {*SECTIONS}
     assert not [title for title in headings("policies.md") if WITH_INTERVAL.search(section("policies.md", title))]

@@ -9,6 +9,9 @@ import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
 
+ROUNDING_S = 1e-6
+"""Seconds by which rounding cannot move the begin of a condition."""
+
 
 @dataclass(frozen=True)
 class EventA3:

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
 from edgesim.config import HandoverConfig
+from edgesim.devices.event_a3 import ROUNDING_S
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.decision import path_links
@@ -23,11 +24,19 @@ _LEAST_S, _MOST_S, _AT_FIRST_S = 1e-3, 600.0, 2.0
 _FREE = 1e-9
 """Share of a band below which what is left of it is a remainder of rounding."""
 _PING_PONG_S = 1.0
-_MARGIN_S = 1e-6
-"""Seconds by which rounding cannot move the begin of a condition."""
 
 Row = tuple[Any, ...]
 """A row of `edgesim.folder.rows_file.HANDOVERS`."""
+
+
+class Way(NamedTuple):
+    """The handovers of a device at work that lie ahead."""
+
+    since_s: float
+    """Instant from which on the condition of the first one counts."""
+    ahead: list[Handover]
+    until_s: float
+    """Instant up to which they have been looked for."""
 
 
 @dataclass
@@ -43,10 +52,10 @@ class Cells:
     backhaul: Backhaul
     works: dict[tuple[int, int], Work] = field(default_factory=dict)
     """Devices at work, by the key of their task."""
-    planned_s: dict[tuple[int, int], float] = field(default_factory=dict)
-    """Instants up to which their handovers have been looked for last."""
-    waiting: list[Work] = field(default_factory=list)
-    """Those that wait for bandwidth, and some that no longer do."""
+    ways: dict[tuple[int, int], Way] = field(default_factory=dict)
+    """Their handovers, as far as they have been looked for last."""
+    waiting: dict[tuple[int, int], Work] = field(default_factory=dict)
+    """Those that wait for bandwidth, by the key of their task."""
     rows: list[Row] = field(default_factory=list)
     """Handovers of the run so far, without their rounds."""
     rounds: list[int] = field(default_factory=list)
@@ -62,8 +71,19 @@ class Cells:
             if task.needs_device:
                 self.works[task.key] = work
             if task.queued_s is not None:
-                self.waiting.append(work)
-        self._plan(begun, self.clock.now + _AT_FIRST_S)
+                self.waiting[task.key] = work
+        until_s = self.clock.now + _AT_FIRST_S
+        if begun:
+            # Of a round that is over soon all at once.
+            deadline_s, tolerance_s = begun[0].due
+            due_s = deadline_s + 2.0 * tolerance_s
+            until_s = due_s if self.clock.now < due_s < until_s + _AT_FIRST_S else until_s
+        self._plan(begun, until_s)
+
+    def ahead(self, task: Task) -> list[Handover]:
+        """The handovers of a task that lie ahead, as far as they are known."""
+        way = self.ways.get(task.key)
+        return way.ahead if way is not None and way.since_s == task.since_cell_s else []
 
     def _plan(self, works: list[Work], until_s: float) -> None:
         """Look for all handovers up to an instant, each of which is one event, as the next look is for all together."""
@@ -73,36 +93,38 @@ class Cells:
         tasks = [work.task for work in works]
         ids, station = (np.array([getattr(task, name) for task in tasks]) for name in ("device", "station"))
         # A condition that has held for longer would have led to a handover before now.
-        held_s = self.clock.now - self.knobs.trigger_s - _MARGIN_S
+        held_s = self.clock.now - self.knobs.trigger_s - ROUNDING_S
         since_s = np.maximum([task.since_cell_s for task in tasks], held_s)
         ways = self.moving.handovers_until(self.world.handover_rule, ids, station, since_s, until_s)
-        for work, way in zip(works, ways, strict=True):
-            self.planned_s[work.task.key] = until_s
-            if way:
-                self._put(work, way, work.task.since_cell_s)
+        for work, ahead in zip(works, ways, strict=True):
+            self._put(work, Way(work.task.since_cell_s, ahead, until_s))
         self._look_again(works, until_s)
 
     def _look_again(self, works: list[Work], t_s: float) -> None:
         """Look on at an instant for devices for which nobody has looked anew meanwhile."""
 
         def look(_: simpy.Event) -> None:
-            still = [work for work in works if self.planned_s.get(work.task.key) == t_s]
+            still = [work for work in works if (way := self.ways.get(work.task.key)) and way.until_s == t_s]
             length_s = max([t_s - work.task.since_cell_s for work in still], default=0.0)
             self._plan(still, t_s + min(max(2.0 * length_s, _LEAST_S), _MOST_S))
 
         self.clock.call_at(t_s, EventKind.HANDOVER, look)
 
-    def _put(self, work: Work, way: list[Handover], since_s: float) -> None:
-        """Put the first handover of a device's way on the clock, which counts from an instant; it puts the next one."""
+    def _put(self, work: Work, way: Way) -> None:
+        """Put the first handover of a device's way on the clock; it puts the next one."""
         task = work.task
+        self.ways[task.key] = way
+        if not way.ahead:
+            return
+        first, *later = way.ahead
 
         def happen(_: simpy.Event) -> None:
-            if task.since_cell_s == since_s and task.needs_device and task.phase != AWAY:
-                self._hand_over(work, way[0].station, [way[0].gain_from_db, way[0].gain_to_db])
-                if way[1:]:
-                    self._put(work, way[1:], task.since_cell_s)
+            if task.since_cell_s == way.since_s and task.needs_device and task.phase != AWAY:
+                self._hand_over(work, first.station, [first.gain_from_db, first.gain_to_db])
+                if task.needs_device:
+                    self._put(work, Way(task.since_cell_s, later, way.until_s))
 
-        self.clock.call_at(max(way[0].t_s, self.clock.now), EventKind.HANDOVER, happen, task.device)
+        self.clock.call_at(max(first.t_s, self.clock.now), EventKind.HANDOVER, happen, task.device)
 
     def _hand_over(self, work: Work, to: int, gains_db: list[float]) -> None:
         """Hand a device over to another station."""
@@ -149,7 +171,7 @@ class Cells:
             task.reserved_hz, task.grant.bandwidth_hz = task.grant.bandwidth_hz or task.reserved_hz, 0.0
             # An instant of 0 would count as none.
             task.queued_s = self.clock.now or math.ulp(0.0)
-            self.waiting.append(self.works[task.key])
+            self.waiting[task.key] = self.works[task.key]
 
     def values(self, round: int) -> dict[tuple[str, str], float]:
         """Handovers since the last call, as rows of ``metrics`` of a ``round`` by (name, key)."""
@@ -180,9 +202,10 @@ class Cells:
 
     def left_cell(self, task: Task) -> None:
         """Give the bandwidth of a task that needs its device no more to those that wait in its cell."""
-        self.works.pop(task.key, None)
-        self.planned_s.pop(task.key, None)
-        if self.waiting:
+        key = task.key
+        for kept in (self.works, self.ways, self.waiting):
+            kept.pop(key, None)
+        if self._waiting_in(task.station):
             self.clock.soon(lambda _: self._serve(task.station))
 
     def back_in_cell(self, task: Task) -> None:
@@ -198,10 +221,7 @@ class Cells:
 
     def _serve(self, station: int) -> None:
         """Give the free bandwidth of a cell to the devices that wait there, in order of (instant, device)."""
-        # A device that was handed over again while it waited may be there twice.
-        every = {work.task.key: work for work in self.waiting}.values()
-        self.waiting = [work for work in every if work.task.queued_s is not None and work.task.needs_device]
-        waiting = [work for work in self.waiting if work.task.station == station and work.task.phase != AWAY]
+        waiting = [work for work in self._waiting_in(station) if work.task.phase != AWAY]
         if not waiting:
             return
         there = [work for work in self.works.values() if work.task.station == station and work.task.taken]
@@ -212,8 +232,13 @@ class Cells:
             task = work.task
             task.grant.bandwidth_hz = min(self._wanted_hz(work), free_hz)
             task.queued_s = None
+            del self.waiting[task.key]
             free_hz -= task.grant.bandwidth_hz
             work.take_place()
+
+    def _waiting_in(self, station: int) -> list[Work]:
+        """Devices that wait for bandwidth in a cell."""
+        return [work for work in self.waiting.values() if work.task.station == station]
 
     def _wanted_hz(self, work: Work) -> float:
         """Least bandwidth of what is left by the due time on the gain planned there, or the old reservation."""

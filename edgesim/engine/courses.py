@@ -3,16 +3,16 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, starmap
+from itertools import repeat
 
 import numpy as np
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.engine.moving_places import MovingPlaces
+from edgesim.engine.moving_places import Handover, MovingPlaces
 from edgesim.engine.uplink import Upload
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
-from edgesim.radio.course import Course
+from edgesim.radio.course import Course, Planned, Ways
 from edgesim.radio.fading import power_factor
 from edgesim.radio.link import ShannonLink
 from edgesim.radio.pieces import without_repeats
@@ -27,40 +27,67 @@ class Courses:
 
     world: World
     moving: MovingPlaces
-    foreseen: dict[tuple[int, int], Course] = field(default_factory=dict)
-    """Courses of the last grants, by device and number of its draws."""
+    foreseen: dict[tuple[int, int, int], Course] = field(default_factory=dict)
+    """Courses of the last grants, by device, number of its draws and handovers."""
 
-    def foresee(self, tasks: Sequence[Task], t_s: float, due_s: float, tolerance_s: float) -> None:
+    def foresee(
+        self,
+        tasks: Sequence[Task],
+        t_s: float,
+        deadline_s: float,
+        tolerance_s: float,
+        ahead: Sequence[Sequence[Handover]],
+    ) -> None:
         """Work out the courses of uploads that are granted at an instant, up to where they are due or expected to end.
 
-        Where they are due at no instant, as without rounds, each has its course worked out when it begins.
+        ``ahead`` has the handovers that are expected of each, behind which its course is worked out, too. Where uploads
+        are due at no instant, as without rounds, each has its course worked out when it begins.
         """
-        self.foreseen.clear()
-        due_s += 2.0 * tolerance_s
+        due_s = deadline_s + 2.0 * tolerance_s
         if math.isinf(due_s) or due_s <= t_s:
+            self.foreseen = {}
             return
-        ids, station = np.array([at.device for at in tasks]), np.array([at.station for at in tasks])
-        numbers, weight_hz = np.array([at.number for at in tasks]), np.array([at.grant.bandwidth_hz for at in tasks])
-        rx_power_w, bits = np.array([at.grant.rx_power_w for at in tasks]), np.array([at.grant.bits for at in tasks])
-        waits_s = np.array([at.broadcast_s + at.download_s + at.compute_s for at in tasks])
-        until_s = _horizons_s(self.moving.link, rx_power_w, weight_hz, bits, due_s, t_s + waits_s)
-        until_s = np.minimum(until_s, min(due_s, t_s + _FARTHEST_S))
-        courses = self._of(ids, numbers, station, weight_hz, np.full(len(ids), t_s), until_s)
-        self.foreseen.update(zip([at.key for at in tasks], courses, strict=True))
+        granted = [
+            (at.device, at.number, at.handovers, at.station, at.grant.bandwidth_hz, at.grant.rx_power_w, at.grant.bits)
+            for at in tasks
+        ]
+        *known, weight_hz, rx_power_w, bits = np.array(granted).T
+        # Phase by phase, as the clock adds them up.
+        starts_s = np.array([t_s + at.broadcast_s + at.download_s + at.compute_s for at in tasks])
+        until_s = _horizons_s(self.moving.link, rx_power_w, weight_hz, bits, due_s, starts_s)
+        horizons_s = np.minimum(until_s, min(due_s, t_s + _FARTHEST_S))
+        columns = [*(column.astype(np.int64) for column in known), np.full(len(tasks), t_s), horizons_s]
+        behind = [
+            (at.device, at.number, at.handovers + more, to.station, to.t_s, min(due_s, t_s + _FARTHEST_S))
+            for at, all_of_it, until in zip(tasks, ahead, horizons_s.tolist(), strict=True)
+            for more, to in enumerate(all_of_it, 1)
+            if to.t_s < until
+        ]
+        if behind:
+            columns = [np.append(*both) for both in zip(columns, zip(*behind, strict=True), strict=True)]
+        ids, numbers, handovers, station, since_s, until_s = columns
+        ways = self._of(ids, numbers, station, since_s, until_s, handovers)
+        planned = list[Planned | None]()
+        if weight_hz.all():
+            planned += ways.plan(self.moving.link, weight_hz, bits, starts_s, deadline_s)
+        planned += [None] * (len(ids) - len(planned))
+        keys = zip(ids.tolist(), numbers.tolist(), handovers.tolist(), strict=True)
+        courses = map(Course, repeat(ways), range(len(ids)), station.tolist(), until_s.tolist(), planned)
+        self.foreseen = dict(zip(keys, courses, strict=True))
 
     def of(self, uploads: Sequence[Upload], station: int, until_s: float) -> list[Course]:
         """Courses of uploads to a station from their ``since_s`` to an instant behind them."""
-        columns = [(at.device, at.number, at.handovers, at.weight_hz, at.since_s) for at in uploads]
-        ids, numbers, handovers, weight_hz, since_s = np.array(columns).T
-        stations, until_each_s = np.full(len(ids), station), np.full(len(ids), until_s)
-        return self._of(
-            ids.astype(np.int64), numbers.astype(np.int64), stations, weight_hz, since_s, until_each_s, handovers
-        )
+        if not uploads:
+            return []
+        ids, numbers, handovers = np.array([(at.device, at.number, at.handovers) for at in uploads]).T
+        since_s, until_each_s = np.array([at.since_s for at in uploads]), np.full(len(ids), until_s)
+        ways = self._of(ids, numbers, np.full(len(ids), station), since_s, until_each_s, handovers)
+        return [Course(ways, row, station, until_s) for row in range(len(ids))]
 
     def of_begun(self, upload: Upload, station: int, now_s: float) -> Course:
         """The course of an upload that begins: that of its grant, or one that is worked out now."""
-        course = None if upload.handovers else self.foreseen.get((upload.device, upload.number))
-        if course is None or upload.since_s >= course.until_s:
+        course = self.foreseen.get((upload.device, upload.number, upload.handovers))
+        if course is None or not course.is_of(station, upload.since_s):
             # Uploads of a resumed run may have begun long ago.
             until_s = _horizon_s(self.moving.link, upload, upload.deadline_s + 2.0 * upload.tolerance_s)
             (course,) = self.of([upload], station, max(until_s, now_s + (now_s - upload.since_s)))
@@ -71,28 +98,16 @@ class Courses:
         ids: Integers,
         numbers: Integers,
         station: Integers,
-        weight_hz: Floats,
         since_s: Floats,
         until_s: Floats,
-        handovers: Floats | int = 0,
-    ) -> list[Course]:
+        handovers: Integers,
+    ) -> Ways:
         world = self.world
         along = self.moving.gains_along(ids, numbers, station, since_s, until_s)
         factor = power_factor(world.fading, world.streams, ids, numbers, handovers)
         rx_power_w = world.rx_power_w(ids[along.place], along.gain) * factor[along.place]
         kept, first, last = without_repeats(along.place, rx_power_w)
-        rx_power_w = rx_power_w[kept]
-        rates_bps = _rates_bps(self.moving.link, weight_hz[along.place[kept]], rx_power_w)
-        begins_s = along.begin_s[kept]
-        ends_s = np.append(begins_s[1:], 0.0)
-        ends_s[first[1:] - 1] = along.end_s[last]
-        with np.errstate(invalid="ignore"):
-            piece_bits = rates_bps * (ends_s - begins_s)
-        begins, rates, bits = begins_s.tolist(), rates_bps.tolist(), piece_bits.tolist()
-        rows = zip(starmap(slice, pairwise(first.tolist())), along.end_s[last].tolist(), until_s.tolist(), strict=True)
-        return [
-            Course([*begins[at], end_s], rx_power_w[at], rates[at], bits[at], known_s) for at, end_s, known_s in rows
-        ]
+        return Ways(along.begin_s[kept], rx_power_w[kept], first, along.end_s[last])
 
 
 def _rates_bps(link: ShannonLink, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:

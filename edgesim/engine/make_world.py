@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import cast
 
 import numpy as np
@@ -12,6 +11,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.needs import GIVEN, Rule, refuse
 from edgesim.config import DevicesConfig, MobilityConfig, RunConfig
 from edgesim.devices.attachment import attach
+from edgesim.devices.event_a3 import ROUNDING_S
 from edgesim.devices.places import FixedPlaces, places_around_one_station
 from edgesim.devices.population import Population, make_population
 from edgesim.devices.topology import ONE_STATION, Topology, load_topology
@@ -31,6 +31,8 @@ from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.search import Search
 
+_FEW_STATIONS = 8
+"""Stations up to which the gains of all chords to all of them are worked out together."""
 _RECORDED = Rule(
     {"radio.channel": GIVEN},
     {"mobility": None, "radio.shadowing": None, "radio.fading": (None, "none"), "round.outage": None},
@@ -91,16 +93,17 @@ def make_moving_places(
         paths.need_known(config.stop_at_s)
     stations_m, least_m, side_m = topology.xy_m, config.devices.min_distance_m, config.radio.grid_m
     assert side_m is not None
-    maps = gain = None
+    maps = gains = None
     if config.radio.shadowing == "map":
         between = config.radio.between_stations or 0.0
         maps = draw_maps(environment, Squares.covering(side_m, *paths.box), stations_m, least_m, streams, between)
-        if len(stations_m) == 1:
-            only = np.zeros(1, dtype=np.int64)
-            gain = partial(maps.mean_power_gain, only)
-    gains = DrawnGains(environment, stations_m, least_m, streams) if maps is None else MapGains(maps)
-    radio = gains, environment.link(), stations_m, topology.bandwidth_share, least_m
-    return MovingPlaces(ChordsAhead(paths, side_m, len(ground), gain), *radio, config.topology.attach, maps)
+        if len(stations_m) <= _FEW_STATIONS:
+            gains = maps.gains_to_all
+    drawn = DrawnGains(environment, stations_m, least_m, streams) if maps is None else MapGains(maps)
+    radio = drawn, environment.link(), stations_m, least_m
+    behind_s = 0.0 if config.handover is None else config.handover.trigger_s + ROUNDING_S
+    chords = ChordsAhead(paths, side_m, len(ground), gains, behind_s)
+    return MovingPlaces(chords, *radio, config.topology.attach, maps)
 
 
 def _own_links(config: DevicesConfig, population: Population, stop_at_s: float | None) -> Link:

@@ -7,7 +7,7 @@ import numpy as np
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
-from edgesim.devices.attachment import Attach, attach
+from edgesim.devices.attachment import Attach
 from edgesim.devices.event_a3 import EventA3, Handovers, next_handovers
 from edgesim.devices.places import Places
 from edgesim.mobility.chords import Chords, chords_of, chords_until
@@ -53,7 +53,6 @@ class MovingPlaces(Places):
     """The link of every station's band."""
     stations_m: Floats
     """Positions of the stations, [M, 2]."""
-    bandwidth_share: Floats
     min_distance_m: float
     how: Attach
     maps: RadioMaps | None = field(default=None)
@@ -77,17 +76,13 @@ class MovingPlaces(Places):
         count = len(self.stations_m)
         if count == 1:
             return np.zeros(len(ids), dtype=np.int64)
-        x_m, y_m, _ = self.chords.present(ids, t_s)
-        distance_m = np.array(
-            [distances_m(self.stations_m, number, x_m, y_m, self.min_distance_m) for number in range(count)]
-        )
+        x_m, y_m, gain = self.chords.present(ids, t_s)
         if self.how == "nearest":
-            return attach(self.how, distance_m, distance_m, self.bandwidth_share)
-        gain = [
-            self.gains.lasting_power_gain(ids, np.full(len(ids), number, dtype=np.int64), x_m, y_m)
-            for number in range(count)
-        ]
-        return attach(self.how, np.array(gain), distance_m, self.bandwidth_share)
+            distance_m = [distances_m(self.stations_m, at, x_m, y_m, self.min_distance_m) for at in range(count)]
+            return np.asarray(np.argmin(distance_m, axis=0))
+        if gain is None:
+            gain = self._lasting_gains(ids, x_m, y_m)
+        return np.asarray(np.argmax(gain, axis=0))
 
     @override
     def distances_m(self, ids: Integers, t_s: float) -> Floats:
@@ -97,7 +92,9 @@ class MovingPlaces(Places):
     def gain(self, ids: Integers, draws: int | Integers, t_s: float, station: Integers) -> Floats:
         """Average power gain of each device to a station at an instant, linear, [n]."""
         x_m, y_m, gain = self.chords.present(ids, t_s)
-        return self.gains.mean_power_gain(ids, draws, station, x_m, y_m) if gain is None else gain
+        if gain is None:
+            return self.gains.mean_power_gain(ids, draws, station, x_m, y_m)
+        return gain[station, np.arange(len(ids))]
 
     def gains_along(
         self, ids: Integers, draws: int | Integers, station: Integers, t_s: Instants, end_s: Instants
@@ -106,7 +103,7 @@ class MovingPlaces(Places):
 
         ``end_s`` is above ``t_s``.
         """
-        return self._along(ids, draws, station, self.chords.until(ids, t_s, end_s))
+        return self._along(ids, draws, station, *self.chords.until(ids, t_s, end_s))
 
     def gains_ahead(
         self, ids: Integers, draws: int | Integers, station: Integers, now_s: float, t_s: Floats, end_s: Floats
@@ -143,15 +140,16 @@ class MovingPlaces(Places):
         else:
             # Not of all devices: each is asked at instants of its own, and further ahead than its uploads.
             chords = chords_until(self.paths, ids, begins_s, ends_s, self.chords.side_m)
-        columns = chords.place, chords.begin_s, chords.end_s, self._lasting_db(ids, chords), station, begins_s
+        columns = chords.place, chords.begin_s, chords.end_s, self._lasting_db(ids, chords, None), station, begins_s
         return next_handovers(rule, *columns)
 
     def handovers_until(
         self, rule: EventA3, ids: Integers, station: Integers, since_s: Floats, end_s: float
     ) -> list[list[Handover]]:
         """All handovers of each device before an instant, in order of time, as `next_handovers` finds each of them."""
-        chords = chords_until(self.paths, ids, since_s, np.full(len(ids), end_s), self.chords.side_m)
-        place, begins_s, ends_s, gain_db = chords.place, chords.begin_s, chords.end_s, self._lasting_db(ids, chords)
+        chords, gains = self.chords.until(ids, since_s, end_s)
+        place, begins_s, ends_s = chords.place, chords.begin_s, chords.end_s
+        gain_db = self._lasting_db(ids, chords, gains)
         ways: list[list[Handover]] = [[] for _ in ids]
         rows = np.arange(len(ids))
         while len(rows):
@@ -167,25 +165,32 @@ class MovingPlaces(Places):
             gain_db = gain_db[:, ahead]
         return ways
 
-    def _lasting_db(self, ids: Integers, chords: Chords) -> Floats:
-        """Gains of chords to all stations in dB by which devices are handed over, [stations, k]."""
-        gain = np.empty((len(self.stations_m), len(chords.place)))
-        for number in range(len(gain)):
-            to = np.full(len(chords.place), number, dtype=np.int64)
-            if self.how == "nearest":
-                gain[number] = self.gains.law_power_gain(to, chords.x_m, chords.y_m)
-            else:
-                gain[number] = self.gains.lasting_power_gain(ids[chords.place], to, chords.x_m, chords.y_m)
+    def _lasting_db(self, ids: Integers, chords: Chords, gain: Floats | None) -> Floats:
+        """Gains of chords to all stations in dB by which devices are handed over, [M, k]; ``gain`` if it is known."""
+        x_m, y_m = chords.x_m, chords.y_m
+        if self.how == "nearest":
+            every_station = np.arange(len(self.stations_m))[:, None]
+            gain = np.array([self.gains.law_power_gain(at, x_m, y_m) for at in every_station])
+        elif gain is None:
+            gain = self._lasting_gains(ids[chords.place], x_m, y_m)
         return db_from_ratio(gain)
+
+    def _lasting_gains(self, ids: Integers, x_m: Floats, y_m: Floats) -> Floats:
+        """Lasting gains of devices at places to all stations, [M, n]."""
+        every_station = np.repeat(np.arange(len(self.stations_m))[:, None], len(ids), axis=1)
+        return np.array([self.gains.lasting_power_gain(ids, at, x_m, y_m) for at in every_station])
 
     def facts(self) -> dict[str, Any]:
         """Facts for ``run.json``: the memory of the maps."""
         return {} if self.maps is None else {"maps_bytes": self.maps.nbytes}
 
-    def _along(self, ids: Integers, draws: int | Integers, station: Integers, chords: Chords) -> GainsAlong:
-        place, gain = chords.place, chords.gain
-        if gain is not None:
-            return GainsAlong(place, chords.begin_s, chords.end_s, gain)
-        drawn_in = draws if isinstance(draws, int) else draws[place]
-        gain = self.gains.mean_power_gain(ids[place], drawn_in, station[place], chords.x_m, chords.y_m)
+    def _along(
+        self, ids: Integers, draws: int | Integers, station: Integers, chords: Chords, gains: Floats | None = None
+    ) -> GainsAlong:
+        place = chords.place
+        if gains is None:
+            drawn_in = draws if isinstance(draws, int) else draws[place]
+            gain = self.gains.mean_power_gain(ids[place], drawn_in, station[place], chords.x_m, chords.y_m)
+        else:
+            gain = gains[station[place], np.arange(len(place))]
         return GainsAlong(place, chords.begin_s, chords.end_s, gain)

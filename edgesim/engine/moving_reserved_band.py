@@ -52,7 +52,7 @@ class MovingReservedBand(ReservedBand):
         """Plan the end of an upload on the known part of its course, or another look at the end of that part."""
         self.link.followed[upload.device] = course
         device, hertz = upload.device, upload.bandwidth_hz
-        end_s = self.link.end_s(device, hertz, upload.rx_power_w, upload.remaining_bits, upload.since_s)
+        end_s = course.end_s(self.link.link, hertz, upload.remaining_bits, upload.since_s)
         if end_s == math.inf:
             event = Instant(self.clock, max(course.until_s, self.clock.now), EventKind.STOP)
             event.callbacks.append(partial(self._look_on, upload))

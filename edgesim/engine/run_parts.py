@@ -129,7 +129,9 @@ class RunParts:
         if charges is not None:
             self.sizing.expect(working)
         if self.courses is not None and len(working):
-            self.courses.foresee([at.task for at in working], self.clock.now, *working[0].work.due)
+            tasks = [at.task for at in working]
+            ahead = [()] * len(tasks) if self.cells is None else [self.cells.ahead(task) for task in tasks]
+            self.courses.foresee(tasks, self.clock.now, *working[0].work.due, ahead)
 
     def tell(
         self,

@@ -29,8 +29,6 @@ class Chords:
     x_m: Floats
     """The midpoint; of a device at rest its exact place."""
     y_m: Floats
-    gain: Floats | None = None
-    """Gain of each, where it is worked out ahead with the chord; else None."""
 
 
 def chords_until(paths: Paths, ids: Integers, t_s: Instants, end_s: Instants, side_m: float) -> Chords:

@@ -50,6 +50,10 @@ class RadioMaps:
         sees, shadow_db = self.sees[station, row, column], self.shadowing_db[station, row, column]
         return ratio_from_db(-(self.law.loss_db(away_m, sees) + shadow_db))
 
+    def gains_to_all(self, x_m: Floats, y_m: Floats) -> Floats:
+        """Average power gains of places to every station, as `mean_power_gain`, [stations, n]."""
+        return np.array([self.mean_power_gain(np.array([at]), x_m, y_m) for at in range(len(self.stations_m))])
+
 
 def draw_maps(
     environment: Environment,

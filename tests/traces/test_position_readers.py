@@ -3,7 +3,9 @@
 import gzip
 import math
 import os
+import shutil
 import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -13,12 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from edgesim.analysis.invariants import broken_invariants
 from edgesim.base import memory
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
+from edgesim.config_file import parse
+from edgesim.folder.rows_file import HANDOVERS
 from edgesim.mobility.models.recorded import Recorded
 from edgesim.mobility.paths import Ground
 from edgesim.mobility.position_file import PositionRows, read_positions
+from edgesim.simulation import composition as simulation
+from edgesim.simulation.complete import complete
 from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
@@ -359,15 +366,59 @@ def test_memory_does_not_grow_with_an_xml_that_holds_no_rows(tmp_path):
         tracemalloc.stop()
 
 
+def sumo_home() -> Path:
+    """Folder of SUMO's programs and tools; skips the test where SUMO is missing.
+
+    ``pip install eclipse-sumo`` in any environment whose ``bin`` is on PATH, or beside edgesim, or SUMO_HOME.
+    """
+    program = shutil.which("sumo")
+    beside = Path(program or sys.executable).parents[1]
+    homes = [*beside.glob("lib/python3*/site-packages/sumo"), beside / "share" / "sumo"]
+    home = next((at for at in [Path(os.environ.get("SUMO_HOME", "-")), *homes] if (at / "tools").is_dir()), None)
+    if home is None:
+        pytest.skip("SUMO is not installed: pip install eclipse-sumo, and its bin on PATH")
+    return home
+
+
+def call_sumo(home: Path, name: str, *arguments: str | Path, folder: Path) -> None:
+    """Call one of SUMO's programs in a folder."""
+    own = home / "bin" / name
+    program = own if own.exists() else name
+    environment = os.environ | {"SUMO_HOME": str(home)}
+    subprocess.run([program, *arguments], cwd=folder, env=environment, check=True, capture_output=True)
+
+
+def ride(folder: Path, positions: Path, stays: Path, count: int) -> None:
+    """Run devices along recorded positions through three cells, with handovers, and check the run's tables."""
+    layout = 'name = "town"\nsource = "test"\ncloud = "cloud"\n'
+    for name, x_m, y_m in (("a", 150.0, 150.0), ("b", 450.0, 150.0), ("c", 300.0, 450.0)):
+        layout += f'[[stations]]\nname = "{name}"\nx_m = {x_m}\ny_m = {y_m}\n'
+        layout += f'[[links]]\nbetween = ["{name}", "cloud"]\nrate_bps = 1e9\n'
+    (folder / "cells.toml").write_text(layout)
+    values = {
+        "seed": 1, "rounds": 20, "devices": {"count": count, "radius_m": 1000.0},
+        "data": {"dataset": "none"}, "learning": {"training": "none"}, "topology": {"file": str(folder / "cells.toml")},
+        "mobility": {"model": "recorded", "file": str(positions), "after_end": "hold"},
+        "handover": {"hysteresis_db": 1.0},
+        "availability": {"model": "table", "file": str(stays), "interruption": "pause"},
+        "round": {"payload_bits": 6e7, "tmax_s": 8.0},
+    }  # fmt: skip
+    simulation.run(complete(parse(values, "ride")), folder / "run")
+    assert broken_invariants(folder / "run") == []
+    handovers = HANDOVERS.read(folder / "run")
+    assert handovers is not None
+    assert len(handovers) > 5
+
+
 @pytest.mark.slow
 def test_a_drive_of_sumo_is_converted_and_replayed(tmp_path):
-    sumo = pytest.importorskip("sumo", reason="SUMO is not installed: pip install eclipse-sumo")
-    demo = Path(sumo.SUMO_HOME) / "tools" / "game" / "fokr_bs_demo"
+    """The demand of an intersection in Braunschweig that SUMO ships; `sumo_home` says how to install it."""
+    home = sumo_home()
+    demo = home / "tools" / "game" / "fokr_bs_demo"
     for name in ("fcd.xml", "fcd.csv"):
-        subprocess.run(
-            [Path(sumo.SUMO_HOME) / "bin" / "sumo", "-n", "fokr_bs.net.xml.gz", "-r", "15_16_veh.trips.xml.gz",
-             "-a", "vtypes_default.add.xml", "--begin", "53990", "--end", "54590", "--fcd-output", tmp_path / name],
-            cwd=demo, env=os.environ | {"SUMO_HOME": sumo.SUMO_HOME}, check=True, capture_output=True,
+        call_sumo(
+            home, "sumo", "-n", "fokr_bs.net.xml.gz", "-r", "15_16_veh.trips.xml.gz", "-a", "vtypes_default.add.xml",
+            "--begin", "53990", "--end", "54590", "--fcd-output", tmp_path / name, folder=demo,
         )  # fmt: skip
     out, stays = tmp_path / "drive.parquet", tmp_path / "stays.parquet"
     found = convert(tmp_path / "fcd.xml", out, stays=stays)
@@ -381,3 +432,20 @@ def test_a_drive_of_sumo_is_converted_and_replayed(tmp_path):
     for row in range(0, len(found.device), 997):
         place = moving.positions(found.device[[row]], found.t_s[row])
         assert np.array(place).ravel() == pytest.approx([found.x_m[row], found.y_m[row]], abs=1e-9)
+
+
+@pytest.mark.slow
+def test_a_town_of_sumo_is_driven_through_in_a_run(tmp_path):
+    """A grid of streets with random trips, made with SUMO's own programs; `sumo_home` says how to install them."""
+    home = sumo_home()
+    town = ["--grid", "--grid.number", "6", "--grid.length", "120", "--offset.disable-normalization", "true"]
+    call_sumo(home, "netgenerate", *town, "-o", "net.xml", folder=tmp_path)
+    trips = home / "tools" / "randomTrips.py"
+    of_trips = ["-n", "net.xml", "-e", "200", "-p", "3", "-o", "trips.xml", "--seed", "3"]
+    call_sumo(home, sys.executable, trips, *of_trips, folder=tmp_path)
+    drive = ["--end", "240", "--step-length", "0.5", "--fcd-output", "fcd.xml.gz"]
+    call_sumo(home, "sumo", "-n", "net.xml", "-r", "trips.xml", *drive, folder=tmp_path)
+    out, stays = tmp_path / "town.parquet", tmp_path / "stays.parquet"
+    found = convert(tmp_path / "fcd.xml.gz", out, stays=stays)
+    assert found.device_count > 50
+    ride(tmp_path, out, stays, found.device_count)
