@@ -15,7 +15,8 @@ from edgesim.studies.plan import Knob, PlannedRun, parsed_grid
 TABLE = "study"
 _FORM = "expected KEY=VALUE,VALUE,..., such as selection.policy=random,fedteddi"
 
-Seed = Annotated[int, Field(ge=0)]
+_MOST_SEEDS = 1_000_000
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class StudyTable(BaseModel):
@@ -23,13 +24,13 @@ class StudyTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    seeds: Annotated[int, Field(ge=1)] | Annotated[list[Seed], Field(min_length=1)]
+    seeds: Annotated[int, Field(ge=1, le=_MOST_SEEDS)] | Annotated[list[Seed], Field(min_length=1)]
     """A number of seeds, from 0 on, or a list of seeds."""
     axes: dict[str, Any] = {}
     """Lists of values by key of the config; every combination is a setting of its own."""
     labels: dict[str, dict[str, dict[str, Any]]] = {}
     """Knobs that set several keys, lists or tables at once: the tables of a config by the knob's values."""
-    target: float | None = None
+    target: Annotated[float, Field(gt=0, le=1)] | None = None
     """Accuracy that runs race to."""
     reference: str | None = None
     """Policy that the others are compared with."""
