@@ -29,7 +29,7 @@ Row = tuple[Any, ...]
 """A row of `edgesim.folder.rows_file.HANDOVERS`."""
 
 
-class Way(NamedTuple):
+class HandoversAhead(NamedTuple):
     """The handovers of a device at work that lie ahead."""
 
     since_s: float
@@ -52,7 +52,7 @@ class Cells:
     backhaul: Backhaul
     works: dict[tuple[int, int], Work] = field(default_factory=dict)
     """Devices at work, by the key of their task."""
-    ways: dict[tuple[int, int], Way] = field(default_factory=dict)
+    expected: dict[tuple[int, int], HandoversAhead] = field(default_factory=dict)
     """Their handovers, as far as they have been looked for last."""
     waiting: dict[tuple[int, int], Work] = field(default_factory=dict)
     """Those that wait for bandwidth, by the key of their task."""
@@ -82,8 +82,8 @@ class Cells:
 
     def ahead(self, task: Task) -> list[Handover]:
         """The handovers of a task that lie ahead, as far as they are known."""
-        way = self.ways.get(task.key)
-        return way.ahead if way is not None and way.since_s == task.since_cell_s else []
+        found = self.expected.get(task.key)
+        return found.ahead if found is not None and found.since_s == task.since_cell_s else []
 
     def _plan(self, works: list[Work], until_s: float) -> None:
         """Look for all handovers up to an instant, each of which is one event, as the next look is for all together."""
@@ -95,34 +95,34 @@ class Cells:
         # A condition that has held for longer would have led to a handover before now.
         held_s = self.clock.now - self.knobs.trigger_s - ROUNDING_S
         since_s = np.maximum([task.since_cell_s for task in tasks], held_s)
-        ways = self.moving.handovers_until(self.world.handover_rule, ids, station, since_s, until_s)
-        for work, ahead in zip(works, ways, strict=True):
-            self._put(work, Way(work.task.since_cell_s, ahead, until_s))
+        all_ahead = self.moving.handovers_until(self.world.handover_rule, ids, station, since_s, until_s)
+        for work, ahead in zip(works, all_ahead, strict=True):
+            self._put(work, HandoversAhead(work.task.since_cell_s, ahead, until_s))
         self._look_again(works, until_s)
 
     def _look_again(self, works: list[Work], t_s: float) -> None:
         """Look on at an instant for devices for which nobody has looked anew meanwhile."""
 
         def look(_: simpy.Event) -> None:
-            still = [work for work in works if (way := self.ways.get(work.task.key)) and way.until_s == t_s]
+            still = [work for work in works if (found := self.expected.get(work.task.key)) and found.until_s == t_s]
             length_s = max([t_s - work.task.since_cell_s for work in still], default=0.0)
             self._plan(still, t_s + min(max(2.0 * length_s, _LEAST_S), _MOST_S))
 
         self.clock.call_at(t_s, EventKind.HANDOVER, look)
 
-    def _put(self, work: Work, way: Way) -> None:
-        """Put the first handover of a device's way on the clock; it puts the next one."""
+    def _put(self, work: Work, expected: HandoversAhead) -> None:
+        """Put the first handover that a device expects on the clock; it puts the next one."""
         task = work.task
-        self.ways[task.key] = way
-        if not way.ahead:
+        self.expected[task.key] = expected
+        if not expected.ahead:
             return
-        first, *later = way.ahead
+        first, *later = expected.ahead
 
         def happen(_: simpy.Event) -> None:
-            if task.since_cell_s == way.since_s and task.needs_device and task.phase != AWAY:
+            if task.since_cell_s == expected.since_s and task.needs_device and task.phase != AWAY:
                 self._hand_over(work, first.station, [first.gain_from_db, first.gain_to_db])
                 if task.needs_device:
-                    self._put(work, Way(task.since_cell_s, later, way.until_s))
+                    self._put(work, HandoversAhead(task.since_cell_s, later, expected.until_s))
 
         self.clock.call_at(max(first.t_s, self.clock.now), EventKind.HANDOVER, happen, task.device)
 
@@ -203,7 +203,7 @@ class Cells:
     def left_cell(self, task: Task) -> None:
         """Give the bandwidth of a task that needs its device no more to those that wait in its cell."""
         key = task.key
-        for kept in (self.works, self.ways, self.waiting):
+        for kept in (self.works, self.expected, self.waiting):
             kept.pop(key, None)
         if self._waiting_in(task.station):
             self.clock.soon(lambda _: self._serve(task.station))

@@ -12,7 +12,7 @@ from edgesim.engine.moving_places import Handover, MovingPlaces
 from edgesim.engine.uplink import Upload
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
-from edgesim.radio.course import Course, Planned, Ways
+from edgesim.radio.course import Course, Planned, PowerPieces
 from edgesim.radio.fading import power_factor
 from edgesim.radio.link import ShannonLink
 from edgesim.radio.pieces import without_repeats
@@ -66,13 +66,13 @@ class Courses:
         if behind:
             columns = [np.append(*both) for both in zip(columns, zip(*behind, strict=True), strict=True)]
         ids, numbers, handovers, station, since_s, until_s = columns
-        ways = self._of(ids, numbers, station, since_s, until_s, handovers)
+        pieces = self._of(ids, numbers, station, since_s, until_s, handovers)
         planned = list[Planned | None]()
         if weight_hz.all():
-            planned += ways.plan(self.moving.link, weight_hz, bits, starts_s, deadline_s)
+            planned += pieces.plan(self.moving.link, weight_hz, bits, starts_s, deadline_s)
         planned += [None] * (len(ids) - len(planned))
         keys = zip(ids.tolist(), numbers.tolist(), handovers.tolist(), strict=True)
-        courses = map(Course, repeat(ways), range(len(ids)), station.tolist(), until_s.tolist(), planned)
+        courses = map(Course, repeat(pieces), range(len(ids)), station.tolist(), until_s.tolist(), planned)
         self.foreseen = dict(zip(keys, courses, strict=True))
 
     def of(self, uploads: Sequence[Upload], station: int, until_s: float) -> list[Course]:
@@ -81,8 +81,8 @@ class Courses:
             return []
         ids, numbers, handovers = np.array([(at.device, at.number, at.handovers) for at in uploads]).T
         since_s, until_each_s = np.array([at.since_s for at in uploads]), np.full(len(ids), until_s)
-        ways = self._of(ids, numbers, np.full(len(ids), station), since_s, until_each_s, handovers)
-        return [Course(ways, row, station, until_s) for row in range(len(ids))]
+        pieces = self._of(ids, numbers, np.full(len(ids), station), since_s, until_each_s, handovers)
+        return [Course(pieces, row, station, until_s) for row in range(len(ids))]
 
     def of_begun(self, upload: Upload, station: int, now_s: float) -> Course:
         """The course of an upload that begins: that of its grant, or one that is worked out now."""
@@ -101,13 +101,13 @@ class Courses:
         since_s: Floats,
         until_s: Floats,
         handovers: Integers,
-    ) -> Ways:
+    ) -> PowerPieces:
         world = self.world
         along = self.moving.gains_along(ids, numbers, station, since_s, until_s)
         factor = power_factor(world.fading, world.streams, ids, numbers, handovers)
         rx_power_w = world.rx_power_w(ids[along.place], along.gain) * factor[along.place]
         kept, first, last = without_repeats(along.place, rx_power_w)
-        return Ways(along.begin_s[kept], rx_power_w[kept], first, along.end_s[last])
+        return PowerPieces(along.begin_s[kept], rx_power_w[kept], first, along.end_s[last])
 
 
 def _rates_bps(link: ShannonLink, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:

@@ -27,7 +27,7 @@ class Planned(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Ways:
+class PowerPieces:
     """Received powers of some uploads, [n], worked out together: piece after piece, upload after upload, [k]."""
 
     begins_s: Floats
@@ -78,9 +78,9 @@ class Course:
     of calls of NumPy.
     """
 
-    ways: Ways
+    pieces: PowerPieces
     row: int
-    """Position of the upload among the ways."""
+    """Position of the upload among the pieces."""
     station: int
     """Station that receives the upload."""
     until_s: float
@@ -91,22 +91,22 @@ class Course:
     @property
     def rx_power_w(self) -> Floats:
         """Power received on each piece, [k]."""
-        return self.ways.rx_power_w[self._pieces]
+        return self.pieces.rx_power_w[self._own]
 
     @property
     def edges_s(self) -> list[float]:
         """Begins of the pieces and the end of the last one, [k + 1]; they never fall, and the end may be inf."""
-        return [*self.ways.begins_s[self._pieces].tolist(), self.ways.last_s.item(self.row)]
+        return [*self.pieces.begins_s[self._own].tolist(), self.pieces.last_s.item(self.row)]
 
     @property
-    def _pieces(self) -> slice:
-        return slice(self.ways.first.item(self.row), self.ways.first.item(self.row + 1))
+    def _own(self) -> slice:
+        return slice(self.pieces.first.item(self.row), self.pieces.first.item(self.row + 1))
 
     def is_of(self, station: int, t_s: float) -> bool:
         """Whether this is the course to a station from an instant on."""
         if self.station != station or t_s >= self.until_s:
             return False
-        return t_s >= self.ways.begins_s.item(self.ways.first.item(self.row))
+        return t_s >= self.pieces.begins_s.item(self.pieces.first.item(self.row))
 
     def bits(self, link: ShannonLink, bandwidth_hz: float, start_s: float, end_s: float) -> float:
         """Bits that the upload's bandwidth carries between two instants, the second one finite."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.radio.course import Course, Ways
+from edgesim.radio.course import Course, PowerPieces
 from edgesim.radio.link import ShannonLink
 from edgesim.radio.pieces import Pieces
 
@@ -17,8 +17,10 @@ POWERS = st.lists(st.floats(1e-15, 1e-8), min_size=1, max_size=8, unique=True)
 
 
 def course_of(edges_s: list[float], powers_w: list[float]) -> Course:
-    ways = Ways(np.array(edges_s[:-1]), np.array(powers_w), np.array([0, len(powers_w)]), np.array(edges_s[-1:]))
-    return Course(ways, 0, 0, edges_s[-1])
+    pieces = PowerPieces(
+        np.array(edges_s[:-1]), np.array(powers_w), np.array([0, len(powers_w)]), np.array(edges_s[-1:])
+    )
+    return Course(pieces, 0, 0, edges_s[-1])
 
 
 @given(POWERS, st.floats(0.0, 1.0), st.floats(1e3, 1e8), st.floats(1e4, 1e7))
@@ -58,16 +60,18 @@ def test_what_is_planned_together_is_what_each_course_answers(seed):
     first = np.append(0, np.cumsum(counts))
     lengths_s, powers_w = rng.uniform(0.05, 0.5, first[-1]), 10.0 ** rng.uniform(-14, -11, first[-1])
     edges_s = [np.append(0.0, np.cumsum(lengths_s[begin:end])) for begin, end in pairwise(first)]
-    ways = Ways(np.concatenate([at[:-1] for at in edges_s]), powers_w, first, np.array([at[-1] for at in edges_s]))
+    powers = PowerPieces(
+        np.concatenate([at[:-1] for at in edges_s]), powers_w, first, np.array([at[-1] for at in edges_s])
+    )
     hz, bits = 10.0 ** rng.uniform(5, 7, 6), 10.0 ** rng.uniform(4, 7, 6)
-    starts_s = rng.uniform(0.0, 0.9, 6) * ways.last_s
-    due_s = float(rng.uniform(0.5, 1.0) * ways.last_s.max())
-    for row, planned in enumerate(ways.plan(LINK, hz, bits, starts_s, due_s)):
-        course, of = Course(ways, row, 0, math.inf), (hz.item(row), bits.item(row), starts_s.item(row))
+    starts_s = rng.uniform(0.0, 0.9, 6) * powers.last_s
+    due_s = float(rng.uniform(0.5, 1.0) * powers.last_s.max())
+    for row, planned in enumerate(powers.plan(LINK, hz, bits, starts_s, due_s)):
+        course, of = Course(powers, row, 0, math.inf), (hz.item(row), bits.item(row), starts_s.item(row))
         assert planned[:3] == (of[0], of[2], of[1])
         if not math.isnan(planned.end_s):
             assert planned.end_s == course.end_s(LINK, *of)
-            assert planned.end_s == Course(ways, row, 0, math.inf, planned).end_s(LINK, *of)
+            assert planned.end_s == Course(powers, row, 0, math.inf, planned).end_s(LINK, *of)
         if not math.isnan(planned.due_bits):
             assert planned.due_bits == course.bits(LINK, of[0], of[2], due_s)
         pieces = edges_s[row].searchsorted(of[2], "right"), edges_s[row].searchsorted(due_s)
