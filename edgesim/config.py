@@ -474,11 +474,11 @@ class UploadConfig(OpenSection):
     (``edgesim list`` prints them), or ``package.module.Class``. With ``none`` each number takes 32 bits."""
     size: Literal["fixed", "fit", "stream", "dadaquant", "share", "adaquant"] = "fixed"
     """Size of an update: as the codec's options say (``fixed``), or the largest that rate and time left carry
-    (``fit``: of ``topk``, ``stc`` and ``randk`` the numbers sent, of ``qsgd`` the bits of a level), or so many of the
-    most important numbers as are through by the deadline (``stream``: ``topk`` and ``randk``); it tells the server in
-    32 bits. With ``fit`` admission plans with the smallest one (``least``). Levels of ``qsgd`` can go by the updates'
-    weights (``dadaquant``: fewest levels in all for the same error, ``share``: fewest bits), or rise as the training
-    loss falls (``adaquant``)."""
+    (``fit``: of ``topk``, ``randk`` and, up to a tenth, ``stc`` the numbers sent, of ``qsgd`` the bits of a level), or
+    so many of the most important numbers as are through by the deadline (``stream``: ``topk`` and ``randk``); it tells
+    the server in 32 bits. With ``fit`` admission plans with the smallest one (``least``). Levels of ``qsgd`` can go by
+    the updates' weights (``dadaquant``: fewest levels in all for the same error, ``share``: fewest bits), or rise as
+    the training loss falls (``adaquant``)."""
     fit_at: Literal["plan", "start"] | None = None
     """When ``fit`` decides: as the band is shared, on planned gain and computing (``plan``; with ``round.outage`` all
     uploads fail as often), or as the upload begins, on its fading (``start``, when absent)."""
@@ -620,7 +620,11 @@ _GOES_WITH = (
     Rule(_COUNT, {"round.count": GIVEN}, "how many devices are taken, such as round.count=10"),
     Rule({"round.count": GIVEN}, _COUNT, "else as many are taken as fit into the band"),
     Rule({"round.leftover": Except(["idle"])}, {"round.allocator": "least"}, "another leaves nothing over"),
-    Rule({"round.outage": GIVEN, **_COUNT}, {"round.allocator": "least"}, "another plans nothing"),
+    Rule(
+        {"round.outage": GIVEN, **_COUNT, "upload.fit_at": Except(["plan"])},
+        {"round.allocator": "least"},
+        "by count it enters least bandwidths alone, which no other allocator uses",
+    ),
     Rule({"round.delay_knowledge": "reported"}, {"round.computes": "candidates"}),
     *_only_for({"round.delay_knowledge": "reported"}, "round.report_by_s"),
     *_only_for({"round.delay_knowledge": "planned"}, "round.plan_quantile"),

@@ -129,7 +129,6 @@ def section(page, title):
 NOT_KEPT = {
     "Devices that move",
     "Does motion help at the edge once the radio has a price?",
-    "What does a codec gain?",
 }
 """Sections whose runs were made before rows were kept, or take more than half an hour."""
 SECTIONS = sorted({of["section"] for of in PLAN["studies"].values() if "section" in of})

@@ -47,6 +47,13 @@ def mean_interval(values: ArrayLike, least: int = 2, level: float = LEVEL, least
     return Interval(mean, mean - half, mean + half)
 
 
+def too_few(low: Floats, high: Floats) -> str:
+    """Note on t intervals of accuracies, [n], some of whose ends no accuracy can be; empty where none is such."""
+    if not (np.any(np.asarray(low) < 0) or np.any(np.asarray(high) > 1)):
+        return ""
+    return "Too few seeds: an interval that reaches below 0 or above 1 says that the accuracy could be nearly any."
+
+
 def spread(sample: Floats, least: float = 0.0) -> float:
     """Standard deviation of [n] values, two or more, or ``least`` if that is greater.
 

@@ -13,7 +13,7 @@ from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_name
 from edgesim.analysis.products import Products, digest_of_study
 from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, own_metrics_of, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
-from edgesim.analysis.statistics import mean_interval, pair_by_seed
+from edgesim.analysis.statistics import mean_interval, pair_by_seed, too_few
 from edgesim.analysis.stored_measures import StoredMeasures
 from edgesim.folder.records import read_run, write_whole
 
@@ -130,6 +130,9 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     """Notes for readers of the summary table, one or two sentences each."""
     study = read_study(study_folder)
     notes = ["Means over seeds, with 95 % t intervals."]
+    if "final_accuracy_low" in summary:
+        few = too_few(summary["final_accuracy_low"].to_numpy(), summary["final_accuracy_high"].to_numpy())
+        notes += [few] * bool(few)
     if "not_reached" in summary:
         missed, total = int(summary["not_reached"].sum()), int(summary["seeds"].sum())
         fell = int(summary["not_stayed"].sum()) - missed

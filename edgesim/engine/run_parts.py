@@ -1,8 +1,9 @@
 """The parts of one run that its server and its protocol share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 import simpy
@@ -113,11 +114,10 @@ class RunParts:
         """
         accounts, station = self.learner.accounts, np.array([at.task.station for at in working], dtype=np.int64)
         bits = accounts.settle(ids, round)
-        granted = list(map(Grant, hz, rx_power_w, bits.tolist()))
+        of_codec: Iterable[int] = repeat(0)
         if (charges := accounts.up) is not None and charges.rule.known != "before the run":
-            for grant, setting in zip(granted, settings or [charges.rule.granted] * len(granted), strict=True):
-                charges.change(grant, setting)
-            bits = np.array([grant.bits for grant in granted])
+            of_codec, bits = charges.granted(bits, settings)
+        granted = list(map(Grant, hz, rx_power_w, bits.tolist(), of_codec))
         # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
         backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):

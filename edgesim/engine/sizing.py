@@ -47,7 +47,11 @@ class Sizing:
         """Bits of the run's algorithm."""
         return self.learner.accounts
 
-    @property
+    @cached_property
+    def _has_wires(self) -> bool:
+        return self.backhaul.has_wires
+
+    @cached_property
     def charges(self) -> UploadCharges:
         """Bits of coded updates; only of runs with ``[upload]``."""
         charges = self.accounts.up
@@ -115,7 +119,7 @@ class Sizing:
         if not grant.written_bits:
             self.learner.write([at.promise for at in self._unwritten if at.task.phase != ENDED])
             self._unwritten.clear()
-        self.charges.write(grant, task.device, self.learner.coded_numbers)
+        self.charges.write(grant, task.device)
         self._cross_wires(task)
 
     def _at_start(self, task: Task, deadline_s: float) -> None:
@@ -126,10 +130,9 @@ class Sizing:
         charges, grant, now_s = self.charges, task.grant, self.clock.now
         begun_s = task.spans[0].t_start_s - task.broadcast_s
         due_s = begun_s + self.world.config.round.tmax_s if math.isinf(deadline_s) else deadline_s
-        link = self.world.links[task.station]
-        carried = link.bits if self.courses is None else self._along(task, self.courses)
+        carried = self.world.links[task.station].bits if self.courses is None else self._along(task, self.courses)
         row = task.device, (task.station, task.server), grant.bandwidth_hz, grant.rx_power_w, now_s
-        charges.change(grant, charges.fitting(grant.bits, self._room_bits(carried, *row, due_s)))
+        charges.fit(grant, self._room_bits(carried, *row, due_s))
         self._cross_wires(task)
 
     def received(self, tasks: Sequence[Task]) -> list[float]:
@@ -147,7 +150,8 @@ class Sizing:
 
     def _cross_wires(self, task: Task) -> None:
         """Set the time that an update takes on wires by its size."""
-        task.backhaul_s = self.backhaul.crossed_s(task.station, task.server, task.grant.bits)
+        if self._has_wires:
+            task.backhaul_s = self.backhaul.crossed_s(task.station, task.server, task.grant.bits)
 
     def _along(self, task: Task, courses: Courses) -> Carried:
         """Bits that a bandwidth carries between two instants along the way of a device that moves."""
@@ -176,12 +180,13 @@ class Sizing:
     ) -> float:
         """Most bits that are at the server when they are due: what is carried until then, less the time on wires."""
 
+        if not self._has_wires:
+            return carried(device, hz, rx_power_w, begins_s, due_s) if begins_s < due_s else 0.0
+
         def until(wires_s: float) -> float:
             end_s = due_s - wires_s
             return carried(device, hz, rx_power_w, begins_s, end_s) if begins_s < end_s else 0.0
 
-        if not self.backhaul.has_wires:
-            return until(0.0)
         fits, exceeds = 0.0, until(self.backhaul.crossed_s(*wires, 0.0))
         for _ in range(_HALVINGS):
             middle = (fits + exceeds) / 2

@@ -1,6 +1,5 @@
 """What coding makes of bits and computing: what a run charges devices for, without torch."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -60,13 +59,10 @@ class UploadCharges:
         planned = self.update_bits if self.last_bits is None else self.last_bits[ids]
         return np.where(bits >= whole, bits - whole + self.rule.header_bits + self.vectors * planned, bits)
 
-    def write(self, grant: Grant, device: int, coded: int) -> None:
-        """Set the bits of an upload by those of its message, ``written_bits`` of so many numbers that are ``coded``.
-
-        A payload of another model is charged in proportion, at most as much as it can take.
-        """
+    def write(self, grant: Grant, device: int) -> None:
+        """Set the bits of an upload by those of its message, ``written_bits``."""
         planned = self.update_bits if self.last_bits is None else float(self.last_bits[device])
-        charged = float(min(math.ceil(grant.written_bits * self.rule.d / coded - 1e-9), self.update_bits))
+        charged = float(grant.written_bits)
         if grant.bits < planned:
             # Nothing is sent, or no model.
             return
@@ -80,6 +76,26 @@ class UploadCharges:
         bits = {setting: float(self._bits(setting) - self.update_bits) for setting in set(settings)}
         return np.asarray(planned_bits + self.vectors * np.array([bits[setting] for setting in settings]))
 
+    def granted(self, planned_bits: Floats, settings: Sequence[int] | None) -> tuple[list[int], Floats]:
+        """Settings and bits, [n] each, of uploads that are granted and planned with so many bits, [n].
+
+        Settings are the rule's when absent. Where no model is sent the setting is 0, and the bits stay.
+        """
+        are_models = planned_bits - self.vectors * self.update_bits >= self.rule.header_bits
+        chosen = [self.rule.granted] * len(planned_bits) if settings is None else settings
+        bits = np.where(are_models, self.with_settings(planned_bits, chosen), planned_bits)
+        return (np.array(chosen, dtype=np.int64) * are_models).tolist(), bits
+
+    def fit(self, grant: Grant, room_bits: float) -> None:
+        """Set setting and bits of a planned upload for which there are so many bits of time and rate.
+
+        One without a model stays.
+        """
+        plain_bits = grant.bits - self.vectors * self.update_bits
+        if plain_bits >= self.rule.header_bits:
+            grant.setting, bits = self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)
+            grant.bits = plain_bits + self.vectors * bits
+
     def fitting(self, planned_bits: float, room_bits: float) -> int:
         """Setting of an upload, planned with so many bits, for which there are so many of time and rate.
 
@@ -88,22 +104,16 @@ class UploadCharges:
         plain_bits = planned_bits - self.vectors * self.update_bits
         if plain_bits < self.rule.header_bits:
             return 0
-        return self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)
-
-    def change(self, grant: Grant, setting: int) -> None:
-        """Set the setting of an upload, and its bits by it, where a model is sent."""
-        plain_bits = self._plain_bits(grant)
-        if plain_bits >= self.rule.header_bits:
-            grant.setting, grant.bits = setting, plain_bits + self.vectors * self._bits(setting)
+        return self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)[0]
 
     def receive(self, grant: Grant, sent_bits: float) -> bool:
         """Set size and setting of a stream of which so many bits were sent; returns whether any number was received."""
-        self.change(grant, self.rule.of_room((sent_bits * _NEARLY - self._plain_bits(grant)) / self.vectors))
+        whole = self._bits(grant.setting) if grant.setting else self.update_bits
+        plain_bits = grant.bits - self.vectors * whole
+        if plain_bits >= self.rule.header_bits:
+            grant.setting, bits = self.rule.of_room((sent_bits * _NEARLY - plain_bits) / self.vectors)
+            grant.bits = plain_bits + self.vectors * bits
         return grant.setting > 0
-
-    def _plain_bits(self, grant: Grant) -> float:
-        """Bits of an upload beside the vectors that are coded."""
-        return grant.bits - self.vectors * (self._bits(grant.setting) if grant.setting else self.update_bits)
 
     def coded_setting(self, grant: Grant | None, size: int) -> int:
         """Setting with which ``size`` numbers are coded for an upload; as the codec's options say before it has one."""
@@ -116,7 +126,7 @@ class UploadCharges:
         """Settings with which ``size`` numbers would be coded with so many bits of time and rate each, [n]."""
         codec = self.rule.codec
         rooms = ((room_bits * _NEARLY - self.rule.header_bits) / self.vectors).tolist()
-        return [codec.rescaled(self.rule.of_room(bits), self.rule.d, size) for bits in rooms]
+        return [codec.rescaled(self.rule.of_room(bits)[0], self.rule.d, size) for bits in rooms]
 
 
 @dataclass

@@ -143,10 +143,6 @@ class Learner(Protocol):
         """
 
     @property
-    def coded_numbers(self) -> int:
-        """Numbers of an update that codecs code."""
-
-    @property
     def jobs_trained(self) -> int:
         """Jobs that ran so far, over the whole run; each runs at most once."""
 

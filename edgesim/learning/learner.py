@@ -226,11 +226,6 @@ class TorchLearner:
         restore_attributes(self, remembered)
 
     @property
-    def coded_numbers(self) -> int:
-        """Numbers of an update that codecs code: its trainable part."""
-        return self.model.trainable
-
-    @property
     def most_remembered_bytes(self) -> int:
         """Bytes of the servers' models, of the best model, the last change and the public copy, and of the devices'."""
         models, memory = len(self._counted) + 3 + (self.public is not None), self.memory
@@ -444,10 +439,11 @@ class TorchLearner:
 
     def write(self, promises: Sequence[Promise]) -> None:
         """Set the bits of the messages of promised updates, whose jobs run; raises `Diverged`."""
-        updates = _updates(promises, self.results(list(promises)))
+        updates, charges = _updates(promises, self.results(list(promises))), self.accounts.up
+        assert charges is not None
         with reproducible(self.torch_device):
             for transform in self.transforms:
-                if (bits := transform.written_bits(updates)) is not None:
+                if (bits := transform.written_bits(updates, charges.rule.d)) is not None:
                     for promise, written in zip(promises, bits, strict=True):
                         assert promise.grant is not None
                         promise.grant.written_bits = written

@@ -58,7 +58,6 @@ class TimingOnlyLearner:
     """A `Learner` without a model: the accounts of the algorithm are all that it has."""
 
     jobs_trained = 0
-    coded_numbers = 0
 
     def __init__(
         self, config: RunConfig, federation: Federation, streams: Streams, rule: MergeRule = IN_ROUNDS

@@ -38,6 +38,6 @@ def draw_winner_map(winners: pd.DataFrame, x: str, y: str, winner: str, panel: s
         figure.axes[0].set_ylabel(up.axis)
         handles = [Patch(facecolor=colors[choice], label=figure_text(choice)) for choice in won]
         if (found == "").any():
-            handles.append(Patch(facecolor=_GREY, label="none shown to be the best"))
+            handles.append(Patch(facecolor=_GREY, label="no significant winner"))
         style.legend_below(figure, handles, [str(handle.get_label()) for handle in handles])
     return figure

@@ -174,6 +174,10 @@ def check_reach(planner: Planner, samples: Floats) -> None:
         remedy += (
             f"; the wires of topology.file = {world.config.topology.file!r} take up to {wires_s:.3g} s of it each way"
         )
+    upload = world.config.upload
+    if upload is not None and upload.size == "stream" and upload.least is None:
+        remedy += "; or set upload.least: with upload.size = 'stream' uploads are planned whole without it"
+        fields.append("upload.least")
     if knobs.outage is not None:
         share = f"{world.outage_factor:.3g} of the average gain"
         remedy += f"; with round.outage = {knobs.outage:g} uploads are planned on {share}"

@@ -36,6 +36,8 @@ def start_notes(planner: Planner, samples: Floats) -> Notes:
         "range": _beyond_the_law(world),
         "positions": _beyond_the_recording(world),
         "overfull": _overfull(planner, samples),
+        "outage": _exceeded(world.config),
+        "in step": _in_step(world.config),
         "listed": _left_out(world.config),
         "algorithm": algorithms.start_note(
             world.config, world.config.expected_rounds if world.config.rounds else math.inf
@@ -86,6 +88,27 @@ def _left_out(config: RunConfig) -> str:
     return (
         f"data.partition_options.file lists samples of {further} device{'s'[: further > 1]} beyond devices.count "
         f"({config.devices.count}), which the run leaves out: raise devices.count to have them"
+    )
+
+
+def _exceeded(config: RunConfig) -> str:
+    outage, size = config.round.outage, config.upload and config.upload.size
+    if outage is None or size not in ("dadaquant", "share"):
+        return ""
+    return (
+        f"round.outage = {outage:g} is not kept with upload.size = {size!r}: devices are admitted with the bits of "
+        "upload.levels, and what they then send by their weights may need more than the band, so that more uploads "
+        "miss the deadline than it says"
+    )
+
+
+def _in_step(config: RunConfig) -> str:
+    if config.upload is None or config.upload.size != "fit" or has_rounds(config.round):
+        return ""
+    return (
+        f"with upload.size = 'fit' every upload fills the round.tmax_s = {config.round.tmax_s:g} s of its task, so "
+        f"that devices that begin together arrive together, quick and slow ones alike: {config.round.protocol!r} then "
+        "merges as in rounds of that length; upload.size = 'fixed' lets quick devices arrive first"
     )
 
 

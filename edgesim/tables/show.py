@@ -33,6 +33,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config import RoundConfig
 from edgesim.folder import records
 from edgesim.folder.state import state_of
+from edgesim.tables.show_coding import coding_rows
 from edgesim.tables.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison
 from edgesim.tables.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
 
@@ -139,6 +140,8 @@ def print_run(folder: Path, console: Console) -> None:
     if len(rounds) or len(activities):
         table.add_row("bits up", f"{bits_up(activities):.4g}")
         table.add_row("bits down", f"{bits_down(rounds, metrics):.4g}")
+        for name, text in coding_rows(config, run, metrics):
+            table.add_row(name, text)
         _add_energy(table, activities, metrics, records.read_rows(folder, "devices"))
         _add_cancelled(table, rounds, activities)
         _add_battery(table, metrics)

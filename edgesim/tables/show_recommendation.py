@@ -6,7 +6,7 @@ import pandas as pd
 from rich.console import Console
 
 from edgesim.analysis.recommendation import UNDISTINGUISHED
-from edgesim.analysis.statistics import LEVEL
+from edgesim.analysis.statistics import LEVEL, too_few
 from edgesim.plots.groups import quantity
 from edgesim.tables.table_text import bare_table, number, p_value, print_whole
 
@@ -40,6 +40,8 @@ def print_recommendation(
         f"level at which its p was judged. *: ruled out, by the first or by another {choice}.",
         highlight=False,
     )
+    if few := too_few(standings["low"].to_numpy(), standings["high"].to_numpy()):
+        console.print(few, highlight=False)
 
 
 def _print_standings(scores: pd.DataFrame, standings: pd.DataFrame, place: str, choice: str, console: Console) -> None:

@@ -19,6 +19,7 @@ from edgesim.analysis.statistics import (
     paired_t_p,
     reading,
     seeds_for_exact,
+    too_few,
     wilcoxon_p,
 )
 
@@ -28,6 +29,14 @@ def test_the_interval_of_five_values_uses_the_tabulated_t_quantile():
     mean, low, high = mean_interval([1, 2, 3, 4, 5])
     half = 2.776445105 * math.sqrt(2.5 / 5)
     assert (mean, low, high) == pytest.approx((3.0, 3 - half, 3 + half))
+
+
+@pytest.mark.parametrize(
+    ("values", "is_noted"), [([0.3, 0.9], True), ([0.05, 0.2], True), ([0.5, 0.51], False), ([0.5], False)]
+)
+def test_intervals_that_leave_the_range_of_accuracies_are_noted(values, is_noted):
+    _, low, high = mean_interval(values)
+    assert bool(too_few(np.array([0.4, low]), np.array([0.6, high]))) == is_noted
 
 
 def test_one_value_has_a_mean_but_no_interval_and_none_has_neither():

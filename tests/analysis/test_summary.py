@@ -119,6 +119,15 @@ def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_write
     assert footnotes(summary, folder) == ["Means over seeds, with 95 % t intervals."]
 
 
+@pytest.mark.parametrize(("last", "noted"), [(0.9, True), (0.31, False)])
+def test_intervals_of_accuracies_that_cannot_be_are_said_to_have_too_few_seeds(tmp_path, study_writer, last, noted):
+    runs = [(knobs("random"), seed, "finished", [0.1, 0.2, end]) for seed, end in enumerate((0.3, last))]
+    folder = study_writer(tmp_path / "study", runs, target=None)
+    summary = summarise(folder)
+    assert (summary["final_accuracy_high"] > 1).any() == noted
+    assert any(note.startswith("Too few seeds") for note in footnotes(summary, folder)) == noted
+
+
 def test_the_footnotes_name_the_missed_targets_the_floor_and_the_runs_left_out(study):
     notes = "\n".join(footnotes(summarise(study), study))
     assert "3 of 8 runs never reached it" in notes

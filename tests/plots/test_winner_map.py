@@ -27,7 +27,7 @@ def test_equal_winners_have_equal_colours_and_places_without_one_are_grey():
     assert seconds[1, 0] == joules[0, 0] == joules[0, 1] == joules[1, 1]
     (legend,) = figure.legends
     named = dict(zip([text.get_text() for text in legend.get_texts()], legend.get_patches(), strict=True))
-    assert set(named) == {"sign", "topk", "none", "none shown to be the best"}
+    assert set(named) == {"sign", "topk", "none", "no significant winner"}
     assert to_hex(named["sign"].get_facecolor()) == seconds[0, 0]
 
 

@@ -30,7 +30,7 @@ from edgesim.plots.palette import KIND_COLORS, PALETTE
 from edgesim.report import run_data
 from edgesim.report.charts import COUNT_COLORS
 from edgesim.report.report import report_html
-from edgesim.report.states import STATES
+from edgesim.report.states import IN_PART, STATES
 from edgesim.report.tables import differences_html
 from edgesim.simulation import composition as simulation
 
@@ -356,6 +356,30 @@ def test_the_timeline_has_when_devices_that_come_and_go_were_absent(tmp_path, pa
     assert len(decoded(without["bars"]["code"])) == len(acts)
     (fresh / "absences.parquet").write_bytes(b"no table")
     assert "absences.parquet: is damaged" in refusal(fresh)
+
+
+def test_the_timeline_has_what_was_received_of_uploads_that_the_deadline_ended(tmp_path, page_of, decoded):
+    """By device and time, as thousandths; uploads that were received in part have an outcome of their own."""
+    config = {
+        "rounds": 4,
+        "devices": {"count": 6},
+        "radio": {"bandwidth_hz": 8e6, "fading": "rayleigh"},
+        "round": {"tmax_s": 0.8, "payload_bits": 17_881_664.0, "allocator": "equal_bits", "close": "deadline"},
+        "upload": {"codec": "randk", "ratio": 0.1, "size": "stream", "least": 0.001},
+        "learning": {"training": "none", "pretrain": True},
+        "data": {"partition": "fedteddi"},
+    }
+    simulation.run(parse(config, "test"), tmp_path / "run")
+    page = page_of(report_html(tmp_path / "run"))
+    (run,) = page.data["runs"]
+    share = read_table(tmp_path / "run", "metrics").query("name == 'received_share'").set_index("key")["value"]
+    work = read_table(tmp_path / "run", "activities").sort_values(["device", "t_start_s"])
+    ended = work["activity"].eq("upload") & work["outcome"].eq("done")
+    received = share.reindex(work["device"].astype(str) + "/" + work["task"].astype(str)).where(ended.to_numpy(), 1.0)
+    assert decoded(run["bars"]["received"]).tolist() == np.ceil(1000 * received).tolist()
+    in_part = decoded(run["bars"]["code"]) % len(page.data["outcomes"]) == page.data["outcomes"].index(IN_PART)
+    assert in_part.tolist() == (received < 1).tolist()
+    assert 0 < in_part.sum() < ended.sum()
 
 
 def test_orange_is_computing_in_every_picture_of_the_page():

@@ -1,10 +1,15 @@
-"""Verdicts on the predictions of ``compression.py``, on tables written by hand."""
+"""Verdicts on the predictions of ``compression.py``: on tables written by hand, and those that the page quotes."""
 
+import re
 import runpy
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from edgesim.analysis.recommendation import compare, recommend, stand
+from edgesim.analysis.statistics import mean_interval
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "scenarios/compression.py"))
 PLACES = {"1 MHz, 1 s": (1.0, 1.0), "20 MHz, 1 s": (20.0, 1.0)}
@@ -88,3 +93,83 @@ def test_policies_lie_apart_by_their_highest_and_lowest_accuracy(tmp_path, apart
         return rows
 
     assert judged(tmp_path, D, ["random", "fedteddi"], scores=scores) == verdict
+
+
+POLICIES = ("random", "fedteddi", "best-channel")
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@cache
+def rows():
+    """Scores of all runs of the whole study, which are committed."""
+    return pd.read_parquet(DOCS / "papers/compression.parquet").astype(
+        dict.fromkeys(("policy", "place", "cost", "codec"), str)
+    )
+
+
+def section():
+    text = (DOCS / "results.md").read_text().split("## Coarser, less, or fewer devices?\n")[1].split("\n## ")[0]
+    return " ".join(text.split()), [table for table in text.split("\n\n") if table.startswith("| place |")]
+
+
+def cells(table):
+    """Cell of each place and codec of a table of the page."""
+    head, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return {(line[0], codec): cell for line in lines for codec, cell in zip(head[1:], line[1:], strict=True)}
+
+
+@pytest.mark.parametrize(("number", "cost"), [(0, "seconds"), (1, "joules")])
+def test_the_tables_of_the_page_have_the_means_of_the_committed_runs(number, cost):
+    of_cost = rows()[rows()["cost"] == cost]
+    assert (of_cost.groupby(["policy", "place", "codec"]).size() == 10).all()
+    means = of_cost.groupby(["place", "codec", "policy"])["value"].mean()
+    shown = cells(section()[1][number])
+    assert len(shown) == 12 * len(SCRIPT["CODECS"])
+    for (place, codec), cell in shown.items():
+        sent = (place, codec) in means.index.droplevel("policy")
+        expected = " / ".join(f"{100 * means[place, codec, of]:.1f}" for of in POLICIES) if sent else "cannot send"
+        assert cell.replace("**", "") == expected, (place, codec)
+
+
+def test_the_widths_of_intervals_on_the_page_are_those_of_the_committed_runs():
+    text, _ = section()
+    for cost, said in (("seconds", 0), ("joules", 1)):
+        of_cost = rows()[rows()["cost"] == cost]
+        half = of_cost.groupby(["policy", "place", "codec"])["value"].apply(
+            lambda values: 100 * (mean_interval(values).high - values.mean())
+        )
+        due_s = half.index.get_level_values("place").str.extract(r", ([\d.]+) s")[0].to_numpy()
+        ends = [(f"{half[due_s == of].min():.1f}", f"{half[due_s == of].max():.1f}") for of in ("0.4", "0.8", "1.6")]
+        quoted = re.findall(r"intervals are (±.*? at 1\.6 s)", text)[said]
+        assert re.findall(r"(\d+\.\d) to (\d+\.\d)", quoted) == ends
+
+
+@pytest.mark.slow
+def test_verdicts_and_winners_of_the_page_are_those_of_the_committed_runs(tmp_path):
+    text, tables = section()
+    studies, won, left = {}, {}, {}
+    for policy in POLICIES:
+        studies[policy] = tmp_path / policy
+        studies[policy].mkdir()
+        scores = rows()[rows()["policy"] == policy]
+        pairs = compare(scores, ["place", "cost"], "codec")
+        recommended = recommend(stand(scores, pairs, ["place", "cost"], "codec"), ["place", "cost"], "codec")
+        for name, table in {"scores": scores, "pairs": pairs, "recommendation": recommended}.items():
+            table.to_csv(studies[policy] / f"{name}.csv", index=False)
+        left[policy] = recommended.set_index(["cost", "place"])["left"].str.split(", ")
+        taken = recommended[recommended["take"].isin(SCRIPT["CODECS"])]
+        won[policy] = {cost: of["take"].tolist() for cost, of in taken.groupby("cost")}
+    places = {place: tuple(map(float, re.findall(r"[\d.]+", place))) for place in rows()["place"].unique()}
+    for row in SCRIPT["verdicts"](studies, places):
+        because = row["because"].replace("1 gain less", "1 gains less")
+        judged = re.escape(f"| {row['verdict']} | {because} |")
+        assert re.search(rf"\| {re.escape(row['prediction'][:3])} [^|]*{judged}", text)
+    for number, cost in enumerate(("seconds", "joules")):
+        for (place, codec), cell in cells(tables[number]).items():
+            if cell != "cannot send":
+                bold = [value.startswith("**") for value in cell.split(" / ")]
+                assert bold == [codec in left[policy][cost, place] for policy in POLICIES], (place, codec)
+    assert [won[policy].get("seconds", []) for policy in POLICIES] == [[], ["randk"] * 2, ["randk"] * 2]
+    assert [won[policy].get("bits", []) for policy in POLICIES] == [["randk"] * count for count in (8, 9, 9)]
+    assert not any(won[policy].get("joules") for policy in POLICIES)
+    assert "At equal *bits* randk is the one winner at eight, nine and nine of the twelve places." in text

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from stopped_runs import assert_stops_change_nothing
@@ -11,9 +10,11 @@ from whole_runs import configs, runs
 
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import read_run, read_table
+from edgesim.learning.charges import UploadCharges
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.levels import elias
 from edgesim.learning.codecs.message import Reader
+from edgesim.learning.codecs.qsgd import Qsgd
 from edgesim.simulation.complete import complete
 
 P = 2_410
@@ -139,15 +140,51 @@ def test_without_training_the_most_is_charged_and_run_json_says_so(run):
     assert read_run(folder)["update_bits_notice"].startswith("the most that an update takes: without training")
 
 
-def test_a_payload_of_another_model_is_charged_in_proportion(run):
-    plain, twice = (
-        uploads_of(run(f"run-{times}", round={"payload_bits": 32 * P * times}, radio={"bandwidth_hz": 3e5}))
-        for times in (1, 2)
+@pytest.mark.parametrize(
+    ("norm", "bucket", "numbers", "low", "high"),
+    [("l2", 50 * P, 50 * P, 5, 20), ("max", 512, 50 * P, 45, 55), ("l2", 64, 1_000, 0.3, 0.6)],
+)
+def test_a_payload_of_another_model_takes_the_code_of_as_many_numbers(
+    run, monkeypatch, norm, bucket, numbers, low, high
+):
+    """Those of the update again and again, or the first of them.
+
+    With a length as the scale of all numbers most of them are 0, and bits grow slowly with the numbers.
+    """
+    coded, written_bits = [], Qsgd.written_bits
+
+    def caught(codec, vector, uniforms, setting):
+        coded.append((vector, uniforms, written_bits(codec, vector, uniforms, setting)))
+        return coded[-1][-1]
+
+    monkeypatch.setattr(Qsgd, "written_bits", caught)
+    upload = {"norm": norm, "bucket": bucket}
+    own = uploads_of(run("own", upload=upload, radio={"bandwidth_hz": 3e5})).query("round == 1").set_index("device")
+    coded.clear()
+    up = uploads_of(
+        run(upload=upload, round={"payload_bits": 32 * numbers, "tmax_s": 4.0}, radio={"bandwidth_hz": 8e6})
     )
-    keys = ["round", "device"]
-    both = pd.merge(plain.query("round == 1"), twice.query("round == 1"), on=keys)
-    assert len(both) == 6
-    assert both["bits_y"].tolist() == pytest.approx((2 * both["bits_x"]).tolist(), abs=1.01)
+    assert sorted(bits for *_, bits in coded) == sorted(up["bits"])
+    for vector, uniforms, _ in coded:
+        assert len(vector) == len(uniforms) == numbers
+        assert vector.equal(vector[:P].repeat(50)[:numbers])
+        assert numbers <= P or not uniforms[:P].equal(uniforms[P : 2 * P])
+    assert low < (up.query("round == 1").set_index("device")["bits"] / own["bits"]).mean() < high
+
+
+def test_where_the_band_is_full_messages_above_their_plan_are_late_and_no_others(run, monkeypatch):
+    over, write = {}, UploadCharges.write
+
+    def caught(charges, grant, device):
+        write(charges, grant, device)
+        over.setdefault(device, []).append(grant.over_plan_bits)
+
+    monkeypatch.setattr(UploadCharges, "write", caught)
+    folder = run(upload={"plan": "last"}, radio={"bandwidth_hz": 1.5e3}, rounds=8, round={"close": "deadline"})
+    up = read_table(folder, "activities").query("activity == 'upload'")
+    outcomes = {device: rows["outcome"].tolist() for device, rows in up.groupby("device")}
+    assert outcomes == {device: ["late" if bits > 0 else "done" for bits in each] for device, each in over.items()}
+    assert {"late", "done"} == set(up["outcome"])
 
 
 def test_without_rounds_sizes_follow_the_values_as_well(run):

@@ -57,7 +57,7 @@ def assert_as_many_as_fit(up, due_s, codec):
         k = codec.largest(D, round(bits) - 32)
         assert codec.bits(D, k) + 32 == round(bits)
         assert codec.bits(D, k) + 32 <= room * (1 + 1e-6)
-        assert k == D or codec.bits(D, k + 1) + 32 > room * (1 - 1e-6)
+        assert k == codec.largest(D, 40 * D) or codec.bits(D, k + 1) + 32 > room * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("codec", ["topk", "stc", "randk"])
@@ -94,6 +94,18 @@ def test_without_rounds_an_upload_has_what_computing_leaves_of_tmax_s(run):
     assert_as_many_as_fit(up, up["begun_s"] + TMAX_S, make_codec("topk", {}))
     planned = uploads_of(run("plan", round=BUFFERED, rounds=12, upload={"fit_at": "plan"}, radio={"fading": "none"}))
     assert_as_many_as_fit(planned, planned["begun_s"] + TMAX_S, make_codec("topk", {}))
+
+
+def test_without_rounds_quick_and_slow_devices_take_as_long_and_the_run_says_so(run):
+    """Uploads fill what computing leaves, so that those that begin together arrive together."""
+    folder = run(round=BUFFERED, rounds=12)
+    up = uploads_of(folder)
+    # One whose link carries all its numbers is through before.
+    lengths_s = (up["t_end_s"] - up["begun_s"])[up["bits"] < 32 * D]
+    assert lengths_s.to_numpy() == pytest.approx(TMAX_S, rel=1e-3)
+    assert "fills the round.tmax_s = 0.8 s of its task" in read_run(folder)["notes"]["in step"]
+    for name, sections in {"rounds": {}, "fixed": {"round": BUFFERED, "upload": {"size": "fixed"}}}.items():
+        assert "in step" not in read_run(run(name, **sections))["notes"]
 
 
 @pytest.mark.parametrize("outage", [0.1, 0.4])
@@ -225,6 +237,19 @@ def test_a_codec_of_ones_own_that_answers_no_setting_that_fits_is_refused_by_nam
     [
         ({"upload": {"codec": "sign"}}, r"upload\.size: 'fit' does not go with upload\.codec = 'sign'"),
         ({"upload": {"codec": "natural"}}, r"upload\.size: 'fit' does not go with upload\.codec = 'natural'"),
+        ({"upload": {"codec": "none"}}, r"upload\.size: 'fit' does not go with upload\.codec = 'none'"),
+        ({"upload": {"codec": "half"}}, r"upload\.size: 'fit' does not go with upload\.codec = 'half'"),
+        (
+            {"upload": {"ratio": 0.05}},
+            r"upload\.ratio: expected none with upload\.size = 'fit', .* \(got 0\.05\); upload\.least is",
+        ),
+        ({"upload": {"codec": "randk", "ratio": 1.0}}, r"upload\.ratio: expected none with upload\.size = 'fit'"),
+        ({"upload": {"codec": "qsgd", "levels": 7}}, r"upload\.levels: expected none with upload\.size = 'fit'"),
+        (
+            {"round": {"outage": 0.1, "admission": "count", "count": 3}},
+            r"round\.outage = 0\.1 with round\.admission = 'count' needs round\.allocator = 'least', not 'equal_bits': "
+            "by count it enters least bandwidths alone",
+        ),
         ({"round": {"allocator": "least"}}, r"upload\.size = 'fit' .*does not go with round\.allocator = 'least'"),
         (
             {"round": {"allocator": "least", "leftover": "equal_finish"}},
@@ -250,6 +275,8 @@ def test_what_does_not_go_with_a_size_by_the_channel_is_refused_in_a_line(sectio
 
 def test_defaults_are_written_out():
     upload = complete(config()).upload
+    assert upload.options == {"coding": "rice", "values": "own"}
+    assert complete(complete(config())) == complete(config())
     assert (upload.size, upload.fit_at, upload.least) == ("fit", "start", 0.001)
     assert complete(config(upload={"codec": "qsgd"})).upload.least == 2.0
     fixed = complete(config(upload={"size": "fixed"})).upload

@@ -19,11 +19,13 @@ from edgesim.learning import draws
 from edgesim.learning.charges import UploadCharges
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.randk import RandK
+from edgesim.learning.codecs.transmission import largest_setting
 from edgesim.learning.sizes.stream import Stream
 from edgesim.learning.transforms.encode import Encode
 from edgesim.plots.gantt import draw_gantt
 from edgesim.radio.bandwidth import rate_bps
 from edgesim.radio.grant import Grant
+from edgesim.radio.link import ShannonLink
 from edgesim.selection.oort import Oort
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
@@ -58,11 +60,14 @@ def test_worked_numbers_of_a_stream():
     bits = 4_371_460.865944
     snr_hz = 1_424_772_642.107986
     assert rate_bps(1e6, 0.3 * snr_hz, 1.0) / 2 == pytest.approx(bits, rel=1e-12)
-    topk, randk = make_codec("topk", {"coding": "index", "ratio": 100_744 / D}), make_codec("randk", {"ratio": 1.0})
+    planned_bits = ShannonLink(1.0).bits(0, 1e6, snr_hz, 0.0, 0.5)
+    topk, _ = largest_setting(make_codec("topk", {"coding": "index"}), D, int(planned_bits) - 32)
+    assert topk == 100_744
+    topk, randk = make_codec("topk", {"coding": "index", "ratio": topk / D}), make_codec("randk", {"ratio": 1.0})
     for codec, prefix in ((topk, 84_065), (randk, 136_607)):
         charges = UploadCharges(32.0 * D, Stream(codec, D, None), 1, 0.0)
         whole = Grant(1e6, 1.0, float(charges.coded(np.array([32.0 * D]))[0]))
-        charges.change(whole, charges.rule.granted)
+        charges.fit(whole, bits)
         assert charges.receive(whole, bits)
         assert whole.setting == prefix
     assert topk.setting(D) == 100_744
@@ -96,18 +101,22 @@ def test_the_corrected_prefix_is_right_in_the_mean_whatever_law_cuts_it():
     assert variance == pytest.approx(expected, rel=0.05)
 
 
-def replayed(up: pd.DataFrame, due_s: float, left: dict[int, float], band_hz: float, snr_hz: dict[int, float]):
-    """Bits sent of each upload of a round until it is due, on a band shared by weights at every start and end.
+def replayed(
+    up: pd.DataFrame, due_s: float, left: float, hz: dict[int, float], snr_hz: dict[int, float], band_hz: float
+):
+    """Bits sent of each upload of a round, ``left`` at its start, until it is due.
 
-    By small steps from event to event: the plain replay of `SharedBand`.
+    From event to event: the plain replay of `SharedBand`, a band that those on the air share by their weights ``hz``.
     """
     starts = dict(zip(up["device"], up["t_start_s"], strict=True))
     sent, now_s = dict.fromkeys(starts, 0.0), min(starts.values())
     while now_s < due_s - 1e-12:
-        active = [device for device in starts if starts[device] <= now_s + 1e-12 and left[device] - sent[device] > 1e-3]
+        active = [device for device in starts if starts[device] <= now_s + 1e-12 and left - sent[device] > 1e-3]
         coming = [start for start in starts.values() if start > now_s + 1e-12]
-        rates = {device: float(rate_bps(band_hz / len(active), snr_hz[device], 1.0)) for device in active}
-        ends = [now_s + (left[device] - sent[device]) / rates[device] for device in active]
+        weights = sum(hz[device] for device in active)
+        shares = {device: band_hz * hz[device] / weights for device in active}
+        rates = {device: float(rate_bps(shares[device], snr_hz[device], 1.0)) for device in active}
+        ends = [now_s + (left - sent[device]) / rates[device] for device in active]
         next_s = min([*coming, *ends, due_s])
         for device in active:
             sent[device] += rates[device] * (next_s - now_s)
@@ -115,43 +124,62 @@ def replayed(up: pd.DataFrame, due_s: float, left: dict[int, float], band_hz: fl
     return sent
 
 
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-@pytest.mark.parametrize("rounds", [10, pytest.param(150, marks=pytest.mark.slow)])
-def test_streams_beside_a_plain_replay_of_random_rounds(run, sharing, rounds):
-    """On each kind of band, with fading, in which devices begin at unlike instants on equal weights."""
-    sections = {"radio": {"sharing": sharing}, "round": {"allocator": "equal_share"}, "rounds": rounds}
-    folder = run(**sections)
-    work, starts_s = read_table(folder, "activities"), read_table(folder, "rounds").set_index("round")["t_start_s"]
-    metrics = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
-    codec, checked = make_codec("randk", {"ratio": 0.2}), 0
-    whole = codec.setting(D)
+def random_streams(seed: int, rounds: int) -> dict[str, Any]:
+    """Sections of a random run of streams: devices begin at unlike instants, most of them on unlike weights."""
+    rng = np.random.default_rng([7, seed])
+    codec = [{"codec": "randk"}, TOPK][seed % 2]
+    return {
+        "seed": int(rng.integers(1_000)),
+        "rounds": rounds,
+        "devices": {"count": int(rng.integers(4, 12))},
+        "radio": {"bandwidth_hz": float(10 ** rng.uniform(5.8, 6.5)), "fading": str(rng.choice(["rayleigh", "none"]))},
+        "round": {
+            "tmax_s": round(float(rng.uniform(0.5, 1.2)), 2),
+            "allocator": str(rng.choice(["equal_bits", "equal_bits", "equal_share"])),
+            "count": int(rng.integers(2, 5)) if seed % 3 else 4,
+        },
+        "upload": codec | {"ratio": round(float(10 ** rng.uniform(-0.5, 0)), 3), "least": 0.001},
+    }
+
+
+@pytest.mark.parametrize(
+    ("seed", "rounds"), [(0, 3), (1, 3), *[pytest.param(seed, 15, marks=pytest.mark.slow) for seed in range(2, 22)]]
+)
+def test_streams_beside_a_plain_replay_of_random_rounds(run, seed, rounds):
+    """On each kind of band. Weights are the shares of a run with reserved bands, which has the same plans."""
+    sections = random_streams(seed, rounds)
+    upload, radio = sections["upload"], sections["radio"]
+    options = {key: upload[key] for key in ("ratio", "coding") if key in upload}
+    codec, tmax_s, band_hz = make_codec(upload["codec"], options), sections["round"]["tmax_s"], radio["bandwidth_hz"]
+    whole, entry_bits = codec.setting(D), codec.bits(D, 1)
     world = simulation.Simulation(config(**sections)).world
-    for number, up in work.query("activity == 'upload'").groupby("round"):
-        ids = up["device"].to_numpy()
-        start_s = float(starts_s[number])
-        power_w = world.drawn_rx_power_w(ids, int(number), world.gain(ids, int(number), start_s, np.zeros_like(ids)))
-        noise = world.links[0].noise_w_per_hz
-        snr_hz = dict(zip(ids.tolist(), (power_w / noise).tolist(), strict=True))
-        left = dict.fromkeys(ids.tolist(), 32.0 * whole + 32)
-        if sharing == "reserved":
-            share_hz = 2e6 / 6
-            sent = {
-                row.device: min(
-                    left[row.device],
-                    float(rate_bps(share_hz, snr_hz[row.device], 1.0)) * (start_s + TMAX_S - row.t_start_s),
-                )
-                for row in up.itertuples()
-            }
-        else:
-            sent = replayed(up, start_s + TMAX_S, left, 2e6, snr_hz)
-        for row in up.itertuples():
-            k = min(int((sent[row.device] * (1 + 1e-9) - 32) // 32), whole)
-            assert row.outcome == ("done" if k > 0 else "late")
-            assert row.bits == pytest.approx(sent[row.device], rel=1e-6)
-            assert abs(metrics[f"{row.device}/{row.task}"] * whole - k) <= 1e-6 * k + 0.5
-            checked += 1
-    assert checked > 5 * rounds
-    assert 0 <= metrics.min() < 0.5 < metrics.max() <= 1.0
+    shares, cut, weights = {}, 0, set()
+    for sharing in ("reserved", "reshared"):
+        folder = run(sharing, **sections | {"radio": radio | {"sharing": sharing}})
+        work, starts_s = read_table(folder, "activities"), read_table(folder, "rounds").set_index("round")["t_start_s"]
+        metrics = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
+        for number, up in work.query("activity == 'upload'").groupby("round"):
+            ids, start_s = up["device"].to_numpy(), float(starts_s[number])
+            gain = world.gain(ids, int(number), start_s, np.zeros_like(ids))
+            snr_hz = world.drawn_rx_power_w(ids, int(number), gain) / world.links[0].noise_w_per_hz
+            of_device, left = dict(zip(ids.tolist(), snr_hz.tolist(), strict=True)), float(entry_bits * whole + 32)
+            if sharing == "reserved":
+                shares[number] = hz = dict(zip(ids.tolist(), up["bandwidth_hz"], strict=True))
+                weights.update(round(share / band_hz, 6) for share in hz.values())
+                own_s = start_s + tmax_s - up["t_start_s"].to_numpy()
+                bits = np.minimum(left, rate_bps(np.array([*hz.values()]), snr_hz, 1.0) * own_s)
+                sent = dict(zip(ids.tolist(), bits.tolist(), strict=True))
+            else:
+                sent = replayed(up, start_s + tmax_s, left, shares[number], of_device, band_hz)
+            for row in up.itertuples():
+                k = min(int((sent[row.device] * (1 + 1e-9) - 32) // entry_bits), whole)
+                assert row.outcome == ("done" if k > 0 else "late")
+                assert row.bits == pytest.approx(sent[row.device], rel=1e-6)
+                assert abs(metrics[f"{row.device}/{row.task}"] * whole - k) <= 1e-6 * k + 0.5
+                cut += 0 < k < whole
+    assert len(shares) == rounds
+    assert cut
+    assert (len(weights) > rounds) == (sections["round"]["allocator"] == "equal_bits")
 
 
 def test_a_stream_that_is_through_before_the_deadline_ends_then(run):
@@ -299,7 +327,10 @@ def test_the_picture_of_a_round_shows_how_much_was_received(run):
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"upload": {"codec": "sign"}}, r"upload\.ratio: is an option of"),
+        *[
+            ({"upload": {"codec": codec, "ratio": None}}, rf"upload\.size: 'stream' .* upload\.codec = '{codec}'")
+            for codec in ("none", "half", "natural", "sign", "qsgd")
+        ],
         ({"upload": {"codec": "topk"}}, r"upload\.size: 'stream' does not go with .* 'topk' with coding = 'rice'"),
         ({"upload": {"codec": "stc", "coding": "index"}}, r"upload\.size: 'stream' does not go with upload\.codec"),
         ({"round": {"late": "keep"}}, r"upload\.size = 'stream' needs round\.late = 'drop'"),
@@ -311,10 +342,34 @@ def test_the_picture_of_a_round_shows_how_much_was_received(run):
         ({"upload": {"beside": "coded"}, "algorithm": {"name": "scaffold"}}, r"upload\.beside"),
         ({"upload": {"least": 0.001}, "round": {"allocator": "least"}}, r"round\.allocator = 'least'"),
         ({"upload": {"least": 2.0}}, r"upload\.least: expected a ratio above 0 and up to 1 \(got 2\)"),
+        (
+            {"upload": {"least": 0.5}},
+            r"upload\.least: expected at most the size of a whole stream by upload\.ratio = 0\.2 \(got 0\.5\)",
+        ),
         ({"upload": {"fit_at": "plan"}}, r"upload\.fit_at.* needs upload\.size = 'fit'"),
     ],
 )
 def test_what_does_not_go_with_streams_is_refused_in_a_line(sections, message):
+    upload = BASE["upload"] | sections.get("upload", {})
+    sections = sections | {"upload": {key: value for key, value in upload.items() if value is not None}}
     with pytest.raises(EdgesimError, match=message) as refused:
-        complete(config(**sections))
+        complete(
+            parse(
+                BASE
+                | {key: BASE.get(key, {}) | of for key, of in sections.items() if key != "upload"}
+                | {"upload": sections["upload"]},
+                "test",
+            )
+        )
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_whole_streams_that_nobody_can_end_are_refused_with_the_way_out(run):
+    """On links of their own, too: planned with fewer numbers they go out."""
+    own = {"radio": {"sharing": "own", "fading": "none"}, "devices": {"profile": "sample-phones"}}
+    own |= {"round": {"allocator": "least", "tmax_s": 2.5}}
+    with pytest.raises(EdgesimError, match=r"or set upload\.least: with upload\.size = 'stream'") as refused:
+        run(upload={"ratio": 1.0}, **own)
+    assert len(str(refused.value).splitlines()) == 1
+    up = read_table(run("least", upload={"ratio": 1.0, "least": 0.001}, **own), "activities")
+    assert "done" in set(up.query("activity == 'upload'")["outcome"])

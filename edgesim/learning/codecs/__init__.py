@@ -34,6 +34,10 @@ DOWNWARD = Registry("download.codec", "codecs", Codec, {name: _OWN[name] for nam
 """Those for changes of models on their way down, whose error can be shorter than what they code."""
 
 
+_ANY = 2**20
+"""Numbers of an update for checks of sizes before their number is known, for which any will do."""
+
+
 def make_codec(name: str, options: Mapping[str, Any], registry: Registry[type[Codec]] = CODECS) -> Codec:
     """The codec of a name with its options.
 
@@ -69,14 +73,16 @@ def resolve(config: RunConfig) -> dict[str, Any]:
                 "upload.codec",
             )
         feedback = upload.feedback or codec.default_feedback
-        upload = upload.with_options(codec.model_dump()).model_copy(update={"feedback": feedback})
+        options = codec.model_dump()
+        if upload.size == "fit":
+            upload = _fitting(upload, codec)
+            options.pop(codec.sized_by, None)
+        upload = upload.with_options(options).model_copy(update={"feedback": feedback})
         samples = make_upload_codec(upload).samples(feedback) * (config.algorithm.compute_cost == "passes")
         upload = upload.model_copy(update={"encode": samples if upload.encode is None else upload.encode})
         if codec.by_values:
             upload = upload.model_copy(update={"plan": upload.plan or "bound"})
-        if upload.size == "fit":
-            upload = _fitting(upload, codec)
-        elif upload.size == "stream":
+        if upload.size == "stream":
             _need_stream(upload, codec)
     if download is not None:
         if download.codec == "none":
@@ -102,9 +108,15 @@ def _fitting(upload: UploadConfig, codec: Codec) -> UploadConfig:
             "upload.size",
             "upload.codec",
         )
+    if (sized_by := codec.sized_by) in upload.options:
+        raise EdgesimError(
+            f"upload.{sized_by}: expected none with upload.size = 'fit', where rate and time left decide "
+            f"(got {upload.options[sized_by]}); upload.least is the smallest size",
+            f"upload.{sized_by}",
+            "upload.size",
+        )
     least = codec.least if upload.least is None else upload.least
-    # Refused here, where the number of numbers is not known yet: any will do.
-    codec.floor(2**20, least)
+    codec.floor(_ANY, least)
     return upload.model_copy(update={"fit_at": upload.fit_at or "start", "least": least})
 
 
@@ -119,5 +131,10 @@ def _need_stream(upload: UploadConfig, codec: Codec) -> None:
             "upload.size",
             "upload.codec",
         )
-    if upload.least is not None:
-        codec.floor(2**20, upload.least)
+    if upload.least is not None and codec.floor(_ANY, upload.least) > codec.setting(_ANY):
+        whole = f"upload.{codec.sized_by} = {upload.options[codec.sized_by]:g}" if codec.sized_by else "its options"
+        raise EdgesimError(
+            f"upload.least: expected at most the size of a whole stream by {whole} (got {upload.least:g})",
+            "upload.least",
+            f"upload.{codec.sized_by or 'codec'}",
+        )

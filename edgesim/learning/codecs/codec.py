@@ -26,6 +26,8 @@ class Codec(Section, ABC):
     """Passes over the numbers of a vector, a multiply-add each, that encoding it takes a device."""
     least: ClassVar[float] = 1.0
     """``upload.least`` when absent."""
+    sized_by: ClassVar[str] = ""
+    """Option that sets the size, for which there is no use where the channel does; empty for none."""
 
     @property
     @abstractmethod

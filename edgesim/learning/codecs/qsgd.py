@@ -29,6 +29,7 @@ class Qsgd(Codec):
 
     passes: ClassVar[float] = 10.0
     least: ClassVar[float] = 2.0
+    sized_by: ClassVar[str] = "levels"
     levels: int = Field(7, ge=1, le=32_767)
     """s: levels on each side of 0; a level takes ceil(log2(2 s + 1)) bits."""
     norm: Literal["max", "l2"] = "max"

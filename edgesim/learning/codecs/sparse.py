@@ -13,6 +13,7 @@ class Sparse(Codec):
 
     passes: ClassVar[float] = 56.0
     least: ClassVar[float] = kept.LEAST
+    sized_by: ClassVar[str] = "ratio"
 
     ratio: kept.Ratio = 0.01
     """k as a share of all numbers, rounded up."""

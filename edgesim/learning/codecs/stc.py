@@ -14,6 +14,10 @@ from edgesim.learning.codecs.sign import mean_size, signs
 from edgesim.learning.codecs.sparse import Sparse
 from edgesim.learning.torch_types import Tensor
 
+_MOST = 0.1
+"""Share of the numbers that a size by the channel never exceeds: of numbers that all become their mean more are not
+better. With a residual the error of updates is least at some such share, and at all numbers one of the greatest."""
+
 
 class Stc(Sparse):
     """The k largest |numbers| at their mean; all others become 0."""
@@ -28,7 +32,8 @@ class Stc(Sparse):
 
     @override
     def largest(self, d: int, bits: int) -> int:
-        return WAYS[self.coding].most(d, bits - 32, 1)
+        """As many numbers as fit, up to a tenth of them: more would be a greater error."""
+        return min(WAYS[self.coding].most(d, bits - 32, 1), kept.count(_MOST, d))
 
     @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:

@@ -26,13 +26,9 @@ class TopK(Sparse):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self._is_one_sided and self.coding != "enumerative":
+        if self.values == "one-sided" and self.coding != "enumerative":
             raise ValueError(f"values = 'one-sided' needs coding = 'enumerative', not {self.coding!r}")
         return self
-
-    @property
-    def _is_one_sided(self) -> bool:
-        return self.values == "one-sided"
 
     @property
     @override
@@ -42,19 +38,19 @@ class TopK(Sparse):
 
     @override
     def bits(self, d: int, setting: int) -> int:
-        if self._is_one_sided:
+        if self.values == "one-sided":
             return one_sided.bits(d, setting)
         return 32 * setting + WAYS[self.coding].size_bits(d, setting)
 
     @override
     def largest(self, d: int, bits: int) -> int:
-        if self._is_one_sided:
+        if self.values == "one-sided":
             return one_sided.most(d, bits)
         return WAYS[self.coding].most(d, bits, 32)
 
     @override
     def coded(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Tensor:
-        if self._is_one_sided:
+        if self.values == "one-sided":
             return one_sided.coded(vector, setting)
         places = kept.largest(vector.abs(), setting)
         return vector.new_zeros(len(vector)).index_copy_(0, places, vector[places])
@@ -69,14 +65,14 @@ class TopK(Sparse):
 
     def write(self, vector: Tensor, uniforms: Tensor | None, setting: int) -> Message:
         """The message of a vector, [d]."""
-        if self._is_one_sided:
+        if self.values == "one-sided":
             return one_sided.write(vector, setting)
         places = kept.largest(vector.abs(), setting)
         return joined(floats(vector[places].numpy()), WAYS[self.coding].write(places.numpy(), len(vector)))
 
     def read(self, reader: Reader, d: int, uniforms: Tensor | None, setting: int) -> Singles:
         """The values that a message holds, [d]."""
-        if self._is_one_sided:
+        if self.values == "one-sided":
             return one_sided.read(reader, d, setting)
         values, numbers = np.zeros(d, dtype=np.float32), reader.floats(setting)
         values[WAYS[self.coding].read(reader, d, setting)] = numbers

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from edgesim.learning.codecs.transmission import largest_setting
+from edgesim.learning.codecs.transmission import charged_bits, largest_setting
 from edgesim.learning.sizes.size_rule import Instant, SizeRule
 
 
@@ -29,9 +29,10 @@ class FitAtStart(SizeRule):
         return {"update_bits_notice": f"the least that is sent; sizes are decided {self.known}"}
 
     @override
-    def of_room(self, bits: float) -> int:
-        """Greatest setting that takes at most so many bits, not below the floor; raises as `largest_setting`."""
-        return max(largest_setting(self.codec, self.d, int(bits)), self.floor)
+    def of_room(self, bits: float) -> tuple[int, int]:
+        """The greatest setting that takes at most so many bits, not below the floor; raises as `largest_setting`."""
+        largest = largest_setting(self.codec, self.d, int(bits))
+        return largest if largest[0] >= self.floor else (self.floor, charged_bits(self.codec, self.d, self.floor))
 
 
 class FitAtPlan(FitAtStart):

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from edgesim.base.arrays import Floats
 from edgesim.learning.codecs.codec import Codec
+from edgesim.learning.codecs.transmission import charged_bits
 
 Instant = Literal[
     "before the run",
@@ -51,9 +52,9 @@ class SizeRule:
         """Entries of ``run.json`` about sizes that differ from the planned one."""
         return {}
 
-    def of_room(self, bits: float) -> int:
-        """Setting of an update for which there are so many bits of time and rate."""
-        return self.planned
+    def of_room(self, bits: float) -> tuple[int, int]:
+        """Setting of an update for which there are so many bits of time and rate, and the bits that it takes."""
+        return self.planned, charged_bits(self.codec, self.d, self.planned)
 
     def of_weights(self, weight: Floats) -> list[int]:
         """Setting of each update of a round by their weights in the mean, [S], whose sum is 1."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from edgesim.learning.codecs.transmission import largest_setting
+from edgesim.learning.codecs.transmission import charged_bits, largest_setting
 from edgesim.learning.sizes.size_rule import Instant, SizeRule
 
 
@@ -39,6 +39,7 @@ class Stream(SizeRule):
         return {"update_bits_notice": "what uploads are planned with; the deadline ends them"}
 
     @override
-    def of_room(self, bits: float) -> int:
+    def of_room(self, bits: float) -> tuple[int, int]:
         """Entries that are received with so many bits, 0 where the first one is not; raises as `largest_setting`."""
-        return min(largest_setting(self.codec, self.d, int(bits)), self.all)
+        largest = largest_setting(self.codec, self.d, int(bits))
+        return largest if largest[0] <= self.all else (self.all, charged_bits(self.codec, self.d, self.all))

@@ -1,7 +1,7 @@
 """Coding of updates: what the server decodes of each, and the memory of its device against what that lost."""
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat, tee
+from itertools import repeat
 
 import numpy as np
 from typing_extensions import override
@@ -49,11 +49,12 @@ class Encode(Transform):
         return [self._whole(*pair) for pair in zip(updates.vectors, self._sending(updates), strict=True)]
 
     @override
-    def written_bits(self, updates: Updates) -> list[int]:
-        codec, setting = self._codec, self._codec.setting(self._size)
-        uniforms, again = tee(self._uniforms(updates))
-        pairs = zip(self._sent(updates, uniforms), again, strict=False)
-        return [codec.written_bits(sent.encoded.float(), drawn, setting) for sent, drawn in pairs]
+    def written_bits(self, updates: Updates, numbers: int) -> list[int]:
+        """Bits of messages of the update's numbers, again and again where the charged model has more of them."""
+        codec, setting = self._codec, self._codec.setting(numbers)
+        pairs = zip(self._sending(updates), self._uniforms(updates, numbers), strict=False)
+        times = -(-numbers // self._size)
+        return [codec.written_bits(sent.encoded.float().repeat(times)[:numbers], u, setting) for sent, u in pairs]
 
     @override
     def of_lost(self, updates: Updates) -> dict[int, Tensor]:
@@ -63,21 +64,19 @@ class Encode(Transform):
 
     def _sending(self, updates: Updates) -> Iterator[Sent]:
         """The trainable part of each update as it is sent."""
-        return self._sent(updates, self._uniforms(updates))
-
-    def _sent(self, updates: Updates, uniforms: Iterator[Tensor | None]) -> Iterator[Sent]:
         own, ids = [update[: self._size] for update in updates.vectors], updates.ids.tolist()
+        uniforms = self._uniforms(updates, self._size)
         return transmit(self._codec, self._feedback, own, ids, self.state, uniforms, updates.settings)
 
-    def _uniforms(self, updates: Updates) -> Iterator[Tensor | None]:
-        """Uniforms of each update, [trainable]; None, again and again, for a codec that does not draw."""
+    def _uniforms(self, updates: Updates, numbers: int) -> Iterator[Tensor | None]:
+        """Uniforms of each update, [numbers]; None, again and again, for a codec that does not draw."""
         from edgesim.learning import draws
 
         if not self._codec.draws:
             yield from repeat(None)
         seeds = self._streams.seeds(self._draws, updates.ids, updates.tasks).tolist()
         for seed, update in zip(seeds, updates.vectors, strict=True):
-            yield draws.uniform(draws.key(seed, 0), 0, (self._size,), update.new_empty(0).float())
+            yield draws.uniform(draws.key(seed, 0), 0, (numbers,), update.new_empty(0).float())
 
     def _whole(self, update: Tensor, sent: Sent) -> Tensor:
         """An update as the server has it, in a tensor of its own."""

@@ -60,8 +60,8 @@ class Transform(ABC):
         What it remembers stays as it is: the updates may not be merged yet.
         """
 
-    def written_bits(self, updates: Updates) -> list[int] | None:
-        """Bits of the message of each update, [S]; None for a transform that writes none."""
+    def written_bits(self, updates: Updates, numbers: int) -> list[int] | None:
+        """Bits of the message of each update if it had so many numbers, [S]; None for a transform that writes none."""
         return None
 
     def received(self, updates: Updates) -> list[Tensor]:

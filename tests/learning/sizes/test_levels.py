@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.folder.records import read_table
+from edgesim.folder.records import read_run, read_table
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.levels.fixed import rounded_up
 from edgesim.learning.sizes.adaquant import AdaQuant
@@ -112,9 +112,21 @@ def test_shares_of_the_band_go_by_the_bits_of_each(tmp_path):
     assert (up["t_end_s"] - up["round"].map(rounds["t_start_s"])).to_numpy() == pytest.approx(np.full(20, 2.0))
 
 
-def test_levels_rise_as_the_loss_falls_and_survive_a_stop(tmp_path):
-    from edgesim.folder.records import read_run
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["share", "dadaquant", "fixed"])
+def test_levels_by_weight_that_break_a_promised_outage_are_noted(tmp_path, size):
+    """A band that least bandwidths of ``levels`` fill has no room for what their bits are by weight."""
+    fading = {"radio": {"bandwidth_hz": 3e4, "fading": "rayleigh"}, "rounds": 400}
+    least = {"allocator": "least", "outage": 0.3, "close": "deadline", "tmax_s": 1.0}
+    simulation.run(config(upload={"size": size, "levels": 3}, round=least, **fading), tmp_path)
+    late = read_table(tmp_path, "activities").query("activity == 'upload'")["outcome"] == "late"
+    notes, error = read_run(tmp_path)["notes"], np.sqrt(0.3 * 0.7 / len(late))
+    assert (late.mean() > 0.3 + 3 * error) == ("outage" in notes) == (size != "fixed")
+    if size != "fixed":
+        assert notes["outage"].startswith(f"round.outage = 0.3 is not kept with upload.size = '{size}'")
 
+
+def test_levels_rise_as_the_loss_falls_and_survive_a_stop(tmp_path):
     training = {"training": "real", "pretrain": False, "lr": 0.2, "back_end": "loop", "steps": 10}
     this = config(upload={"size": "adaquant", "levels": 3}, learning=training, rounds=12)
     simulation.run(this, tmp_path / "run")

@@ -13,6 +13,10 @@ from edgesim.learning.codecs.message import Message, Reader, digits, of_text
 EXACT = 4096
 """Places up to which sizes are exact and sets are written; beyond, sizes come from logarithms."""
 _FEW = 16
+_TYPICAL = 8
+"""Bits of a place among those of a few per cent, at which the search begins."""
+_FLAT = 0.5
+"""Bits of one place more below which sizes are halved, not followed by their slope."""
 
 
 def size_bits(d: int, k: int) -> int:
@@ -26,14 +30,18 @@ def size_bits(d: int, k: int) -> int:
 def most(d: int, bits: int, each: int) -> int:
     """Greatest number of places among d that fit into so many bits, with ``each`` bits more for each place.
 
-    Towards all d places sizes may shrink again; there all of them are the greatest number that fits.
+    Towards all d places sizes may shrink again; there all of them are the greatest number that fits. Newton's steps
+    find it among fewer, of which one more takes ``each`` + log2((d - k) / k) bits.
     """
     if d * each <= bits:
         return d
-    few, many = 0, d
+    few, many, k = 0, d, max(0, bits) // (each + _TYPICAL)
     while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (middle, many) if middle * each + size_bits(d, middle) <= bits else (few, middle)
+        k = min(max(k, few + 1), many - 1)
+        left_bits = bits - k * each - size_bits(d, k)
+        few, many = (k, many) if left_bits >= 0 else (few, k)
+        one_more_bits = each + math.log2((d - k) / k)
+        k = k + math.floor(left_bits / one_more_bits) if one_more_bits > _FLAT else (few + many) // 2
     return few
 
 

@@ -5,6 +5,9 @@ size is known before the places are. R. F. Rice, "Some practical universal noise
 1979.
 """
 
+from bisect import bisect_right
+from functools import lru_cache
+
 import numpy as np
 
 from edgesim.base.arrays import Integers
@@ -43,12 +46,23 @@ def read(reader: Reader, d: int, k: int) -> Integers:
 def most(d: int, bits: int, each: int) -> int:
     """Greatest number of places among d that fit into so many bits, with ``each`` bits more for each place.
 
-    For one r, k (each + r + 1) + floor((d - k) / 2^r) <= bits solved for k.
+    For the r of that number, k (each + r + 1) + floor((d - k) / 2^r) <= bits solved for k.
     """
-    if bits < each + 1:
+    sizes, parameters = _steps(d, each)
+    step = bisect_right(sizes, bits) - 1
+    if step < 0:
         return 0
-    by_parameter = (((bits + 1 << low) - 1 - d) // ((each + low + 1 << low) - 1) for low in range(d.bit_length() + 1))
-    return max(0, min(max(by_parameter), d))
+    low = parameters[step]
+    k = ((bits + 1 << low) - 1 - d) // ((each + low + 1 << low) - 1)
+    return k if k < d else d
+
+
+@lru_cache(maxsize=32)
+def _steps(d: int, each: int) -> tuple[list[int], list[int]]:
+    """The smallest sizes of k among d places for which `parameter` is one r, ascending, and these r."""
+    lows = {max(1, (d - (1 << low)) // ((2 << low) + 1) + 1): low for low in range(d.bit_length(), -1, -1)}
+    firsts = {k: low for k, low in lows.items() if k <= d}
+    return [k * each + _padded(d, k, low) for k, low in firsts.items()], [*firsts.values()]
 
 
 def _padded(d: int, k: int, low: int) -> int:
