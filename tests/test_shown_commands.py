@@ -109,11 +109,7 @@ def lay_out(past: Path, page: str) -> None:
     """Put the run and the study where the page has them, and the config under every name that it has there."""
     for name in ("CONFIG.toml", "mine.toml", "run.toml"):
         Path(name).write_text(SMALL)
-    axes = '[study]
-seeds = 1
-[study.axes]
-selection.policy = ["random", "fed-cbs"]
-'
+    axes = '[study]\nseeds = 1\n[study.axes]\nselection.policy = ["random", "fed-cbs"]\n'
     Path("STUDY.toml").write_text(SMALL + axes)
     Path("OLD.toml").write_text("rounds = 3\n[learning]\nproximal = 0.1\n")
     for name, source in (("demo", "study"), ("STUDY", "my_study"), ("first-study", "my_study")):
