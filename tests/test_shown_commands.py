@@ -58,6 +58,8 @@ tmax_s = 0.8
 STAND_FOR = {
     "--at-round 500 --set round.tmax_s=0.8": "--at-round 2 --set round.tmax_s=0.9",
     "--at-round 20": "--at-round 2",
+    "--seeds 5 --target 0.7": "--seeds 2 --target 0.3",
+    " > table.tex": "",
     "--objective seconds-to-target --target 0.75 ": "--objective seconds-to-target --target 0.75 --trials 60 ",
     "--trials 60": "--trials 3 --seeds 1 --judge 0",
     "--objective energy-j": "--objective energy-j --trials 3 --seeds 1 --judge 0",
@@ -105,8 +107,10 @@ def make(past: Path) -> None:
 
 def lay_out(past: Path, page: str) -> None:
     """Put the run and the study where the page has them, and the config under every name that it has there."""
-    for name in ("CONFIG.toml", "mine.toml"):
+    for name in ("CONFIG.toml", "mine.toml", "run.toml"):
         Path(name).write_text(SMALL)
+    axes = '[study]\nseeds = 1\n[study.axes]\nselection.policy = ["random", "fed-cbs"]\n'
+    Path("STUDY.toml").write_text(SMALL + axes)
     Path("OLD.toml").write_text("rounds = 3\n[learning]\nproximal = 0.1\n")
     for name, source in (("demo", "study"), ("STUDY", "my_study"), ("first-study", "my_study")):
         shutil.copytree(past / source, Path("runs") / name)
