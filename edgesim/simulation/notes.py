@@ -92,14 +92,19 @@ def _left_out(config: RunConfig) -> str:
 
 
 def _exceeded(config: RunConfig) -> str:
-    outage, size = config.round.outage, config.upload and config.upload.size
-    if outage is None or size not in ("dadaquant", "share"):
+    outage, upload = config.round.outage, config.upload
+    if outage is None or upload is None:
         return ""
-    return (
-        f"round.outage = {outage:g} is not kept with upload.size = {size!r}: devices are admitted with the bits of "
-        "upload.levels, and what they then send by their weights may need more than the band, so that more uploads "
-        "miss the deadline than it says"
-    )
+    if upload.size in ("dadaquant", "share"):
+        why = (
+            f"with upload.size = {upload.size!r} where devices differ in weight: they are admitted with the bits of "
+            "upload.levels, and what they then send by their weights may need more than the band"
+        )
+    elif upload.plan == "last":
+        why = "with upload.plan = 'last': an upload that has more bits than the last one was planned with takes longer"
+    else:
+        return ""
+    return f"round.outage = {outage:g} may not be kept {why}; more uploads may miss the deadline than it says"
 
 
 def _in_step(config: RunConfig) -> str:

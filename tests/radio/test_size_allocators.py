@@ -136,6 +136,17 @@ def test_least_error_beside_all_combinations():
     assert equal >= 270
 
 
+def test_least_error_gives_an_equal_share_to_what_cannot_be_in_time_and_the_rest_to_the_others():
+    request = request_of([1e9, 1e9, 1e9], [0.5, 0.0, 0.5], [1, 1, 1], 6e6)
+    shares_hz = ALLOCATORS["least_error"]().allocate(request)
+    assert shares_hz[1] == 2e6
+    without = request_of([1e9, 1e9], [0.5, 0.5], [1, 1], 4e6)
+    assert shares_hz[[0, 2]].tolist() == ALLOCATORS["least_error"]().allocate(without).tolist()
+    assert carried_bits(request, shares_hz)[0] > 2 * request.payload_bits[0]
+    alone = request_of([1e9, 1e9], [0.0, 0.0], [1, 1], 3e6)
+    assert ALLOCATORS["least_error"]().allocate(alone).tolist() == [1.5e6, 1.5e6]
+
+
 def test_sizes_below_the_floor_are_not_chosen_and_a_band_too_narrow_is_shared_as_the_least():
     request = request_of(SNR_HZ, LEFT_S, WEIGHT, 2e6, floor=7)
     shares_hz = ALLOCATORS["least_error"]().allocate(request)

@@ -232,3 +232,13 @@ def test_what_does_not_go_with_sizes_by_values_is_refused_in_a_line(sections, me
 def test_the_plan_by_bounds_is_written_out():
     assert complete(config()).upload.plan == "bound"
     assert complete(config(upload={"coding": "fixed"})).upload.plan is None
+
+
+def test_a_plan_by_the_last_message_is_noted_where_an_outage_is_promised(run):
+    timing = {"learning": {"training": "none", "pretrain": True, "back_end": "auto"}, "evaluation": None, "rounds": 1}
+    fading = {"radio": {"fading": "rayleigh"}, "round": {"outage": 0.1, "close": "deadline"}}
+    noted = {
+        plan: read_run(run(plan, upload={"plan": plan}, **timing, **fading))["notes"] for plan in ("bound", "last")
+    }
+    assert "outage" not in noted["bound"]
+    assert noted["last"]["outage"].startswith("round.outage = 0.1 may not be kept with upload.plan = 'last'")

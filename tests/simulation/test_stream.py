@@ -132,7 +132,7 @@ def random_streams(seed: int, rounds: int) -> dict[str, Any]:
         "seed": int(rng.integers(1_000)),
         "rounds": rounds,
         "devices": {"count": int(rng.integers(4, 12))},
-        "radio": {"bandwidth_hz": float(10 ** rng.uniform(5.8, 6.5)), "fading": str(rng.choice(["rayleigh", "none"]))},
+        "radio": {"bandwidth_hz": float(10 ** rng.uniform(5.8, 6.5)), "fading": "rayleigh"},
         "round": {
             "tmax_s": round(float(rng.uniform(0.5, 1.2)), 2),
             "allocator": str(rng.choice(["equal_bits", "equal_bits", "equal_share"])),

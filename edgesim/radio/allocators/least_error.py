@@ -21,19 +21,23 @@ class LeastError(Allocator):
 
     @override
     def allocate(self, request: Request) -> Floats:
-        """The least bandwidths of the sizes chosen, [S]; those of the smallest sizes if not all of them fit."""
+        """The least bandwidths of the sizes chosen, [S]; those of the smallest sizes if not all of them fit.
+
+        An upload that no bandwidth ends by the deadline has an equal share of the band instead, as with `EqualBits`.
+        """
         sizes = request.sizes
         assert sizes is not None, "a config with this allocator has sizes that follow the channel"
         levels = [s for s in _LEVELS if np.all(sizes.bits(s) >= request.payload_bits)]
         need_hz = np.array([request.least_hz(request.deadline_s, sizes.bits(s)) for s in levels])
-        left_hz = request.bandwidth_hz - need_hz[0].sum()
+        in_time, share_hz = np.isfinite(need_hz[0]), request.bandwidth_hz / len(request.ids)
+        left_hz = request.bandwidth_hz - np.where(in_time, need_hz[0], share_hz).sum()
         if not left_hz > 0:
             return Least().allocate(request)
         with np.errstate(invalid="ignore"):
             cost_hz = np.where(np.isfinite(need_hz[1:]), np.diff(need_hz, axis=0), np.inf)
         fewer = 1 / np.square(np.array(levels, dtype=np.float64))
         steps = _taken((fewer[:-1] - fewer[1:])[:, None] * np.square(sizes.weight), cost_hz, left_hz)
-        return np.asarray(need_hz[steps, np.arange(len(request.ids))])
+        return np.where(in_time, need_hz[steps, np.arange(len(request.ids))], share_hz)
 
 
 def _taken(gain: Floats, cost_hz: Floats, left_hz: float) -> Integers:
