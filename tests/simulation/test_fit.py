@@ -263,6 +263,10 @@ def test_a_codec_of_ones_own_that_answers_no_setting_that_fits_is_refused_by_nam
         ({"upload": {"size": "fixed", "fit_at": "plan"}}, r"upload\.fit_at.* needs upload\.size = 'fit'"),
         ({"upload": {"size": "fixed", "least": 0.1}}, r"upload\.least.* needs upload\.size = 'fit'"),
         ({"upload": {"size": "huge"}}, r"upload\.size: "),
+        (
+            {"upload": {"codec": "stc", "least": 0.5}},
+            r"upload\.least: expected at most the largest size that 'stc' takes .*\(got 0\.5\)",
+        ),
         ({"upload": {"least": 1.5}}, r"upload\.least: expected a ratio above 0 and up to 1 \(got 1\.5\)"),
         ({"upload": {"codec": "qsgd", "least": 1.5}}, r"upload\.least: expected the bits of a level, a whole number"),
     ],

@@ -116,7 +116,12 @@ def _fitting(upload: UploadConfig, codec: Codec) -> UploadConfig:
             "upload.size",
         )
     least = codec.least if upload.least is None else upload.least
-    codec.floor(_ANY, least)
+    if codec.floor(_ANY, least) > codec.largest(_ANY, 64 * _ANY):
+        raise EdgesimError(
+            f"upload.least: expected at most the largest size that {upload.codec!r} takes with upload.size = 'fit' "
+            f"(got {least:g})",
+            "upload.least",
+        )
     return upload.model_copy(update={"fit_at": upload.fit_at or "start", "least": least})
 
 
