@@ -298,15 +298,22 @@ def has_runs(folder: Path) -> bool:
 
 
 def read_study(folder: Path) -> StudyFolder:
-    """Read a study's plan; how far its runs are is read when it is asked for.
+    """Read a study as `read_planned` does.
 
     A folder without a plan, in which run folders lie, is a study of these without a target; their knobs are those of
-    `runs_of`. Raises `EdgesimError` that names the field where the plan is missing or malformed, and two runs that have
-    the same config and seed.
+    `runs_of`. Raises `EdgesimError` as `read_planned`, and for two runs that have the same config and seed.
+    """
+    if not (folder / PLAN).exists() and (folders := run_folders(folder)):
+        return _study_of(folder, folders)
+    return read_planned(folder)
+
+
+def read_planned(folder: Path) -> StudyFolder:
+    """Read a study's plan; how far its runs are is read when it is asked for.
+
+    Raises `EdgesimError` that names the field where the plan is missing or malformed.
     """
     path = folder / PLAN
-    if not path.exists() and (folders := run_folders(folder)):
-        return _study_of(folder, folders)
     lacking = f"not a study folder: {PLAN} is missing" if folder.exists() else "no such folder"
     plan = read_json(path, missing=f"{folder}: {lacking}")
     target = plan.get("target")

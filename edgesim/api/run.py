@@ -2,7 +2,7 @@
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,6 +251,12 @@ def tell_user_code(settings: RunConfig, where: str, is_refused: bool, console: P
             raise EdgesimError(f"{where}: names code outside edgesim, {foreign}, which is refused here")
         if console is not None:
             console.print(f"note: runs code outside edgesim: {foreign}", style="yellow")
+
+
+def tell_user_codes(configs: Iterable[RunConfig], where: str, is_refused: bool, console: PlainConsole | None) -> None:
+    """`tell_user_code` of several configs, once for each that names other code."""
+    for settings in {str(named_code.foreign(config)): config for config in configs}.values():
+        tell_user_code(settings, where, is_refused, console)
 
 
 def play(

@@ -15,12 +15,11 @@ from edgesim.analysis.runs import has_runs, read_study
 from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
 from edgesim.api.figures import draw
-from edgesim.api.run import Run, as_html, as_line, figure_of, of_folder, tell_user_code
+from edgesim.api.run import Run, as_html, as_line, figure_of, of_folder, tell_user_codes
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
 from edgesim.plots.formats import USUAL
 from edgesim.screen.console import PlainConsole
-from edgesim.simulation import named_code
 from edgesim.studies import running
 from edgesim.studies.executor import Executor
 from edgesim.studies.ledger import read_ledger
@@ -168,10 +167,13 @@ def study(
         runs = list(base)
     else:
         values, where = values_of(base)
-        table = study_table(values, where, seeds) if TABLE in values else StudyTable(seeds=3)
+        if TABLE in values:
+            table = study_table(values, where, seeds)
+        else:
+            table = StudyTable(seeds=3)
+            if seeds is not None:
+                table.seeds = seeds if isinstance(seeds, int) else list(seeds)
         table.axes |= axes or {}
-        if seeds is not None:
-            table.seeds = seeds if isinstance(seeds, int) else list(seeds)
         target, reference = target or table.target, reference or table.reference
         typed = [] if set is None or isinstance(set, Mapping) else set
         if isinstance(set, Mapping):
@@ -181,8 +183,7 @@ def study(
         is_file = isinstance(base, str | Path)
         with _prefixed(where) if is_file else nullcontext():
             runs = runs_of(values, table, typed, labels)
-            for settings in {str(named_code.foreign(run.config)): run.config for run in runs}.values():
-                tell_user_code(settings, "config", not user_code, console if is_file else None)
+            tell_user_codes((run.config for run in runs), "config", not user_code, console if is_file else None)
             runs = completed(runs)
     check_labels(runs)
     source = f"{name}.toml" if name is not None else base

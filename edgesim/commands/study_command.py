@@ -8,7 +8,7 @@ import typer
 import edgesim
 from edgesim.analysis.runs import StudyFolder
 from edgesim.analysis.summary import write_summary
-from edgesim.api.run import tell_user_code
+from edgesim.api.run import tell_user_codes
 from edgesim.base.errors import EdgesimError
 from edgesim.base.text_file import read_toml
 from edgesim.commands import new_command
@@ -16,7 +16,6 @@ from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
 from edgesim.scenario.closing import conclude
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
-from edgesim.simulation import named_code
 from edgesim.studies import slurm
 from edgesim.studies.executor_options import with_executor
 from edgesim.studies.ledger import read_ledger
@@ -152,5 +151,4 @@ def first_values(study: StudyFolder) -> list[tuple[str, str]]:
 
 
 def _report_user_code(study: edgesim.Study, folder: Path, is_refused: bool) -> None:
-    for settings in {str(named_code.foreign(run.config)): run.config for run in study.runs}.values():
-        tell_user_code(settings, str(folder), is_refused, PlainConsole())
+    tell_user_codes((run.config for run in study.runs), str(folder), is_refused, PlainConsole())

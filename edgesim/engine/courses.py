@@ -55,10 +55,11 @@ class Courses:
         # Phase by phase, as the clock adds them up.
         starts_s = np.array([t_s + at.broadcast_s + at.download_s + at.compute_s for at in tasks])
         until_s = _horizons_s(self.moving.link, rx_power_w, weight_hz, bits, due_s, starts_s)
-        horizons_s = np.minimum(until_s, min(due_s, t_s + _FARTHEST_S))
+        farthest_s = min(due_s, t_s + _FARTHEST_S)
+        horizons_s = np.minimum(until_s, farthest_s)
         columns = [*(column.astype(np.int64) for column in known), np.full(len(tasks), t_s), horizons_s]
         behind = [
-            (at.device, at.number, at.handovers + more, to.station, to.t_s, min(due_s, t_s + _FARTHEST_S))
+            (at.device, at.number, at.handovers + more, to.station, to.t_s, farthest_s)
             for at, all_of_it, until in zip(tasks, ahead, horizons_s.tolist(), strict=True)
             for more, to in enumerate(all_of_it, 1)
             if to.t_s < until

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from edgesim.analysis.runs import PLAN, is_study, read_study
+from edgesim.analysis.runs import PLAN, is_study, read_planned
 from edgesim.analysis.runs import StudyEntry as Entry
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, is_of_lease, leased
@@ -25,7 +25,7 @@ def grow(study: Study, out: Path) -> None:
     Raises `EdgesimError` where the folder holds another study, or plans one of the runs otherwise.
     """
     with leased(out, "a study's folder", _PATIENCE_S):
-        before = read_study(out).planned if is_study(out) else ()
+        before = read_planned(out).planned if is_study(out) else ()
         _refuse_others(study, out, before)
         planned = {entry.run.folder.name: _kept(entry) for entry in before}
         for run in study.runs:
@@ -45,9 +45,7 @@ def grow(study: Study, out: Path) -> None:
 
 def read_plan(folder: Path) -> Study:
     """The study that a folder plans, with complete configs; raises `EdgesimError` for a plan that cannot be run."""
-    if folder.exists() and not is_study(folder):
-        raise EdgesimError(f"{folder}: not a study folder: {PLAN} is missing")
-    known = read_study(folder)
+    known = read_planned(folder)
     runs = []
     for entry in known.planned:
         name = entry.run.folder.name

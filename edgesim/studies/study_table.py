@@ -108,18 +108,32 @@ def _with_tables(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[s
 
 def parse_axes(texts: Sequence[str]) -> dict[str, list[Knob]]:
     """Parse texts ``key=a,b,c`` into lists of values by key; raises `EdgesimError`."""
-    axes: dict[str, list[Knob]] = {}
+    return {key: typed_values(values, refusal) for key, values, refusal in typed_keys(texts, "--axis", _FORM)}
+
+
+def typed_keys(texts: Sequence[str], what: str, form: str) -> Iterator[tuple[str, str, str]]:
+    """Yield key and values of each text ``key=values``, and the refusal of values that are not of the ``form``.
+
+    Raises `EdgesimError`, which calls a text ``what``, where a part is missing or a key is given twice.
+    """
+    seen: set[str] = set()
     for text in texts:
         key, _, values = (part.strip() for part in text.partition("="))
+        refusal = f"{what} {text}: {form}"
         if not (key and values):
-            raise EdgesimError(f"--axis {text}: {_FORM}")
-        if key in axes:
-            raise EdgesimError(f"--axis {text}: {key} is given twice")
-        axes[key] = [typed_value(value.strip(), f"--axis {text}: {_FORM}") for value in values.split(",")]
-    return axes
+            raise EdgesimError(refusal)
+        if key in seen:
+            raise EdgesimError(f"{what} {text}: {key} is given twice")
+        seen.add(key)
+        yield key, values, refusal
 
 
-def typed_value(text: str, refusal: str) -> Knob:
+def typed_values(text: str, refusal: str) -> list[Knob]:
+    """Values between commas, as `_typed_value`."""
+    return [_typed_value(value.strip(), refusal) for value in text.split(",")]
+
+
+def _typed_value(text: str, refusal: str) -> Knob:
     """A value as in a config file, or else a bare text; raises `EdgesimError` with ``refusal`` for none."""
     if not text:
         raise EdgesimError(refusal)

@@ -12,7 +12,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse, set_key
 from edgesim.simulation.complete import complete
 from edgesim.studies.plan import Knob as Value
-from edgesim.studies.study_table import typed_value
+from edgesim.studies.study_table import typed_keys, typed_values
 
 Spec = tuple[float, float] | Sequence[Value]
 """A range as a pair of numbers, or the list of values."""
@@ -107,20 +107,15 @@ class Knob:
 def parse_knobs(texts: Sequence[str]) -> dict[str, Spec]:
     """Parse texts ``key=low:high`` and ``key=a,b,c`` into ranges and lists of values by key; raises `EdgesimError`."""
     specs: dict[str, Spec] = {}
-    for text in texts:
-        key, equals, values = (part.strip() for part in text.partition("="))
-        if not (equals and key and values):
-            raise EdgesimError(f"knob {text}: {_FORM}")
-        if key in specs:
-            raise EdgesimError(f"knob {text}: {key} is given twice")
+    for key, values, refusal in typed_keys(texts, "knob", _FORM):
         ends = values.split(":")
         if len(ends) == 2 and "," not in values:
             try:
                 specs[key] = float(ends[0]), float(ends[1])
             except ValueError:
-                raise EdgesimError(f"knob {text}: {_FORM}") from None
+                raise EdgesimError(refusal) from None
         else:
-            specs[key] = [typed_value(value.strip(), f"knob {text}: {_FORM}") for value in values.split(",")]
+            specs[key] = typed_values(values, refusal)
     return specs
 
 
