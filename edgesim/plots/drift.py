@@ -25,7 +25,7 @@ def draw_drift(x: Floats, shares: Floats, in_seconds: bool, title: str) -> Figur
             interpolation="none",
         )
         axes.set_title(title, loc="left")
-        axes.set_xlabel("simulated time (s)" if in_seconds else "round")
+        axes.set_xlabel("simulated time (s)" if in_seconds else "communication round")
         axes.set_ylabel("class")
         for axis in (axes.yaxis,) if in_seconds else (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(integer=True, nbins=10, min_n_ticks=1))

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from edgesim.activities import ACTIVITIES, COMPUTE
+from edgesim.activities import ACTIVITIES
 from edgesim.analysis.metrics import scheduled_devices
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.streams import received_share
@@ -17,6 +17,7 @@ from edgesim.plots import palette, style
 MOST_DEVICES = 60
 _HEIGHT = 0.72
 """Height of a bar in rows."""
+_UNSCHEDULED = palette.KIND_COLORS["unscheduled"]
 
 _HATCHES = {
     "late": "////",
@@ -32,7 +33,7 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
     """Bars of what each device did in the course of a round, over seconds since the round's start, and its deadline.
 
     Work that is carried into the round or out of it is cut at the edges of the chart. Without a ``round`` the first one
-    that scheduled a device is drawn. Colour shows the activity, hatching an outcome other than done; pale bars are work
+    that scheduled a device is drawn. Colour shows the activity, hatching an outcome other than done; grey bars are work
     that was not scheduled. An upload that the deadline ended is as high as the share of it that was received, and has
     it as a number. At most `MOST_DEVICES` devices are drawn, scheduled ones first. Raises `EdgesimError` for a round
     that is not in the run.
@@ -57,8 +58,7 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
                 bars["t_end_s"] - bars["t_start_s"],
                 left=bars["t_start_s"] - facts["t_start_s"],
                 height=heights,
-                color=ACTIVITIES[str(activity)].color,
-                alpha=0.3 if outcome == "unscheduled" else 1.0,
+                color=_UNSCHEDULED if outcome == "unscheduled" else ACTIVITIES[str(activity)].color,
                 hatch=_HATCHES.get(outcome, ""),
                 edgecolor="white" if _HATCHES.get(outcome) else "none",
                 linewidth=0,
@@ -117,7 +117,7 @@ def _handles(rows: pd.DataFrame) -> list[Patch | Line2D]:
     ]
     for outcome, hatch in _HATCHES.items():
         if outcome == "unscheduled" and outcome in outcomes:
-            handles.append(Patch(color=ACTIVITIES[COMPUTE].color, alpha=0.3, linewidth=0, label="not scheduled"))
+            handles.append(Patch(color=_UNSCHEDULED, linewidth=0, label=outcome))
         elif outcome in outcomes:
             handles.append(Patch(facecolor="#777777", edgecolor="white", hatch=hatch, linewidth=0, label=outcome))
     handles.append(Line2D([], [], color=palette.PALETTE["vermilion"], linestyle="--", linewidth=1, label="deadline"))

@@ -106,7 +106,7 @@ def draw_stacks_over_rounds(
                 axes.stairs(bottom + heights, edges, baseline=bottom, fill=True, **parts[name].patch())
             bottom = bottom + heights
         axes.set(xlim=(edges[0], edges[-1]), ylim=(0, None), ylabel=label)
-        axes.set_xlabel("round" if block == 1 else f"round (means over {block} rounds)")
+        axes.set_xlabel("communication round" if block == 1 else f"communication round (means over {block} rounds)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         line = mark_past(axes, [round + 0.5 for round in past])
         _legend(figure, shown, {} if line is None else {COMMON_PAST: line})

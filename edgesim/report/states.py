@@ -26,10 +26,10 @@ class TimelineState(NamedTuple):
 
 
 STATES = (
-    TimelineState("unscheduled", "#f0d9a8", "#6b5528"),
+    TimelineState("unscheduled", KIND_COLORS["unscheduled"], "#7a7a7a"),
     *(TimelineState(name, of.color.lower(), of.dark) for name, of in OF_DEVICES.items()),
     TimelineState("received in part", "#7fb4d8", "#2a5f86"),
-    TimelineState(AWAY, "#c9c9c9", "#555555"),
+    TimelineState(AWAY, "#dddddd", "#454545"),
     TimelineState("skipped", "#9d86b8", "#a792c4"),
     TimelineState("kept", "#009e73", "#22b78c"),
     TimelineState("cancelled", "#8a6a4f", "#a98a70"),

@@ -46,18 +46,29 @@ def table_html(
 ) -> str:
     """A table whose columns hold ``texts`` or numbers; the first names its row, and a rule lies below rows ``ends``."""
     head = "".join(f'<th scope="col">{text(heading).replace(chr(10), "<br>")}</th>' for heading in headings)
+    names = _names(headings)
     body = []
     for i, row in enumerate(rows):
         # Narrow screens show rows as lists, each cell beside its heading.
         cells = [
-            f'<td{"" if is_text else " class=number"} data-of="{text(heading).replace(chr(10), " ")}">{text(cell)}</td>'
-            for cell, is_text, heading in zip(row[1:], texts[1:], headings[1:], strict=True)
+            f'<td{"" if is_text else " class=number"} data-of="{text(name)}">{text(cell)}</td>'
+            for cell, is_text, name in zip(row[1:], texts[1:], names[1:], strict=True)
         ]
         end = " class=end" if i in ends else ""
         body.append(f'<tr{end}><th scope="row">{text(row[0])}</th>{"".join(cells)}</tr>')
     top = f"<thead><tr>{head}</tr></thead>" if any(headings) else ""
     caption_html = f"<caption>{text(caption)}</caption>" if caption else ""
     return f'<div class="wide" tabindex="0"><table>{caption_html}{top}<tbody>{"".join(body)}</tbody></table></div>'
+
+
+def _names(headings: Sequence[str]) -> list[str]:
+    """Headings in one line each; one whose first line is empty stands under that of the column before it."""
+    names, group = [], ""
+    for heading in headings:
+        above, lines, last = heading.rpartition("\n")
+        group = (above or group) if lines else ""
+        names.append(f"{group} {last}".strip())
+    return names
 
 
 def differences_html(table: pd.DataFrame, reference: str) -> str:

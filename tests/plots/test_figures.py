@@ -100,7 +100,7 @@ def test_the_gantt_chart_has_the_work_that_is_carried_out_of_its_round_and_into_
 def test_the_gantt_chart_marks_the_deadline_and_how_work_ended(run):
     figure = draw_gantt(run, 1)
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert texts == ["compute", "upload", "late", "dropped", "not scheduled", "deadline", "round's end"]
+    assert texts == ["compute", "upload", "late", "dropped", "unscheduled", "deadline", "round's end"]
     hatches = {bar.get_hatch() for group in figure.axes[0].containers for bar in group}
     assert {"////", "xxxx"} <= hatches
     assert 1.0 in {line.get_xdata()[0] for line in figure.axes[0].get_lines()}

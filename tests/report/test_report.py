@@ -31,7 +31,7 @@ from edgesim.report import run_data
 from edgesim.report.charts import COUNT_COLORS
 from edgesim.report.report import report_html
 from edgesim.report.states import IN_PART, STATES
-from edgesim.report.tables import differences_html
+from edgesim.report.tables import differences_html, table_html
 from edgesim.simulation import composition as simulation
 
 LEARNING = {
@@ -380,6 +380,16 @@ def test_the_timeline_has_what_was_received_of_uploads_that_the_deadline_ended(t
     in_part = decoded(run["bars"]["code"]) % len(page.data["outcomes"]) == page.data["outcomes"].index(IN_PART)
     assert in_part.tolist() == (received < 1).tolist()
     assert 0 < in_part.sum() < ended.sum()
+
+
+@pytest.mark.parametrize("kind", ["late", "dropped", "unscheduled"])
+def test_a_kind_of_lost_work_has_one_colour_in_charts_and_timeline(kind):
+    assert {state.light.lower() for state in STATES if state.name == kind} == {KIND_COLORS[kind].lower()}
+
+
+def test_cells_of_a_narrow_screen_name_the_group_that_their_column_stands_under():
+    page = table_html("", ["frame", "EMD\nmean", "\nmost", "rounds", "\nlast"], [list("01234")], [False] * 5)
+    assert re.findall('data-of="([^"]*)"', page) == ["EMD mean", "EMD most", "rounds", "last"]
 
 
 def test_orange_is_computing_in_every_picture_of_the_page():
