@@ -309,7 +309,11 @@ class Rounds:
         with this.timed("feedback"):
             whom, length_s = (this.selected, arrived, this.training), clock.now - this.t_start_s
             asked = lambda: this.checked_in, lambda: self._ended(this)
-            parts.tell(this.number.round, merged, tasks, *whom, length_s, *asked)
+            received = None
+            if parts.sizing.receive is not None and accounts.sends:
+                taken = [this.working[device].task for device in this.selected.tolist()]
+                received = np.array(parts.sizing.received(taken))
+            parts.tell(this.number.round, merged, tasks, *whom, length_s, *asked, received)
         if server_s:
             yield clock.timeout(server_s)
         yield from self.servers.average(this.number)

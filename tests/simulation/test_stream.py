@@ -231,18 +231,24 @@ def test_the_server_decodes_the_prefix_that_was_received(run):
 
 
 def test_policies_hear_the_shares_that_were_received(run, monkeypatch):
-    """Those of the updates that were merged, as `metrics` has them; without streams they hear of none."""
+    """Those of all who were selected, as `metrics` has them, and airtimes of the merged; without streams no shares."""
     heard = []
-    monkeypatch.setattr(Oort, "hear", lambda policy, report: heard.append((report.round, report.feedback)))
-    folder = run(upload=TOPK, selection={"policy": "oort"}, **TRAINING)
-    rows = read_table(folder, "metrics").query("name == 'received_share' and value > 0")
+    monkeypatch.setattr(Oort, "hear", lambda policy, report: heard.append(report))
+    slow = {"radio": {"bandwidth_hz": 4e5}, "devices": {"mu_samples_per_s": 150.0}}
+    folder = run(upload=TOPK, selection={"policy": "oort"}, **TRAINING | slow)
+    rows = read_table(folder, "metrics").query("name == 'received_share'")
     expected = {(row.round, int(row.key.partition("/")[0])): row.value for row in rows.itertuples()}
-    told = {(number, device): share for number, of in heard for device, share in zip(of.ids, of.received, strict=True)}
+    told = {(of.round, device): share for of in heard for device, share in zip(of.selected, of.received, strict=True)}
     assert told == expected
-    assert 0 < min(told.values()) < 1
+    assert 0 < sum(0 < share < 1 for share in told.values()) < len(told)
+    assert 0 in told.values()
+    up = read_table(folder, "activities").query("activity == 'upload'").set_index(["round", "device"])
+    airtime_s = up["t_end_s"] - up["t_start_s"]
+    for of in heard:
+        assert of.feedback.upload_s == pytest.approx([airtime_s[of.round, device] for device in of.feedback.ids])
     heard.clear()
     run("whole", upload={"size": "fixed", "codec": "randk", "ratio": 0.001}, selection={"policy": "oort"}, **TRAINING)
-    assert {of.received is None for _, of in heard} == {True}
+    assert {of.received is None for of in heard} == {True}
 
 
 @pytest.mark.parametrize("codec", [TOPK, {"codec": "randk"}], ids=["topk", "randk"])
