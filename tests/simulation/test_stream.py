@@ -24,7 +24,6 @@ from edgesim.learning.sizes.stream import Stream
 from edgesim.learning.transforms.encode import Encode
 from edgesim.plots.gantt import draw_gantt
 from edgesim.radio.bandwidth import rate_bps
-from edgesim.radio.grant import Grant
 from edgesim.radio.link import ShannonLink
 from edgesim.selection.oort import Oort
 from edgesim.simulation import composition as simulation
@@ -66,10 +65,8 @@ def test_worked_numbers_of_a_stream():
     topk, randk = make_codec("topk", {"coding": "index", "ratio": topk / D}), make_codec("randk", {"ratio": 1.0})
     for codec, prefix in ((topk, 84_065), (randk, 136_607)):
         charges = UploadCharges(32.0 * D, Stream(codec, D, None), 1, 0.0)
-        whole = Grant(1e6, 1.0, float(charges.coded(np.array([32.0 * D]))[0]))
-        charges.fit(whole, bits)
-        assert charges.receive(whole, bits)
-        assert whole.setting == prefix
+        whole_bits = float(charges.coded(np.array([32.0 * D]))[0])
+        assert charges.sized(whole_bits, bits) == (prefix, codec.bits(D, prefix) + 32)
     assert topk.setting(D) == 100_744
     whole_bits = topk.bits(D, 100_744) + 32
     assert 0.5 * whole_bits / bits == pytest.approx(0.5991955734, abs=1e-9)
