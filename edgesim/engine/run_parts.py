@@ -156,8 +156,9 @@ class RunParts:
         measured = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
         feedback = Feedback(merged.ids, *times_s, *measured)
         of_devices, now = (selected, arrived, feedback, gradients), (self.clock.now, self.evaluations.accuracy)
-        spent = lambda: self.report.spending(ended())
-        report = RoundReport(round, checked_in, *of_devices, length_s, *now, spent, received)
+        report = RoundReport(
+            round, checked_in, *of_devices, length_s, *now, lambda: self.report.spending(ended()), received
+        )
         self.answerer.hear(report)
 
     @cached_property

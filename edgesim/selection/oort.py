@@ -147,7 +147,6 @@ class Oort:
         state.exploited_utility[report.round % len(state.exploited_utility)] = exploited
         state.exploited = np.empty(0, dtype=np.int64)
 
-
     def _hear_streams(self, report: RoundReport, received: Floats) -> None:
         """Lengthen the uploads of streams by what was not received of them: all end by the deadline, whole or not.
 
