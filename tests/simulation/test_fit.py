@@ -250,10 +250,17 @@ def test_a_codec_of_ones_own_that_answers_no_setting_that_fits_is_refused_by_nam
             r"round\.outage = 0\.1 with round\.admission = 'count' needs round\.allocator = 'least', not 'equal_bits': "
             "by count it enters least bandwidths alone",
         ),
-        ({"round": {"allocator": "least"}}, r"upload\.size = 'fit' .*does not go with round\.allocator = 'least'"),
+        *[
+            (
+                {"round": knobs},
+                r"upload\.size = 'fit' needs round\.allocator = 'equal_bits' or 'equal_share': 'least', its default",
+            )
+            for knobs in ({"allocator": None}, {"allocator": "least"}, {"allocator": None, "leftover": "equal_finish"})
+        ],
+        ({"upload": {"sise": "fit"}}, r"^codec 'topk': unknown key 'upload\.sise', did you mean 'upload\.size'\?$"),
         (
-            {"round": {"allocator": "least", "leftover": "equal_finish"}},
-            r"upload\.size = 'fit' .*does not go with round\.allocator = 'least'",
+            {"upload": {"x": 1}},
+            r"'upload\.x'; known: beside, codec, coding, encode, .*, lost, plan, ratio, size, values$",
         ),
         ({"round": {"allocator": "least_error"}}, r"round\.allocator = 'least_error' needs upload\.codec = 'qsgd'"),
         (

@@ -343,7 +343,10 @@ def test_the_picture_of_a_round_shows_how_much_was_received(run):
             r"upload\.size = 'stream' needs round\.protocol = 'synchronous', not 'buffered': without rounds",
         ),
         ({"upload": {"beside": "coded"}, "algorithm": {"name": "scaffold"}}, r"upload\.beside"),
-        ({"upload": {"least": 0.001}, "round": {"allocator": "least"}}, r"round\.allocator = 'least'"),
+        (
+            {"upload": {"least": 0.001}, "round": {"allocator": "least"}},
+            r"size = 'stream' needs round\.allocator = 'equal_",
+        ),
         ({"upload": {"least": 2.0}}, r"upload\.least: expected a ratio above 0 and up to 1 \(got 2\)"),
         (
             {"upload": {"least": 0.5}},
