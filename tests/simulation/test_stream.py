@@ -26,6 +26,7 @@ from edgesim.plots.gantt import draw_gantt
 from edgesim.radio.bandwidth import rate_bps
 from edgesim.radio.link import ShannonLink
 from edgesim.selection.oort import Oort
+from edgesim.selection.random_choice import RandomChoice
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
 
@@ -246,6 +247,28 @@ def test_policies_hear_the_shares_that_were_received(run, monkeypatch):
     heard.clear()
     run("whole", upload={"size": "fixed", "codec": "randk", "ratio": 0.001}, selection={"policy": "oort"}, **TRAINING)
     assert {of.received is None for of in heard} == {True}
+
+
+@pytest.mark.parametrize("size", ["stream", "fit", "fixed"])
+def test_policies_are_told_when_a_whole_upload_would_end(tmp_path, monkeypatch, size):
+    """A whole stream has 111,761 numbers where admission plans with 559; a size that fits fills the time."""
+    asked, choose, rows = [], RandomChoice.choose, np.arange(8)
+
+    def caught(policy, view):
+        of = view.estimates
+        asked.append([of.ready_s(rows), of.upload_s(rows, 3), of.finish_s(rows, 3), of.due_s(rows)])
+        return choose(policy, view)
+
+    monkeypatch.setattr(RandomChoice, "choose", caught)
+    options = {"stream": {"least": 0.001, "ratio": 0.2}, "fit": {"least": 0.001}, "fixed": {"ratio": 0.2}}[size]
+    upload = {"codec": "randk", "size": size} | options
+    simulation.run(parse(BASE | {"rounds": 1, "upload": upload}, "test"), tmp_path / "run")
+    ((ready_s, upload_s, finish_s, due_s),) = asked
+    if size == "fit":
+        assert finish_s.tolist() == due_s.tolist()
+    else:
+        whole = (32 * 111_761 + 32) / (32 * 559 + 32) if size == "stream" else 1.0
+        assert finish_s - ready_s == pytest.approx(whole * upload_s)
 
 
 @pytest.mark.parametrize("codec", [TOPK, {"codec": "randk"}], ids=["topk", "randk"])
