@@ -9,13 +9,16 @@ from stopped_runs import assert_stops_change_nothing
 from whole_runs import configs, runs
 
 from edgesim.base.errors import EdgesimError
+from edgesim.engine.run_parts import RunParts
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.charges import UploadCharges
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.levels import elias
 from edgesim.learning.codecs.message import Reader
 from edgesim.learning.codecs.qsgd import Qsgd
+from edgesim.radio.bandwidth import min_bandwidth_hz
 from edgesim.simulation.complete import complete
+from edgesim.simulation.simulation import Simulation
 
 P = 2_410
 BOUND_BITS = 1 + 32 + 4 * P
@@ -110,6 +113,38 @@ def test_on_a_band_shared_anew_what_small_messages_leave_goes_to_others(run):
         for sharing in ("reserved", "reshared")
     }
     assert ends["reshared"] < ends["reserved"]
+
+
+@pytest.mark.parametrize("outage", [None, 0.2])
+def test_planned_by_its_last_message_on_a_band_shared_anew_each_has_what_that_asked_for(run, monkeypatch, outage):
+    """Reservations are the least bandwidths of each device's message before, on the gain that is planned with."""
+    asked, grant = [], RunParts.grant
+
+    def caught(parts, working, ids, round, hz, *more):
+        asked.append((round, dict(zip(ids.tolist(), hz, strict=True)), parts.learner.accounts.up.last_bits.copy()))
+        return grant(parts, working, ids, round, hz, *more)
+
+    monkeypatch.setattr(RunParts, "grant", caught)
+    radio = {"sharing": "reshared", "fading": "none" if outage is None else "rayleigh"}
+    knobs = {"outage": outage, "close": "deadline"}
+    folder = run(upload={"plan": "last"}, radio=radio, round=knobs, rounds=5)
+    up, rounds = uploads_of(folder), read_table(folder, "rounds").set_index("round")
+    last, config_of = np.full(6, float(BOUND_BITS)), complete(config(radio=radio, round=knobs))
+    with Simulation(config_of) as again:
+        for number, hz_of, planned in asked:
+            assert planned.tolist() == last.tolist()
+            ids, start_s = np.array(sorted(hz_of)), rounds["t_start_s"][number]
+            gain = again.world.gain(ids, number, start_s, np.zeros_like(ids))
+            power_w = again.world.rx_power_w(ids, gain) * (-np.log1p(-outage) if outage else 1.0)
+            starts_s = up[up["round"] == number].set_index("device")["t_start_s"].reindex(ids).to_numpy() - start_s
+            needs_hz = min_bandwidth_hz(last[ids], 1.0 - starts_s, power_w, again.world.links[0].noise_w_per_hz)
+            sent = ~np.isnan(starts_s)
+            assert np.array([hz_of[m] for m in ids])[sent] == pytest.approx(needs_hz[sent], rel=1e-9)
+            rows = up[up["round"] == number]
+            last[rows["device"]] = rows["bits"]
+    assert len(asked) == 5
+    if outage is None:
+        assert (rounds["late"] == 0).all()
 
 
 def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(run):
