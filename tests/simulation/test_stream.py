@@ -49,6 +49,7 @@ BASE: dict[str, Any] = {
     "upload": {"codec": "randk", "ratio": 0.2, "size": "stream"},
 }
 TOPK = {"codec": "topk", "coding": "index"}
+EQUAL = {"allocator": "equal_share"}
 
 
 config = configs(BASE)
@@ -68,6 +69,7 @@ def test_worked_numbers_of_a_stream():
         charges = UploadCharges(32.0 * D, Stream(codec, D, None), 1, 0.0)
         whole_bits = float(charges.coded(np.array([32.0 * D]))[0])
         assert charges.sized(whole_bits, bits) == (prefix, codec.bits(D, prefix) + 32)
+        assert charges.sized(whole_bits, 2 * whole_bits) == (codec.setting(D), whole_bits)
     assert topk.setting(D) == 100_744
     whole_bits = topk.bits(D, 100_744) + 32
     assert 0.5 * whole_bits / bits == pytest.approx(0.5991955734, abs=1e-9)
@@ -194,7 +196,17 @@ def test_a_stream_that_is_through_before_the_deadline_ends_then(run):
     assert read_table(folder, "metrics").query("name == 'received_share'")["value"].unique().tolist() == [1.0]
 
 
-def test_a_device_that_leaves_has_lost_its_stream_and_one_that_sent_nothing_is_late(run):
+def test_a_stream_of_which_no_number_came_is_late(run):
+    """Behind the header the first number takes 32 bits of those that a few hertz carry, which are about as many."""
+    folder = run(upload={"ratio": 1.0, "least": 1e-6}, radio={"bandwidth_hz": 20.0}, round=EQUAL)
+    up = read_table(folder, "activities").query("activity == 'upload'")
+    assert up["outcome"].tolist() == ["done" if bits >= 64 else "late" for bits in up["bits"]]
+    assert set(up["outcome"]) == {"done", "late"}
+    rounds = read_table(folder, "rounds")
+    assert (rounds["late"] == up["outcome"].eq("late").groupby(up["round"]).sum().to_numpy()).all()
+
+
+def test_a_device_that_leaves_has_lost_its_stream(run):
     slots = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.3}
     folder = run(availability=slots, rounds=15)
     up = read_table(folder, "activities").query("activity == 'upload'")
