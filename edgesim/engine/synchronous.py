@@ -350,7 +350,7 @@ class Rounds:
             crossed = [task for task in tasks if task.fate == "done"]
         values |= bits_on_wires(parts.backhaul, crossed, accounts.model_bits if self.servers.in_cloud else 0.0)
         values |= merged.metrics
-        if parts.sizing.receive is not None:
+        if parts.sizing.receive is not None and accounts.sends:
             taken = [task for task in tasks if task.taken]
             keys = [("received_share", f"{task.device}/{task.number}") for task in taken]
             values |= zip(keys, parts.sizing.received(taken), strict=True)

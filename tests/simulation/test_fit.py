@@ -275,7 +275,7 @@ def test_a_codec_of_ones_own_that_answers_no_setting_that_fits_is_refused_by_nam
                 {"round": knobs},
                 r"upload\.size = 'fit' needs round\.allocator = 'equal_bits' or 'equal_share': 'least', its default",
             )
-            for knobs in ({"allocator": None}, {"allocator": "least"}, {"allocator": None, "leftover": "equal_finish"})
+            for knobs in ({"allocator": "least"}, {"allocator": "least", "leftover": "equal_finish"})
         ],
         ({"upload": {"sise": "fit"}}, r"^codec 'topk': unknown key 'upload\.sise', did you mean 'upload\.size'\?$"),
         (
