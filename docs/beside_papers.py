@@ -58,7 +58,7 @@ def _result(studies: Mapping[str, Row], key: Key) -> Row:
     study = studies[name]
     if "settings" not in study:
         return _quoted()[key]
-    runs, differences = (_read(f"{name}{ending}.csv") for ending in ("", "-differences"))
+    runs, differences = _read(f"{study.get('runs', name)}.csv"), _read(f"{name}-differences.csv")
     return _computed(runs, differences, study["settings"][setting], study["measures"][title])
 
 
@@ -143,9 +143,10 @@ def _run(letter: str, name: str, study: Row) -> str:
     if "settings" not in study:
         source = f"not run again, since it takes {study['takes']}: numbers of an earlier run, whose runs are not kept"
     else:
-        source = f"computed from [a row per run](seeds/{name}.csv)"
+        source = f"computed from [a row per run](seeds/{study.get('runs', name)}.csv)"
         if (PAPERS / f"seeds/{name}-differences.csv").is_file():
-            source += f", p from [all comparisons](seeds/{name}-differences.csv)"
+            which = " ".join(["all comparisons", study.get("compares", "")]).strip()
+            source += f", p from [{which}](seeds/{name}-differences.csv)"
     return f"- {letter}: `{study['command']}`; {source}"
 
 
@@ -184,7 +185,10 @@ def collect(name: str, folder: Path, *differences: str) -> None:
             {**run.knobs, "seed": run.seed, **measure(run, target), **lost.get(run.folder, {}), **_own(study, run)}
             for run in plan.finished
         )
-    _write(runs[[of for of in runs if of in {*names, "seed"} or of.removesuffix("_bound") in wanted]], f"{name}.csv")
+    if "runs" not in study:
+        _write(
+            runs[[of for of in runs if of in {*names, "seed"} or of.removesuffix("_bound") in wanted]], f"{name}.csv"
+        )
     if differences:
         tables = {Path(each).stem: pd.read_csv(folder / each) for each in differences}
         table = pd.concat(tables, names=["between"]).reset_index("between")

@@ -52,7 +52,8 @@ class OpenSection(BaseModel):
 
     def with_defaults(self, registry: Registry[Any]) -> Self:
         """The section with all options of the entry that it names of a registry; raises `EdgesimError`."""
-        entry: BaseModel = entry_of(registry, getattr(self, registry.field.rpartition(".")[2]), self.options)
+        name = getattr(self, registry.field.rpartition(".")[2])
+        entry: BaseModel = entry_of(registry, name, self.options, beside=type(self).model_fields)
         return self.with_options(entry.model_dump(exclude_none=True))
 
 

@@ -25,8 +25,9 @@ def records(path):
 def numbers_of(name):
     """Study, setting and measure of each number in a page's table, its text and seeds, read from the page alone."""
     (part,) = WRITTEN.findall((PAPERS / f"{name}.md").read_text())
-    commands = dict(re.findall(r"^- (\w): `(.+?)`;", part, re.MULTILINE))
-    of_command = {study["command"]: key for key, study in PLAN["studies"].items()}
+    runs = re.findall(r"^- (\w): `(.+?)`;(?:.*all comparisons ?(.*?)\])?", part, re.MULTILINE)
+    commands = {letter: (command, compares) for letter, command, compares in runs}
+    of_command = {(study["command"], study.get("compares", "")): key for key, study in PLAN["studies"].items()}
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in part.splitlines() if line[:2] == "| "]
     for what, _, ours, seeds, run, verdict in rows[2:]:
         assert what
@@ -39,7 +40,7 @@ def numbers_of(name):
 def recomputed(study, setting, measure):
     """Value, half of the interval, p and seeds of a number, by SciPy from the study's rows per run."""
     where, of = PLAN["studies"][study]["settings"][setting], PLAN["studies"][study]["measures"][measure]
-    rows = records(PAPERS / f"seeds/{study}.csv")
+    rows = records(PAPERS / f"seeds/{PLAN['studies'][study].get('runs', study)}.csv")
 
     def by_seed(where):
         mine = [row for row in rows if all(row[knob] == str(value) for knob, value in where.items())]

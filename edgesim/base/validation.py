@@ -1,7 +1,7 @@
 """Validation of users' input with pydantic models: the first error becomes one line."""
 
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -15,25 +15,33 @@ Model = TypeVar("Model", bound=BaseModel)
 _UNION_BRANCHES = {"int", "float", "str", "constrained-int", "constrained-float"}
 
 
-def validate(model: type[Model], values: Mapping[str, Any], where: str, section: str = "") -> Model:
+def validate(
+    model: type[Model], values: Mapping[str, Any], where: str, section: str = "", beside: Iterable[str] = ()
+) -> Model:
     """Validate against a model; the first error becomes one line, with the nearest name for an unknown key.
 
-    ``where`` comes before it; ``section`` is that of the config which has the values, if any.
+    ``where`` comes before it; ``section`` is that of the config which has the values, if any, and ``beside`` are other
+    keys that it may have.
     """
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        _, words, fields = first_error(model, error, section=section)
+        _, words, fields = first_error(model, error, section=section, beside=beside)
         raise EdgesimError(f"{where}: {words}", *fields) from None
 
 
 def options_of(
-    kinds: Mapping[str, type[Model]], name: str, options: Mapping[str, Any], field: str, section: str
+    kinds: Mapping[str, type[Model]],
+    name: str,
+    options: Mapping[str, Any],
+    field: str,
+    section: str,
+    beside: Iterable[str] = (),
 ) -> Model:
     """The checked options, given in ``section``, of the entry that a config names in ``field`` (``selection.policy``).
 
-    ``kinds`` are the option models of all entries. Raises `EdgesimError` for an unknown name, a bad value, and an
-    option of another entry, which it names.
+    ``kinds`` are the option models of all entries, ``beside`` the section's own keys. Raises `EdgesimError` for an
+    unknown name, a bad value, and an option of another entry, which it names.
     """
     model, kind = look_up(kinds, name, field), kind_of(field)
     for key in options:
@@ -44,25 +52,33 @@ def options_of(
                 f"remove it or change the {kind}",
                 f"{section}.{key}",
             )
-    if options and not model.model_fields:
+    if options and not model.model_fields and not any(did_you_mean(key, [*beside]) for key in options):
         fields = [f"{section}.{key}" for key in options]
         listed = ", ".join(map(repr, options))
         raise EdgesimError(f"{fields[0]}: {kind} {name!r} takes no options, remove {listed}", *fields)
-    return validate(model, options, f"{kind} {name!r}", section)
+    return validate(model, options, f"{kind} {name!r}", section, beside)
 
 
-def entry_of(registry: Registry[type[Model]], name: str, options: Mapping[str, Any], section: str = "") -> Model:
+def entry_of(
+    registry: Registry[type[Model]],
+    name: str,
+    options: Mapping[str, Any],
+    section: str = "",
+    beside: Iterable[str] = (),
+) -> Model:
     """The entry of a registry that a config names, with its options; they lie in the section of the registry's field
     where no other ``section`` is given. Raises as `options_of`.
     """
     field = registry.field
-    return options_of(registry.including(name), name, options, field, section or field.partition(".")[0])
+    return options_of(registry.including(name), name, options, field, section or field.partition(".")[0], beside)
 
 
-def first_error(model: type[BaseModel], error: ValidationError, section: str = "") -> tuple[str, str, tuple[str, ...]]:
+def first_error(
+    model: type[BaseModel], error: ValidationError, section: str = "", beside: Iterable[str] = ()
+) -> tuple[str, str, tuple[str, ...]]:
     """The first error: its key (empty if several keys contradict each other), a one-line message, and its fields.
 
-    Keys of the model lie in ``section``.
+    Keys of the model lie in ``section``, with others ``beside`` them.
     """
     # Unknown keys first: they often cause the other errors (a misspelt required key is missing too).
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
@@ -74,6 +90,8 @@ def first_error(model: type[BaseModel], error: ValidationError, section: str = "
     if detail["type"] == "extra_forbidden":
         known, above = _keys_at(model, detail["loc"][:-1]), path.rpartition(".")[0]
         name = str(detail["loc"][-1])
+        if len(detail["loc"]) == 1:
+            known = sorted({*known, *beside})
         if elsewhere := [*keys_called(name, model)]:
             hint = f", did you mean {' or '.join(map(repr, elsewhere))}?"
         else:

@@ -49,6 +49,19 @@ class PlannedEstimates:
         with np.errstate(divide="ignore"):
             return np.asarray(self.timeline.upload_bits[rows] / self._share_bps(rows, at_once))
 
+    def finish_s(self, rows: Integers, at_once: int) -> Floats:
+        """Instant, in s, at which each whole upload ends on that share, [n].
+
+        All of a stream counts, whatever it is planned with; an upload of a size that fits lasts until it is due.
+        """
+        charges, ready_s, bits = self.timeline.accounts.up, self.ready_s(rows), self.timeline.upload_bits[rows]
+        if charges is not None and charges.rule.known == "as the upload ends":
+            _, bits = charges.granted(bits, None)
+        with np.errstate(divide="ignore"):
+            finish_s = np.asarray(ready_s + bits / self._share_bps(rows, at_once))
+        fits = charges is not None and charges.rule.known in ("with the band", "as the upload begins")
+        return np.maximum(finish_s, self.due_s(rows)) if fits else finish_s
+
     def room_bits(self, rows: Integers, at_once: int) -> Floats:
         """Bits that an equal share of the station's band carries until each upload is due, on the gain planned on, [n].
 

@@ -9,7 +9,7 @@ import numpy as np
 import simpy
 
 from edgesim.activities import ACTIVITIES
-from edgesim.base.arrays import Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.at_work import Working
@@ -144,6 +144,7 @@ class RunParts:
         length_s: float,
         checked_in: Callable[[], Integers],
         ended: Callable[[], list[Task]],
+        received: Floats | None = None,
     ) -> None:
         """Tell the answerer of the decisions what became of them, once a model is made of ``merged`` updates.
 
@@ -151,11 +152,13 @@ class RunParts:
         model before. The others are as in `RoundReport`.
         """
         duration_s = [at.spans[-1].t_end_s + at.backhaul_s - (at.spans[0].t_start_s - at.broadcast_s) for at in tasks]
+        times_s = np.array(duration_s, dtype=np.float64), np.array([at.airtime_s for at in tasks], dtype=np.float64)
         measured = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
-        received = None if self.sizing.receive is None else np.array(self.sizing.received(tasks))
-        feedback = Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *measured, received)
+        feedback = Feedback(merged.ids, *times_s, *measured)
         of_devices, now = (selected, arrived, feedback, gradients), (self.clock.now, self.evaluations.accuracy)
-        report = RoundReport(round, checked_in, *of_devices, length_s, *now, lambda: self.report.spending(ended()))
+        report = RoundReport(
+            round, checked_in, *of_devices, length_s, *now, lambda: self.report.spending(ended()), received
+        )
         self.answerer.hear(report)
 
     @cached_property

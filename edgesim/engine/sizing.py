@@ -89,7 +89,7 @@ class Sizing:
         settings = []
         for device, station, share_hz, power_w, begin_s, bits in zip(*(of.tolist() for of in columns), strict=True):
             row = device, self._wires(station), share_hz, power_w, begin_s
-            settings.append(charges.fitting(bits, self._room_bits(timeline.links[station].bits, *row, due_s)))
+            settings.append(charges.sized(bits, self._room_bits(timeline.links[station].bits, *row, due_s))[0])
         return settings
 
     def of_task(self, task: Task, round: int, hz: float) -> list[int]:
@@ -106,7 +106,7 @@ class Sizing:
             now_s + world.config.round.tmax_s,
         )
         room_bits = self._room_bits(world.links[task.station].bits, *row)
-        return [charges.fitting(float(self.accounts.settle(ids, round)[0]), room_bits)]
+        return [charges.sized(float(self.accounts.settle(ids, round)[0]), room_bits)[0]]
 
     def expect(self, working: Iterable[Working]) -> None:
         """Expect the uploads of devices at work, whose jobs run together when the first of them begins."""
@@ -132,7 +132,7 @@ class Sizing:
         due_s = begun_s + self.world.config.round.tmax_s if math.isinf(deadline_s) else deadline_s
         carried = self.world.links[task.station].bits if self.courses is None else self._along(task, self.courses)
         row = task.device, (task.station, task.server), grant.bandwidth_hz, grant.rx_power_w, now_s
-        charges.fit(grant, self._room_bits(carried, *row, due_s))
+        grant.setting, grant.bits = charges.sized(grant.bits, self._room_bits(carried, *row, due_s))
         self._cross_wires(task)
 
     def received(self, tasks: Sequence[Task]) -> list[float]:
@@ -144,9 +144,10 @@ class Sizing:
         """Take what was received of an upload; returns whether that is anything."""
         upload, grant = task.upload, task.grant
         assert upload is not None
-        any_received = self.charges.receive(grant, grant.bits - upload.remaining_bits)
+        sent_bits = grant.bits - upload.remaining_bits
+        grant.setting, grant.bits = self.charges.sized(grant.bits, sent_bits, grant.setting)
         self._cross_wires(task)
-        return any_received
+        return grant.setting > 0
 
     def _cross_wires(self, task: Task) -> None:
         """Set the time that an update takes on wires by its size."""

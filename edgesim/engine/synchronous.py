@@ -309,7 +309,11 @@ class Rounds:
         with this.timed("feedback"):
             whom, length_s = (this.selected, arrived, this.training), clock.now - this.t_start_s
             asked = lambda: this.checked_in, lambda: self._ended(this)
-            parts.tell(this.number.round, merged, tasks, *whom, length_s, *asked)
+            received = None
+            if parts.sizing.receive is not None and accounts.sends:
+                taken = [this.working[device].task for device in this.selected.tolist()]
+                received = np.array(parts.sizing.received(taken))
+            parts.tell(this.number.round, merged, tasks, *whom, length_s, *asked, received)
         if server_s:
             yield clock.timeout(server_s)
         yield from self.servers.average(this.number)
@@ -346,7 +350,7 @@ class Rounds:
             crossed = [task for task in tasks if task.fate == "done"]
         values |= bits_on_wires(parts.backhaul, crossed, accounts.model_bits if self.servers.in_cloud else 0.0)
         values |= merged.metrics
-        if parts.sizing.receive is not None:
+        if parts.sizing.receive is not None and accounts.sends:
             taken = [task for task in tasks if task.taken]
             keys = [("received_share", f"{task.device}/{task.number}") for task in taken]
             values |= zip(keys, parts.sizing.received(taken), strict=True)

@@ -116,6 +116,11 @@ class Task:
         """Whether the device has received the model."""
         return any(span.activity != DOWNLOAD or span.outcome == "done" for span in self.spans)
 
+    @property
+    def airtime_s(self) -> float:
+        """Seconds of its upload on the air until now."""
+        return sum(span.t_end_s - span.t_start_s for span in self.spans if span.activity == UPLOAD)
+
 
 Hear = Callable[[Task], None]
 """Function by which the server hears of a task."""

@@ -86,34 +86,17 @@ class UploadCharges:
         bits = np.where(are_models, self.with_settings(planned_bits, chosen), planned_bits)
         return (np.array(chosen, dtype=np.int64) * are_models).tolist(), bits
 
-    def fit(self, grant: Grant, room_bits: float) -> None:
-        """Set setting and bits of a planned upload for which there are so many bits of time and rate.
+    def sized(self, bits: float, room_bits: float, setting: int = 0) -> tuple[int, float]:
+        """Setting and bits of an upload for which there are so many bits of time and rate.
 
-        One without a model stays.
+        Until now it takes so many ``bits`` with a ``setting``, the planned one where that is 0. One without a model
+        stays, with setting 0.
         """
-        plain_bits = grant.bits - self.vectors * self.update_bits
-        if plain_bits >= self.rule.header_bits:
-            grant.setting, bits = self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)
-            grant.bits = plain_bits + self.vectors * bits
-
-    def fitting(self, planned_bits: float, room_bits: float) -> int:
-        """Setting of an upload, planned with so many bits, for which there are so many of time and rate.
-
-        It is 0 where no model is sent.
-        """
-        plain_bits = planned_bits - self.vectors * self.update_bits
+        plain_bits = bits - self.vectors * self._bits(setting or self._planned)
         if plain_bits < self.rule.header_bits:
-            return 0
-        return self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)[0]
-
-    def receive(self, grant: Grant, sent_bits: float) -> bool:
-        """Set size and setting of a stream of which so many bits were sent; returns whether any number was received."""
-        whole = self._bits(grant.setting) if grant.setting else self.update_bits
-        plain_bits = grant.bits - self.vectors * whole
-        if plain_bits >= self.rule.header_bits:
-            grant.setting, bits = self.rule.of_room((sent_bits * _NEARLY - plain_bits) / self.vectors)
-            grant.bits = plain_bits + self.vectors * bits
-        return grant.setting > 0
+            return 0, bits
+        setting, coded_bits = self.rule.of_room((room_bits * _NEARLY - plain_bits) / self.vectors)
+        return setting, plain_bits + self.vectors * coded_bits
 
     def coded_setting(self, grant: Grant | None, size: int) -> int:
         """Setting with which ``size`` numbers are coded for an upload; as the codec's options say before it has one."""

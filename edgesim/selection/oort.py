@@ -125,18 +125,18 @@ class Oort:
         state.size[view.ids] = np.minimum(view.samples, view.work_samples)
         new = np.flatnonzero(np.isnan(state.duration_s[view.ids]))
         if len(new):
-            state.duration_s[view.ids[new]] = view.estimates.ready_s(new) + view.estimates.upload_s(new, places)
+            state.duration_s[view.ids[new]] = view.estimates.finish_s(new, places)
 
     def hear(self, report: RoundReport) -> None:
         """Record losses and durations; devices that were selected in vain get the mean utility of the round."""
         state, ids = self.state, report.feedback.ids
         exploited = 0.0
+        state.duration_s[ids] = report.feedback.duration_s
+        if report.received is not None:
+            self._hear_streams(report, report.received)
         if len(ids):
             assert report.feedback.loss_rms is not None
             state.utility[ids] = state.size[ids] * report.feedback.loss_rms
-            durations_s, received = report.feedback.duration_s, report.feedback.received
-            # All streams end by the deadline: of how long a whole one takes, the part that was received tells.
-            state.duration_s[ids] = durations_s if received is None else durations_s / received
             missing = np.setdiff1d(report.selected, ids)
             state.utility[missing] = state.utility[ids].mean()
             reported = np.concatenate([ids, missing])
@@ -146,6 +146,17 @@ class Oort:
             exploited = float(state.utility[both].mean()) if len(both) else 0.0
         state.exploited_utility[report.round % len(state.exploited_utility)] = exploited
         state.exploited = np.empty(0, dtype=np.int64)
+
+    def _hear_streams(self, report: RoundReport, received: Floats) -> None:
+        """Lengthen the uploads of streams by what was not received of them: all end by the deadline, whole or not.
+
+        One of which nothing came takes longer than the round.
+        """
+        duration_s, feedback, share = self.state.duration_s, report.feedback, np.ones(len(self.state.duration_s))
+        share[report.selected] = received
+        duration_s[feedback.ids] += feedback.upload_s * (1 / share[feedback.ids] - 1)
+        silent = report.selected[received == 0]
+        duration_s[silent] = np.maximum(duration_s[silent], report.length_s)
 
 
 def exploration_share(round: int, options: OortOptions) -> float:

@@ -67,6 +67,10 @@ class Estimates(Protocol):
     def upload_s(self, rows: Integers, at_once: int) -> Floats:
         """Seconds that each upload takes on average gain when so many share the stations' bands equally, [n]."""
 
+    def finish_s(self, rows: Integers, at_once: int) -> Floats:
+        """End of each whole upload in s, [n], as of `upload_s`: of a stream when all of it would be sent, of a size
+        that fits not before it is due."""
+
     def room_bits(self, rows: Integers, at_once: int) -> Floats:
         """Bits that each upload's time carries on average gain when so many share the stations' bands equally, [n]."""
 
@@ -144,6 +148,8 @@ class Feedback:
     """Device ids, [a], in no particular order."""
     duration_s: Floats
     """From the start of the round in which each began to the arrival of its update, [a]."""
+    upload_s: Floats
+    """Seconds of it in which the update was on the air, [a]."""
     loss: Floats | None
     """Mean training loss over each device's own samples, before the step they went into, [a]; of public images where a
     device trained on these alone. Absent in timing-only runs, like the two below."""
@@ -154,8 +160,6 @@ class Feedback:
     loss_drop: Floats | None = None
     """Mean loss on the device's data set before its training less that after it, in evaluation mode, [a]: two passes
     of its own, which are made and charged only for a policy that says that it looks at ``loss_drops``."""
-    received: Floats | None = None
-    """Share of each update's numbers that was received by the deadline, [a]; None where all are (no streams)."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,9 @@ class RoundReport:
     """Accuracy of the last test until then, which is never that of the model just made; None if there was none."""
     what_was_spent: Callable[[], Spending]
     """Answers with `spent`; asked while the report is heard."""
+    received: Floats | None = None
+    """Share of the numbers of each of ``selected`` that was received by the deadline, in that order, 0 where nothing
+    came; None unless uploads are streams."""
 
     @cached_property
     def spent(self) -> Spending:

@@ -66,14 +66,6 @@ _BY_CODEC = (
     Rule({"upload.lost": "add"}, {"upload.feedback": "residual"}, "lost updates are added to residuals"),
     Rule({"upload.lost": "add"}, _ROUNDS, "without rounds nobody waits for an upload"),
     Rule({"upload.lost": "add"}, {"merging.skip": Except(["carry"])}, "the device continues from its weights"),
-    *[
-        Rule(
-            {"upload.size": size, "upload.least": GIVEN, **_ROUNDS, "radio.sharing": Except(["own"])},
-            {"round.allocator": Except(["least"]), "round.leftover": "idle"},
-            "it would share the band for the smallest size; use 'equal_bits' or 'equal_share'",
-        )
-        for size in ("fit", "stream")
-    ],
     Rule({"upload.size": _OF_LEVELS}, {"upload.codec": "qsgd"}, "it sets levels"),
     Rule({"upload.size": ("dadaquant", "share")}, _ROUNDS, "it goes by the weights of a round's devices"),
     Rule({"upload.size": "adaquant"}, _TRAINING.needs, "it goes by losses"),
@@ -146,6 +138,7 @@ def check(config: RunConfig) -> None:
     chosen = {"staleness.weight": Except([None, "constant", own])}
     refuse(config, [*_BY_PROTOCOL, Rule({**chosen, **_ROUNDS}, _LATE, "it is for updates that come late")])
     refuse(config, _BY_CODEC)
+    _check_allocator(config)
     refuse(config, _whole(config, _of("round.protocol", (), PROTOCOLS[config.round.protocol].rules)))
     refuse(config, _whole(config, _of_algorithm(config)))
     refuse(config, _whole(config, _of("availability.model", (), PRESENCE[config.availability.model].rules)))
@@ -153,6 +146,21 @@ def check(config: RunConfig) -> None:
     if config.joining is not None:
         law = JOINING[config.joining.law]
         refuse(config, _whole(config, _of("joining.law", law.needs, law.rules)))
+
+
+def _check_allocator(config: RunConfig) -> None:
+    """Refuse least bandwidths where uploads are planned with their smallest size; raises `EdgesimError`."""
+    upload = config.upload
+    if upload is None or upload.least is None or config.round.allocator != "least":
+        return
+    if PROTOCOLS[config.round.protocol].has_rounds and config.radio.sharing != "own":
+        by_error = ", 'least_error'" if upload.codec == "qsgd" else ""
+        raise EdgesimError(
+            f"upload.size = {upload.size!r} needs round.allocator = 'equal_bits'{by_error} or 'equal_share': 'least', "
+            "its default, would share the band for the smallest size",
+            "upload.size",
+            "round.allocator",
+        )
 
 
 def _whole(config: RunConfig, rules: Iterable[Rule]) -> Iterator[Rule]:

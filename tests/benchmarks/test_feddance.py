@@ -56,7 +56,7 @@ def phones():
 def report(round, random, selected):
     """A fifth of the devices there, as on the traces; all of those selected arrive."""
     size = len(selected)
-    feedback = Feedback(selected, *(random.random((4, size)) + 0.1))
+    feedback = Feedback(selected, *(random.random((5, size)) + 0.1))
     there = np.flatnonzero(random.random(DEVICES) < 0.2)
     return RoundReport(
         round, lambda: there, selected, selected, feedback, None, 100.0, 100.0 * round, None, lambda: None

@@ -279,6 +279,29 @@ def test_uploads_that_go_on_past_the_deadline_end_on_the_way_behind_it(tmp_path,
             assert carried_bits(again.world, long) == pytest.approx(BITS, rel=1e-7)
 
 
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_of_a_stream_as_much_is_received_as_its_way_has_carried(tmp_path, sharing):
+    """Entries of 52 bits behind 32 more: as many as the integral of the rate until the deadline holds."""
+    knobs = {"close": "deadline", "tmax_s": 0.5, "admission": "count", "count": 10, "allocator": "equal_share"}
+    upload = {"codec": "topk", "coding": "index", "ratio": 0.9, "size": "stream"}
+    config = parse(values(mobility=FAST, round=knobs, radio={"sharing": sharing}, upload=upload), "stream")
+    simulation.run(config, tmp_path / "run")
+    acts = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    share = read_table(tmp_path / "run", "metrics").query("name == 'received_share'").set_index("key")["value"]
+    whole = np.ceil(0.9 * BITS / 32)
+    assert 50 < len(acts) <= len(share) == 60
+    received = share[acts["device"].astype(str) + "/" + acts["task"].astype(str)].to_numpy() * whole
+    assert received == pytest.approx(np.floor((acts["bits"] - 32) / 52), abs=0.51)
+    assert (received < whole).sum() > 30
+    if sharing == "reserved":
+        with Simulation(complete(config)) as again:
+            assert acts["bits"].to_numpy() == pytest.approx(carried_bits(again.world, acts), rel=1e-7)
+    else:
+        took_hz_s = (acts["bandwidth_hz"] * (acts["t_end_s"] - acts["t_start_s"])).groupby(acts["round"]).sum()
+        busy_s = acts.groupby("round")["t_end_s"].max() - acts.groupby("round")["t_start_s"].min()
+        assert took_hz_s.to_numpy() == pytest.approx(20e6 * busy_s.to_numpy())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("sharing", "count", "bits"), [("reserved", 200, 1e6), ("reshared", 30, 3e5)])
 def test_of_a_hundred_thousand_uploads_no_bit_is_lost(tmp_path, sharing, count, bits):

@@ -86,14 +86,11 @@ def test_an_upload_is_resized_within_its_room():
     (planned_bits,) = charges.coded(np.array([64_100.0]))
     assert planned_bits == 100 + 32 + 2 * 32
     for room_bits, k in ((132 + 2 * 32 * 7, 7), (132 + 2 * 32 * 8 - 1, 7), (1e9, 1_000), (0.0, 1)):
-        grant = Grant(1e6, 1e-12, planned_bits)
-        charges.fit(grant, room_bits)
-        assert (grant.setting, grant.bits) == (k, 132 + 2 * 32 * k)
-        assert charges.coded_setting(grant, 10) == max(1, -(-k // 100))
-    nothing = Grant(1e6, 1e-12, 64.0)
-    assert charges.fitting(64.0, 1e9) == 0
-    charges.fit(nothing, 1e9)
-    assert (nothing.bits, nothing.setting) == (64.0, 0)
+        assert charges.sized(planned_bits, room_bits) == (k, 132 + 2 * 32 * k)
+        # The same from a size that it was granted with.
+        assert charges.sized(132 + 2 * 32 * 40, room_bits, 40) == (k, 132 + 2 * 32 * k)
+        assert charges.coded_setting(Grant(1e6, 1e-12, 0.0, k), 10) == max(1, -(-k // 100))
+    assert charges.sized(64.0, 1e9) == (0, 64.0)
     assert charges.with_settings(np.array([planned_bits, planned_bits + 5]), [3, 4]).tolist() == [324, 393]
 
 

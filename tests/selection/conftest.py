@@ -83,6 +83,9 @@ class PlainEstimates:
         self.asked.append(at_once)
         return np.full(len(rows), 0.5) if self.upload is None else self.upload[rows]
 
+    def finish_s(self, rows, at_once):
+        return self.ready_s(rows) + self.upload_s(rows, at_once)
+
     def room_bits(self, rows, at_once):
         self.asked.append(at_once)
         return self.room[rows]
@@ -131,6 +134,7 @@ def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, 
         name: np.broadcast_to(np.asarray(columns.get(name, default), dtype=np.float64), heard.shape)
         for name, default in {
             "duration_s": 0.5,
+            "upload_s": 0.2,
             "loss": 1.0,
             "loss_rms": 1.0,
             "accuracy": 0.5,
@@ -142,12 +146,13 @@ def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, 
         who_checked_in=lambda: checked_in,
         selected=selected,
         arrived=heard[np.isin(heard, selected)],
-        feedback=Feedback(ids=heard, received=received, **columns),
+        feedback=Feedback(ids=heard, **columns),
         gradients=gradients,
         length_s=length_s,
         t_s=length_s * round,
         accuracy=None,
         what_was_spent=lambda: Spending(0.0, 0.0, 0.0),
+        received=received,
     )
 
 

@@ -140,7 +140,11 @@ class World:
         self.late = selected[~in_time[selected] & (now["comes_late"][selected] < 0.5) & (round % 4 != 3)]
         if self.shuffled:
             heard, arrived, selected = (np.random.default_rng(9).permutation(ids) for ids in (heard, arrived, selected))
-        told = (now[name][heard] for name in ("duration_s", "mean_loss", "loss_rms", "accuracy", "loss_drop"))
+        told = (
+            now[name][heard] for name in ("duration_s", "upload_s", "mean_loss", "loss_rms", "accuracy", "loss_drop")
+        )
+        # Where nothing comes late, uploads may have been streams.
+        received = None if len(heard) > len(picked) else in_time[selected] * (now["stays"][selected] + 0.01)
         policy.hear(
             RoundReport(
                 round,
@@ -153,6 +157,7 @@ class World:
                 float(round),
                 None,
                 lambda: Spending(0.0, 0.0, 0.0),
+                received,
             )
         )
         return [self.old[np.array(ids, dtype=np.int64)].tolist() for ids in (offered, taken, picked)]

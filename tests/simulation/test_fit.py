@@ -13,6 +13,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.topk import TopK
+from edgesim.radio.allocators.least_error import LeastError
 from edgesim.simulation.complete import complete
 
 D, TMAX_S = 558_802, 0.8
@@ -75,6 +76,25 @@ def test_levels_are_as_wide_as_fit(run, allocator):
     assert widths.round(9).isin(range(2, 17)).all()
     rooms = up["bits"] / up["left"] * (up["round_s"] + TMAX_S - up["t_start_s"])
     assert (up["bits"] + D > rooms * (1 - 1e-9)).all()
+
+
+def test_least_error_is_asked_with_the_samples_of_those_who_share(run, monkeypatch):
+    """Devices of unlike data sets: each update counts by its samples, and so do its bits."""
+    asked, allocate = [], LeastError.allocate
+
+    def caught(rule, request):
+        asked.append(request)
+        return allocate(rule, request)
+
+    monkeypatch.setattr(LeastError, "allocate", caught)
+    unlike = {"partition": "quantity", "samples_per_device": None}
+    folder = run(upload={"codec": "qsgd"}, round={"allocator": "least_error"}, data=unlike)
+    samples = read_table(folder, "devices").query("frame == 1").set_index("device")["samples"]
+    assert len(asked) == 6
+    for request in asked:
+        own = samples[request.ids].to_numpy()
+        assert len({*own}) > 1
+        assert request.sizes.weight / request.sizes.weight.sum() == pytest.approx(own / own.sum())
 
 
 def test_on_a_band_shared_anew_sizes_are_those_of_the_reservations_and_uploads_end_no_later(run):
@@ -250,10 +270,17 @@ def test_a_codec_of_ones_own_that_answers_no_setting_that_fits_is_refused_by_nam
             r"round\.outage = 0\.1 with round\.admission = 'count' needs round\.allocator = 'least', not 'equal_bits': "
             "by count it enters least bandwidths alone",
         ),
-        ({"round": {"allocator": "least"}}, r"upload\.size = 'fit' .*does not go with round\.allocator = 'least'"),
+        *[
+            (
+                {"round": knobs},
+                r"upload\.size = 'fit' needs round\.allocator = 'equal_bits' or 'equal_share': 'least', its default",
+            )
+            for knobs in ({"allocator": "least"}, {"allocator": "least", "leftover": "equal_finish"})
+        ],
+        ({"upload": {"sise": "fit"}}, r"^codec 'topk': unknown key 'upload\.sise', did you mean 'upload\.size'\?$"),
         (
-            {"round": {"allocator": "least", "leftover": "equal_finish"}},
-            r"upload\.size = 'fit' .*does not go with round\.allocator = 'least'",
+            {"upload": {"x": 1}},
+            r"'upload\.x'; known: beside, codec, coding, encode, .*, lost, plan, ratio, size, values$",
         ),
         ({"round": {"allocator": "least_error"}}, r"round\.allocator = 'least_error' needs upload\.codec = 'qsgd'"),
         (

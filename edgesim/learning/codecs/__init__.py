@@ -1,7 +1,7 @@
 """Codecs: what updates become on their way and how many bits they take, one per file, and their registry."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from edgesim.base.errors import EdgesimError
@@ -38,12 +38,14 @@ _ANY = 2**20
 """Numbers of an update for checks of sizes before their number is known, for which any will do."""
 
 
-def make_codec(name: str, options: Mapping[str, Any], registry: Registry[type[Codec]] = CODECS) -> Codec:
-    """The codec of a name with its options.
+def make_codec(
+    name: str, options: Mapping[str, Any], registry: Registry[type[Codec]] = CODECS, beside: Iterable[str] = ()
+) -> Codec:
+    """The codec of a name with its options, which lie in a section with other keys ``beside`` them.
 
     Raises `EdgesimError` for an unknown name or option, and for a class whose error or passes are none there can be.
     """
-    codec = entry_of(registry, name, options)
+    codec = entry_of(registry, name, options, beside=beside)
     kinds, passes = get_args(Distortion), codec.passes
     if codec.distortion not in kinds:
         expected = f"expected {', '.join(map(repr, kinds[:-1]))} or {kinds[-1]!r}"
@@ -63,7 +65,7 @@ def resolve(config: RunConfig) -> dict[str, Any]:
     """The sections ``upload`` and ``download`` of a run with all defaults written out; raises `EdgesimError`."""
     upload, download = config.upload, config.download
     if upload is not None:
-        codec = make_codec(upload.codec, upload.options)
+        codec = make_codec(upload.codec, upload.options, beside=UploadConfig.model_fields)
         if upload.beside == "coded" and codec.unscaled().distortion == "unbiased":
             raise EdgesimError(
                 f"upload.beside: 'coded' does not go with upload.codec = {upload.codec!r}: coded changes need a codec "
@@ -88,7 +90,7 @@ def resolve(config: RunConfig) -> dict[str, Any]:
         if download.codec == "none":
             # Without options the section would not be there.
             options_of({"none": Plain}, "none", download.options, DOWNWARD.field, "download")
-        codec = make_codec(download.codec, download.options, DOWNWARD)
+        codec = make_codec(download.codec, download.options, DOWNWARD, type(download).model_fields)
         if codec.distortion != "contraction":
             raise EdgesimError(
                 f"download.codec: {download.codec!r} cannot code changes of models, whose error must be shorter than "

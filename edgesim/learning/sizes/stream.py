@@ -36,7 +36,8 @@ class Stream(SizeRule):
 
     @override
     def facts(self) -> dict[str, str]:
-        return {"update_bits_notice": "what uploads are planned with; the deadline ends them"}
+        whole = charged_bits(self.codec, self.d, self.all)
+        return {"update_bits_notice": f"what admission plans with; a stream takes {whole:,} by its deadline, or less"}
 
     @override
     def of_room(self, bits: float) -> tuple[int, int]:

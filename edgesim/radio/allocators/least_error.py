@@ -3,6 +3,10 @@
 Greedy: all begin with the fewest bits, then the step comes that takes most off the error for each hertz. Along an
 upload gains fall and costs rise, so that a single order of all steps will do. The objective is that of FedTOE (Wang et
 al., arXiv 2106.09397) without outage.
+
+The error exceeds the least of all combinations by less than one step. That is little of many uploads (of 30, at most
+5 % in 100 random cases), and may be much of few: of 2 to 5 uploads 241 of 300 random cases were the best of all, and
+the worst lay 90 % above it.
 """
 
 import numpy as np

@@ -59,6 +59,9 @@ def test_worked_number_of_levels_by_loss():
     rule.hear(0.9)
     assert rule.levels == pytest.approx(3.1990172748, abs=6e-11)
     assert rule.planned == 7
+    again = AdaQuant(rule.codec, 1000)
+    again.restore(rule.state)
+    assert (again.levels, again.planned) == (rule.levels, 7)
     rule.hear(0.0)
     assert rule.planned == 32_767
 

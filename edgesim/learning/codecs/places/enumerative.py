@@ -15,6 +15,9 @@ EXACT = 4096
 _FEW = 16
 _TYPICAL = 8
 """Bits of a place among those of a few per cent, at which the search begins."""
+_ROUNDED = 1.01
+"""Bits by which a size may grow less than its logarithm, which are rounded."""
+_LN2 = math.log(2)
 _FLAT = 0.5
 """Bits of one place more below which sizes are halved, not followed by their slope."""
 
@@ -22,16 +25,16 @@ _FLAT = 0.5
 def size_bits(d: int, k: int) -> int:
     """Bits of k among d places: log2 of the number of sets, rounded up."""
     # Logarithms are off by some 1e-8, and few places may have a power of two of sets: 2^20 for one among 2^20.
-    if d <= EXACT or min(k, d - k) <= _FEW:
+    if d <= EXACT or k <= _FEW or d - k <= _FEW:
         return (math.comb(d, k) - 1).bit_length()
-    return math.ceil((math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / math.log(2))
+    return math.ceil((math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)) / _LN2)
 
 
 def most(d: int, bits: int, each: int) -> int:
     """Greatest number of places among d that fit into so many bits, with ``each`` bits more for each place.
 
     Towards all d places sizes may shrink again; there all of them are the greatest number that fits. Newton's steps
-    find it among fewer, of which one more takes ``each`` + log2((d - k) / k) bits.
+    find it among fewer, of which one more takes ``each`` + log2((d - k) / (k + 1)) bits, give or take one for rounding.
     """
     if d * each <= bits:
         return d
@@ -39,8 +42,10 @@ def most(d: int, bits: int, each: int) -> int:
     while many - few > 1:
         k = min(max(k, few + 1), many - 1)
         left_bits = bits - k * each - size_bits(d, k)
+        one_more_bits = each + math.log2((d - k) / (k + 1))
+        if 0 <= left_bits < one_more_bits - _ROUNDED:
+            return k
         few, many = (k, many) if left_bits >= 0 else (few, k)
-        one_more_bits = each + math.log2((d - k) / k)
         k = k + math.floor(left_bits / one_more_bits) if one_more_bits > _FLAT else (few + many) // 2
     return few
 
