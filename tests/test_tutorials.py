@@ -1,5 +1,6 @@
 """The tutorials: their cells run, they show what these cells printed, and pages are made of them."""
 
+import os
 import re
 import runpy
 from pathlib import Path
@@ -55,9 +56,22 @@ def test_a_tutorial_names_partition_and_pre_training_and_ends_with_what_to_read_
     assert "## Next" in notebook.cells[-1].source
 
 
+@pytest.fixture
+def one_core():
+    """All that the test starts has one core, so that each study starts one process, which costs as much as its runs."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    os.sched_setaffinity(0, {sorted(cores)[worker % len(cores)]})
+    yield
+    os.sched_setaffinity(0, cores)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("file", TUTORIALS, ids=lambda file: file.stem)
-def test_a_tutorial_runs_at_reduced_size_and_shows_the_same_kinds_of_things(file, tmp_path, monkeypatch):
+def test_a_tutorial_runs_at_reduced_size_and_shows_the_same_kinds_of_things(file, tmp_path, monkeypatch, one_core):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     for variable in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "MPLCONFIGDIR"):
