@@ -34,6 +34,7 @@ def test_there_are_tutorials_and_the_handbook_lists_each():
     assert sorted(listed) == [file.stem for file in TUTORIALS]
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize("file", TUTORIALS, ids=lambda file: file.stem)
 def test_a_tutorial_shows_what_its_cells_printed_and_no_path_of_a_machine(file):
     notebook = read(file)
@@ -47,6 +48,7 @@ def test_a_tutorial_shows_what_its_cells_printed_and_no_path_of_a_machine(file):
     assert all(len(figure) < MOST_BYTES for figure in figures.values())
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize("file", TUTORIALS, ids=lambda file: file.stem)
 def test_a_tutorial_names_partition_and_pre_training_and_ends_with_what_to_read_next(file):
     notebook = read(file)
