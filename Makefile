@@ -5,7 +5,7 @@ JOBS ?= 2
 # Tests start many interpreters, each of which would compile the package anew where the shell keeps no byte code.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all test-lowest test-newest lint mutants house handbook bench gpu peers clean
+.PHONY: setup demo tutorials test test-all test-lowest test-newest lint mutants house handbook bench gpu peers clean
 
 .venv/ready: pyproject.toml
 	$(if $(shell command -v $(PYTHON)),,$(error make setup: PYTHON = $(PYTHON) is no command, expected Python 3.11.4 or newer))
@@ -52,6 +52,10 @@ lint: .venv/ready
 # Changes lines of edgesim that matter, one at a time, and tells which changes no quick test notices: some ten minutes.
 mutants: .venv/ready
 	$(PY) tests/mutants.py --jobs $(JOBS)
+
+# Runs the tutorials whole and writes what they show into them: some five minutes on two cores. NAMES: some of them.
+tutorials: .venv/ready
+	$(PY) docs/notebooks.py $(NAMES)
 
 # How large the project is and how its packages depend on each other, by the rules in tests/house.py.
 house: .venv/ready

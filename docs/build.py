@@ -1,11 +1,13 @@
-"""Builds the handbook: ``python docs/build.py`` writes ``docs/knobs.md`` and the tables beside papers anew, and the
-site into ``site/``.
+"""Builds the handbook: ``python docs/build.py`` writes ``docs/knobs.md``, ``docs/fields.md`` and the tables beside
+papers anew, and the site into ``site/``.
 
 The site is made of copies of README, CONTRIBUTING, ``docs/`` and ``plots/`` in ``build/handbook``: there they lie as in
-the repository, so that the same relative links hold in both. Nothing is fetched: pages, figures and docstrings of this
+the repository, so that the same relative links hold in both. Notebooks become pages of the same name, with what they
+show, and links to them lead there. Nothing is fetched and no notebook is run: pages, figures and docstrings of this
 checkout are all that is read.
 """
 
+import re
 import runpy
 import shutil
 import subprocess
@@ -14,6 +16,8 @@ from html.parser import HTMLParser
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import nbformat
 
 from edgesim.commands.explain import Key, explained, sections
 
@@ -72,6 +76,15 @@ def copy_pages(folder: Path) -> None:
         shutil.copytree(pages, folder / pages.name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for page in ("README.md", "CONTRIBUTING.md"):
         shutil.copy(ROOT / page, folder)
+    as_page = runpy.run_path(str(DOCS / "notebooks.py"))["page"]
+    for notebook in folder.rglob("*.ipynb"):
+        text, figures = as_page(nbformat.read(notebook, as_version=4), notebook.stem)
+        notebook.with_suffix(".md").write_text(text)
+        for name, figure in figures.items():
+            (notebook.parent / name).write_bytes(figure)
+        notebook.unlink()
+    for page in folder.rglob("*.md"):
+        page.write_text(re.sub(r"(\]\([^)\s]+)\.ipynb\)", r"\1.md)", page.read_text()))
 
 
 class _Links(HTMLParser):
@@ -100,8 +113,9 @@ def dead_files(site: Path) -> list[str]:
 
 
 def main() -> None:
-    """Write the page of knobs and build the site; ends with 1 where a link of it is dead."""
+    """Write the pages of knobs and of fields, and build the site; ends with 1 where a link of it is dead."""
     (DOCS / "knobs.md").write_text(knobs())
+    (DOCS / "fields.md").write_text(runpy.run_path(str(DOCS / "fields.py"))["page"]())
     runpy.run_path(str(DOCS / "beside_papers.py"))["main"]()
     copy_pages(ROOT / "build/handbook")
     if status := subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=ROOT).returncode:

@@ -1,15 +1,16 @@
 """Counts the words of the handbook, page by page: ``python docs/words.py``.
 
 A word is what stands between two spaces and has a letter: figures, signs and the bars of tables are none. Not counted
-are fenced examples, what a program writes (``knobs.md``, and what stands between ``<!-- Written by ... -->`` and ``<!--
-End -->``), targets of links, directives that docstrings take the place of, and the pages of ``docs/papers/``.
+are fenced examples, what a program writes (``knobs.md``, ``fields.md``, and what stands between ``<!-- Written by ...
+-->`` and ``<!-- End -->``), targets of links, directives that docstrings take the place of, and the pages of
+``docs/papers/``. Tutorials are notebooks and are not counted.
 """
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_PROGRAMS = ("knobs.md",)
+WRITTEN_BY_PROGRAMS = ("knobs.md", "fields.md")
 MOST = 30_000
 """Words that the README and the handbook may have together."""
 

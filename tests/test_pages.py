@@ -199,7 +199,7 @@ def test_a_word_has_a_letter_and_stands_in_no_example_target_or_generated_part(t
 def test_pages_written_by_programs_are_not_counted():
     pages = COUNTER["by_page"]()
     assert {"README.md", "docs/results.md"} <= pages.keys()
-    assert not {"docs/knobs.md", "docs/papers/fedteddi.md"} & pages.keys()
+    assert not {"docs/knobs.md", "docs/fields.md", "docs/papers/fedteddi.md"} & pages.keys()
 
 
 @pytest.mark.slow
@@ -213,6 +213,15 @@ def test_the_handbook_is_built_without_a_dead_link(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "site/docs/how-time-works.html").stat().st_size > 10_000
+    tutorial = (tmp_path / "site/docs/tutorials/deadlines.html").read_text()
+    assert (tmp_path / "site/docs/tutorials/deadlines-1.png").is_file()
+    assert "deadlines-1.png" in tutorial
+    assert "seconds_to_target" in tutorial
+    interface = (tmp_path / "site/docs/api.html").read_text()
+    page = (DOCS / "api.md").read_text()
+    lists = re.findall(r"^::: ([\w.]+)\n +options:\n +members: \[([^\]]*)\]", page, re.MULTILINE)
+    names = [f"{module}.{member}" for module, members in lists for member in re.findall(r"\w+", members)]
+    assert [name for name in [*names, "edgesim.arrays.Floats"] if f'id="{name}"' not in interface] == []
     for figure in PLOTS.glob("*.png"):
         assert (tmp_path / "site/plots" / figure.name).stat().st_size > 5_000
     # Zensical lets pictures pass that are not there.

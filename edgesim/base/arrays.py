@@ -6,11 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+"""Numbers in double precision."""
 Singles = NDArray[np.float32]
+"""Numbers in single precision."""
 Numbers = NDArray[Any]
 """Integers, or floats of any precision."""
 Integers = NDArray[np.int64]
+"""Whole numbers of 64 bits."""
 Booleans = NDArray[np.bool_]
+"""True or false."""
 
 
 def repeated(value: float, count: int) -> Floats:

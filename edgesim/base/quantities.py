@@ -27,11 +27,17 @@ Seconds = Annotated[float, Field(le=1e10)]
 Metres = Annotated[float, Field(le=1e7)]
 """Up to a quarter of the Earth's circumference."""
 MetresPerSecond = Annotated[float, Field(le=1e4)]
+"""Up to 10 km/s."""
 Hertz = Annotated[float, Field(le=1e12)]
+"""Up to a terahertz."""
 Bits = Annotated[float, Field(le=1e15)]
+"""Up to a petabit."""
 BitsPerSecond = Annotated[float, Field(le=1e15)]
+"""Up to a petabit per second."""
 Watts = Annotated[float, Field(le=1e6)]
+"""Up to a megawatt."""
 Joules = Annotated[float, Field(le=1e12)]
+"""Up to a terajoule."""
 Count = Annotated[int, Field(le=2**31 - 1)]
 """Devices, samples, rounds, steps: what is counted."""
 MOST_DEVICES = 10_000_000

@@ -20,11 +20,11 @@ class Tested:
     """Predictions and losses of a model on test samples [n]."""
 
     labels: Integers
-    """True classes."""
+    """True classes, [n]."""
     predicted: Integers
-    """Predicted classes."""
+    """Predicted classes, [n]."""
     losses: Floats
-    """Cross-entropy of each."""
+    """Cross-entropy of each sample, [n]."""
 
 
 class UndefinedError(Exception):

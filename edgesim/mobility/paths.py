@@ -14,9 +14,11 @@ class Ground:
     """Where devices may be, a disc around (0, 0), and where they are placed."""
 
     radius_m: float
+    """Radius of the disc."""
     x_m: Floats
-    """Placement of each device, [devices]."""
+    """Placement of each device east of the centre, [N]."""
     y_m: Floats
+    """Placement of each device north of the centre, [N]."""
 
     def __len__(self) -> int:
         return len(self.x_m)

@@ -117,8 +117,11 @@ class RoundView:
     times_selected: Integers
     """Number of earlier rounds in which each was scheduled, [n]."""
     streams: Streams
+    """Random draws by name, device and round."""
     knowledge: Knowledge
+    """Answers that take a pass over data, computed when asked."""
     estimates: Estimates
+    """Estimated times of the round, computed when asked."""
 
 
 class Gradients(Protocol):
@@ -171,6 +174,7 @@ class Spending:
     bits_down: float
     """Bits that devices were sent."""
     energy_j: float
+    """Joules of that work: downloads, computing and uploads."""
 
 
 @dataclass(frozen=True)
@@ -178,13 +182,17 @@ class RoundReport:
     """Outcome of a round, for the selector."""
 
     round: int
+    """Number of the round over the whole run, from 1."""
     who_checked_in: Callable[[], Integers]
     """Answers with `checked_in`; asked while the report is heard, and only if the policy wants to know."""
     selected: Integers
+    """Devices that were taken, [s], in no particular order."""
     arrived: Integers
-    """Those selected whose updates were in time."""
+    """Those selected whose updates were in time, [a]."""
     feedback: Feedback
+    """Durations and losses of the updates merged."""
     gradients: Gradients
+    """Class gradients at the new model, computed when asked."""
     length_s: float
     """Simulated seconds from the round's start to its close; without rounds, since the model before was made."""
     t_s: float
@@ -204,7 +212,7 @@ class RoundReport:
 
     @cached_property
     def checked_in(self) -> Integers:
-        """Devices that were there when the round opened, also those still at work for an earlier one, ascending.
+        """Devices that were there when the round opened, [c], also those still at work for an earlier one, ascending.
 
         Without rounds, those that are there now.
         """

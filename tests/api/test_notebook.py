@@ -44,19 +44,6 @@ def at_home(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_notebook_of_the_handbook_runs(tmp_path, at_home):
-    """In a folder of its own, as a reader would have it; its cells hold no outputs in the repository."""
-    notebook = nbformat.read(Path(edgesim.__file__).parents[1] / "docs/first-study.ipynb", as_version=4)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert all(not cell.outputs for cell in code)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    run, rounds, gantt, table, compared, curves = code
-    assert "finished" in outputs(run, "text/html")[-1]
-    assert all("<table" in outputs(cell, "text/html")[-1] for cell in (rounds, table, compared))
-    assert all(outputs(cell, "image/png") for cell in (gantt, curves))
-
-
-@pytest.mark.slow
 def test_a_notebook_runs_studies_and_shows_figures_and_tables(tmp_path, at_home):
     (tmp_path / "beside.py").write_text((Path(edgesim.__file__).parent / "templates/policy.py").read_text())
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.strip()) for cell in CELLS])

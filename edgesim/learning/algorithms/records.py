@@ -29,6 +29,7 @@ class Sizes:
     devices: int
     """Number of devices of the whole run."""
     classes: int = 0
+    """Classes of the data set; 0 without one."""
     features: int = 0
     """Inputs of the model's last `torch.nn.Linear`; 0 where unknown."""
     tensors: int = 0
@@ -46,7 +47,7 @@ class Devices:
     """Devices with the sizes and class counts of their data sets, known without training."""
 
     ids: Integers
-    """[n]."""
+    """Device ids, [n]."""
     all_class_counts: Integers
     """Samples of all devices of the run and each class, [N, C]; C is 0 without a data set."""
     all_sizes: Integers
@@ -81,6 +82,7 @@ class Device:
     """A device whose job begins, as algorithms see it."""
 
     id: int
+    """Number of the device, from 0."""
     samples: int
     """Size of the device's data set."""
     round: int
@@ -111,7 +113,8 @@ class Phase:
     public: bool = False
     """Whether the samples are public images, on whose labels a device that has steps on others is not measured."""
     epoch_ends: Integers | None = None
-    """After how many of the steps each epoch over the device's own samples ends; None where nobody measures epochs."""
+    """After how many of the steps each epoch over the device's own samples ends, [epochs]; None where nobody measures
+    epochs."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class Samples:
     """Training samples on which a device can train."""
 
     own: Integers
-    """Samples of the device's data set."""
+    """Samples of the device's data set, [n]."""
     public: Integers
     """Images that server and devices all have, [m], as in `Workbench`."""
     epochs: Callable[[str, Integers, int, int | None], Phase]
@@ -144,7 +147,7 @@ class Outputs:
     """Logits and features that a model computes of samples."""
 
     logits: Tensor
-    """[n, classes]."""
+    """Logits of each sample, [n, C]."""
     last_input: Tensor | None = None
     """Input of the last `torch.nn.Linear`, [n, F]; None unless the algorithm looks at features."""
 
@@ -169,7 +172,7 @@ class Step:
     teachers: Mapping[str, Outputs]
     """Outputs of the algorithm's `teachers`, by name: in evaluation mode, on the same images, without gradient."""
     labels: Tensor
-    """[n]."""
+    """True classes, [n]."""
     share: Tensor
     """Weight of each sample in the mean, 1 / the number of samples, [n]; 0 in rows that only fill up a stack."""
     given: Mapping[str, Tensor]
@@ -192,8 +195,11 @@ class Trained:
     given: Mapping[str, Tensor]
     """Tensors that the job was given, by name; ``start`` are the start weights, [P]."""
     steps: int
+    """Steps of training."""
     lr: float
+    """Learning rate of the steps."""
     momentum: float
+    """Momentum of the steps."""
     gradient: Callable[[], Tensor]
     """A pass over the samples of `LocalHalf.passes_over`: the gradient of their mean cross-entropy, weight decay
     included, at the start weights and in evaluation mode, [trainable]."""
@@ -219,6 +225,7 @@ class Arrivals:
     samples: Integers
     """Size of each device's data set, [S]."""
     round: int
+    """Round of the merge, from 1; without rounds, the model that is being made."""
     began_in: Integers
     """Round in which each began or, without rounds, the model that was being made then, [S]. Of two updates of a device
     the one that began later has the later row."""
@@ -232,7 +239,7 @@ class Arrivals:
     lr: Floats
     """Learning rate with which each was trained, [S]."""
     began: Integers
-    """Devices that began to work in this round."""
+    """Devices that began to work in this round, [b]."""
     all_samples: Integers
     """Sizes of the data sets of all devices of the run, [N]."""
     class_counts: Integers

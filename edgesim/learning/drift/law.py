@@ -26,6 +26,7 @@ class When(NamedTuple):
     frame: int
     """Frame of the run, from 1; 0 before the first round."""
     t_s: float
+    """Simulated instant."""
 
 
 START = When(0, 0, 0.0)
@@ -37,10 +38,13 @@ class Setting:
     """Inputs of a law: the config of a run, its data set and its random streams."""
 
     config: RunConfig
+    """Complete config of the run."""
     dataset: Dataset
+    """Data set, of which devices hold training samples."""
     private: Integers
     """Training samples that devices may hold, ascending, [n]."""
     streams: Streams
+    """Random draws by name, device and round."""
     holds_out: bool = False
     """Whether devices keep some of their samples to measure themselves on."""
 

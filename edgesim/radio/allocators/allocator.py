@@ -25,19 +25,23 @@ class Request:
     """The uploads of one station and round, one row each, [S >= 1]; instants count from the round's start."""
 
     ids: Integers
+    """Device of each upload, [S]."""
     payload_bits: Floats
+    """Bits of each upload, [S]."""
     ready_s: Floats
-    """Instant at which each upload can begin, in s, to the scheduler's knowledge."""
+    """Instant at which each upload can begin, [S], to the scheduler's knowledge."""
     rx_power_w: Floats
-    """Received power that each upload is planned with."""
+    """Received power that each upload is planned with, [S]."""
     need_hz: Floats
-    """Least bandwidth that meets the deadline; inf where none does."""
+    """Least bandwidth that meets the deadline, [S]; inf where none does."""
     link: PlannedLink
+    """Link by which uploads are planned."""
     t_start_s: float
     """The round's start on the run's clock."""
     bandwidth_hz: float
     """The band to share."""
     deadline_s: float
+    """Instant by which uploads have to end."""
     sizes: Sizes | None = None
     """None where sizes are known: `payload_bits`; else these are the smallest ones."""
 

@@ -1,0 +1,101 @@
+"""The pages of the Python interface name everything public, and every field of what plug-ins are given."""
+
+import ast
+import re
+import runpy
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import edgesim
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+FIELDS = runpy.run_path(str(DOCS / "fields.py"))
+SHOWN = ["plug-ins", "algorithms", "writing-a-protocol", "policies", "mobility", "agents", "python", "studies"]
+"""Pages with programs that users begin with."""
+DIRECTIVE = re.compile(r"^::: ([\w.]+)\n(?: +options:\n +members: \[([^\]]*)\])?", re.MULTILINE)
+
+
+def documented() -> dict[str, set[str] | None]:
+    """Members that the page shows of each module; None where it shows all."""
+    page = (DOCS / "api.md").read_text()
+    return {name: set(re.findall(r"\w+", members)) or None for name, members in DIRECTIVE.findall(page)}
+
+
+def imported(source: str) -> set[tuple[str, str]]:
+    """What a program imports from edgesim's modules, as (module, name)."""
+    froms = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return {
+        (node.module, alias.name)
+        for node in froms
+        if (node.module or "").startswith("edgesim.") and not (node.module or "").startswith("edgesim.templates")
+        for alias in node.names
+    }
+
+
+def programs() -> list[str]:
+    """What users begin with: the templates of plug-ins, and the programs that the handbook shows."""
+    templates = [file for file in (ROOT / "edgesim/templates").glob("*.py") if not file.stem.startswith("test_")]
+    pages = [(DOCS / f"{name}.md").read_text() for name in SHOWN]
+    blocks = [block for page in pages for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)]
+    return [file.read_text() for file in templates] + blocks
+
+
+def is_shown(module: str, name: str) -> bool:
+    pages = documented()
+    if isinstance(getattr(import_module(module), name), ModuleType):
+        return f"{module}.{name}" in pages
+    # A package may have it from one of its modules.
+    homes = [home for home in pages if home == module or home.startswith(f"{module}.")]
+    return any(pages[home] is None or name in pages[home] for home in homes if hasattr(import_module(home), name))
+
+
+def test_every_name_on_the_page_is_there():
+    for module, members in documented().items():
+        for member in members or ():
+            assert hasattr(import_module(module), member) or member in import_module(module).__annotations__
+
+
+def test_every_public_name_appears():
+    stub = (ROOT / "edgesim/__init__.pyi").read_text()
+    origins = {name: f"edgesim.{module}" for module, name in re.findall(r"from \.([\w.]+) import (\w+) as", stub)}
+    assert sorted(origins) == sorted(edgesim.__all__)
+    homes = {"EdgesimError": "edgesim.errors"}
+    assert [name for name, module in origins.items() if not is_shown(homes.get(name, module), name)] == []
+
+
+def test_everything_that_templates_and_the_handbook_import_appears():
+    names = sorted({each for program in programs() for each in imported(program)})
+    assert len(names) > 40
+    # Torch's own, which the page names in a sentence.
+    assert [each for each in names if not is_shown(*each)] == [("edgesim.learning.torch_types", "Tensor")]
+
+
+def test_the_page_of_fields_is_what_the_classes_say():
+    assert (DOCS / "fields.md").read_text() == FIELDS["page"]()
+
+
+@pytest.mark.parametrize(
+    ("record", "entry"),
+    [
+        pytest.param(record, entry, id=f"{record.__name__}.{entry.name}")
+        for records in FIELDS["classes"]().values()
+        for record in records
+        for entry in FIELDS["entries"](record)
+    ],
+)
+def test_every_field_has_a_meaning_and_an_array_its_shape(record, entry):
+    assert entry.meaning
+    assert entry.shape or not re.search(r"Integers|Floats|Booleans|Tensor\b|float|int\b", entry.kind.partition("[")[0])
+
+
+def test_shapes_and_units_are_read_off_docstrings_and_names():
+    of = {entry.name: entry for entry in FIELDS["entries"](import_module("edgesim.selection.view").RoundView)}
+    assert (of["need_hz"].shape, of["need_hz"].unit) == ("[n]", "Hz")
+    assert (of["tmax_s"].shape, of["tmax_s"].unit) == ("one", "s")
+    assert (of["streams"].shape, of["streams"].unit, of["streams"].kind) == ("", "", "Streams")
+    asked = {entry.name for entry in FIELDS["entries"](import_module("edgesim.selection.view").Estimates)}
+    assert "upload_s(rows, at_once)" in asked
