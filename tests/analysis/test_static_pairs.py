@@ -31,7 +31,9 @@ def make(tmp_path, run_writer):
 
 
 def test_the_idp_of_two_run_folders_is_that_of_the_worked_table(make):
-    made = pair(make("markov", PSI, MARKOV), make("static", STATIC))
+    """Settings that change no result and the file of the participation may differ."""
+    run = make("markov", PSI, MARKOV, facts={"inputs": {"availability.file": "cd"}}, learning={"workers": 4})
+    made = pair(run, make("static", STATIC, learning={"workers": 2}))
     assert made.idp_points == pytest.approx(8.125, abs=1e-12)
     assert is_static(made.static)
     assert not is_static(made.run)
@@ -55,11 +57,6 @@ def test_a_pair_that_differs_in_anything_but_participation_is_refused_by_name_in
         EdgesimError, match=rf"^[^\n]*markov: no IDP: the static run static differs in {named}; [^\n]*$"
     ):
         pair(run, other)
-
-
-def test_settings_that_change_no_result_and_the_file_of_the_participation_may_differ(make):
-    run = make("markov", PSI, MARKOV, facts={"inputs": {"availability.file": "cd"}}, learning={"workers": 4})
-    assert pair(run, make("static", STATIC, learning={"workers": 2})).idp_points == pytest.approx(8.125)
 
 
 def test_runs_of_unequal_length_and_partners_that_are_not_static_are_refused(make):
@@ -133,11 +130,6 @@ def test_the_notes_say_what_the_measures_are_and_which_runs_lack_them(study, tmp
         "No IDP of run1: the static run run0 differs in data.partition (iid instead of absent); a pair may differ in "
         "[availability] alone." in footnotes(summary, other)
     )
-
-
-def test_a_study_without_dynamic_participation_has_no_note_about_it(tmp_path, study_writer):
-    folder = study_writer(tmp_path / "study", [({"policy": "random"}, 0, "finished", [0.5] * 6)], target=None)
-    assert not any("IDP" in note for note in footnotes(summarise(folder), folder))
 
 
 @pytest.mark.slow
