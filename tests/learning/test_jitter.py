@@ -92,15 +92,6 @@ def test_crops_are_as_likely_as_torchvisions(size):
         assert abs(own.std() - other.std()) <= 0.1 * other.std()
 
 
-def test_changes_are_a_function_of_seed_device_and_round_and_not_of_company():
-    streams = Streams(0)
-    together = augmentation.draw_changes("fedstg", streams, "augmentation", [4, 9], np.array([1, 2]), [30, 5], (8, 8))
-    np.testing.assert_array_equal(together[0], changes_of(30, (8, 8), device=4))
-    np.testing.assert_array_equal(together[1], changes_of(5, (8, 8), device=9, number=2))
-    for other in ({"device": 5}, {"number": 2}, {"seed": 1}):
-        assert not np.array_equal(changes_of(30, (8, 8), **{"device": 4} | other), together[0])
-
-
 def test_phases_without_changes_stay_as_they_are_beside_others():
     changes = changes_of(3, (4, 4))
     phases = (Phase(np.arange(2), np.array([0, 2])), Phase(np.arange(3), np.array([0, 3]), changes))

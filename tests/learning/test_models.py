@@ -144,17 +144,12 @@ def test_options_that_a_known_model_does_not_take_are_refused_in_a_line(name, op
 
 def test_options_of_a_model_are_an_axis_of_a_study_and_part_of_its_runs(own_module, tmp_path, studies_here):
     """Start models of different options are kept apart as well, and a run of other options is not reused."""
+    learning = {"model": f"{own_module}.ranked", "steps": 1, "back_end": "loop", "pretrain_max_epochs": 1}
     base = {
         "rounds": 1,
         "devices": {"count": 3},
         "round": {"tmax_s": 30.0},
-        "learning": {
-            "model": f"{own_module}.ranked",
-            "steps": 1,
-            "back_end": "loop",
-            "pretrain": True,
-            "pretrain_max_epochs": 1,
-        },
+        "learning": learning | {"pretrain": True},
         "evaluation": {"samples": 20},
         "data": {"partition": "fedteddi"},
     }

@@ -212,18 +212,8 @@ def test_a_node_is_lost_in_the_middle_and_every_byte_is_that_of_a_local_study(tm
     study = Study("s", grid(TIMING | {"rounds": 1000}, {"round.tmax_s": [0.8, 1.0]}, [0, 1]))
     grow(study, tmp_path / "out")
     added = ray_nodes.add()
-    command = [
-        sys.executable,
-        "-m",
-        "edgesim",
-        "study",
-        "run",
-        "out",
-        "--executor",
-        "ray",
-        "--address",
-        ray_nodes.address,
-    ]
+    command = [sys.executable, "-m", "edgesim", "study", "run", "out", "--executor", "ray"]
+    command += ["--address", ray_nodes.address]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:

@@ -129,6 +129,9 @@ def test_a_study_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     tuned(tmp_path / "t", trials=1)
     with pytest.raises(EdgesimError, match=r"t: holds a tuning of something else \(objectives differs\); choose"):
         tuned(tmp_path / "t", objectives=("bits-up",))
+    found = tuned(tmp_path / "t", objectives=("bits-up",), trials=2, fresh=True)
+    assert len(found.trials) == 2
+    assert "bits_up" in found.trials
 
 
 def test_a_combination_that_the_config_refuses_and_a_run_that_fails_are_failed_trials(tmp_path):
@@ -484,18 +487,6 @@ def test_a_fresh_seed_whose_run_fails_is_told_and_its_cell_is_not_first(tmp_path
     found = tuned(tmp_path / "out", trials=4, seeds=2, judge=2)
     assert "(1 of 2 seeds; the runs of the others failed) on fresh ones" in found.answers[0]
     assert "comes first of the 2 judged again" in found.answers[1]
-
-
-def test_fresh_tunes_for_another_objective_in_the_same_folder(tmp_path):
-    out = tmp_path / "out"
-    tuned(out, trials=2)
-    with pytest.raises(
-        EdgesimError, match=r"holds a tuning of something else \(objectives.* differs\); choose another"
-    ):
-        tuned(out, objectives=("bits-up",), trials=2)
-    found = tuned(out, objectives=("bits-up",), trials=2, fresh=True)
-    assert len(found.trials) == 2
-    assert "bits_up" in found.trials
 
 
 def test_trials_of_other_code_are_refused_and_asked_anew_with_fresh(tmp_path, monkeypatch):

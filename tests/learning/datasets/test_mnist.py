@@ -1,7 +1,5 @@
 import gzip
-import os
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +8,6 @@ import torchvision
 from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
-
-#: Where the real files lie, for those who have them: `FASHION_MNIST=folder pytest`.
-_REAL = Path(os.environ.get("FASHION_MNIST", "data/FashionMNIST/raw"))
 
 
 def _idx(array):
@@ -137,13 +132,3 @@ def test_a_broken_archive_is_refused(tmp_path):
     path.write_bytes(b"not an archive")
     with pytest.raises(EdgesimError, match=r"ubyte.gz: cannot be read"):
         _load(tmp_path, {})
-
-
-@pytest.mark.skipif(not (_REAL / "train-images-idx3-ubyte.gz").is_file(), reason="Fashion-MNIST is not at hand")
-def test_the_real_fashion_mnist_has_its_published_moments():
-    dataset = load_dataset(DataConfig(dataset="fashion-mnist", folder=str(_REAL)))
-    assert np.bincount(dataset.train_labels).tolist() == [6000] * 10
-    assert np.bincount(dataset.test_labels).tolist() == [1000] * 10
-    mean, deviation = dataset.normalisation
-    # The constants that circulate for scaling to mean 0 and deviation 1.
-    assert (mean[0] / 255, deviation[0] / 255) == pytest.approx((0.2860, 0.3530), abs=5e-5)

@@ -3,7 +3,6 @@ import pytest
 import sklearn.datasets
 from sklearn.datasets import load_digits
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.federation import make_federation
@@ -28,16 +27,6 @@ def test_digits_have_36_test_images_per_class_and_lose_none():
         (int(label), image.astype(np.uint8).tobytes()) for image, label in zip(whole.images, whole.target, strict=True)
     )
     assert mine == theirs
-
-
-def test_the_digits_split_is_the_same_each_time():
-    first, second = (load_dataset(DataConfig(dataset="digits")) for _ in range(2))
-    assert first.digest == second.digest
-
-
-def test_digits_are_divided_by_16():
-    mean, divisor = load_dataset(DataConfig(dataset="digits")).normalisation
-    assert (mean.tolist(), divisor.tolist()) == ([0.0], [16.0])
 
 
 @pytest.mark.parametrize(
@@ -67,8 +56,3 @@ def test_the_mlp_learns_a_table(make_config):
     learner = TorchLearner(config, make_federation(config, streams), streams)
     learner.prepare(lambda _: None)
     assert learner.evaluate(1).accuracy > 0.9
-
-
-def test_a_table_has_no_pictures_to_turn_over():
-    with pytest.raises(EdgesimError, match=r"data\.augment: 'iris' holds no pictures"):
-        load_dataset(DataConfig(dataset="iris", augment="flip"))

@@ -70,13 +70,6 @@ def test_sixty_devices_repeat_the_plan_and_24_get_new_classes():
     assert (counts[1][:, 6:] > 0).sum(axis=0).tolist() == [6, 6, 6, 6]
 
 
-def test_who_holds_what_follows_the_seed():
-    first, again, other = (FedTeddiPartition().divide(TEN, 10, 30, 60, Streams(seed)) for seed in (1, 1, 2))
-    for one, two in zip(first, again, strict=True):
-        np.testing.assert_array_equal(one, two)
-    assert not np.array_equal(_counts(first, TEN, 10)[0], _counts(other, TEN, 10)[0])
-
-
 @pytest.mark.parametrize(
     ("labels", "classes", "size", "words"),
     [
