@@ -170,13 +170,6 @@ def test_list_names_policies_channels_and_scenarios(config):
         assert name in output
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["show"], ["plot"], ["list"]])
-def test_help_is_everywhere(command):
-    status, output = edgesim_lines(*command, "--help")
-    assert status == 0
-    assert "Usage" in output
-
-
 @pytest.mark.parametrize(
     ("setting", "words"),
     [

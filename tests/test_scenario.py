@@ -12,6 +12,7 @@ from typing import Annotated
 import pandas as pd
 import pytest
 import typer
+from small_runs import TIMING
 from typer.testing import CliRunner
 
 import edgesim
@@ -296,13 +297,6 @@ def test_an_error_that_names_fields_says_which_options_set_them():
 def test_fields_without_an_option_and_errors_without_fields_stay_as_they_are():
     assert said("round.count = 9: more than there are", "round.count").endswith("than there are\n")
     assert said("--match: devices.match") == "error: --match: devices.match\n"
-
-
-TIMING = {
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "learning": {"training": "none", "pretrain": True},
-    "round": {"payload_bits": 1e6},
-}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from small_runs import TIMING
 from typed_commands import quiet
 
 from edgesim import Study, grid, run_study
@@ -25,13 +26,6 @@ from edgesim.plots.groups import knob_text
 from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
 from edgesim.tables.show import print_study
-
-TIMING = {
-    "rounds": 3,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
 
 
 def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():

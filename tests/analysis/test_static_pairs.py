@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.analysis.participation import course_measures
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.static_pairs import is_static, pair, pairs
 from edgesim.analysis.summary import footnotes, summarise
@@ -158,14 +157,3 @@ def test_simulated_runs_are_paired_and_always_present_devices_lose_nothing(tmp_p
         "markov": pytest.approx(100 * np.mean(accuracy["static"] - accuracy["markov"])),
     }
     assert found[1].idp_points != 0
-    table = read_table(tmp_path / "markov", "metrics")
-    of_class = table[(table["name"] == "class_accuracy") & (table["round"] > 0)]
-    lost = [
-        rows[rows["round"] < 6]["value"].max() - rows[rows["round"] == 6]["value"].iloc[0]
-        for _, rows in of_class.groupby("key")
-    ]
-    assert len(lost) == 10
-    measured = course_measures(runs["markov"])
-    assert measured["forgetting_points"] == pytest.approx(100 * np.mean(lost))
-    assert [measured[f"forgetting_class_{label}"] for label in range(10)] == pytest.approx(100 * np.array(lost))
-    assert measured["we_percent"] == pytest.approx(100 * accuracy["markov"][1:].mean())

@@ -7,13 +7,10 @@ from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms import functional as T
 
 from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
 from edgesim.learning import augmentation, jitter
 from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.back_ends.stacked import StackedBackEnd
-from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Job, Optimiser
-from edgesim.learning.learner import TorchLearner
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
 
@@ -100,19 +97,17 @@ def test_phases_without_changes_stay_as_they_are_beside_others():
     assert job.changes.dtype == np.float32
 
 
-def test_all_back_ends_train_on_the_same_changed_images():
+def test_all_back_ends_train_on_the_same_changed_images(make_learner):
     updates = []
     for back_end in ("loop", "stacked"):
         learning = {"pretrain": False, "back_end": back_end, "precision": "float64"}
         data = {"partition": "fedteddi"}
-        config = parse({"data": data | {"augment": "fedstg"}, "learning": learning}, "test").resolved()
-        learner = TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
+        learner = make_learner(data=data | {"augment": "fedstg"}, learning=learning)
         assert isinstance(learner.back_end, StackedBackEnd) == (back_end == "stacked")
         promises = learner.open_round(1, 1).start(np.arange(3))
         assert all(promise.job.changes.shape[1] == 10 for promise in promises)
         updates.append(torch.stack([result.update for result in learner.results(promises)]))
-        plain = parse({"data": data, "learning": learning}, "test").resolved()
-        other = TorchLearner(plain, make_federation(plain, Streams(0)), Streams(0))
+        other = make_learner(data=data, learning=learning)
         unchanged = other.results(other.open_round(1, 1).start(np.arange(3)))
         assert not torch.equal(updates[-1], torch.stack([result.update for result in unchanged]))
     torch.testing.assert_close(updates[0], updates[1], rtol=0, atol=1e-9)
@@ -132,11 +127,10 @@ def test_images_are_cut_off_at_the_brightest_pixel_of_the_set(make_dataset):
         np.testing.assert_allclose(images[0].numpy() * divisor + offset, expected, atol=1e-4)
 
 
-def test_pixels_below_black_are_refused(tmp_path):
+def test_pixels_below_black_are_refused(tmp_path, make_learner):
     images = np.linspace(-1, 1, 40 * 16, dtype=np.float32).reshape(40, 4, 4)
     labels = np.arange(40) % 4
     np.savez(tmp_path / "made.npz", train_images=images, train_labels=labels, test_images=images, test_labels=labels)
     data = {"dataset": str(tmp_path / "made.npz"), "augment": "fedstg", "partition": "iid", "samples_per_device": 4}
-    config = parse({"data": data, "devices": {"count": 5}, "learning": {"pretrain": False}}, "test").resolved()
     with pytest.raises(EdgesimError, match=r"data.augment: 'fedstg' is for pixels from 0 on, .* has pixels of -1"):
-        TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
+        make_learner(data=data, devices={"count": 5}, learning={"pretrain": False})

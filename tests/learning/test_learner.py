@@ -109,23 +109,6 @@ def test_the_norm_of_an_update_is_that_of_its_parameters_and_leaves_running_stat
     assert this.update_norms(np.array([3])).tolist() == merged.update_norm.tolist()
 
 
-def test_the_global_model_moves_by_the_size_weighted_updates(make, make_dataset, make_frames):
-    dataset = make_dataset(np.arange(60) % 3)
-    frame = [list(range(10)), list(range(10, 40)), list(range(20, 60))]
-    federation = make_frames(dataset, frame, frame)
-    learner = make(federation)
-    start = learner.global_weights
-    updates = {}
-    for device in (0, 2):
-        single = make(federation)
-        _round(single, 1, [device], [device])
-        updates[device] = single.global_weights - start
-    _, merged = _round(learner, 1, [0, 1, 2], [2, 0])
-    assert merged.weight.tolist() == [0.8, 0.2]
-    expected = start + 0.8 * updates[2] + 0.2 * updates[0]
-    torch.testing.assert_close(learner.global_weights, expected, rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("back_end", ["loop", "stacked"])
 def test_with_equal_weights_the_model_moves_by_the_plain_mean_of_the_updates(back_end, make, make_dataset, make_frames):
     """An update one version late, at polynomial weight 2^-0.5, beside two fresh ones: 1, 1 and 2^-0.5 of their sum."""
@@ -340,41 +323,6 @@ def test_a_sample_of_the_test_images_is_fixed_and_from_the_classes_seen(make):
     old = learner._test_samples()
     assert learner.dataset.test_labels[old].max() == 5
     assert len(old) == 100
-
-
-def test_a_further_frame_starts_from_the_best_model_evaluated_in_the_one_before(make, make_dataset, make_frames):
-    dataset = make_dataset(np.arange(60) % 3)
-    frame = [list(range(30)), list(range(30, 60))]
-    federation = make_frames(dataset, frame, frame, frame)
-    learner = make(federation)
-    learner.evaluate(1)  # before the first round: the start model is no candidate
-    models, losses = [], []
-    for number in range(1, 7):
-        _round(learner, number, [0, 1], [number % 2])
-        learner.evaluate(1)
-        models.append(learner.global_weights)
-        losses.append(learner.open_round(number, 1).losses(np.arange(2)).mean())
-    learner.end_frame()
-    assert torch.equal(learner.global_weights, models[int(np.argmin(losses))])
-    last = learner.global_weights
-    _round(learner, 7, [0, 1], [0, 1], frame=2)
-    learner.evaluate(2)
-    latest = learner.global_weights
-    learner.end_frame()
-    assert torch.equal(learner.global_weights, latest), "no frame follows the last one"
-    assert not torch.equal(last, latest)
-
-
-def test_without_keep_best_a_frame_starts_from_the_last_model(make, make_dataset, make_frames):
-    dataset = make_dataset(np.arange(60) % 3)
-    frame = [list(range(30)), list(range(30, 60))]
-    learner = make(make_frames(dataset, frame, frame, frame), learning={"keep_best": False})
-    for number in range(1, 7):
-        _round(learner, number, [0, 1], [number % 2])
-        learner.evaluate(1)
-    latest = learner.global_weights
-    learner.end_frame()
-    assert learner.global_weights is latest
 
 
 def test_a_server_may_merge_an_update_that_began_from_another_ones_model(make):

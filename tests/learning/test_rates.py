@@ -3,10 +3,7 @@ import pytest
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import TorchLearner
 from edgesim.learning.rates import SCHEDULES, rate_in
-from edgesim.streams import Streams
 
 FEDSTG = {
     1: 0.000999877,
@@ -70,9 +67,8 @@ def test_without_a_schedule_the_rate_decays_down_to_its_floor(options, rates):
     assert set(SCHEDULES) == {"decay", "fedstg"}
 
 
-def test_jobs_train_at_the_rate_of_their_round(make_config):
-    config = make_config(learning={"lr": 0.001, "lr_schedule": "fedstg", "pretrain": False})
-    learner = TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
+def test_jobs_train_at_the_rate_of_their_round(make_learner):
+    learner = make_learner(learning={"lr": 0.001, "lr_schedule": "fedstg", "pretrain": False})
     for round in (1, 76, 91):
         (promise,) = learner.open_round(round, 1).start(np.array([0]))
         assert promise.job.optimiser.lr == pytest.approx(FEDSTG[round], abs=6e-10)

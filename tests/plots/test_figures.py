@@ -1,4 +1,3 @@
-import itertools
 import shutil
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from edgesim.plots.energy_bars import draw_energy
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt
-from edgesim.plots.groups import Panel, Series, beyond_labels, knob_text, labels_of, panels_of, quantity
+from edgesim.plots.groups import Series, beyond_labels, knob_text, labels_of, panels_of, quantity
 from edgesim.plots.heat_map import draw_heat_map
 from edgesim.plots.palette import PALETTE
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
@@ -195,24 +194,14 @@ def test_the_curve_over_rounds_starts_at_round_zero_and_ends_where_the_shortest_
     assert values[:, 0].tolist() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize(("over", "label"), [("rounds", "communication round"), ("seconds", "time (s)")])
-def test_accuracy_figures_show_the_target_and_label_their_axes_with_units(runs, over, label):
-    figure = draw_accuracy(panels_of(runs), over, target=0.75)
-    assert len(figure.axes) == 2
-    assert all(axes.get_xlabel().endswith(label) for axes in figure.axes)
-    assert figure.axes[0].get_ylabel() == "test accuracy\nmean of 2 seeds"
-    # A label on the line would lie over the curves.
-    assert not figure.axes[0].texts
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["random", "fedteddi", "target 0.75"]
-
-
 @pytest.mark.parametrize(("tmax_s", "unit", "last"), [(299.0, "s", 3588.0), (600.0, "h", 2.0)])
-def test_runs_of_an_hour_or_more_are_drawn_over_hours(tmp_path, run_writer, tmax_s, unit, last):
+def test_runs_of_an_hour_or_more_are_drawn_over_hours_with_the_target(tmp_path, run_writer, tmax_s, unit, last):
     panels = panels_of(runs_of([run_writer(tmp_path / "run", tmax_s=tmax_s)]))
-    (axes,) = draw_accuracy(panels, "seconds").axes
+    figure = draw_accuracy(panels, "seconds", target=0.75)
+    (axes,) = figure.axes
     assert axes.get_xlabel() == f"simulated time ({unit})"
     assert axes.get_lines()[0].get_xdata()[-1] == pytest.approx(last)
+    assert figure.legends[0].get_texts()[-1].get_text() == "target 0.75"
 
 
 def test_delay_figures_have_a_row_per_deadline_and_seconds_on_every_axis(runs):
@@ -320,29 +309,6 @@ def test_of_many_series_the_reference_and_the_best_have_bands_and_the_others_are
     }
     # No series' marks hide those of another.
     assert len({lines[name].get_markevery() for name in names}) > 2
-
-
-def test_one_run_per_series_has_no_spread_to_explain(runs):
-    alone = panels_of([run for run in runs if run.seed == 0 and run.knobs["tmax_s"] == 0.8])
-    assert draw_final_accuracy(alone).axes[0].get_xlabel() == "final test accuracy"
-    assert draw_rounds_to_target(alone, [0.6]).axes[0].get_ylabel() == "rounds needed"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("draw", [draw_scheduled, draw_energy, draw_final_accuracy])
-@pytest.mark.parametrize("panels", [1, 3])
-def test_long_names_beside_bars_leave_the_panels_most_of_the_figure(runs, draw, panels):
-    names = [f"reused, seven-cells, hierarchical, cloud_every = {i}" for i in range(6)]
-    series = tuple(Series(name, tuple(runs[:2])) for name in names)
-    figure = draw([Panel(f"panel {i}", series) for i in range(panels)])
-    figure.canvas.draw()
-    shown = [axes.get_window_extent() for axes in figure.axes]
-    assert sum(box.width * box.height for box in shown) > 0.45 * figure.bbox.width * figure.bbox.height
-    labels = [tick.get_window_extent() for tick in figure.axes[0].get_yticklabels()]
-    assert len(labels) == 6
-    for one, other in itertools.combinations(labels, 2):
-        assert not one.overlaps(other)
-    assert min(label.x0 for label in labels) >= 0
 
 
 @pytest.mark.parametrize("draw", [draw_fairness, draw_training_loss, lambda panels: draw_accuracy(panels, "seconds")])

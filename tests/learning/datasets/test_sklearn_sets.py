@@ -5,9 +5,6 @@ from sklearn.datasets import load_digits
 
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
-from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import TorchLearner
-from edgesim.streams import Streams
 
 
 def test_digits_have_36_test_images_per_class_and_lose_none():
@@ -48,11 +45,8 @@ def test_a_table_is_whole_and_each_feature_is_standardised_by_itself(name, sizes
         assert (dataset.test_labels == label).sum() == round(size / 5)
 
 
-def test_the_mlp_learns_a_table(make_config):
-    config = make_config(
-        data={"dataset": "wine", "partition": "iid", "samples_per_device": 60}, learning={"pretrain_target": 1.0}
-    )
-    streams = Streams(0)
-    learner = TorchLearner(config, make_federation(config, streams), streams)
+def test_the_mlp_learns_a_table(make_learner):
+    data = {"dataset": "wine", "partition": "iid", "samples_per_device": 60}
+    learner = make_learner(data=data, learning={"pretrain_target": 1.0})
     learner.prepare(lambda _: None)
     assert learner.evaluate(1).accuracy > 0.9
