@@ -27,9 +27,8 @@ def test_ranges_and_lists_are_read_as_a_config_file_would():
 
 
 def test_values_from_python_may_be_an_array_but_not_a_single_number():
-    assert check_knobs(TIMING, {"round.tmax_s": np.array([0.5, 1.0])}) == check_knobs(
-        TIMING, {"round.tmax_s": [0.5, 1.0]}
-    )
+    listed, array = ({"round.tmax_s": values} for values in ([0.5, 1.0], np.array([0.5, 1.0])))
+    assert check_knobs(TIMING, array) == check_knobs(TIMING, listed)
     with pytest.raises(EdgesimError, match=r"knob round\.tmax_s: has no range"):
         check_knobs(TIMING, {"round.tmax_s": 0.5})
 
