@@ -181,11 +181,9 @@ def test_list_names_policies_channels_and_scenarios(config):
         ("data.dataset=cifar10", ["cifar-10-batches-py", "data"]),
         ("data.dataset=nowhere.npz", ["nowhere.npz"]),
         ("data.dataset=mnist", ["data/MNIST/raw/train-images-idx3-ubyte", "data.download = true"]),
-        ("data.image_size=0", ["data.image_size", "greater than or equal to 1"]),
         ("data.augment=flop", ["data.augment", "'flip'"]),
         ("data.samples_per_device=4000", ["class", "4000"]),
         ("stop_at_s=0.1", ["stop_at_s (0.1)", "tmax_s (0.8)"]),
-        ("radio.bandwidth_hz=0", ["radio.bandwidth_hz", "equal to 1 (got 0)"]),
         ("radio.channel=noiseless.toml", ["noiseless.toml", "noise_dbm_per_hz", "greater than or equal to -250"]),
         (
             "devices.battery_j=-5",

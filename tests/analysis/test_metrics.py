@@ -64,6 +64,8 @@ def test_joules_to_the_target_are_those_spent_until_then():
     tests = metrics.tests(rounds, NO_INSTANTS)
     assert metrics.joules_until(rounds, metrics.to_target(tests, 0.75, 0.5).round) == 7.0
     assert metrics.joules_until(rounds, metrics.to_target(tests, 0.95, 0.5).round) == 15.0
+    # Of 33 rounds 20 save 13.
+    assert metrics.saving(20, 33) == pytest.approx(13 / 33)
 
 
 @pytest.mark.parametrize("start", [0.75, 0.8])

@@ -156,7 +156,6 @@ def test_a_device_of_one_size_that_draws_other_epochs_has_the_first_epochs_of_th
         ({"batch_size": [64, 32]}, r"learning: batch_size: the least number comes first"),
         ({"epochs": [1, 2, 3]}, r"learning.epochs: list should have at most 2 items"),
         ({"epochs": [3]}, r"learning.epochs: list should have at least 2 items"),
-        ({"batch_size": [0, 3]}, r"learning.batch_size\[0\]: input should be greater than or equal to 1"),
         ({"epochs": "3-5"}, r"learning.epochs: input should be a valid integer or a valid list \(got '3-5'\)"),
         ({"epochs": [3, 5], "steps": 2}, r"learning\.steps = 2 does not go with learning\.epochs = \[3, 5\]"),
     ],

@@ -91,7 +91,6 @@ def test_jobs_train_at_the_rate_of_their_round(make_learner):
             r"learning\.lr_schedule = 'fedstg' needs learning\.lr_min = 0, not 0\.01",
         ),
         ({"lr_rounds": 50}, r"learning\.lr_rounds = 50 needs learning\.lr_schedule = 'fedstg'"),
-        ({"lr_schedule": "fedstg", "lr_rounds": 0}, "learning.lr_rounds: input should be greater than or equal to 1"),
     ],
 )
 def test_a_schedule_is_refused_beside_what_belongs_to_the_other(options, said):

@@ -410,15 +410,11 @@ def test_fresh_asks_all_trials_anew_and_runs_their_runs_again_with_the_same_byte
     assert {path.name: content(path) for path in out.glob("tmax*")} == bytes_before
     again_judged = when_made(tmp_path / "out-fresh")
     assert all(again_judged[name] > judged[name] for name in judged)
-
-
-def test_cells_of_before_a_fresh_tuning_count_no_longer_until_a_trial_asks_for_them(tmp_path):
-    out = tmp_path / "out"
-    tuned(out, trials=3)
-    first = tuned(out, trials=1, fresh=True).trials
-    assert len(first) == 1
-    pd.testing.assert_frame_equal(tuned(out, trials=1).trials, first)
-    later = tuned(out, trials=3).trials
+    # Cells of before count no longer until a trial asks for them.
+    alone = tuned(out, trials=1, fresh=True, prune=prune).trials
+    assert len(alone) == 1
+    pd.testing.assert_frame_equal(tuned(out, trials=1, prune=prune).trials, alone)
+    later = tuned(out, trials=3, prune=prune).trials
     assert len(later) == 3
     assert not later["imported"].any()
 

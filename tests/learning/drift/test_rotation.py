@@ -122,7 +122,6 @@ def test_more_than_half_a_cycle_in_a_round_warns(make_drift, speed, warns):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"speed": 0.0}, r"^law 'rotation': drift.speed: input should be greater than 0 \(got 0.0\)$"),
         ({"classes": [8, 6]}, r"classes: the least number comes first \(got \[8, 6\]\)"),
         ({"classes": [6, 11]}, r"^drift.classes: 11 are more than the 10 classes; lower it$"),
         (
