@@ -49,19 +49,14 @@ def test_images_are_changed_as_by_torchvisions_functions(shape, brightest):
         assert not torch.equal(augmentation.apply(images[:1], torch.from_numpy(whole), brightest), images[:1].float())
 
 
-def test_an_unchanged_image_stays_as_it_is():
-    images = torch.rand(4, 3, 11, 8)
-    whole = torch.tensor([jitter.UNCHANGED] * 4)
-    assert torch.equal(augmentation.apply(images, whole), images)
-    assert augmentation.unchanged(whole.shape[1]) == jitter.UNCHANGED
-
-
-def test_an_image_is_changed_alike_in_whichever_company():
+def test_an_image_is_changed_alike_in_whichever_company_and_stays_as_it_is_without_a_change():
     images = torch.rand(40, 3, 16, 16)
     changes = torch.from_numpy(changes_of(40, (16, 16)))
     together = augmentation.apply(images, changes)
     alone = torch.cat([augmentation.apply(images[i : i + 1], changes[i : i + 1]) for i in range(40)])
     assert torch.equal(together, alone)
+    assert torch.equal(augmentation.apply(images, torch.tensor([jitter.UNCHANGED] * 40)), images)
+    assert augmentation.unchanged(changes.shape[1]) == jitter.UNCHANGED
 
 
 def test_draws_have_the_ranges_and_means_of_the_published_transforms():

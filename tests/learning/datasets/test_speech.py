@@ -65,9 +65,7 @@ def test_energies_are_those_of_the_tone():
 def test_ten_times_the_amplitude_is_twenty_decibels_more():
     quiet, loud = (log_mel(tone(1000.0, amplitude=a), RATE_HZ) for a in (0.05, 0.5))
     assert (loud - quiet)[quiet > -90] == pytest.approx(20.0, abs=1e-3)
-
-
-def test_silence_has_the_floor_everywhere():
+    # Silence has the floor everywhere.
     assert (log_mel(np.zeros(100), RATE_HZ) == -100).all()
 
 
