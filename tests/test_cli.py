@@ -92,7 +92,6 @@ def test_the_class_mix_over_time_is_drawn_before_any_run(config, tmp_path):
         ("trace show", "missing argument 'FILE'"),
     ],
 )
-@pytest.mark.whole_family
 def test_what_is_wrong_with_the_words_of_a_command_is_one_line_with_where_to_look(config, words, said):
     # Versions of click differ in how they write an option's name.
     line = refused(*words.split()).replace("option '--outt'", "option: --outt")
@@ -137,7 +136,6 @@ def test_what_is_wrong_with_the_words_of_a_command_is_one_line_with_where_to_loo
         ),
     ],
 )
-@pytest.mark.whole_family
 def test_bad_input_is_one_line_that_names_the_option_the_file_or_what_was_set(config, words, said):
     Path("broken.toml").write_text("seed = = 1")
     Path("bad.toml").write_text(CONFIG.replace("tmax_s = 0.8", "tmax_s = -1"))

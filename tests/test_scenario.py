@@ -179,7 +179,6 @@ LAWS = "--participation static,programmed --algorithms fedavg --clients"
         ),
     ],
 )
-@pytest.mark.whole_family
 def test_what_a_scenario_is_given_wrong_is_told_in_a_line_before_any_run(tmp_path, scenario, script, arguments, said):
     (tmp_path / "good.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,0,1,0,1,0\n")
     (tmp_path / "bad.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,7,1,0,1,0\n")

@@ -119,13 +119,10 @@ def test_updates_and_rounds_agree(tmp_path):
     assert by_class["value"].mean() == pytest.approx(rounds["test_accuracy"].iloc[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("knowledge", "expected"),
-    [
-        pytest.param("known", (7.5, 10.1, 13.0), marks=pytest.mark.slow),
-        pytest.param("reported", (4.6, 7.1, 9.8), marks=pytest.mark.slow),
-        ("planned", (5.5, 8.1, 10.8)),
-    ],
+    [("known", (7.5, 10.1, 13.0)), ("reported", (4.6, 7.1, 9.8)), ("planned", (5.5, 8.1, 10.8))],
 )
 def test_mean_clients_that_fit_are_those_of_the_specification(tmp_path, knowledge, expected):
     for tmax_s, mean in zip((0.8, 1.0, 1.2), expected, strict=True):

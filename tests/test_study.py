@@ -227,7 +227,6 @@ BY_DAY = {"availability.model": ["periodic", "markov"], "availability.period_s":
         (DEADLINE, [0, 1], ["round.tmax_s=2.0"], "the study itself varies"),
     ],
 )
-@pytest.mark.whole_family
 def test_a_grid_is_refused_by_the_name_of_its_axis_override_or_run(axes, seeds, overrides, words):
     with pytest.raises(EdgesimError, match=words):
         grid(TIMING, axes, seeds, overrides)
@@ -267,7 +266,6 @@ def test_a_study_is_refused_before_anything_is_made(tmp_path, runs, options, wor
         ("thesis", 1, "not empty and not a study's folder"),
     ],
 )
-@pytest.mark.whole_family
 def test_a_study_is_refused_a_folder_that_cannot_be_its_own(tmp_path, place, jobs, words):
     (tmp_path / "file").write_text("")
     simulation.run(TWO_GRIDS[0].config, tmp_path / "run")

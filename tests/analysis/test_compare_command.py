@@ -95,7 +95,6 @@ def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equ
         ("--metric rounds_to_target --by policy --target nan", "--target nan: expected an accuracy above 0"),
     ],
 )
-@pytest.mark.whole_family
 def test_bad_input_is_one_line(study, arguments, told):
     status, output = edgesim("compare", study, *arguments.split())
     assert status == 2

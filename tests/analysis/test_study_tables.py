@@ -139,7 +139,6 @@ UNEQUAL = "over different deadlines at fixed rounds: runs with a Tmax of"
     ],
     ids=["fixed rounds", "apart", "one end", "two ends", "rounds first", "time first"],
 )
-@pytest.mark.whole_family
 def test_seconds_of_runs_that_had_unequal_time_are_noted(tmp_path, study_writer, times, by, within, said):
     """Runs at deadlines, with further keys, that make all of their rounds at 2 s each."""
     runs = [

@@ -245,7 +245,8 @@ def test_a_run_that_cannot_be_measured_yet_does_not_end_the_study_that_goes_on(s
         known.of(run)
 
 
-def test_the_measures_of_a_run_are_worked_out_once_until_it_or_the_target_is_another(study, monkeypatch):
+def test_measures_of_a_run_are_worked_out_once_until_it_or_the_target_is_another(tmp_path, study_writer, monkeypatch):
+    study = study_writer(tmp_path / "s", [(knobs("random"), seed, "finished", reaches_in(2, 3)) for seed in (0, 1)])
     measured, measure = [], stored_measures.measure
     monkeypatch.setattr(
         stored_measures, "measure", lambda run, target: measured.append(run.folder) or measure(run, target)

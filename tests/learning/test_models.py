@@ -114,7 +114,6 @@ RANKED = f"{OPTIONS}'{OWN}.ranked' cannot be called with them: "
         ("torchvision:resnet18", {"num_classes": 4}, "multiple values for keyword argument 'num_classes'$"),
     ],
 )
-@pytest.mark.whole_family
 def test_a_model_that_is_not_there_does_not_fit_or_takes_no_such_options_is_one_line(own_module, name, options, words):
     with pytest.raises(EdgesimError, match=words) as caught:
         make_model(name, (1, 8, 8), 10, options=options)
