@@ -273,13 +273,18 @@ def test_what_a_fork_cannot_be_is_refused_by_name_and_nothing_is_left(overrides,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_more_rounds_for_a_fork_and_none_where_the_past_depends_on_them(run, tmp_path):
+def test_more_rounds_for_a_fork_and_none_where_the_past_depends_on_them_or_its_code_has_changed(run, tmp_path):
     forked(run, tmp_path / "longer", "rounds=12")
     simulation.run(config(rounds=12), tmp_path / "whole")
     assert_same(tmp_path / "longer", tmp_path / "whole")
     simulation.run(config(selection={"policy": "fedteddi"}, checkpoint_at=[5]), tmp_path / "ahead")
     with pytest.raises(EdgesimError, match=r"set rounds; it cannot be extended, since its rounds depend on how many"):
         forked(tmp_path / "ahead", tmp_path / "no", "rounds=12")
+    told = json.loads((tmp_path / "whole/run.json").read_text())
+    told["inputs"]["algorithm.name"] = "0"
+    (tmp_path / "whole/run.json").write_text(json.dumps(told))
+    with pytest.raises(EdgesimError, match=r"algorithm.name has changed since it ran, so its past cannot be repeated"):
+        forked(tmp_path / "whole", tmp_path / "no", "round.tmax_s=0.8")
 
 
 def test_a_fork_whose_frames_would_have_had_other_rounds_is_refused(tmp_path):
@@ -288,15 +293,6 @@ def test_a_fork_whose_frames_would_have_had_other_rounds_is_refused(tmp_path):
     forked(tmp_path / "run", tmp_path / "longer", "rounds=[4, 6]")
     with pytest.raises(EdgesimError, match="is of a run whose frames have other rounds"):
         forked(tmp_path / "run", tmp_path / "other", "rounds=[5, 4]")
-
-
-def test_code_that_has_changed_since_is_named(run, tmp_path):
-    other = shutil.copytree(run, tmp_path / "run")
-    told = json.loads((other / "run.json").read_text())
-    told["inputs"]["algorithm.name"] = "0"
-    (other / "run.json").write_text(json.dumps(told))
-    with pytest.raises(EdgesimError, match=r"algorithm.name has changed since it ran, so its past cannot be repeated"):
-        forked(other, tmp_path / "fork", "round.tmax_s=0.8")
 
 
 def test_the_command_forks_and_compare_tells_the_common_past(run, tmp_path, monkeypatch):

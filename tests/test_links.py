@@ -209,15 +209,6 @@ def test_figures_are_drawn_beside_a_dangling_lease_and_another_dangling_link_is_
     assert edgesim_lines("plot", "run") == (2, "error: run/notes.json: cannot be read: No such file or directory\n")
 
 
-def test_figures_are_not_drawn_into_a_folder_elsewhere(victim: Path) -> None:
-    assert edgesim_lines("run", "run.toml", "--out", "run")[0] == 0
-    Path("elsewhere").mkdir()
-    Path("run/plots").symlink_to(victim.parent / "elsewhere")
-    status, output = edgesim_lines("plot", "run")
-    assert (status, list(Path("elsewhere").iterdir())) == (2, [])
-    assert "error: run/plots: expected a folder (got a link to" in output
-
-
 @pytest.mark.parametrize("name", ["plan.json.part", "summary.csv", "notes of mine"])
 def test_a_study_writes_through_no_link_in_its_folder(name: str, victim: Path, studies_here: None) -> None:
     study = Study("s", grid(SETTINGS, {}, [1]))

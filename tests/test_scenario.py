@@ -3,7 +3,6 @@
 import ast
 import importlib
 import math
-import pickle
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Annotated
 import pandas as pd
 import pytest
 import typer
+from small_runs import TIMING
 from typer.testing import CliRunner
 
 import edgesim
@@ -145,77 +145,84 @@ def test_every_scenario_leaves_tables_and_figures(tmp_path, drawing_scenario, mo
     check_figures(tmp_path, drawn - before)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ["--matrix", "nowhere.csv"],
-            "availability.file: no file 'nowhere.csv'; give a path (here availability.file is --matrix)",
-        ),
-        (["--matrix", "bad.csv"], "bad.csv: line 3: column '2': expected 0 or 1 (got 7)"),
-        (["--matrix", "bad.csv", "--clients", "2,3"], "bad.csv: line 3: column '2': expected 0 or 1 (got 7)"),
-        (["--matrix", "good.csv", "--clients", "2,3"], "good.csv: is a trace of 2 devices, but devices.count is 3"),
-        (
-            ["--matrix", "good.csv", "--clients", "2", "--rounds", "7"],
-            "good.csv: has columns for 6 rounds, but the run",
-        ),
-        (["--matrix", "good.csv", "--clients", "0"], "(here devices.count is --clients)"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_what_is_wrong_with_a_matrix_is_told_before_the_runs_of_other_laws(tmp_path, scenario, arguments, said):
-    (tmp_path / "good.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,0,1,0,1,0\n")
-    (tmp_path / "bad.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,7,1,0,1,0\n")
-    laws = ["--participation", "static,programmed", "--algorithms", "fedavg", "--clients", "2"]
-    done = scenario("dpfl.py", "--quick", *laws, *arguments, "--out", "out")
-    assert done.exit_code == 2
-    assert said in done.output
-    assert not (tmp_path / "out").exists()
+LAWS = "--participation static,programmed --algorithms fedavg --clients"
 
 
 @pytest.mark.parametrize(
     ("script", "arguments", "said"),
     [
-        ("kpfl_ablation.py", ["--participation", "programmed"], "--participation: 'programmed' is for dpfl.py alone"),
-        ("kpfl_ablation.py", ["--participation", "solar"], "--participation: unknown 'solar'; known: static, random,"),
-        ("kpfl_ablation.py", ["--bases", "mifa"], "--bases: unknown 'mifa'; known: fedavg, fedprox, scaffold, moon,"),
-        ("kpfl_ablation.py", ["--settings", "papers"], "--settings: unknown 'papers'; known: default, paper"),
-        ("kpfl_ablation.py", ["--tune", "--settings", "paper"], "--tune compares exponents beside default options"),
-        ("dpfl.py", ["--algorithms", "fedavgg"], "--algorithms: unknown 'fedavgg'; known: fedavg, fedprox,"),
-        ("dpfl.py", ["--settings", "paper"], "--settings is for --kpfl; add it or leave out --settings"),
+        (
+            "dpfl.py",
+            f"{LAWS} 2 --matrix nowhere.csv",
+            "availability.file: no file 'nowhere.csv'; give a path (here availability.file is --matrix)",
+        ),
+        ("dpfl.py", f"{LAWS} 2 --matrix bad.csv", "bad.csv: line 3: column '2': expected 0 or 1 (got 7)"),
+        ("dpfl.py", f"{LAWS} 2,3 --matrix good.csv", "good.csv: is a trace of 2 devices, but devices.count is 3"),
+        ("dpfl.py", f"{LAWS} 2 --matrix good.csv --rounds 7", "good.csv: has columns for 6 rounds, but the run"),
+        ("dpfl.py", f"{LAWS} 0 --matrix good.csv", "(here devices.count is --clients)"),
+        ("kpfl_ablation.py", "--participation programmed", "--participation: 'programmed' is for dpfl.py alone"),
+        ("kpfl_ablation.py", "--participation solar", "--participation: unknown 'solar'; known: static, random,"),
+        ("kpfl_ablation.py", "--bases mifa", "--bases: unknown 'mifa'; known: fedavg, fedprox, scaffold, moon,"),
+        ("kpfl_ablation.py", "--settings papers", "--settings: unknown 'papers'; known: default, paper"),
+        ("kpfl_ablation.py", "--tune --settings paper", "--tune compares exponents beside default options"),
+        ("dpfl.py", "--algorithms fedavgg", "--algorithms: unknown 'fedavgg'; known: fedavg, fedprox,"),
+        ("dpfl.py", "--settings paper", "--settings is for --kpfl; add it or leave out --settings"),
+        (
+            "dpfl.py",
+            "--set algorithm.name=fedavg --algorithms fedavg,scaffold",
+            "set algorithm.name=fedavg: algorithm.name distinguishes algorithm fedavg, scaffold; leave one of",
+        ),
+        (
+            "feddance_ablation.py",
+            "--set selection.accuracy_window=4",
+            "selection.accuracy_window distinguishes variant beta-3, beta-10; leave one of them out",
+        ),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_kpfls_comparisons_do_not_know_is_told_by_the_name_of_the_option(
-    tmp_path, scenario, script, arguments, said
-):
-    done = scenario(script, "--quick", *arguments, "--out", "out")
+def test_what_a_scenario_is_given_wrong_is_told_in_a_line_before_any_run(tmp_path, scenario, script, arguments, said):
+    (tmp_path / "good.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,0,1,0,1,0\n")
+    (tmp_path / "bad.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,7,1,0,1,0\n")
+    done = scenario(script, "--quick", *arguments.split(), "--out", "out")
     assert done.exit_code == 2
-    assert said in done.output
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-def planned(scenario, monkeypatch, script, *arguments):
-    """The configs of KPFL that a scenario would run, by base, law and server."""
-    found = {}
+@pytest.fixture
+def planned(scenario, monkeypatch):
+    """The bases and the runs that a scenario plans, none of which is run."""
 
-    def plan(study, *_, **__):
-        for run in study.runs:
-            if run.config.algorithm.kpfl is not None:
-                kpfl = run.config.algorithm.kpfl
-                found[run.knobs["algorithm"], run.knobs["participation"], run.knobs["server"]] = kpfl
-        raise EdgesimError("planned")
+    def plan(script, *arguments):
+        bases, runs = [], []
+        grid = edgesim.scenario.frame.grid
 
-    monkeypatch.setattr("edgesim.studies.running.run_study", plan)
-    assert "planned" in scenario(script, "--quick", *arguments).output
-    return found
+        def stop(study, *_, **__):
+            runs.extend(study.runs)
+            raise EdgesimError("planned")
+
+        monkeypatch.setattr("edgesim.scenario.frame.grid", lambda base, *rest: bases.append(base) or grid(base, *rest))
+        monkeypatch.setattr("edgesim.studies.running.run_study", stop)
+        monkeypatch.setattr("edgesim.tuning.trial.grow", stop)
+        said = scenario(script, "--quick", *arguments)
+        assert "planned" in said.output, said.output
+        return bases, runs
+
+    return plan
+
+
+def of_kpfl(runs):
+    """Options of KPFL by base, law and server."""
+    names = ("algorithm", "participation", "server")
+    kpfl = [run for run in runs if run.config.algorithm.kpfl is not None]
+    return {tuple(run.knobs[name] for name in names): run.config.algorithm.kpfl for run in kpfl}
 
 
 @pytest.mark.parametrize("settings", ["default", "paper"])
-def test_ablations_of_kpfl_have_its_papers_exponents_where_it_has_any(scenario, monkeypatch, settings):
+def test_ablations_of_kpfl_have_its_papers_exponents_where_it_has_any(planned, settings):
     """Under Markov participation .16 and .06 around MOON; FedCL is not in the paper, nor is arrival."""
     given = "--ages", "--bases", "moon,fedcl", "--participation", "markov,arrival", "--settings", settings
-    found = planned(scenario, monkeypatch, "kpfl_ablation.py", *given)
+    found = of_kpfl(planned("kpfl_ablation.py", *given)[1])
     exponents = {key: (of["age_active"], of["age_idle"]) for key, of in found.items()}
     assert exponents["moon", "markov", "kpfl-ages-paper"] == (0.16, 0.06)
     assert [key for key in found if key[2] == "kpfl-ages-paper"] == [("moon", "markov", "kpfl-ages-paper")]
@@ -228,9 +235,9 @@ def test_ablations_of_kpfl_have_its_papers_exponents_where_it_has_any(scenario, 
     assert [key[2] for key, of in found.items() if of["keep"] == "first"] == ["kpfl-first"] * 4
 
 
-def test_dpfl_runs_kpfl_by_its_papers_settings_on_request(scenario, monkeypatch):
+def test_dpfl_runs_kpfl_by_its_papers_settings_on_request(planned):
     given = "--kpfl", "--settings", "paper", "--algorithms", "fedavg,mifa,fedcl", "--participation", "markov"
-    found = planned(scenario, monkeypatch, "dpfl.py", *given)
+    found = of_kpfl(planned("dpfl.py", *given)[1])
     assert [(key[0], of["settings"], of["T"]) for key, of in found.items()] == [
         ("fedavg", "paper", 40),
         ("fedcl", "paper", 10),
@@ -291,13 +298,6 @@ def test_fields_without_an_option_and_errors_without_fields_stay_as_they_are():
     assert said("--match: devices.match") == "error: --match: devices.match\n"
 
 
-TIMING = {
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "learning": {"training": "none", "pretrain": True},
-    "round": {"payload_bits": 1e6},
-}
-
-
 @pytest.mark.parametrize(
     ("values", "fields"),
     [
@@ -316,11 +316,6 @@ def test_what_is_refused_tells_the_fields_that_it_names(tmp_path, values, fields
         simulation.run(parse(values, "config"), tmp_path)
     assert refusal.value.fields == fields
     assert all(field.rpartition(".")[2] in str(refusal.value) for field in fields)
-
-
-def test_fields_outlive_the_way_from_another_process():
-    error = EdgesimError("too few", "devices.count")
-    assert pickle.loads(pickle.dumps(error)).fields == error.fields
 
 
 def test_replay_names_its_own_option_where_the_files_are_of_other_phones(tmp_path, scenario):
@@ -374,28 +369,6 @@ def test_every_scenario_uses_the_one_frame(name):
     assert "read_study" not in text
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in WITHOUT_RUNS])
-def test_every_scenario_names_its_partition_and_whether_it_pre_trains(scenario, monkeypatch, name):
-    """So that a scenario stays what it is when a default changes; a law of drift deals the samples itself."""
-    bases = []
-    plan = edgesim.scenario.frame.grid
-
-    def note(base, *rest):
-        bases.append(base)
-        return plan(base, *rest)
-
-    def stop(*_, **__):
-        raise EdgesimError("planned")
-
-    monkeypatch.setattr("edgesim.scenario.frame.grid", note)
-    monkeypatch.setattr("edgesim.studies.running.run_study", stop)
-    assert name == "tune_tmax" or "planned" in scenario(f"{name}.py", "--quick").output
-    assert bases or name == "tune_tmax"
-    for base in bases:
-        assert name == "partitions" or "partition" in base["data"] or "law" in base["drift"]
-        assert "pretrain" in base["learning"]
-
-
 def imports(tree):
     """Module and name of everything that a script imports; ``import a.b`` has no name."""
     for node in ast.walk(tree):
@@ -427,28 +400,18 @@ def test_scenarios_import_the_door_and_what_they_share_and_nothing_beside():
                     assert node.attr in offered, f"{path.name}: {ast.unparse(node)}"
 
 
-def test_the_page_of_the_interface_has_all_that_scenarios_share():
-    page = (Path(__file__).parents[1] / "docs/api.md").read_text()
-    assert "::: edgesim.scenario\n" in page
-    for module in PUBLIC - {"options", "closing", "frame"}:
-        assert f"::: edgesim.scenario.{module}\n" in page
-
-
 @pytest.mark.parametrize("name", [name for name in ALL if name not in WITHOUT_RUNS])
-def test_what_is_set_reaches_the_runs_of_every_scenario(scenario, monkeypatch, name):
-    """Planned, not run; a value that no scenario has."""
-    planned = []
-
-    def plan(study, *_, **__):
-        planned.extend(study.runs)
-        raise EdgesimError("planned")
-
-    monkeypatch.setattr("edgesim.studies.running.run_study", plan)
-    monkeypatch.setattr("edgesim.tuning.trial.grow", plan)
-    said = scenario(f"{name}.py", "--quick", "--seeds", "2", "--set", "evaluation.samples=123")
-    assert "planned" in said.output, said.output
-    assert {run.config.evaluation.samples for run in planned} == {123}
-    assert len({run.seed for run in planned}) == 2
+def test_what_is_set_reaches_the_runs_of_every_scenario_which_name_their_partition_and_pre_training(planned, name):
+    """A value that no scenario has; so that a scenario stays what it is when a default changes. A law of drift deals
+    the samples itself.
+    """
+    bases, runs = planned(f"{name}.py", "--seeds", "2", "--set", "evaluation.samples=123")
+    assert {run.config.evaluation.samples for run in runs} == {123}
+    assert len({run.seed for run in runs}) == 2
+    assert bases or name == "tune_tmax"
+    for base in bases:
+        assert name == "partitions" or "partition" in base["data"] or "law" in base["drift"]
+        assert "pretrain" in base["learning"]
 
 
 def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(capsys, monkeypatch):
@@ -465,30 +428,6 @@ def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(cap
         assert error.count("\n") == 1
         assert "--out" not in error
         assert ("--policies" in error) == suggested
-
-
-@pytest.mark.parametrize(
-    ("script", "arguments", "said"),
-    [
-        (
-            "dpfl.py",
-            ["--set", "algorithm.name=fedavg", "--algorithms", "fedavg,scaffold"],
-            "set algorithm.name=fedavg: algorithm.name distinguishes algorithm fedavg, scaffold; leave one of",
-        ),
-        (
-            "feddance_ablation.py",
-            ["--set", "selection.accuracy_window=4"],
-            "selection.accuracy_window distinguishes variant beta-3, beta-10; leave one of them out",
-        ),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_what_tells_labelled_runs_apart_cannot_be_set_for_all_of_them(tmp_path, scenario, script, arguments, said):
-    done = scenario(script, "--quick", *arguments, "--out", "out")
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "out").exists()
 
 
 def test_labelled_runs_that_what_is_set_makes_the_same_are_refused(tmp_path):

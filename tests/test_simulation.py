@@ -1,6 +1,5 @@
 """Whole runs: the promises that a user of the simulator relies on."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import SCHEMAS, RunWriter, read_config, read_run, read_table
@@ -37,20 +37,12 @@ def activities(folder: Path) -> pd.DataFrame:
     return read_table(folder, "activities")
 
 
-def test_two_runs_of_one_config_leave_the_same_bytes_but_for_timing(tmp_path):
-    for name in ("a", "b"):
-        simulation.run(config("fedteddi"), tmp_path / name)
-    for table in set(SCHEMAS) - {"timing"}:
-        file = f"{table}.parquet"
-        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), table
-    for file in ("model.safetensors", "config.toml"):
-        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-
-
-def test_another_seed_leaves_another_world(tmp_path):
-    for seed in (1, 2):
-        simulation.run(config(training="none", seed=seed), tmp_path / str(seed))
-    assert not activities(tmp_path / "1").equals(activities(tmp_path / "2"))
+def test_a_run_of_the_config_that_a_run_wrote_leaves_the_same_bytes_but_for_timing(tmp_path):
+    simulation.run(config("fedteddi"), tmp_path / "a")
+    simulation.run(parse(read_config(tmp_path / "a"), "written"), tmp_path / "b")
+    tables = [f"{table}.parquet" for table in set(SCHEMAS) - {"timing"}]
+    for file in (*tables, "model.safetensors", "config.toml"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
 
 
 @pytest.mark.skipif("not __import__('torch').cuda.is_available()", reason="needs a CUDA device")
@@ -61,12 +53,6 @@ def test_on_a_gpu_two_runs_leave_the_same_bytes_and_learn_what_a_cpu_learns(tmp_
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     gpu, cpu = (read_table(tmp_path / name, "rounds")["test_loss"] for name in "ac")
     assert gpu.tolist() == pytest.approx(cpu.tolist(), rel=1e-2)
-
-
-def test_the_written_config_reproduces_the_run(tmp_path):
-    simulation.run(config("fed-cbs", training="none"), tmp_path / "a")
-    simulation.run(parse(read_config(tmp_path / "a"), "written"), tmp_path / "b")
-    assert (tmp_path / "a/activities.parquet").read_bytes() == (tmp_path / "b/activities.parquet").read_bytes()
 
 
 def test_two_policies_of_one_seed_see_the_same_compute_delays(tmp_path):
@@ -83,20 +69,19 @@ def test_two_policies_of_one_seed_see_the_same_compute_delays(tmp_path):
     )
 
 
-@pytest.mark.parametrize("policy", ["random", "best-channel", "pure-drift", "fed-cbs"])
-def test_the_timing_only_run_has_the_training_runs_activities(tmp_path, policy):
-    for training in ("real", "none"):
-        simulation.run(config(policy, training=training), tmp_path / training)
-    assert activities(tmp_path / "real").equals(activities(tmp_path / "none"))
-
-
-@pytest.mark.parametrize(("policy", "all_train"), [("random", False), ("fedteddi", False), ("best-norm", True)])
-def test_jobs_run_only_where_their_result_is_used(tmp_path, policy, all_train):
-    simulation.run(config(policy), tmp_path)
-    rounds = read_table(tmp_path, "rounds")
+@pytest.mark.parametrize(
+    ("policy", "all_train"),
+    [("random", False), ("fedteddi", False), ("best-norm", True), ("best-channel", False), ("pure-drift", False)],
+)
+def test_jobs_run_only_where_their_result_is_used_and_cost_no_time_but_simulated_one(tmp_path, policy, all_train):
+    simulation.run(config(policy), tmp_path / "real")
+    rounds = read_table(tmp_path / "real", "rounds")
     expected = rounds["candidates"] if all_train else rounds["arrived"]
     assert rounds["jobs_trained"].tolist() == expected.tolist()
     assert rounds["arrived"].min() > 0
+    if policy not in ("fedteddi", "best-norm"):
+        simulation.run(config(policy, training="none"), tmp_path / "none")
+        assert activities(tmp_path / "real").equals(activities(tmp_path / "none"))
 
 
 @pytest.mark.slow
@@ -120,42 +105,24 @@ def test_learning_works_and_labels_permuted_before_pre_training_bring_it_to_chan
     assert final[True] < 0.2
 
 
-def test_tables_agree_with_each_other(tmp_path):
+def test_updates_and_rounds_agree(tmp_path):
+    """Bits, joules, hertz and outcomes are added up by `edgesim check`, whose invariants are broken one by one."""
     simulation.run(config("power-of-choice", 6), tmp_path)
-    rounds, acts, updates = (read_table(tmp_path, name) for name in ("rounds", "activities", "updates"))
-    uploads = acts[acts["activity"] == "upload"]
-    by_round = uploads.groupby("round")
-    assert rounds["bits_up"].tolist() == pytest.approx(by_round["bits"].sum().tolist())
-    assert rounds["bandwidth_hz"].tolist() == pytest.approx(by_round["bandwidth_hz"].sum().tolist())
-    assert (rounds["bandwidth_hz"] <= 20e6 * (1 + 1e-12)).all()
-    assert rounds["energy_j"].tolist() == pytest.approx(acts.groupby("round")["energy_j"].sum().tolist())
-    assert rounds["arrived"].tolist() == updates.groupby("round").size().tolist()
+    assert run_faults(tmp_path) == []
+    rounds, updates = read_table(tmp_path, "rounds"), read_table(tmp_path, "updates")
+    weighed = (updates["weight"] * updates["loss"]).groupby(updates["round"]).sum()
+    assert rounds["train_loss"].tolist() == pytest.approx(weighed.tolist())
     assert updates.groupby("round")["weight"].sum().tolist() == pytest.approx([1.0] * 6)
-    assert rounds["train_loss"].tolist() == pytest.approx(
-        (updates["weight"] * updates["loss"]).groupby(updates["round"]).sum().tolist()
-    )
-    assert (rounds["selected"] == rounds["arrived"] + rounds["late"] + rounds["dropped"]).all()
-    assert (acts["t_end_s"] > acts["t_start_s"]).all()
-    assert rounds["t_start_s"].tolist()[1:] == rounds["t_end_s"].tolist()[:-1]
-    late_s = acts["t_end_s"] - acts["round"].map(rounds.set_index("round")["t_end_s"])
-    assert late_s.max() <= 0
-
-
-def test_per_class_accuracy_adds_up_to_the_accuracy(tmp_path):
-    simulation.run(config(rounds=2), tmp_path)
-    metrics = read_table(tmp_path, "metrics").query("name == 'class_accuracy' and round == 2")
-    assert metrics["key"].tolist() == [str(label) for label in range(10)]
     # The test split holds 36 images of every class.
-    assert metrics["value"].mean() == pytest.approx(read_table(tmp_path, "rounds")["test_accuracy"].iloc[-1])
+    by_class = read_table(tmp_path, "metrics").query("name == 'class_accuracy' and round == 6")
+    assert by_class["key"].tolist() == [str(label) for label in range(10)]
+    assert by_class["value"].mean() == pytest.approx(rounds["test_accuracy"].iloc[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("knowledge", "expected"),
-    [
-        pytest.param("known", (7.5, 10.1, 13.0), marks=pytest.mark.slow),
-        pytest.param("reported", (4.6, 7.1, 9.8), marks=pytest.mark.slow),
-        ("planned", (5.5, 8.1, 10.8)),
-    ],
+    [("known", (7.5, 10.1, 13.0)), ("reported", (4.6, 7.1, 9.8)), ("planned", (5.5, 8.1, 10.8))],
 )
 def test_mean_clients_that_fit_are_those_of_the_specification(tmp_path, knowledge, expected):
     for tmax_s, mean in zip((0.8, 1.0, 1.2), expected, strict=True):
@@ -188,12 +155,10 @@ def test_planning_on_the_mean_delay_misses_one_in_e(tmp_path):
 
 
 def test_stop_at_s_ends_the_run_with_the_round_that_closes_then(tmp_path):
-    result = simulation.run(
-        config(training="none", rounds=1, stop_at_s=0.8 * 7).model_copy(update={"rounds": None}), tmp_path
-    )
-    assert "stop_at_s" in result.reason
-    # Seven rounds of 0.8 s, although 7 additions of 0.8 miss 5.6 by a rounding step.
+    """Seven rounds of 0.8 s, although 7 additions of 0.8 miss 5.6 by a rounding step; no eighth one begins there."""
+    assert "stop_at_s" in simulation.run(config(training="none", rounds=None, stop_at_s=0.8 * 7), tmp_path).reason
     assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert set(activities(tmp_path)["round"]) == set(range(1, 8))
 
 
 def test_a_round_in_flight_at_stop_at_s_has_no_row_but_its_work_has(tmp_path):
@@ -207,12 +172,6 @@ def test_a_round_in_flight_at_stop_at_s_has_no_row_but_its_work_has(tmp_path):
     assert cut["t_end_s"].to_numpy() == pytest.approx(1.5, abs=2e-6)
 
 
-def test_a_round_that_would_begin_where_the_run_stops_does_not_begin(tmp_path):
-    """As above, the sum of seven rounds lies a rounding step beside 5.6 s."""
-    simulation.run(config(training="none", rounds=None, stop_at_s=0.8 * 7), tmp_path)
-    assert set(activities(tmp_path)["round"]) == set(range(1, 8))
-
-
 def test_bernoulli_availability_limits_the_candidates_and_drops_who_leaves(tmp_path):
     half = {"model": "bernoulli", "probability": 0.5, "slot_s": 0.5}
     simulation.run(config(training="none", rounds=40, availability=half), tmp_path)
@@ -222,12 +181,6 @@ def test_bernoulli_availability_limits_the_candidates_and_drops_who_leaves(tmp_p
     dropped = activities(tmp_path).query("outcome == 'dropped'")
     # Whoever leaves, leaves at the edge of a slot.
     assert np.allclose(dropped["t_end_s"] / 0.5, np.round(dropped["t_end_s"] / 0.5))
-
-
-def test_slots_of_one_deadline_drop_nobody(tmp_path):
-    half = {"model": "bernoulli", "probability": 0.5}
-    simulation.run(config(training="none", rounds=200, availability=half, data={"dataset": "none"}), tmp_path)
-    assert read_table(tmp_path, "rounds")["dropped"].sum() == 0
 
 
 def test_a_table_of_availability_is_slept_through_and_ends_the_run(tmp_path):
@@ -281,61 +234,84 @@ def test_more_rounds_of_one_length_than_a_recording_has_time_for_are_refused_bef
     assert run(11, "wrap", close="deadline", tmax_s=1.0).status == "finished"
 
 
-def test_more_devices_per_round_than_there_are_are_refused():
-    with pytest.raises(EdgesimError, match=r"round\.count \(31\) must not be above devices\.count \(30\)"):
-        config(training="none", round={"admission": "count", "count": 31})
-
-
 def test_a_model_of_availability_without_an_end_raises_no_alarm_about_the_count(tmp_path):
     rare = {"model": "bernoulli", "probability": 0.01}
     knobs = {"admission": "count", "count": 30}
     assert simulation.run(config(training="none", round=knobs, availability=rare), tmp_path).status == "finished"
 
 
-def test_a_deadline_that_nobody_meets_is_refused_with_one_that_would_do(tmp_path):
-    with pytest.raises(
-        EdgesimError, match=r"round.tmax_s = 0.05: no device can .* set round.tmax_s to at least"
-    ) as error:
-        simulation.run(config(training="none", round={"tmax_s": 0.05}), tmp_path / "run")
+@pytest.mark.parametrize(
+    ("sections", "said", "key", "unit"),
+    [
+        ({"round": {"tmax_s": 0.05}}, r"round.tmax_s = 0.05: no device can .* set round.tmax_s to", "tmax_s", "s"),
+        (
+            {"round": {"tmax_s": 0.1, "delay_knowledge": "reported"}},
+            r"round.tmax_s = 0.1: no device .* round.report_by_s to 0.5 of it",
+            "tmax_s",
+            "s",
+        ),
+        ({"radio": {"bandwidth_hz": 1e3}}, r"radio.bandwidth_hz = 1000: the band is too narrow", "bandwidth_hz", "Hz"),
+    ],
+    ids=["deadline", "reports", "band"],
+)
+@pytest.mark.whole_family
+def test_what_serves_nobody_is_refused_with_a_value_that_would_do(tmp_path, sections, said, key, unit):
+    with pytest.raises(EdgesimError, match=said) as error:
+        simulation.run(config(training="none", **sections), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    enough_s = float(str(error.value).split("at least ")[1].split(" s")[0])
-    simulation.run(config(training="none", rounds=10, round={"tmax_s": enough_s}), tmp_path / "run")
+    enough = float(str(error.value).split("at least ")[1].split(f" {unit}")[0])
+    ((section, knobs),) = sections.items()
+    simulation.run(config(training="none", rounds=10, **{section: knobs | {key: enough}}), tmp_path / "run")
     assert read_table(tmp_path / "run", "rounds")["arrived"].sum() > 0
 
 
-def test_a_hopeless_deadline_is_refused_with_the_bits_of_all_devices(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        (
+            {"round": {"delay_knowledge": "reported", "report_by_s": 0.01}},
+            "at least .* and round.report_by_s to 0.0125",
+        ),
+        (
+            {"round": {"admission": "count", "count": 31}},
+            r"round\.count \(31\) must not be above devices\.count \(30\)",
+        ),
+        ({"rounds": [3, 4]}, "rounds: 2 numbers were given, but the data have 1 frame"),
+    ],
+    ids=["reports", "count", "frames"],
+)
+@pytest.mark.whole_family
+def test_what_cannot_be_run_is_refused_by_name(tmp_path, sections, said):
+    with pytest.raises(EdgesimError, match=said):
+        simulation.run(config(training="none", **sections), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("file", "choose another folder"),
+        ("file/run", "choose another folder"),
+        ("full", "not empty and not a run folder"),
+    ],
+)
+@pytest.mark.whole_family
+def test_a_place_that_cannot_be_the_folder_of_a_run_is_refused(tmp_path, place, said):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/thesis.tex").write_text("years of work")
+    with pytest.raises(EdgesimError, match=said):
+        simulation.run(config(training="none"), tmp_path / place)
+
+
+@pytest.mark.parametrize(("first", "last", "said"), [(10.0, 2e6 + 1, "10 to 2,000,001"), (3e6, 3e6, "3,000,000")])
+def test_a_hopeless_deadline_is_refused_with_the_bits_of_all_devices(tmp_path, monkeypatch, first, last, said):
     def upload_bits(algorithm, devices, round, ledger):
-        return np.where(devices.ids == 0, 10.0, 2e6) + (devices.ids == 7)
+        return np.where(devices.ids == 0, first, last)
 
     monkeypatch.setattr(FedAvg.Local, "upload_bits", upload_bits)
-    with pytest.raises(EdgesimError, match=r"no device can compute and upload 10 to 2,000,001 bits by the deadline"):
+    with pytest.raises(EdgesimError, match=f"no device can compute and upload {said} bits by the deadline"):
         simulation.run(config(training="none", round={"tmax_s": 1e-4}), tmp_path / "run")
-    monkeypatch.setattr(
-        FedAvg.Local, "upload_bits", lambda algorithm, devices, round, ledger: np.full(len(devices.ids), 3e6)
-    )
-    with pytest.raises(EdgesimError, match=r"no device can compute and upload 3,000,000 bits by the deadline"):
-        simulation.run(config(training="none", round={"tmax_s": 1e-4}), tmp_path / "run")
-
-
-def test_with_reports_a_hopeless_deadline_is_refused_with_one_that_would_do(tmp_path):
-    knobs = {"delay_knowledge": "reported", "tmax_s": 0.1}
-    with pytest.raises(EdgesimError, match=r"round.tmax_s = 0.1: no device .* round.report_by_s to 0.5 of it") as error:
-        simulation.run(config(training="none", round=knobs), tmp_path / "run")
-    enough_s = float(str(error.value).split("at least ")[1].split(" s")[0])
-    simulation.run(config(training="none", rounds=10, round=knobs | {"tmax_s": enough_s}), tmp_path / "run")
-    assert read_table(tmp_path / "run", "rounds")["arrived"].sum() > 0
-
-
-def test_fedteddi_needs_two_samples_in_a_batch(tmp_path):
-    with pytest.raises(EdgesimError, match=r"selection\.policy = 'fedteddi' does not go with learning\.batch_size = 1"):
-        simulation.run(config("fedteddi", learning={"batch_size": 1}), tmp_path / "run")
-
-
-def test_an_output_path_that_cannot_be_a_folder_is_refused(tmp_path):
-    (tmp_path / "file").write_text("")
-    for out in (tmp_path / "file", tmp_path / "file/run"):
-        with pytest.raises(EdgesimError, match="choose another folder"):
-            simulation.run(config(training="none"), out)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -379,47 +355,12 @@ def test_a_signal_that_comes_while_a_run_ends_leaves_no_run_that_counts_as_runni
     assert bool(list(tmp_path.glob("*.arrow"))) == bool(list(tmp_path.glob("checkpoint-*"))) == is_saved
 
 
-def test_a_run_killed_before_its_status_was_written_is_run_again(tmp_path):
-    simulation.run(config(training="none"), tmp_path)
-    (tmp_path / "run.json").unlink()
-    assert not simulation.run(config(training="none"), tmp_path).reused
-
-
-def test_a_band_that_serves_nobody_is_refused_with_one_that_would_do(tmp_path):
-    with pytest.raises(EdgesimError, match=r"radio.bandwidth_hz = 1000: the band is too narrow .* at least") as error:
-        simulation.run(config(training="none", radio={"bandwidth_hz": 1e3}), tmp_path / "run")
-    enough_hz = float(str(error.value).split("at least ")[1].split(" Hz")[0])
-    simulation.run(config(training="none", rounds=10, radio={"bandwidth_hz": enough_hz}), tmp_path / "run")
-    assert read_table(tmp_path / "run", "rounds")["arrived"].sum() > 0
-
-
-def test_reports_due_before_anybody_has_computed_are_refused(tmp_path):
-    knobs = {"delay_knowledge": "reported", "report_by_s": 0.01}
-    with pytest.raises(EdgesimError, match=r"at least .* and round.report_by_s to 0.0125 of it"):
-        simulation.run(config(training="none", round=knobs), tmp_path / "run")
-
-
 def test_a_folder_that_holds_another_run_is_refused_and_left_alone(tmp_path):
     simulation.run(config(training="none"), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(EdgesimError, match="holds a run of another config"):
         simulation.run(config(training="none", seed=4), tmp_path)
     assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-
-
-def test_a_folder_of_other_things_is_refused(tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(EdgesimError, match="not empty and not a run folder"):
-        simulation.run(config(training="none"), tmp_path)
-
-
-def test_a_finished_run_is_reused_and_an_unfinished_one_is_run_again(tmp_path):
-    first = simulation.run(config(training="none"), tmp_path)
-    assert not first.reused
-    assert simulation.run(config(training="none"), tmp_path).reused
-    facts = json.loads((tmp_path / "run.json").read_text())
-    (tmp_path / "run.json").write_text(json.dumps(facts | {"status": "running"}))
-    assert not simulation.run(config(training="none"), tmp_path).reused
 
 
 def test_a_loss_that_is_no_number_stops_the_run_says_where_and_keeps_the_rounds_before(tmp_path):
@@ -446,33 +387,18 @@ def test_ctrl_c_leaves_a_readable_run_folder(tmp_path):
     assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2]
 
 
-def test_rounds_per_frame_must_match_the_frames_of_the_data(tmp_path):
-    with pytest.raises(EdgesimError, match=r"rounds: 2 numbers were given, but the data have 1 frame"):
-        simulation.run(config(rounds=[3, 4], training="none"), tmp_path / "run")
-
-
-def test_rayleigh_fading_makes_uploads_miss_that_the_average_gain_would_let_through(tmp_path):
+def test_rayleigh_fading_makes_uploads_miss_that_the_average_gain_and_a_band_shared_anew_let_through(tmp_path):
     # Least bandwidths end uploads at the deadline on the average gain: every draw below the mean is late.
-    radio = {"fading": "rayleigh"}
-    simulation.run(config(training="none", rounds=60, radio=radio, data={"dataset": "none"}), tmp_path)
-    rounds = read_table(tmp_path, "rounds")
-    chosen, below_mean = rounds["selected"].sum(), 1 - np.exp(-1)
-    sigma = np.sqrt(below_mean * (1 - below_mean) / chosen)
-    assert rounds["late"].sum() / chosen == pytest.approx(below_mean, abs=3 * sigma)
-
-
-def test_re_shared_bands_let_more_faded_uploads_through_than_reserved_ones(tmp_path):
-    late = {}
+    late, none = {}, {"dataset": "none"}
     for sharing in ("reserved", "reshared"):
         radio = {"fading": "rayleigh", "sharing": sharing}
-        folder = tmp_path / sharing
-        simulation.run(config(training="none", rounds=60, radio=radio, data={"dataset": "none"}), folder)
-        late[sharing] = read_table(folder, "rounds")["late"].sum()
-        uploads = activities(folder).query("activity == 'upload'")
-        airtime_s = uploads["t_end_s"] - uploads["t_start_s"]
-        hertz_seconds = (uploads["bandwidth_hz"] * airtime_s).groupby(uploads["round"]).sum()
-        assert (hertz_seconds <= 20e6 * 0.8 * (1 + 1e-9)).all()
-    assert late["reshared"] < late["reserved"]
+        simulation.run(config(training="none", rounds=60, radio=radio, data=none), tmp_path / sharing)
+        assert run_faults(tmp_path / sharing) == []
+        rounds = read_table(tmp_path / sharing, "rounds")
+        late[sharing] = rounds["late"].sum() / rounds["selected"].sum()
+    below_mean = 1 - np.exp(-1)
+    sigma = np.sqrt(below_mean * (1 - below_mean) / rounds["selected"].sum())
+    assert late["reshared"] + sigma < late["reserved"] == pytest.approx(below_mean, abs=3 * sigma)
 
 
 @pytest.mark.parametrize("policy", ["random", "fed-cbs"])
@@ -500,26 +426,3 @@ def test_equal_finish_ends_rounds_no_later_than_the_other_allocators(tmp_path):
     assert (lengths["equal_finish"] <= lengths["equal_share"] + 1e-9).all()
     assert (lengths["equal_finish"] <= lengths["least"] + 1e-9).all()
     assert lengths["equal_finish"].sum() < 0.9 * lengths["equal_share"].sum()
-
-
-def test_a_hundred_classes_come_in_two_frames_and_the_second_starts_from_the_best_model_of_the_first(tmp_path):
-    rng = np.random.default_rng(0)
-    means = rng.normal(128, 60, (100, 4, 4))
-    arrays = {}
-    for part, count in (("train", 70), ("test", 5)):
-        labels = np.repeat(np.arange(100), count)
-        pixels = means[labels] + rng.normal(0, 30, (len(labels), 4, 4))
-        arrays |= {f"{part}_labels": labels, f"{part}_images": np.clip(pixels, 0, 255).astype(np.uint8)}
-    np.savez(tmp_path / "hundred.npz", **arrays)
-    data = {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 60}
-    simulation.run(config("fedteddi", data=data, rounds=[4, 3], learning={"lr": 0.1}), tmp_path / "run")
-    rounds = read_table(tmp_path / "run", "rounds")
-    assert rounds["frame"].tolist() == [1, 1, 1, 1, 2, 2, 2]
-    metrics = read_table(tmp_path / "run", "metrics").query("name == 'class_accuracy'")
-    assert metrics.groupby("round").size().tolist() == [40] * 5 + [50] * 3
-    devices = read_table(tmp_path / "run", "devices")
-    held = np.stack(devices["class_counts"].to_numpy()).reshape(3, 30, 100) > 0
-    new = [(held[frame] & ~held[frame - 1]).any(axis=1).sum() for frame in (1, 2)]
-    assert new == [12, 12]
-    assert held[1].any(axis=0)[30:40].all()
-    assert held[2].any(axis=0)[40:50].all()

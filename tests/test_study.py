@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from small_runs import TIMING
 from typed_commands import quiet
 
 from edgesim import Study, grid, run_study
@@ -25,13 +26,6 @@ from edgesim.plots.groups import knob_text
 from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
 from edgesim.tables.show import print_study
-
-TIMING = {
-    "rounds": 3,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
 
 
 def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():
@@ -52,80 +46,38 @@ def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():
     assert {run.config.round.leftover for run in runs} == {"equal_finish"}
 
 
+RECORDED = {
+    "availability": {"model": "table", "file": "sample-week"},
+    "devices": {"links": {"file": "l"}},
+    "radio": {"sharing": "own"},
+}
+
+
 @pytest.mark.parametrize(
-    ("keys", "names"),
+    ("axes", "world", "names"),
     [
-        (["learning.model", "learning.lr"], ["model", "lr"]),
-        (["learning.model", "availability.model"], ["model", "availability"]),
-        (["algorithm.name"], ["algorithm"]),
-        (["devices.count", "round.admission", "round.count"], ["devices", "admission", "participants"]),
-        (["availability.after_end", "devices.links.after_end"], ["availability.after_end", "devices.links.after_end"]),
-        (["radio.channel", "round.close"], ["channel", "round.close"]),
+        ({"learning.model": "mlp", "learning.lr": 0.1}, {}, ["model", "lr"]),
+        ({"learning.model": "mlp", "availability.model": "always"}, {}, ["model", "availability"]),
+        ({"algorithm.name": "fedavg"}, {}, ["algorithm"]),
+        (
+            {"devices.count": 20, "round.admission": "count", "round.count": 5},
+            {},
+            ["devices", "admission", "participants"],
+        ),
+        (
+            {"availability.after_end": "absent", "devices.links.after_end": "hold"},
+            RECORDED,
+            ["availability.after_end", "devices.links.after_end"],
+        ),
+        ({"radio.channel": "indoor", "round.close": "deadline"}, {}, ["channel", "round.close"]),
     ],
 )
-def test_a_knob_is_named_by_its_keys_last_part_where_that_tells_what_is_meant(keys, names):
-    values = {
-        "algorithm.name": "fedavg",
-        "devices.count": 20,
-        "learning.lr": 0.1,
-        "learning.model": "mlp",
-        "availability.model": "always",
-        "availability.after_end": "absent",
-        "devices.links.after_end": "hold",
-        "radio.channel": "indoor",
-        "round.admission": "count",
-        "round.count": 5,
-        "round.close": "deadline",
-    }
-    base = TIMING
-    if "availability.after_end" in keys:
-        recorded = {"model": "table", "file": "sample-week"}
-        base = TIMING | {"availability": recorded, "devices": {"links": {"file": "l"}}, "radio": {"sharing": "own"}}
-    (run,) = grid(base, {key: [values[key]] for key in keys}, [0], labels={"close": "mine"})
+def test_a_knob_is_named_by_its_keys_last_part_where_that_tells_what_is_meant(axes, world, names):
+    (run,) = grid(TIMING | world, {key: [value] for key, value in axes.items()}, [0], labels={"close": "mine"})
     assert list(run.knobs) == ["close", *names]
 
 
-@pytest.mark.parametrize("override", ["seed=7", "round.tmax_s=2.0"])
-def test_an_override_of_what_the_study_varies_is_refused(override):
-    with pytest.raises(EdgesimError, match="the study itself varies"):
-        grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0, 1], [override])
-
-
-def test_a_run_that_stands_twice_in_a_study_is_refused_before_anything_runs(tmp_path):
-    two_grids = grid(TIMING, {"round.tmax_s": [0.8]}, [0]) + grid(TIMING, {"round.tmax_s": [0.8]}, [0, 1])
-    for runs in (
-        grid(TIMING, {"round.tmax_s": [0.8, 0.8]}, [0]),
-        grid(TIMING, {"round.tmax_s": [0.8]}, [0, 0]),
-        two_grids,
-    ):
-        with pytest.raises(EdgesimError, match=r"run tmax0.8-s0 is in the study twice"):
-            run_study(Study("s", runs), tmp_path / "out", console=quiet())
-    assert not (tmp_path / "out").exists()
-
-
-def test_values_that_differ_little_have_folders_of_their_own():
-    runs = grid(TIMING, {"round.tmax_s": [0.8, 0.80000001]}, [0])
-    assert len({run.folder for run in runs}) == 2
-
-
-def test_a_bad_combination_is_refused_before_anything_runs():
-    with pytest.raises(EdgesimError, match=r"run tmax-1-s0: round.tmax_s"):
-        grid(TIMING, {"round.tmax_s": [0.8, -1.0]}, [0])
-    with pytest.raises(EdgesimError, match=r"^run fedtedi-s0: selection.policy: .*did you mean 'fedteddi'"):
-        grid(TIMING, {"selection.policy": ["fedteddi", "fedtedi"]}, [0])
-    by_day = TIMING | {"availability": {"period_s": 1e5}}
-    with pytest.raises(EdgesimError, match=r"^run markov-s0: availability.period_s: .*, or plan its runs as a grid of"):
-        grid(by_day, {"availability.model": ["periodic", "markov"]}, [0])
-
-
-def test_a_run_whose_file_is_missing_is_named_before_anything_runs(tmp_path):
-    files = {"availability.model": ["table"], "availability.file": ["sample-week", str(tmp_path / "none.csv")]}
-    with pytest.raises(EdgesimError, match=r"^run .*none.csv-s0: .*none.csv"):
-        run_study(Study("s", grid(TIMING, files, [0])), tmp_path / "out", console=quiet())
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_path, studies_here):
+def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_path, monkeypatch, studies_here):
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, range(2)))
     endings = run_study(study, tmp_path, jobs=2, console=quiet())
     assert [ending.status for ending in endings.values()] == ["finished"] * 4
@@ -137,26 +89,16 @@ def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_pa
     assert summary["tmax_s"].tolist() == [0.8, 1.0]
     assert summary["seeds"].tolist() == [2, 2]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
-    endings = run_study(study, tmp_path, jobs=2, console=quiet())
-    assert {ending.reason for ending in endings.values()} == {"finished before"}
-    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
-
-
-def test_a_study_whose_runs_are_all_there_starts_no_process_and_measures_none_of_them_again(
-    tmp_path, monkeypatch, studies_here
-):
-    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
-    run_study(study, tmp_path, jobs=1, console=quiet())
-    summary = (tmp_path / "summary.csv").read_bytes()
 
     def refuse(*_, **__):
         raise AssertionError("the second start does what was done before")
 
     monkeypatch.setattr("edgesim.studies.pool.ProcessPool.open", refuse)
     monkeypatch.setattr("edgesim.analysis.stored_measures.measure", refuse)
-    endings = run_study(study, tmp_path, jobs=1, console=quiet())
-    assert [ending.status for ending in endings.values()] == ["finished"] * 2
-    assert (tmp_path / "summary.csv").read_bytes() == summary
+    endings = run_study(study, tmp_path, jobs=2, console=quiet())
+    assert {ending.reason for ending in endings.values()} == {"finished before"}
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), summary)
 
 
 def said(study, out, **options) -> str:
@@ -207,35 +149,48 @@ def test_a_run_without_a_finished_round_counts_as_none_and_the_others_are_summed
     }
 
 
+def shown(folder, width=200) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    print_study(folder, console)
+    return console.export_text()
+
+
 def test_a_boolean_knob_is_summed_up_as_a_choice(tmp_path, studies_here):
     study = Study("s", grid(TIMING, {"learning.keep_best": [True, False], "round.tmax_s": [0.8]}, [0]))
     assert [run.folder for run in study.runs] == ["keepbest-true-tmax0.8-s0", "keepbest-false-tmax0.8-s0"]
     run_study(study, tmp_path, jobs=1, console=quiet())
     assert pd.read_csv(tmp_path / "summary.csv")["keep_best"].tolist() == [True, False]
-    console = Console(width=200, record=True, file=io.StringIO())
-    print_study(tmp_path, console)
-    rows = [line.split()[0] for line in console.export_text().splitlines() if line.split()]
+    rows = [line.split()[0] for line in shown(tmp_path).splitlines() if line.split()]
     assert (rows.count("true"), rows.count("false")) == (1, 1)
     differing = differences(tmp_path, "keep_best", True)
     assert {run.knobs["keep_best"] for one in differing for run in one.runs} == {False}
     assert knob_text("keep_best", False) == "keep_best = false"
 
 
-@pytest.mark.slow
-def test_heat_maps_lie_apart_for_true_and_false(tmp_path, studies_here):
-    axes = {"learning.keep_best": [True, False], "round.tmax_s": [0.8, 1.0], "radio.bandwidth_hz": [1e7, 2e7]}
-    run_study(Study("s", grid(TIMING, axes, [0])), tmp_path, jobs=1, console=quiet())
-    figures = {path.stem for path in draw([tmp_path], tmp_path / "plots")}
-    assert {"heat_map-scheduled-true", "heat_map-scheduled-false"} <= figures
+def test_none_leaves_a_key_out_and_its_knob_with_it(tmp_path, studies_here):
+    runs = grid(TIMING | {"radio": {"shadowing": "per_round"}}, {"radio.shadowing": [None, "per_run"]}, [0, 1])
+    assert [run.folder for run in runs] == ["s0", "s1", "per_run-s0", "per_run-s1"]
+    assert [run.config.radio.shadowing for run in runs] == [None, None, "per_run", "per_run"]
+    run_study(Study("s", runs), tmp_path, jobs=1, console=quiet())
+    summary = pd.read_csv(tmp_path / "summary.csv")
+    assert summary["shadowing"].fillna("").tolist() == ["", "per_run"]
+    assert summary["seeds"].tolist() == [2, 2]
 
 
 @pytest.mark.slow
-def test_heat_maps_of_cells_with_a_knob_and_without_it_lie_apart(tmp_path, studies_here):
-    axes = {"round.plan_quantile": [None, 0.9], "round.tmax_s": [0.8, 1.0], "radio.bandwidth_hz": [1e7, 2e7]}
-    planned = TIMING | {"round": {**TIMING.get("round", {}), "delay_knowledge": "planned"}}
+@pytest.mark.parametrize(
+    ("key", "values", "names"),
+    [
+        ("learning.keep_best", [True, False], {"heat_map-scheduled-true", "heat_map-scheduled-false"}),
+        ("round.plan_quantile", [None, 0.9], {"heat_map-scheduled", "heat_map-scheduled-without-plan-quantile"}),
+    ],
+    ids=["boolean", "left out"],
+)
+def test_heat_maps_lie_apart_for_the_values_of_a_choice(tmp_path, studies_here, key, values, names):
+    axes = {key: values, "round.tmax_s": [0.8, 1.0], "radio.bandwidth_hz": [1e7, 2e7]}
+    planned = TIMING | {"round": TIMING["round"] | {"delay_knowledge": "planned"}}
     run_study(Study("s", grid(planned, axes, [0])), tmp_path, jobs=1, console=quiet())
-    figures = {path.stem for path in draw([tmp_path], tmp_path / "plots")}
-    assert {"heat_map-scheduled", "heat_map-scheduled-without-plan-quantile"} <= figures
+    assert names <= {path.stem for path in draw([tmp_path], tmp_path / "plots")}
 
 
 @pytest.mark.slow
@@ -245,65 +200,80 @@ def test_figures_of_a_study_without_axes_and_of_one_over_a_boolean_are_drawn(tmp
     assert draw([tmp_path], tmp_path / "plots")
 
 
-def test_none_leaves_a_key_out_and_its_knob_with_it(tmp_path, studies_here):
-    base = TIMING | {"radio": {"shadowing": "per_round"}}
-    axes = {"radio.shadowing": [None, "per_run"], "round.tmax_s": [0.8]}
-    runs = grid(base, axes, [0])
-    assert [run.folder for run in runs] == ["tmax0.8-s0", "per_run-tmax0.8-s0"]
-    assert [run.config.radio.shadowing for run in runs] == [None, "per_run"]
-    run_study(Study("s", runs), tmp_path, jobs=1, console=quiet())
-    assert pd.read_csv(tmp_path / "summary.csv")["shadowing"].fillna("").tolist() == ["", "per_run"]
-
-
-def test_without_axes_runs_are_named_by_their_seeds_and_summed_up(tmp_path, studies_here):
-    runs = grid(TIMING, {}, [0, 1])
-    assert [run.folder for run in runs] == ["s0", "s1"]
-    run_study(Study("s", runs), tmp_path, jobs=1, console=quiet())
-    assert pd.read_csv(tmp_path / "summary.csv")["seeds"].tolist() == [2]
-    console = Console(width=200, record=True, file=io.StringIO())
-    print_study(tmp_path, console)
-    assert "2 seeds" in console.export_text()
-
-
 def test_values_of_numpy_are_values_like_others():
     runs = grid(TIMING, {"devices.count": np.arange(10, 30, 10), "learning.keep_best": np.array([True])}, np.arange(1))
     assert [run.folder for run in runs] == ["devices10-keepbest-true-s0", "devices20-keepbest-true-s0"]
     assert json.dumps(runs[0].knobs)
 
 
+DEADLINE = {"round.tmax_s": [0.8]}
+BY_DAY = {"availability.model": ["periodic", "markov"], "availability.period_s": [1e5]}
+
+
 @pytest.mark.parametrize(
-    ("axes", "seeds", "words"),
+    ("axes", "seeds", "overrides", "words"),
     [
-        ({"round.tmax_s": [], "selection.policy": ["random"]}, [0], "axis round.tmax_s: expected at least one value"),
-        ({"rounds": [[5, 5]]}, [0], r"axis rounds: expected texts, numbers, booleans or None \(got \[5, 5\]\).*labels"),
-        ({"selection.policy": "random"}, [0], r"axis selection.policy: expected a list of values \(got 'random'\)"),
-        ({"round.tmax_s": [None]}, [], "seeds: expected a list of at least one seed"),
-        ({"round.tmax_s": [True]}, [0], "round.tmax_s: input should be a valid number"),
+        ({"round.tmax_s": [], "selection.policy": ["random"]}, [0], [], "axis round.tmax_s: expected at least one"),
+        ({"rounds": [[5, 5]]}, [0], [], r"axis rounds: expected texts, numbers, .* or None \(got \[5, 5\]\).*labels"),
+        ({"selection.policy": "random"}, [0], [], r"axis selection.policy: expected a list .* \(got 'random'\)"),
+        ({"round.tmax_s": [None]}, [], [], "seeds: expected a list of at least one seed"),
+        ({"round.tmax_s": [True]}, [0], [], "round.tmax_s: input should be a valid number"),
+        ({"round.tmax_s": [0.8, -1.0]}, [0], [], "run tmax-1-s0: round.tmax_s"),
+        ({"selection.policy": ["random", "fedtedi"]}, [0], [], "^run fedtedi-s0: selection.policy: .*mean 'fedteddi'"),
+        (BY_DAY, [0], [], r"^run markov-.*: availability.period_s: .*, or plan its runs as a grid of"),
+        (DEADLINE, [0], ["devices.count=5", "learning.lr=-1"], "^set learning.lr=-1: learning.lr: input should be"),
+        (DEADLINE, [0], ["selection.policy=fedcs", "selection.x=3"], "^run tmax0.8-s0: set selection.x=3: policy"),
+        (DEADLINE, [0, 1], ["seed=7"], "the study itself varies"),
+        (DEADLINE, [0, 1], ["round.tmax_s=2.0"], "the study itself varies"),
     ],
 )
-def test_an_axis_that_no_table_could_name_is_refused_by_name(axes, seeds, words):
+def test_a_grid_is_refused_by_the_name_of_its_axis_override_or_run(axes, seeds, overrides, words):
     with pytest.raises(EdgesimError, match=words):
-        grid(TIMING, axes, seeds)
+        grid(TIMING, axes, seeds, overrides)
 
 
-@pytest.mark.parametrize("target", [70, 0.0, 1.7])
-def test_a_target_that_is_no_accuracy_is_refused_before_anything_runs(tmp_path, target):
-    study = Study("s", grid(TIMING, {}, [0]), target=target)
-    with pytest.raises(EdgesimError, match=f"target: expected an accuracy above 0 and at most 1 .got {target}"):
-        run_study(study, tmp_path / "out", jobs=1, console=quiet())
+TWO_GRIDS = grid(TIMING, DEADLINE, [0]) + grid(TIMING, DEADLINE, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "words"),
+    [
+        ([], {}, "study 's' has no runs"),
+        (grid(TIMING, {"round.tmax_s": [0.8, 0.8]}, [0]), {}, "run tmax0.8-s0 is in the study twice"),
+        (grid(TIMING, DEADLINE, [0, 0]), {}, "run tmax0.8-s0 is in the study twice"),
+        (TWO_GRIDS, {}, "run tmax0.8-s0 is in the study twice"),
+        (TWO_GRIDS[:1], {"target": 70}, r"target: expected an accuracy above 0 and at most 1 \(got 70"),
+        (TWO_GRIDS[:1], {"target": 0.0}, r"target: expected an accuracy above 0 and at most 1 \(got 0.0"),
+        (TWO_GRIDS[:1], {"reference": "randm"}, "did you mean 'random'"),
+        (grid(TIMING, {"radio.channel": ["uhf"]}, [0]), {}, "radio.channel: no file 'uhf'"),
+        (grid(TIMING, {"topology.file": ["uhf"]}, [0]), {}, "topology.file: no file 'uhf'"),
+        (grid(TIMING, {"devices.profile": ["uhf"]}, [0]), {}, "^run uhf-s0: .*devices.profile: no file 'uhf'"),
+    ],
+)
+@pytest.mark.whole_family
+def test_a_study_is_refused_before_anything_is_made(tmp_path, runs, options, words):
+    with pytest.raises(EdgesimError, match=words):
+        run_study(Study("s", runs, **options), tmp_path / "out", console=quiet())
     assert not (tmp_path / "out").exists()
 
 
-def test_a_study_without_runs_is_refused(tmp_path):
-    with pytest.raises(EdgesimError, match="study 's' has no runs"):
-        run_study(Study("s", []), tmp_path / "out", console=quiet())
-
-
-def test_an_override_that_is_no_good_is_blamed_itself():
-    with pytest.raises(EdgesimError, match=r"^set learning.lr=-1: learning.lr: input should be greater than 0"):
-        grid(TIMING, {"round.tmax_s": [0.8]}, [0], ["devices.count=5", "learning.lr=-1"])
-    with pytest.raises(EdgesimError, match=r"^run tmax0.8-s0: set selection.x=3: policy 'fedcs': unknown key"):
-        grid(TIMING, {"round.tmax_s": [0.8]}, [0], ["selection.policy=fedcs", "selection.x=3"])
+@pytest.mark.parametrize(
+    ("place", "jobs", "words"),
+    [
+        ("out", 0, r"^jobs: expected 1 or more, or None .* \(got 0\)$"),
+        ("file/study", 1, "choose another folder$"),
+        ("run", 1, "not empty and not a study's folder"),
+        ("thesis", 1, "not empty and not a study's folder"),
+    ],
+)
+def test_a_study_is_refused_a_folder_that_cannot_be_its_own(tmp_path, place, jobs, words):
+    (tmp_path / "file").write_text("")
+    simulation.run(TWO_GRIDS[0].config, tmp_path / "run")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis/chapter1.tex").write_text("years of work")
+    with pytest.raises(EdgesimError, match=words):
+        run_study(Study("s", TWO_GRIDS[:1]), tmp_path / place, jobs, console=quiet())
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
@@ -369,13 +339,6 @@ def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path, s
     assert not (tmp_path / "tmax1.2-s0").exists()
 
 
-@pytest.mark.parametrize("jobs", [0, -1])
-def test_a_number_of_processes_below_one_is_refused(jobs, tmp_path, studies_here):
-    with pytest.raises(EdgesimError, match=rf"^jobs: expected 1 or more, or None .* \(got {jobs}\)$"):
-        run_study(Study("s", grid(TIMING, {}, [0])), tmp_path / "out", jobs, console=quiet())
-    assert not (tmp_path / "out").exists()
-
-
 SUICIDE = """
 import os, signal
 from pathlib import Path
@@ -422,16 +385,6 @@ def test_a_script_without_a_main_guard_ends_with_a_hint(tmp_path):
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode != 0
     assert "if __name__ == '__main__'" in done.stderr
-
-
-def test_a_study_is_refused_a_file_as_its_folder_and_an_unknown_reference(tmp_path):
-    runs = grid(TIMING, {"round.tmax_s": [0.8]}, [0])
-    (tmp_path / "file").write_text("")
-    with pytest.raises(EdgesimError, match=r"choose another folder$"):
-        run_study(Study("s", runs), tmp_path / "file/study", console=quiet())
-    with pytest.raises(EdgesimError, match="did you mean 'random'"):
-        run_study(Study("s", runs, reference="randm"), tmp_path / "study", console=quiet())
-    assert not (tmp_path / "study").exists()
 
 
 def test_a_target_that_the_start_model_has_reached_is_refused_in_every_run(tmp_path, studies_here):
@@ -559,39 +512,12 @@ def test_a_second_signal_while_a_study_waits_for_its_runs_lets_them_close_their_
     assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
 
 
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
-        ("radio.channel", "radio.channel: no file 'uhf'"),
-        ("topology.file", "topology.file: no file 'uhf'"),
-        ("devices.profile", "devices.profile: no file 'uhf'"),
-    ],
-)
-def test_a_file_that_is_not_there_is_told_once_and_before_anything_is_made(tmp_path, key, said):
-    study = Study("s", grid(TIMING, {key: ["uhf"], "round.tmax_s": [0.8, 1.0]}, [0, 1]))
-    with pytest.raises(EdgesimError, match=said):
-        run_study(study, tmp_path / "out", console=quiet())
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_knob_that_only_some_runs_have_keeps_its_column(tmp_path, studies_here):
     base = TIMING | {"topology": {"file": "one-cell"}}
     flat = grid(base, {"topology.aggregation": ["flat"]}, [0])
     edge = grid(base, {"topology.aggregation": ["hierarchical"], "topology.cloud_every": [2]}, [0])
     run_study(Study("s", flat + edge), tmp_path / "out", jobs=1, console=quiet())
-    console = Console(width=120, record=True, file=io.StringIO())
-    print_study(tmp_path / "out", console)
-    assert "cloud_every scheduled" in console.export_text()
-
-
-def test_a_folder_of_a_run_or_of_other_things_is_refused_to_a_study(tmp_path):
-    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8]}, [0]))
-    simulation.run(study.runs[0].config, tmp_path / "run")
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis/chapter1.tex").write_text("years of work")
-    for folder in ("run", "thesis"):
-        with pytest.raises(EdgesimError, match="not empty and not a study's folder"):
-            run_study(study, tmp_path / folder, console=quiet())
+    assert "cloud_every scheduled" in shown(tmp_path / "out", 120)
 
 
 def test_a_scenario_of_which_a_run_fails_shows_the_others_and_ends_with_a_failure(tmp_path, scenario):
@@ -600,9 +526,6 @@ def test_a_scenario_of_which_a_run_fails_shows_the_others_and_ends_with_a_failur
     assert done.exit_code == 1
     assert "1 of the runs did not finish, the first one: random-tmax0.01-known-s0" in done.stdout.replace("\n", " ")
     assert (tmp_path / "out/summary.csv").exists()
-
-
-SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 
 @pytest.mark.parametrize("links", ["rates", "over time", None])
@@ -641,14 +564,6 @@ def test_the_partition_scenario_prints_the_skew_of_every_law_and_draws_each(tmp_
     assert rows["classes"][-6:-3] == ["2", "2", "2"]
     assert float(rows["iid"][-3]) < 0.5 < 1.2 < float(rows["dirichlet"][-3])
     assert len([*(tmp_path / "out/plots").glob("*-s0.png")]) == 7
-
-
-@pytest.mark.parametrize("script", sorted(path.name for path in SCENARIOS.glob("*.py")))
-def test_every_scenario_has_its_own_help(script, scenario):
-    done = scenario(script, "--help")
-    assert done.exit_code == 0
-    assert "--out" in done.stdout
-    assert "--seed" in done.stdout
 
 
 @pytest.mark.slow

@@ -13,20 +13,11 @@ from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
 
 SCENARIO = runpy.run_path(str(Path(__file__).parents[2] / "scenarios/afl.py"))
-PUBLISHED = SCENARIO["PUBLISHED"]
 
 
 def beside(folder):
     """Means, and differences from the reference, of a study."""
     return SCENARIO["beside_the_paper"](edgesim.StudyResult(folder), "fedavg-50")
-
-
-def test_savings_of_the_published_rounds_and_bytes():
-    """T10."""
-    fedavg, afl = PUBLISHED["high", "fedavg-50"], PUBLISHED["high", "afl"]
-    assert 1 - afl["rounds_to_own_peak"] / fedavg["rounds_to_own_peak"] == pytest.approx(0.228571, abs=1e-6)
-    fedavg, afl = PUBLISHED["iid", "fedavg-50"], PUBLISHED["iid", "afl"]
-    assert 1 - afl["gigabytes"] / fedavg["gigabytes"] == pytest.approx(0.283784, abs=1e-6)
 
 
 def test_bytes_are_those_of_both_directions(tmp_path):

@@ -19,15 +19,12 @@ def test_reservations_add_up_while_they_overlap():
     assert use.share.tolist() == pytest.approx([0.2, 0.7, 1.0, 0.0, 0.1, 0.0])
     assert use.mean(0.0, 10.0) == pytest.approx((0.2 + 0.7 + 1.0 + 0.1) / 10)
     assert use.mean(2.5, 3.5) == pytest.approx(0.85)
+    assert band_use(uploads(), 1e6, reshared=False).mean(0.0, 5.0) == 0.0
 
 
 def test_a_band_that_is_shared_anew_is_used_whole_while_anybody_sends():
     use = band_use(uploads((1, 3, 6e6), (2, 4, 4e6), (5, 6, 1e7)), 10e6, reshared=True)
     assert dict(zip(use.t_s.tolist(), use.share.tolist(), strict=True)) == {1: 1, 2: 1, 3: 1, 4: 0, 5: 1, 6: 0}
-
-
-def test_without_uploads_nothing_is_used():
-    assert band_use(uploads(), 1e6, reshared=False).mean(0.0, 5.0) == 0.0
 
 
 ROWS = st.lists(st.tuples(st.floats(0, 50), st.floats(0.01, 20), st.floats(1e3, 1e7)), min_size=1, max_size=20)

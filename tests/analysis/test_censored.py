@@ -22,9 +22,6 @@ def test_times_are_restricted_to_the_shortest_test_of_those_that_never_got_there
     assert common_end(first, second) == common_end(second, first) == 30.0
     assert first.until(30.0).tolist() == [5.0, 30.0, 30.0]
     assert second.until(30.0).tolist() == [7.0, 30.0, 20.0]
-
-
-def test_where_all_runs_got_there_there_is_nothing_to_restrict_to():
     assert math.isnan(common_end(known(np.array([1.0, 2.0])), known(np.array([3.0, 4.0]))))
 
 

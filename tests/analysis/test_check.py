@@ -92,6 +92,8 @@ def test_every_damaged_byte_of_a_table_is_seen(place, folder):
     flip(folder / "rounds.parquet", place)
     with pytest.raises(EdgesimError, match=r"rounds\.parquet: is damaged"):
         edgesim.open(folder).show()
+    with pytest.raises(EdgesimError, match=r"finished, but had a damaged rounds\.parquet; `edgesim run` runs it again"):
+        edgesim.resume(folder, quiet=True)
     assert simulation.why_run(folder, simulation.complete(CONFIG)) == "had a damaged rounds.parquet"
 
 
@@ -113,40 +115,27 @@ def test_a_run_whose_config_was_edited_is_not_taken_for_a_run_of_the_edited_conf
     assert simulation.run(CONFIG, folder).reused
 
 
-def test_a_damaged_run_is_neither_compared_nor_forked_nor_made_longer(folder, tmp_path):
+@pytest.mark.parametrize("table", ["rounds", "activities"])
+def test_a_damaged_run_is_neither_compared_nor_forked_nor_made_longer(table, folder, tmp_path):
+    """A fork copies rows of tables that it does not look at, too."""
     others = []
     for policy, seed in (("random", 5), ("best-channel", 4), ("best-channel", 5)):
         others.append(tmp_path / f"{policy}-{seed}")
         simulation.run(parse(VALUES | {"seed": seed, "selection": {"policy": policy}}, "test"), others[-1])
-    assert len(edgesim.compare([folder, *others], "simulated_s").table) == 1
+    assert len(edgesim.compare([folder, *others], "energy_j").table) == 1
     simulation.run(CONFIG, tmp_path / "longer", checkpoint_s=0)
     for each in (folder, tmp_path / "longer"):
-        flip(each / "rounds.parquet", 30)
-    with pytest.raises(EdgesimError, match=r"rounds\.parquet: is damaged"):
-        edgesim.compare([folder, *others], "simulated_s")
-    with pytest.raises(EdgesimError, match=r"rounds\.parquet: is damaged"):
-        edgesim.fork(folder, 3, ["round.tmax_s=0.9"], tmp_path / "fork", quiet=True)
+        flip(each / f"{table}.parquet", 30)
+    with pytest.raises(EdgesimError, match=rf"{table}\.parquet: is damaged"):
+        edgesim.compare([folder, *others], "energy_j")
+    with pytest.raises(EdgesimError, match=rf"{table}\.parquet: is damaged"):
+        edgesim.fork(tmp_path / "longer", 5, ["round.tmax_s=0.9"], tmp_path / "fork", quiet=True)
     assert not (tmp_path / "fork").exists()
     longer = parse(VALUES | {"rounds": 8}, "test")
     result = simulation.run(longer, tmp_path / "longer")
-    assert (result.resumed_after, result.restarted) == (0, "had a damaged rounds.parquet")
+    assert (result.resumed_after, result.restarted) == (0, f"had a damaged {table}.parquet")
     simulation.run(longer, tmp_path / "long")
     assert content(tmp_path / "longer") == content(tmp_path / "long")
-
-
-def test_a_finished_run_that_was_damaged_is_not_called_finished_alone_when_it_is_resumed(folder):
-    flip(folder / "rounds.parquet", 30)
-    with pytest.raises(
-        EdgesimError, match=r"is finished, but had a damaged rounds\.parquet; `edgesim run` runs it again"
-    ):
-        edgesim.resume(folder, quiet=True)
-
-
-def test_a_fork_does_not_copy_rows_of_a_damaged_table_that_it_does_not_look_at(folder, tmp_path):
-    simulation.run(CONFIG, tmp_path / "parent", checkpoint_s=0)
-    flip(tmp_path / "parent/activities.parquet", 30)
-    with pytest.raises(EdgesimError, match=r"activities\.parquet: is damaged"):
-        edgesim.fork(tmp_path / "parent", 5, ["round.tmax_s=0.9"], tmp_path / "fork", quiet=True)
 
 
 def test_runs_that_went_on_after_a_kill_and_forks_have_the_digests_of_what_they_wrote(tmp_path, monkeypatch):

@@ -90,12 +90,24 @@ def refused(*arguments, **options) -> str:
     return str(caught.value)
 
 
-def test_a_measure_that_no_run_has_and_one_that_some_lack_are_refused_with_their_names(study, tmp_path, study_writer):
-    assert "metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?" in refused(
-        [study], ["rounds_to_targt"], "policy"
-    )
-    assert "known: rounds_to_target, " in refused([study], ["zzz"], "policy")
-    assert "idp_points: no run has it" in refused([study], ["idp_points"], "policy")
+@pytest.mark.parametrize(
+    ("measure", "by", "options", "said"),
+    [
+        ("rounds_to_targt", "policy", {}, "metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?"),
+        ("zzz", "policy", {}, "known: rounds_to_target, "),
+        ("idp_points", "policy", {}, "idp_points: no run has it"),
+        ("arrived", "polcy", {}, "by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?"),
+        ("arrived", "policy", {"within": ["lr"]}, "within lr: the runs do not differ"),
+        ("arrived", "policy", {"within": ["policy"]}, "within policy: the runs are compared by it already; leave it"),
+        ("arrived", "policy", {"reference": "refl"}, "reference refl: no run has policy = refl; the values are"),
+    ],
+)
+@pytest.mark.whole_family
+def test_an_unknown_measure_knob_or_reference_is_refused_by_name(study, measure, by, options, said):
+    assert said in refused([study], [measure], by, **options)
+
+
+def test_a_measure_that_some_runs_lack_is_refused_with_their_names(tmp_path, study_writer):
     runs = [({"policy": policy}, seed, "finished", [0.8, 0.9] if policy == "random" else [None, None])
             for policy in ("random", "oort") for seed in range(2)]  # fmt: skip
     partial = study_writer(tmp_path / "partial", runs)
@@ -113,9 +125,6 @@ def test_seeds_that_are_missing_are_named(tmp_path, study_writer):
     ]
     (lacking / "plan.json").write_text(json.dumps(plan))
     assert "have no seed in common (1 against 2)" in refused([lacking], ["rounds_to_target"], "policy")
-
-
-def test_one_seed_is_not_enough(tmp_path, study_writer):
     one = study_of(tmp_path / "one", study_writer, {"random": [10], "fedteddi": [4]})
     assert "have one seed in common (0); expected two or more" in refused([one], ["rounds_to_target"], "policy")
 
@@ -128,21 +137,9 @@ def test_studies_that_differ_in_more_than_what_is_compared_are_refused_by_name(t
     assert "no two runs differ in it alone" in refused([some, other], ["rounds_to_target"], "policy", within=["lr"])
 
 
-def test_a_knob_that_has_one_value_or_is_unknown_is_refused(study):
-    alone = [run.folder for run in read_study(study).finished][:5]
-    assert "by policy: all runs have policy = random" in refused(alone, ["arrived"], "policy")
-    assert "by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?" in refused(
-        [study], ["arrived"], "polcy"
-    )
-    assert "within lr: the runs do not differ" in refused([study], ["arrived"], "policy", within=["lr"])
-    told = refused([study], ["arrived"], "policy", within=["policy"])
-    assert told == "within policy: the runs are compared by it already; leave it out"
-    told = refused([study], ["arrived"], "policy", "refl")
-    assert told == "reference refl: no run has policy = refl; the values are random, fedteddi, oort"
-
-
 def test_what_is_given_twice_or_lacks_a_target_is_refused(study):
     folders = [run.folder for run in read_study(study).finished]
+    assert "by policy: all runs have policy = random" in refused(folders[:5], ["arrived"], "policy")
     assert "is given more than once" in refused([study, study], ["arrived"], "policy")
     assert "needs a target accuracy" in refused(folders, ["rounds_to_target"], "policy")
     assert "have the same config and seed" in refused([study, folders[0]], ["arrived"], "policy")

@@ -131,18 +131,29 @@ def participation(written):
     return written(write_participation)
 
 
-def write_participation(folder, study_writer):
-    """Static and Markov runs of three algorithms; accuracies are the same in all six rounds but for ID's zigzag."""
+def dynamic_study(folder, study_writer, psi_of):
+    """Static and Markov runs of algorithms on three seeds; ``psi_of(name, setting, seed)`` are accuracies in %."""
+    names = [(name, setting, seed) for name in ALGORITHMS for setting in ("static", "markov") for seed in range(3)]
     runs, configs = [], []
-    for name, static in ALGORITHMS.items():
-        for setting, law in (("static", {"model": "always"}), ("markov", DYNAMIC)):
-            for seed, lost in enumerate(LOST[name]):
-                level = static - (lost if setting == "markov" else 0)
-                swing = (seed + 1) * (name == "mifa" and setting == "markov")
-                psi = [(level + swing * (-1) ** round) / 100 for round in range(6)]
-                runs.append(({"setting": setting, "algorithm": name}, seed, "finished", psi))
-                configs.append({"availability": law, "algorithm": {"name": name}})
+    for name, setting, seed in names:
+        psi = psi_of(name, setting == "markov", seed)
+        if psi is not None:
+            knobs, shares = {"setting": setting, "algorithm": name}, [value / 100 for value in psi]
+            runs.append((knobs, seed, "finished", shares))
+            law = {"model": "always"} if setting == "static" else DYNAMIC
+            configs.append({"availability": law, "algorithm": {"name": name}})
     return study_writer(folder, runs, target=None, configs=configs)
+
+
+def write_participation(folder, study_writer):
+    """Accuracies are the same in all six rounds but for ID's zigzag."""
+
+    def psi_of(name, is_dynamic, seed):
+        level = ALGORITHMS[name] - LOST[name][seed] * is_dynamic
+        swing = (seed + 1) * (name == "mifa" and is_dynamic)
+        return [level + swing * (-1) ** round for round in range(6)]
+
+    return dynamic_study(folder, study_writer, psi_of)
 
 
 def test_we_idp_and_id_are_compared_where_a_study_has_static_runs_beside_dynamic_ones(participation, study):
@@ -188,15 +199,13 @@ def test_the_p_of_all_measures_are_corrected_together_but_for_those_in_which_no_
 
 def test_a_point_of_we_or_idp_is_level_but_of_id_a_tenth(tmp_path, study_writer):
     """MOON is 0.5 points off FedAvg in all three, up to 0.12: ID of FedAvg is 1.6, of which a tenth is 0.16."""
-    runs, configs = [], []
-    for name, moved in (("fedavg", [0, 0, 0]), ("moon", [0.38, 0.62, 0.5])):
-        for setting, law in (("static", {"model": "always"}), ("markov", DYNAMIC)):
-            for seed, by in enumerate(moved):
-                swing = 1.8 + by if setting == "markov" else 0
-                psi = [(60 - by * (setting == "markov") + swing * (-1) ** round) / 100 for round in range(6)]
-                runs.append(({"setting": setting, "algorithm": name}, seed, "finished", psi))
-                configs.append({"availability": law, "algorithm": {"name": name}})
-    folder = study_writer(tmp_path / "study", runs, target=None, configs=configs)
+    moved = {"fedavg": [0, 0, 0], "moon": [0.38, 0.62, 0.5]}
+
+    def psi_of(name, is_dynamic, seed):
+        by = moved.get(name, [None] * 3)[seed]
+        return None if by is None else [60 - by * is_dynamic + (1.8 + by) * is_dynamic * (-1) ** r for r in range(6)]
+
+    folder = dynamic_study(tmp_path / "study", study_writer, psi_of)
     table = summarise_differences(differences(folder, "algorithm", "fedavg"))
     row = table[table["setting"] == "markov"].set_index("measure")[["difference", "reading"]]
     assert row.loc["idp_points"].tolist() == [pytest.approx(0.5), "equivalent"]

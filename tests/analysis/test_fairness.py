@@ -9,11 +9,6 @@ from edgesim.analysis.fairness import concentration, effective_devices, particip
 counted = st.lists(st.integers(0, 50), min_size=1, max_size=20).filter(any)
 
 
-def test_devices_that_never_took_part_count_too():
-    updates = pd.DataFrame({"device": [2, 0, 2]})
-    assert participations(updates, pd.DataFrame({"device": [0, 1, 2, 3, 0, 1, 2, 3]})).tolist() == [1, 0, 2, 0]
-
-
 @pytest.mark.parametrize(
     ("counts", "curve", "effective"),
     [
@@ -25,6 +20,9 @@ def test_devices_that_never_took_part_count_too():
     ],
 )
 def test_the_curve_and_the_number_of_devices_as_uneven(counts, curve, effective):
+    """Devices that never took part count too."""
+    updates = pd.DataFrame({"device": np.repeat(np.arange(4), counts)})
+    assert participations(updates, pd.DataFrame({"device": [*range(4)] * 2})).tolist() == counts
     assert concentration(np.array(counts)).tolist() == curve
     assert effective_devices(np.array(counts)) == pytest.approx(effective)
 

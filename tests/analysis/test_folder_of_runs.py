@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from small_runs import TIMING
 
 import edgesim
 from edgesim.analysis.check import check
@@ -10,13 +11,7 @@ from edgesim.analysis.runs import has_runs, read_study
 from edgesim.errors import EdgesimError
 from edgesim.report.report import report_html
 
-WORLD = {
-    "rounds": 2,
-    "devices": {"count": 6},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "learning": {"training": "none", "pretrain": True},
-    "round": {"payload_bits": 1e7},
-}
+WORLD = TIMING | {"rounds": 2, "devices": {"count": 6}}
 
 
 @pytest.fixture(scope="module")

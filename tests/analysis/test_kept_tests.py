@@ -91,6 +91,9 @@ def of(run, accuracies, **knobs):
     return pd.DataFrame({**of_test, "clients": 3.0, "newcomers": np.nan, "energy_j": 1.0}).assign(**table)
 
 
+ONE = of("a", [0.1, 0.2])
+
+
 def test_of_a_run_in_two_tables_the_last_rows_count():
     old = merged([of("a", [0.1, 0.2], lr=0.1), of("b", [0.3, 0.4], lr=0.1)])
     new = merged([old, of("a", [0.1, 0.2, 0.5], lr=0.1, steps=5.0)])
@@ -109,25 +112,18 @@ def test_without_newcomers_bars_are_not_divided():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("write", "said"),
     [
-        (lambda table: table.drop(columns="accuracy"), "no column 'accuracy'; expected study, run,"),
-        (lambda table: table.assign(t_s="soon"), "t_s: expected numbers"),
+        (lambda path: write_tests(path, ONE.drop(columns="accuracy")), "no column 'accuracy'; expected study, run,"),
+        (lambda path: write_tests(path, ONE.assign(t_s="soon")), "t_s: expected numbers"),
+        (lambda path: None, "no such file"),
+        (lambda path: path.write_bytes(b"PAR1 and no more"), "not a readable Parquet file"),
     ],
+    ids=["no accuracies", "no numbers", "absent", "broken"],
 )
-def test_a_file_that_holds_no_tests_is_one_line(tmp_path, change, said):
-    path = tmp_path / "tests.parquet"
-    write_tests(path, change(of("a", [0.1, 0.2])))
+@pytest.mark.whole_family
+def test_a_file_that_holds_no_tests_is_one_line(tmp_path, write, said):
+    write(tmp_path / "tests.parquet")
     with pytest.raises(EdgesimError, match=f"tests.parquet: {said}") as refusal:
-        read_tests(path)
-    assert "\n" not in str(refusal.value)
-
-
-def test_a_file_that_is_absent_or_broken_is_one_line(tmp_path):
-    path = tmp_path / "tests.parquet"
-    with pytest.raises(EdgesimError, match=r"tests.parquet: no such file"):
-        read_tests(path)
-    path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(EdgesimError, match=r"tests.parquet: not a readable Parquet file") as refusal:
-        read_tests(path)
+        read_tests(tmp_path / "tests.parquet")
     assert "\n" not in str(refusal.value)

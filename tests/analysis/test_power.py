@@ -23,14 +23,10 @@ def test_the_seeds_needed_are_those_of_statsmodels_rounded_up(effect, spread, al
     assert found == max(2, math.ceil(exact - 1e-4))
 
 
-def test_half_a_standard_deviation_takes_34_seeds_as_in_any_table():
+def test_no_difference_takes_infinitely_many_seeds_no_spread_two_and_half_a_standard_deviation_34():
     """Cohen, Statistical Power Analysis, 2nd edition, table 2.4.1, for one sample: d = 0.5, two-sided 0.05, 0.8."""
     assert seeds_needed(0.5, 1.0) == 34
-
-
-def test_no_difference_takes_infinitely_many_seeds_and_no_spread_two():
-    assert seeds_needed(0.0, 1.0) == np.inf
-    assert seeds_needed(1e-6, 1.0) == np.inf
+    assert seeds_needed(0.0, 1.0) == seeds_needed(1e-6, 1.0) == np.inf
     assert seeds_needed(1.0, 0.0) == 2
     assert math.isnan(seeds_needed(np.nan, 1.0))
 

@@ -50,16 +50,9 @@ def test_where_a_run_never_got_there_rounds_count_to_the_last_that_was_tested():
     (row,) = savings(runs, "fedteddi", 0.75).to_dict("records")
     assert (row["never"], row["rounds"]) == (1, pytest.approx((6 + 6 + 4) / 3))
     assert row["saving"] == pytest.approx((1 / 2 + 1 / 2 + 1 / 4) / 3)
-
-
-def test_rounds_until_a_run_stays_are_counted_on_request():
     late = run("fedteddi", 0, 2)
     late.rows.loc[3, "accuracy"] = 0.6
-    runs = [run("random", 0, 6), late]
-    assert savings(runs, "fedteddi", 0.75)["rounds_policy"].tolist() == [2]
-    assert savings(runs, "fedteddi", 0.75, "rounds_to_stay")["rounds_policy"].tolist() == [4]
-
-
-def test_without_pairs_there_is_nothing_to_save():
-    assert savings([run("fedteddi", 0, 2)], "fedteddi", 0.75).empty
+    for measure, needed in (("rounds_to_target", 2), ("rounds_to_stay", 4)):
+        assert savings([run("random", 0, 6), late], "fedteddi", 0.75, measure)["rounds_policy"].tolist() == [needed]
+    assert savings([late], "fedteddi", 0.75).empty
     assert savings([], "fedteddi", 0.75).empty

@@ -7,34 +7,18 @@ from edgesim.analysis.spending import accuracy_within, scores, spending
 from edgesim.base.errors import EdgesimError
 
 
-def test_a_test_costs_what_was_spent_until_the_end_of_the_round_that_made_the_model(tmp_path, run_writer):
+def test_a_test_costs_what_was_spent_before_and_its_model_holds_within_the_last_tenth_of_a_budget(tmp_path, run_writer):
     table = spending(RunFolder(run_writer(tmp_path / "run", [0.6, None, 0.7]), {}, 0))
     assert table["seconds"].tolist() == [0, 2, 6]
     assert table["bits"].tolist() == [0, 3.5e6, 10.5e6]
     assert table["joules"].tolist() == [0, 6, 18]
     assert table["accuracy"].tolist() == [0.5, 0.6, 0.7]
-
-
-@pytest.mark.parametrize(
-    ("budget", "expected"),
-    [
-        # The last tenth: 1.8 to 2 s all at the start model's 0.5; 5.4 to 6 s at that of 2 s.
-        (2, 0.5),
-        (6, 0.6),
-        # 5.85 to 6.5 s: 0.15 s at 0.6 and 0.5 s at 0.7.
-        (6.5, (0.15 * 0.6 + 0.5 * 0.7) / 0.65),
-        # After the last test its model holds.
-        (100, 0.7),
-    ],
-)
-def test_a_model_holds_until_the_next_test_within_the_last_tenth_of_a_budget(tmp_path, run_writer, budget, expected):
-    table = spending(RunFolder(run_writer(tmp_path / "run", [0.6, None, 0.7]), {}, 0))
-    assert accuracy_within(table, "seconds", budget) == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_run_that_was_never_tested_is_refused(tmp_path, run_writer):
+    # The last tenth of 2 s, 1.8 to 2 s, is all at the start model's 0.5; 5.4 to 6 s is at that of 2 s. Of 6.5 s it is
+    # 0.15 s at 0.6 and 0.5 s at 0.7; after the last test its model holds.
+    for budget, expected in ((2, 0.5), (6, 0.6), (6.5, (0.15 * 0.6 + 0.5 * 0.7) / 0.65), (100, 0.7)):
+        assert accuracy_within(table, "seconds", budget) == pytest.approx(expected, abs=1e-12)
     with pytest.raises(EdgesimError, match="metrics has no test_accuracy of round 0"):
-        spending(RunFolder(run_writer(tmp_path / "run", [None], start=None), {}, 0))
+        spending(RunFolder(run_writer(tmp_path / "untested", [None], start=None), {}, 0))
 
 
 STOP = {"stop_at_s": 8.0}

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.analysis.participation import course_measures
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.static_pairs import is_static, pair, pairs
 from edgesim.analysis.summary import footnotes, summarise
@@ -31,7 +30,9 @@ def make(tmp_path, run_writer):
 
 
 def test_the_idp_of_two_run_folders_is_that_of_the_worked_table(make):
-    made = pair(make("markov", PSI, MARKOV), make("static", STATIC))
+    """Settings that change no result and the file of the participation may differ."""
+    run = make("markov", PSI, MARKOV, facts={"inputs": {"availability.file": "cd"}}, learning={"workers": 4})
+    made = pair(run, make("static", STATIC, learning={"workers": 2}))
     assert made.idp_points == pytest.approx(8.125, abs=1e-12)
     assert is_static(made.static)
     assert not is_static(made.run)
@@ -55,11 +56,6 @@ def test_a_pair_that_differs_in_anything_but_participation_is_refused_by_name_in
         EdgesimError, match=rf"^[^\n]*markov: no IDP: the static run static differs in {named}; [^\n]*$"
     ):
         pair(run, other)
-
-
-def test_settings_that_change_no_result_and_the_file_of_the_participation_may_differ(make):
-    run = make("markov", PSI, MARKOV, facts={"inputs": {"availability.file": "cd"}}, learning={"workers": 4})
-    assert pair(run, make("static", STATIC, learning={"workers": 2})).idp_points == pytest.approx(8.125)
 
 
 def test_runs_of_unequal_length_and_partners_that_are_not_static_are_refused(make):
@@ -135,11 +131,6 @@ def test_the_notes_say_what_the_measures_are_and_which_runs_lack_them(study, tmp
     )
 
 
-def test_a_study_without_dynamic_participation_has_no_note_about_it(tmp_path, study_writer):
-    folder = study_writer(tmp_path / "study", [({"policy": "random"}, 0, "finished", [0.5] * 6)], target=None)
-    assert not any("IDP" in note for note in footnotes(summarise(folder), folder))
-
-
 @pytest.mark.slow
 def test_simulated_runs_are_paired_and_always_present_devices_lose_nothing(tmp_path):
     laws = {
@@ -166,14 +157,3 @@ def test_simulated_runs_are_paired_and_always_present_devices_lose_nothing(tmp_p
         "markov": pytest.approx(100 * np.mean(accuracy["static"] - accuracy["markov"])),
     }
     assert found[1].idp_points != 0
-    table = read_table(tmp_path / "markov", "metrics")
-    of_class = table[(table["name"] == "class_accuracy") & (table["round"] > 0)]
-    lost = [
-        rows[rows["round"] < 6]["value"].max() - rows[rows["round"] == 6]["value"].iloc[0]
-        for _, rows in of_class.groupby("key")
-    ]
-    assert len(lost) == 10
-    measured = course_measures(runs["markov"])
-    assert measured["forgetting_points"] == pytest.approx(100 * np.mean(lost))
-    assert [measured[f"forgetting_class_{label}"] for label in range(10)] == pytest.approx(100 * np.array(lost))
-    assert measured["we_percent"] == pytest.approx(100 * accuracy["markov"][1:].mean())

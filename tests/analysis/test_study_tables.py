@@ -113,52 +113,46 @@ def test_a_study_in_which_all_devices_are_always_there_has_no_table_of_participa
     assert "IDP" not in text
 
 
-def test_seconds_over_different_deadlines_at_fixed_rounds_are_noted(tmp_path, study_writer):
-    runs = [
-        ({"tmax_s": tmax_s}, seed, "finished", path(6, of)) for tmax_s, of in ((1.0, 8), (2.0, 12)) for seed in (0, 1)
-    ]
-    configs = [{"round": {"tmax_s": knobs["tmax_s"]}} for knobs, *_ in runs]
-    folder = study_writer(tmp_path / "fixed", runs, configs=configs)
-    text = " ".join(shown(folder).split())
-    assert "runs with a Tmax of 1 s end by 16 s, those with a Tmax of 2 s by 24 s" in text
-    (note,) = [note for note in compare([folder], ["seconds_to_target"], "tmax_s").notes if "deadlines" in note]
-    assert "give all runs the same stop_at_s" in note
-    assert not [note for note in compare([folder], ["rounds_to_target"], "tmax_s").notes if "deadlines" in note]
-    configs = [config | {"stop_at_s": 20.0} for config in configs]
-    assert "different deadlines" not in shown(study_writer(tmp_path / "timed", runs, configs=configs))
+AT_50_S = {"stop_at_s": 50.0}
+UNEQUAL = "over different deadlines at fixed rounds: runs with a Tmax of"
 
 
-def timed_study(folder, study_writer, times, policies=("random",)):
+@pytest.mark.parametrize(
+    ("times", "by", "within", "said"),
+    [
+        ([(1.0, 8, {}), (2.0, 12, {})], "tmax_s", ["policy"], f"{UNEQUAL} 1 s end by 16 s, those with a Tmax of 2 s"),
+        ([(1.0, 8, {}), (2.0, 12, {})], "policy", ["tmax_s"], None),
+        ([(1.0, 8, {"stop_at_s": 20.0}), (2.0, 12, {"stop_at_s": 20.0})], "tmax_s", ["policy"], None),
+        (
+            [(1.0, 8, {"stop_at_s": 16.0}), (1.2, 12, {"stop_at_s": 24.0})],
+            "tmax_s",
+            ["policy"],
+            "runs with stop_at_s = 16 end by 16 s, those with stop_at_s = 24 by 24 s",
+        ),
+        (
+            [(0.3, 8, AT_50_S | {"rounds": 8}), (1.2, 12, AT_50_S | {"rounds": 12})],
+            "tmax_s",
+            ["policy"],
+            f"{UNEQUAL} 0.3 s end by 16 s",
+        ),
+        ([(0.3, 8, AT_50_S | {"rounds": 99}), (1.2, 12, AT_50_S | {"rounds": 99})], "tmax_s", ["policy"], None),
+    ],
+    ids=["fixed rounds", "apart", "one end", "two ends", "rounds first", "time first"],
+)
+def test_seconds_of_runs_that_had_unequal_time_are_noted(tmp_path, study_writer, times, by, within, said):
     """Runs at deadlines, with further keys, that make all of their rounds at 2 s each."""
     runs = [
         ({"policy": policy, "tmax_s": tmax_s}, seed, "finished", path(6, rounds))
         for tmax_s, rounds, _ in times
-        for policy in policies
+        for policy in ("random", "fedteddi")
         for seed in (0, 1)
     ]
-    configs = [{"round": {"tmax_s": tmax_s}, **more} for tmax_s, _, more in times for _ in range(2 * len(policies))]
-    return study_writer(folder, runs, configs=configs)
-
-
-def test_runs_that_their_rounds_end_before_stop_at_s_had_unequal_time(tmp_path, study_writer):
-    times = [(0.3, 8, {"rounds": 8, "stop_at_s": 50.0}), (1.2, 12, {"rounds": 12, "stop_at_s": 50.0})]
-    (note,) = compare([timed_study(tmp_path / "s", study_writer, times)], ["seconds_to_target"], "tmax_s").notes[:1]
-    assert "over different deadlines at fixed rounds: runs with a Tmax of 0.3 s end by 16 s" in note
-    stopped = [(tmax_s, rounds, more | {"rounds": 10_000}) for tmax_s, rounds, more in times]
-    folder = timed_study(tmp_path / "stopped", study_writer, stopped)
-    assert "Seconds" not in " ".join(compare([folder], ["seconds_to_target"], "tmax_s").notes)
-
-
-def test_runs_with_another_stop_at_s_had_unequal_time(tmp_path, study_writer):
-    times = [(1.0, 8, {"stop_at_s": 16.0}), (1.2, 12, {"stop_at_s": 24.0})]
-    folder = timed_study(tmp_path / "s", study_writer, times)
-    (note,) = compare([folder], ["seconds_to_target"], "tmax_s").notes[:1]
-    assert "runs with stop_at_s = 16 end by 16 s, those with stop_at_s = 24 by 24 s" in note
-
-
-def test_places_with_unequal_time_that_are_compared_separately_are_not_noted(tmp_path, study_writer):
-    folder = timed_study(tmp_path / "s", study_writer, [(1.0, 8, {}), (2.0, 12, {})], ("random", "fedteddi"))
-    apart = compare([folder], ["seconds_to_target"], "policy", within=["tmax_s"]).notes
-    assert "Seconds" not in " ".join(apart)
-    across = compare([folder], ["seconds_to_target"], "tmax_s", within=["policy"]).notes
-    assert "Seconds are compared over different deadlines" in " ".join(across)
+    configs = [{"round": {"tmax_s": tmax_s}, **more} for tmax_s, _, more in times for _ in range(4)]
+    folder = study_writer(tmp_path / "study", runs, configs=configs)
+    notes = [note for note in compare([folder], ["seconds_to_target"], by, within=within).notes if "Seconds" in note]
+    assert len(notes) == (said is not None)
+    if said is not None:
+        assert said in notes[0]
+        assert "give all runs the same stop_at_s" in notes[0]
+        assert said in " ".join(shown(folder).split())
+    assert "Seconds" not in " ".join(compare([folder], ["rounds_to_target"], by, within=within).notes)

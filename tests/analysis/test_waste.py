@@ -76,12 +76,6 @@ def test_a_latecomer_that_is_merged_later_was_useful_from_its_first_round_on():
     assert kinds(rows, updates()).tolist() == ["late", "late", "late", "unscheduled"]
 
 
-def test_the_same_device_is_judged_anew_in_every_round():
-    rows = activities(*((n, 0, "upload", "done", float(n), n + 1.0, 5, 1.0) for n in (1, 2, 3)))
-    assert kinds(rows, updates((1, 0, 0), (3, 0, 0))).tolist() == ["useful", "unused", "useful"]
-    assert work_by_kind(rows, updates((1, 0, 0), (3, 0, 0))).query("kind != 'useful'")["round"].tolist() == [2]
-
-
 def test_the_share_of_joules_wasted_is_that_of_all_activities_and_unknown_without_any():
     whole = ROUND["energy_j"].sum()
     assert wasted_share_j(ROUND, updates((1, 0, 0))) == pytest.approx((whole - 0.99) / whole)

@@ -15,18 +15,11 @@ def late(tmp_path, monkeypatch):
     sys.modules.pop("slow_to_load", None)
 
 
-def test_a_module_is_imported_when_a_name_of_it_is_first_asked_for(late):
+def test_a_module_is_imported_when_a_name_of_it_is_first_asked_for_and_no_name_is_looked_up_twice(late, monkeypatch):
     assert "slow_to_load" not in sys.modules
-    assert late.ANSWER == [42]
-    assert late.ANSWER is sys.modules["slow_to_load"].ANSWER
-
-
-def test_a_name_that_is_known_is_not_looked_up_again(late, monkeypatch):
     first = late.ANSWER
+    assert first is sys.modules["slow_to_load"].ANSWER
     monkeypatch.setattr(sys.modules["slow_to_load"], "ANSWER", None)
-    assert late.ANSWER is first
-
-
-def test_a_name_that_the_module_lacks_is_an_attribute_error(late):
+    assert late.ANSWER is first == [42]
     with pytest.raises(AttributeError, match="NOTHING"):
         late.NOTHING  # noqa: B018 - the look-up is the test

@@ -9,7 +9,6 @@ import sys
 from collections import OrderedDict, deque, namedtuple
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -131,29 +130,11 @@ def test_a_record_of_anything_that_can_be_saved_comes_back_as_it_was(value: Any)
     assert_same(record, again(record))
 
 
-def test_numbers_are_exact_to_the_last_bit() -> None:
-    floats = [0.1, -0.0, 5e-324, 1.7976931348623157e308, math.pi, math.inf, -math.inf, math.nan, 1e22 / 3]
-    record = Leaf(floats, {2**80: True, -1: np.float32(0.1), (3, "x"): np.uint64(2**64 - 1)})
-    found = again(record)
-    assert [struct.pack("d", one) for one in found.value] == [struct.pack("d", one) for one in floats]
-    assert_same(found, record)
-    assert type(found.more[(3, "x")]) is np.uint64
-
-
-def test_a_heap_of_events_keeps_its_order() -> None:
-    heap = [(0.5, 3, 1), (1.5, 2, 7), (0.75, 4, np.int64(2))]
-    assert_same(again(Leaf(heap)), Leaf(heap))
-
-
 @pytest.mark.parametrize(
     "tensor",
     [
-        torch.arange(6.0).reshape(2, 3),
         torch.arange(6.0).reshape(2, 3).T,
         torch.arange(6.0)[::2],
-        torch.tensor(3, dtype=torch.int64),
-        torch.empty(0, 4),
-        torch.tensor([True, False]),
         torch.tensor([1.5, math.inf, -(2.0**-130)], dtype=torch.bfloat16),
         torch.tensor(0.25, dtype=torch.bfloat16),
         torch.tensor([1.0, 65504.0], dtype=torch.float16),
@@ -170,13 +151,6 @@ def test_a_tensor_comes_back_as_a_tensor(tensor: torch.Tensor) -> None:
 def test_a_tensor_comes_back_to_its_device_on_a_gpu() -> None:
     found = again(Leaf(torch.arange(3.0, device="cuda"))).value
     assert (str(found.device), found.tolist()) == ("cuda:0", [0.0, 1.0, 2.0])
-
-
-def test_sums_over_an_array_whose_axes_lie_the_other_way_are_the_same_to_the_last_bit() -> None:
-    array = np.random.default_rng(0).random((301, 7, 5)).transpose(2, 0, 1)
-    found = again(Leaf(array)).value
-    assert found.sum(axis=1).tolist() == array.sum(axis=1).tolist()
-    assert found.strides == array.strides
 
 
 def test_one_model_that_a_thousand_devices_hold_is_stored_once_and_comes_back_as_one() -> None:
@@ -270,21 +244,17 @@ def with_another_attribute() -> Leaf:
     ("value", "says"),
     [
         (print, "cannot save a builtin_function_or_method; expected numbers, texts, arrays, data classes"),
-        (Path("x"), "cannot save a PosixPath"),
         (Colour.RED, "cannot save a Colour"),
         (Pair(1, 2), "cannot save a Pair"),
         (OrderedDict(a=1), "cannot save a OrderedDict"),
         (b"x", "cannot save a bytes"),
-        (1j, "cannot save a complex"),
         (np.str_("x"), "cannot save a str_ of <U1"),
-        (np.array([1j]), "cannot save a ndarray of complex128"),
         (np.array([None]), "cannot save a ndarray of object"),
         (np.array([1.0], dtype=">f8"), "cannot save a ndarray of >f8"),
         (np.ma.array([1.0]), "cannot save a MaskedArray"),
         (np.random.default_rng(0), "cannot save a Generator"),
         (torch.nn.Parameter(torch.zeros(1)), "cannot save a Parameter"),
         (torch.zeros(1, requires_grad=True), "cannot save a tensor that requires a gradient; detach it"),
-        (torch.zeros(1, dtype=torch.complex64), "cannot save a tensor of complex64"),
         (torch.zeros(2, 2).to_sparse(), "cannot save a tensor"),
         ({Frozen(1): 2}, "cannot save a Frozen as a key or in a set; expected numbers and texts"),
         ({(1, Frozen(1))}, "cannot save a tuple as a key or in a set"),
@@ -331,32 +301,19 @@ def leaf_of(node: Any) -> Any:
             "there is no data class edgesim.base.errors:Edge",
         ),
         (leaf_of({"record": "edgesim.base.saved:sys.exit", "fields": {}}), "there is no data class"),
-        (leaf_of({"record": "edgesim.base.saved:pack", "fields": {}}), "there is no data class"),
-        (leaf_of({"record": "edgesim.selection.refl:CheckInLog", "fields": {}}), "there is no data class"),
         (leaf_of({"record": "edgesim.__main__:main", "fields": {}}), "there is no data class"),
-        (leaf_of({"record": "", "fields": {}}), " is not of edgesim"),
         (leaf_of({"record": "two\nlines", "fields": {}}), "two"),
         ({**LEAF, "fields": {"value": 1}}, "record: Leaf has the fields value, more (got value)"),
         ({**LEAF, "fields": {"value": 1, "more": 2, "most": 3}}, "has the fields value, more (got value, more, most)"),
         ({"record": f"{HERE}:Frozen", "fields": {"value": 1}}, "record: expected a Leaf (got a Frozen)"),
-        ([1], "record: expected a Leaf (got a list)"),
         (None, "record: expected a Leaf (got a NoneType)"),
-        (leaf_of({}), "record.value: is not what was written"),
         (leaf_of({"pickle": "x"}), "is not what was written"),
-        (leaf_of({"float": "1.5"}), "is not what was written"),
-        (leaf_of({"tuple": 3}), "is not what was written"),
         (leaf_of({"same": "record.more"}), "is not what was written"),
         (leaf_of({"array": "record.value"}), "record.value: 'record.value'"),
-        (leaf_of({"array": "there", "axes": [0, 1, 1]}), "record.value: "),
         (leaf_of({"tensor": "there", "dtype": "float64", "device": "nowhere"}), "record.value: "),
-        (leaf_of({"tensor": "there", "dtype": "bfloat16", "device": "meta:x"}), "record.value: "),
         (leaf_of({"scalar": 300, "dtype": "int8"}), "record.value: "),
-        (leaf_of({"scalar": "3", "dtype": "int8"}), "is not what was written"),
         (leaf_of({"scalar": 3, "dtype": "object"}), "is not what was written"),
         (leaf_of({"set": [[1]]}), "unhashable"),
-        (leaf_of({"dict": [[1]]}), "record.value: "),
-        (leaf_of({"dict": [[[1], 2]]}), "unhashable"),
-        (leaf_of({"deque": [1], "most": -1}), "record.value: "),
         (leaf_of([0, {"tuple": [1, {"float": 3}]}]), "record.value[1][1]: is not what was written"),
     ],
     ids=str,

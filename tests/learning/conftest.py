@@ -15,8 +15,10 @@ from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
-from edgesim.learning.federation import Federation
+from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.jobs import Promise
+from edgesim.learning.learner import TorchLearner
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
 
@@ -42,6 +44,31 @@ def make_config() -> Callable[..., RunConfig]:
         return config.model_copy(update={"staleness": config.staleness.resolved(stale_weight)})
 
     return make
+
+
+@pytest.fixture
+def make_learner(make_config) -> Callable[..., TorchLearner]:
+    """A learner of a config's sections, or of a config, whose start model is not trained yet."""
+
+    def make(config: RunConfig | None = None, **sections: Any) -> TorchLearner:
+        config = config or make_config(**sections)
+        streams = Streams(config.seed)
+        return TorchLearner(config, make_federation(config, streams), streams)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def begin() -> Callable[..., dict[int, Promise]]:
+    """Promises of devices that begin in an opened round, and whose simulated work is finished, by device."""
+
+    def start(training, ids) -> dict[int, Promise]:
+        promises = training.start(np.array(ids))
+        for promise in promises:
+            promise.due = True
+        return {promise.device: promise for promise in promises}
+
+    return start
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ from torchvision.transforms.v2 import functional as T
 from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.augmentation import apply, draw_changes
 from edgesim.learning.back_ends.loop import LoopBackEnd
-from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived, Job, Optimiser, Promise
-from edgesim.learning.learner import TorchLearner
 from edgesim.streams import Streams
 
 
@@ -53,13 +51,14 @@ def test_flip_turns_over_the_same_images_as_crop_flip_and_moves_none():
         assert torch.equal(turned[index], images[index].flip(2) if turn else images[index])
 
 
-def test_draws_are_a_function_of_seed_device_and_round_and_not_of_company():
-    together = _draws("crop-flip", [30, 5, 12], devices=[4, 9, 2])
+@pytest.mark.parametrize(("kind", "numbers"), [("crop-flip", 3), ("fedstg", 10)])
+def test_draws_are_a_function_of_seed_device_and_round_and_not_of_company(kind, numbers):
+    together = _draws(kind, [30, 5, 12], devices=[4, 9, 2])
     for device, count, rows in zip([4, 9, 2], [30, 5, 12], together, strict=True):
-        assert rows.shape == (count, 3)
-        np.testing.assert_array_equal(_draws("crop-flip", [count], [device])[0], rows)
+        assert rows.shape == (count, numbers)
+        np.testing.assert_array_equal(_draws(kind, [count], [device])[0], rows)
     for device, round_, seed in ((5, 1, 0), (4, 2, 0), (4, 1, 1)):
-        assert not np.array_equal(_draws("crop-flip", [30], [device], round_, seed)[0], together[0])
+        assert not np.array_equal(_draws(kind, [30], [device], round_, seed)[0], together[0])
     assert _draws("none", [3, 4]) == [None, None]
 
 
@@ -86,18 +85,14 @@ def test_a_job_trains_on_the_changed_images(make_dataset, make_flat, averaging):
 
 
 @pytest.mark.parametrize("work", [{"steps": 2, "batch_size": 8}, {"epochs": 2, "batch_size": 16}])
-def test_a_run_augments_its_jobs_and_its_start_model_by_config(make_config, work):
+def test_a_run_augments_its_jobs_and_its_start_model_by_config(make_learner, begin, work):
     weights = {}
     for augment in ("none", "flip", "crop-flip", "crop-flip "):
-        config = make_config(data={"augment": augment.strip()}, learning={"pretrain_max_epochs": 1, **work})
-        streams = Streams(0)
-        learner = TorchLearner(config, make_federation(config, streams), streams)
+        learner = make_learner(data={"augment": augment.strip()}, learning={"pretrain_max_epochs": 1, **work})
         learner.prepare(lambda _: None)
         started = learner.global_weights.clone()
-        promises = learner.open_round(1, 1).start(np.arange(3))
-        for promise in promises:
-            promise.due = True
-        learner.merge([Arrived(promise) for promise in promises], np.arange(3))
+        promises = begin(learner.open_round(1, 1), range(3))
+        learner.merge([Arrived(promise) for promise in promises.values()], np.arange(3))
         weights[augment] = (started, learner.global_weights - started)
     for part in (0, 1):
         assert torch.equal(weights["crop-flip"][part], weights["crop-flip "][part])
@@ -105,11 +100,9 @@ def test_a_run_augments_its_jobs_and_its_start_model_by_config(make_config, work
             assert not torch.equal(weights[one][part], weights[other][part])
 
 
-def test_a_job_that_begins_within_a_round_has_the_changes_of_its_own_number(make_config):
+def test_a_job_that_begins_within_a_round_has_the_changes_of_its_own_number(make_learner):
     """Without rounds a device may begin twice at one model, with another number of draw_changes each time."""
-    config = make_config(data={"augment": "crop-flip"}, learning={"pretrain": False})
-    streams = Streams(0)
-    learner = TorchLearner(config, make_federation(config, streams), streams)
+    learner = make_learner(data={"augment": "crop-flip"}, learning={"pretrain": False})
     changes = []
     for number, draw in ((1, 7), (1, 8), (2, 7)):
         training = learner.open_round(number, 1, np.full(30, draw))

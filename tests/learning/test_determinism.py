@@ -4,12 +4,9 @@ from torch import nn
 
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.determinism import refuse_nondeterminism
-from edgesim.learning.federation import make_federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.learner import TorchLearner
 from edgesim.learning.models import new_model
 from edgesim.learning.torch_settings import reproducible
-from edgesim.streams import Streams
 
 CPU = torch.device("cpu")
 
@@ -59,14 +56,12 @@ class Pools(nn.Module):
         return Raises.apply(self.linear(images.flatten(1)))
 
 
-def test_a_model_with_an_operation_that_is_never_deterministic_is_one_line(make_config, tmp_path, monkeypatch):
+def test_a_model_with_an_operation_that_is_never_deterministic_is_one_line(make_learner, tmp_path, monkeypatch):
     """`torch.Tensor.put_` is refused on every device."""
     (tmp_path / "putting.py").write_text(PUTS)
     monkeypatch.syspath_prepend(tmp_path)
-    config = make_config(learning={"model": "putting.puts"})
-    streams = Streams(0)
     with pytest.raises(EdgesimError, match=r"'putting.puts' uses put_, which is not deterministic on a cpu") as caught:
-        TorchLearner(config, make_federation(config, streams), streams)
+        make_learner(learning={"model": "putting.puts"})
     assert "\n" not in str(caught.value)
 
 

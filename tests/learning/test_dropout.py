@@ -37,10 +37,7 @@ def test_the_share_that_is_dropped_is_p_within_five_standard_deviations(p):
     dropped = float((values == 0).double().mean())
     assert abs(dropped - p) <= 5 * np.sqrt(p * (1 - p) / 100_000)
     torch.testing.assert_close(values, (values > 0).float() / (1 - p))
-
-
-def test_everything_is_dropped_at_one():
-    assert not noise(torch.Size((1000,)), key(3, 1, 0), 1.0, torch.empty(0)).any()
+    assert not noise(shape, key(3, 1, 0), 1.0, like).any()
 
 
 def test_masks_of_other_seeds_steps_layers_and_places_are_uncorrelated():
@@ -65,9 +62,7 @@ def test_the_masks_of_many_clients_are_those_of_each(shape):
     together = noise(shape, (keys[:, 0], keys[:, 1]), 0.4, torch.empty(0))
     alone = torch.stack([noise(shape, key(seed, 0, 0), 0.4, torch.empty(0)) for seed in range(6)])
     assert torch.equal(together, alone)
-
-
-def test_elements_of_images_count_channels_last():
+    # Elements of images count channels last.
     flat = noise(torch.Size((2 * 5 * 4 * 3,)), key(1, 1, 1), 0.5, torch.empty(0))
     images = noise(torch.Size((2, 3, 5, 4)), key(1, 1, 1), 0.5, torch.empty(0))
     assert torch.equal(images.permute(0, 2, 3, 1).reshape(-1), flat)

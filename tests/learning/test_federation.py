@@ -21,11 +21,6 @@ def test_counts_and_classes_seen_follow_the_clients_sets(make_config):
             assert len(client) == frame.sizes[device] == 60
 
 
-def test_labels_are_read_without_the_images(make_config):
-    federation = make_federation(make_config(), Streams(0))
-    assert "images" not in vars(federation.dataset)
-
-
 def test_permuted_labels_keep_every_class_count_but_belong_to_other_images(make_config):
     plain = make_federation(make_config(), Streams(0)).dataset
     permuted = make_federation(make_config(data={"permute_labels": True}), Streams(0)).dataset

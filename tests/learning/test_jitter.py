@@ -7,13 +7,10 @@ from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms import functional as T
 
 from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
 from edgesim.learning import augmentation, jitter
 from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.back_ends.stacked import StackedBackEnd
-from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Job, Optimiser
-from edgesim.learning.learner import TorchLearner
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
 
@@ -52,19 +49,14 @@ def test_images_are_changed_as_by_torchvisions_functions(shape, brightest):
         assert not torch.equal(augmentation.apply(images[:1], torch.from_numpy(whole), brightest), images[:1].float())
 
 
-def test_an_unchanged_image_stays_as_it_is():
-    images = torch.rand(4, 3, 11, 8)
-    whole = torch.tensor([jitter.UNCHANGED] * 4)
-    assert torch.equal(augmentation.apply(images, whole), images)
-    assert augmentation.unchanged(whole.shape[1]) == jitter.UNCHANGED
-
-
-def test_an_image_is_changed_alike_in_whichever_company():
+def test_an_image_is_changed_alike_in_whichever_company_and_stays_as_it_is_without_a_change():
     images = torch.rand(40, 3, 16, 16)
     changes = torch.from_numpy(changes_of(40, (16, 16)))
     together = augmentation.apply(images, changes)
     alone = torch.cat([augmentation.apply(images[i : i + 1], changes[i : i + 1]) for i in range(40)])
     assert torch.equal(together, alone)
+    assert torch.equal(augmentation.apply(images, torch.tensor([jitter.UNCHANGED] * 40)), images)
+    assert augmentation.unchanged(changes.shape[1]) == jitter.UNCHANGED
 
 
 def test_draws_have_the_ranges_and_means_of_the_published_transforms():
@@ -92,15 +84,6 @@ def test_crops_are_as_likely_as_torchvisions(size):
         assert abs(own.std() - other.std()) <= 0.1 * other.std()
 
 
-def test_changes_are_a_function_of_seed_device_and_round_and_not_of_company():
-    streams = Streams(0)
-    together = augmentation.draw_changes("fedstg", streams, "augmentation", [4, 9], np.array([1, 2]), [30, 5], (8, 8))
-    np.testing.assert_array_equal(together[0], changes_of(30, (8, 8), device=4))
-    np.testing.assert_array_equal(together[1], changes_of(5, (8, 8), device=9, number=2))
-    for other in ({"device": 5}, {"number": 2}, {"seed": 1}):
-        assert not np.array_equal(changes_of(30, (8, 8), **{"device": 4} | other), together[0])
-
-
 def test_phases_without_changes_stay_as_they_are_beside_others():
     changes = changes_of(3, (4, 4))
     phases = (Phase(np.arange(2), np.array([0, 2])), Phase(np.arange(3), np.array([0, 3]), changes))
@@ -109,19 +92,17 @@ def test_phases_without_changes_stay_as_they_are_beside_others():
     assert job.changes.dtype == np.float32
 
 
-def test_all_back_ends_train_on_the_same_changed_images():
+def test_all_back_ends_train_on_the_same_changed_images(make_learner):
     updates = []
     for back_end in ("loop", "stacked"):
         learning = {"pretrain": False, "back_end": back_end, "precision": "float64"}
         data = {"partition": "fedteddi"}
-        config = parse({"data": data | {"augment": "fedstg"}, "learning": learning}, "test").resolved()
-        learner = TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
+        learner = make_learner(data=data | {"augment": "fedstg"}, learning=learning)
         assert isinstance(learner.back_end, StackedBackEnd) == (back_end == "stacked")
         promises = learner.open_round(1, 1).start(np.arange(3))
         assert all(promise.job.changes.shape[1] == 10 for promise in promises)
         updates.append(torch.stack([result.update for result in learner.results(promises)]))
-        plain = parse({"data": data, "learning": learning}, "test").resolved()
-        other = TorchLearner(plain, make_federation(plain, Streams(0)), Streams(0))
+        other = make_learner(data=data, learning=learning)
         unchanged = other.results(other.open_round(1, 1).start(np.arange(3)))
         assert not torch.equal(updates[-1], torch.stack([result.update for result in unchanged]))
     torch.testing.assert_close(updates[0], updates[1], rtol=0, atol=1e-9)
@@ -141,11 +122,10 @@ def test_images_are_cut_off_at_the_brightest_pixel_of_the_set(make_dataset):
         np.testing.assert_allclose(images[0].numpy() * divisor + offset, expected, atol=1e-4)
 
 
-def test_pixels_below_black_are_refused(tmp_path):
+def test_pixels_below_black_are_refused(tmp_path, make_learner):
     images = np.linspace(-1, 1, 40 * 16, dtype=np.float32).reshape(40, 4, 4)
     labels = np.arange(40) % 4
     np.savez(tmp_path / "made.npz", train_images=images, train_labels=labels, test_images=images, test_labels=labels)
     data = {"dataset": str(tmp_path / "made.npz"), "augment": "fedstg", "partition": "iid", "samples_per_device": 4}
-    config = parse({"data": data, "devices": {"count": 5}, "learning": {"pretrain": False}}, "test").resolved()
     with pytest.raises(EdgesimError, match=r"data.augment: 'fedstg' is for pixels from 0 on, .* has pixels of -1"):
-        TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
+        make_learner(data=data, devices={"count": 5}, learning={"pretrain": False})

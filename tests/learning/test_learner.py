@@ -4,13 +4,11 @@ import torch
 from safetensors.torch import load_file
 
 from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
 from edgesim.engine.protocols import make_protocol
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.models import MODELS, make_model
-from edgesim.learning.rates import rate_in
 from edgesim.learning.tensors import DeviceData
 from edgesim.selection.view import ClassGradients
 from edgesim.streams import Streams
@@ -65,19 +63,6 @@ def _round(learner, number, started, merged, frame=1):
     return this, _merge(learner, [Arrived(promises[device]) for device in merged], started)
 
 
-def test_two_learners_of_one_seed_have_the_same_bytes_and_another_seed_has_others(make, tmp_path):
-    files = []
-    for place, seed in enumerate((0, 0, 1)):
-        learner = make(seed=seed)
-        for number in (1, 2, 3):
-            _round(learner, number, range(30), range(number, 20, 3))
-        (tmp_path / str(place)).mkdir()
-        learner.save(tmp_path / str(place))
-        files.append((tmp_path / str(place) / "model.safetensors").read_bytes())
-    assert files[0] == files[1]
-    assert files[0] != files[2]
-
-
 def test_the_saved_model_is_the_global_one_under_the_modules_own_names(make, tmp_path):
     learner = make()
     _round(learner, 1, [0, 1], [0, 1])
@@ -87,15 +72,6 @@ def test_the_saved_model_is_the_global_one_under_the_modules_own_names(make, tmp
     images, labels = learner.data.test(torch.arange(360))
     accuracy = (module(images).argmax(1) == labels).double().mean()
     assert learner.evaluate(1).accuracy == pytest.approx(float(accuracy))
-
-
-def test_only_jobs_whose_result_is_wanted_are_trained(make):
-    learner = make()
-    this, merged = _round(learner, 1, range(30), [5, 2, 9])
-    assert learner.jobs_trained == 3
-    assert merged.ids.tolist() == [5, 2, 9]
-    this.update_norms(np.arange(30))
-    assert learner.jobs_trained == 30
 
 
 def test_update_norms_are_those_of_the_updates_merged(make):
@@ -131,23 +107,6 @@ def test_the_norm_of_an_update_is_that_of_its_parameters_and_leaves_running_stat
     assert running > 0.2 * parameters
     assert merged.update_norm.tolist() == pytest.approx([parameters**0.5], rel=1e-4)
     assert this.update_norms(np.array([3])).tolist() == merged.update_norm.tolist()
-
-
-def test_the_global_model_moves_by_the_size_weighted_updates(make, make_dataset, make_frames):
-    dataset = make_dataset(np.arange(60) % 3)
-    frame = [list(range(10)), list(range(10, 40)), list(range(20, 60))]
-    federation = make_frames(dataset, frame, frame)
-    learner = make(federation)
-    start = learner.global_weights
-    updates = {}
-    for device in (0, 2):
-        single = make(federation)
-        _round(single, 1, [device], [device])
-        updates[device] = single.global_weights - start
-    _, merged = _round(learner, 1, [0, 1, 2], [2, 0])
-    assert merged.weight.tolist() == [0.8, 0.2]
-    expected = start + 0.8 * updates[2] + 0.2 * updates[0]
-    torch.testing.assert_close(learner.global_weights, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("back_end", ["loop", "stacked"])
@@ -267,54 +226,6 @@ def test_a_result_cannot_be_used_before_its_simulated_work_is_done(make):
         _merge(learner, [Arrived(promise)])
 
 
-def test_a_proximal_term_keeps_devices_near_the_model_they_start_from(make):
-    free, held = (
-        make(learning={"epochs": 5, "momentum": 0.0}, algorithm=algorithm).open_round(1, 1).update_norms(np.arange(30))
-        for algorithm in ({}, {"name": "fedprox", "mu": 3.0})
-    )
-    assert (held < 0.9 * free).all()
-
-
-def test_weight_decay_adds_the_weights_to_the_gradient(make):
-    """One step without momentum: the update is lower by lr times decay times the weights it starts from."""
-    plain, decayed = (
-        make(learning={"weight_decay": decay, "steps": 1, "momentum": 0.0, "lr": 0.1}) for decay in (0.0, 0.5)
-    )
-    updates = []
-    for learner in (plain, decayed):
-        this = learner.open_round(1, 1)
-        this.update_norms(np.array([3]))
-        (promise,) = this.start(np.array([3]))
-        updates.append(promise.result.update)
-    expected = updates[0] - 0.1 * 0.5 * plain.global_weights
-    torch.testing.assert_close(updates[1], expected, rtol=0, atol=1e-6)
-
-
-def test_the_learning_rate_falls_by_its_factor_every_round_after_the_first(make):
-    learner = make(learning={"lr": 0.1, "lr_decay": 0.5})
-    for number, lr in ((1, 0.1), (2, 0.05), (4, 0.0125)):
-        (promise,) = learner.open_round(number, 1).start(np.array([0]))
-        assert promise.job.optimiser.lr == pytest.approx(lr)
-
-
-def test_the_learning_rate_can_fall_as_one_over_the_rounds_down_to_a_floor():
-    """0.08 / (t + 1), as DPFL's MIFA has it from round 2 on."""
-    learning = parse({"learning": {"lr": 0.04, "lr_offset": 1.0, "lr_min": 1e-3}}, "test").learning
-    rates = [rate_in(learning, round) for round in (1, 2, 3, 7, 79, 1000)]
-    assert rates == pytest.approx([0.04, 0.08 / 3, 0.02, 0.01, 1e-3, 1e-3])
-
-
-def test_the_learning_rate_can_fall_every_ten_rounds_down_to_a_floor():
-    """FedDance's settings, oracle T12, whose rounds count from 0."""
-    learning = parse({"learning": {"lr": 0.1, "lr_decay": 0.98, "lr_decay_every": 10, "lr_min": 5e-5}}, "test").learning
-    rates = [rate_in(learning, 1 + r) for r in (0, 9, 10, 100, 1000, 100_000)]
-    assert rates == pytest.approx([0.1, 0.1, 0.098, 0.081707, 0.013262, 5e-5], abs=5e-7)
-
-
-def test_a_model_costs_32_bits_per_trainable_parameter(make):
-    assert make().accounts.model_bits == 77_120
-
-
 class _Greedy(torch.nn.Module):
     """Asks for more memory than there is once it gets real images; models are tried on blank ones."""
 
@@ -331,31 +242,23 @@ class _Greedy(torch.nn.Module):
 @pytest.mark.parametrize(
     ("act", "expected"),
     [
+        (lambda make: make().evaluate(1), "testing the model, 1024 images at once: choose a smaller learning.model$"),
         (
-            lambda learner: learner.evaluate(1),
-            "testing the model, 1024 images at once: choose a smaller learning.model$",
-        ),
-        (
-            lambda learner: learner.open_round(1, 1).gradient_deviations(np.arange(2)),
+            lambda make: make().open_round(1, 1).gradient_deviations(np.arange(2)),
             "computing the spread of gradients: set learning.batch_size lower$",
         ),
         (
-            lambda learner: learner.open_round(1, 1).class_gradient_distances(np.arange(2), "all"),
+            lambda make: make().open_round(1, 1).class_gradient_distances(np.arange(2), "all"),
             "computing gradients of classes: .*L_mode = 'lastlayer'$",
         ),
+        (lambda make: make(pretrain=True), "pre-training: set learning.batch_size lower$"),
     ],
+    ids=["test", "spread", "classes", "pre-training"],
 )
 def test_memory_that_runs_out_in_any_pass_is_one_line_with_what_to_set(make, monkeypatch, act, expected):
     monkeypatch.setitem(MODELS, "greedy", _Greedy)
-    learner = make(learning={"model": "greedy", "back_end": "loop"})
     with pytest.raises(EdgesimError, match=f"^out of memory while {expected}"):
-        act(learner)
-
-
-def test_memory_that_runs_out_in_pre_training_is_one_line_too(make, monkeypatch):
-    monkeypatch.setitem(MODELS, "greedy", _Greedy)
-    with pytest.raises(EdgesimError, match=r"^out of memory while pre-training: set learning.batch_size lower$"):
-        make(learning={"model": "greedy", "back_end": "loop", "pretrain": True})
+        act(lambda **more: make(learning={"model": "greedy", "back_end": "loop"} | more))
 
 
 def test_a_data_set_that_does_not_fit_on_the_device_is_one_line(make, monkeypatch):
@@ -420,41 +323,6 @@ def test_a_sample_of_the_test_images_is_fixed_and_from_the_classes_seen(make):
     old = learner._test_samples()
     assert learner.dataset.test_labels[old].max() == 5
     assert len(old) == 100
-
-
-def test_a_further_frame_starts_from_the_best_model_evaluated_in_the_one_before(make, make_dataset, make_frames):
-    dataset = make_dataset(np.arange(60) % 3)
-    frame = [list(range(30)), list(range(30, 60))]
-    federation = make_frames(dataset, frame, frame, frame)
-    learner = make(federation)
-    learner.evaluate(1)  # before the first round: the start model is no candidate
-    models, losses = [], []
-    for number in range(1, 7):
-        _round(learner, number, [0, 1], [number % 2])
-        learner.evaluate(1)
-        models.append(learner.global_weights)
-        losses.append(learner.open_round(number, 1).losses(np.arange(2)).mean())
-    learner.end_frame()
-    assert torch.equal(learner.global_weights, models[int(np.argmin(losses))])
-    last = learner.global_weights
-    _round(learner, 7, [0, 1], [0, 1], frame=2)
-    learner.evaluate(2)
-    latest = learner.global_weights
-    learner.end_frame()
-    assert torch.equal(learner.global_weights, latest), "no frame follows the last one"
-    assert not torch.equal(last, latest)
-
-
-def test_without_keep_best_a_frame_starts_from_the_last_model(make, make_dataset, make_frames):
-    dataset = make_dataset(np.arange(60) % 3)
-    frame = [list(range(30)), list(range(30, 60))]
-    learner = make(make_frames(dataset, frame, frame, frame), learning={"keep_best": False})
-    for number in range(1, 7):
-        _round(learner, number, [0, 1], [number % 2])
-        learner.evaluate(1)
-    latest = learner.global_weights
-    learner.end_frame()
-    assert learner.global_weights is latest
 
 
 def test_a_server_may_merge_an_update_that_began_from_another_ones_model(make):

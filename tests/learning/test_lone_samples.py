@@ -1,15 +1,15 @@
 import pytest
 
 from edgesim.base.errors import EdgesimError
-from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import TorchLearner
-from edgesim.streams import Streams
 
 
-def _learner(make_config, model, size=60, **learning):
-    data = {"partition": "iid", "samples_per_device": size}
-    config = make_config(data=data, learning={"model": model, **learning})
-    return TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
+@pytest.fixture
+def make(make_learner):
+    def of_model(model, size=60, **learning):
+        data = {"partition": "iid", "samples_per_device": size}
+        return make_learner(data=data, learning={"model": model, **learning})
+
+    return of_model
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ def _learner(make_config, model, size=60, **learning):
         ({"steps": 1, "pretrain": False, "batch_size": 1}, "1 leaves a device of 60 samples a batch of one"),
     ],
 )
-def test_a_batch_of_one_is_refused_where_the_model_cannot_train_on_it(make_config, work, words):
+def test_a_batch_of_one_is_refused_where_the_model_cannot_train_on_it(make, work, words):
     with pytest.raises(EdgesimError, match=rf"learning.batch_size: {words}.* 'resnet10-bn' cannot train"):
-        _learner(make_config, "resnet10-bn", **work)
-    _learner(make_config, "mlp", **work)
+        make("resnet10-bn", **work)
+    make("mlp", **work)
 
 
-def test_batches_without_a_lone_sample_are_not(make_config):
-    _learner(make_config, "resnet10-bn", epochs=1, batch_size=20)
+def test_batches_without_a_lone_sample_are_not(make):
+    make("resnet10-bn", epochs=1, batch_size=20)

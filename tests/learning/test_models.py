@@ -63,6 +63,8 @@ number = 3
 def own_module(tmp_path, monkeypatch):
     name = "own_models_of_a_test"
     (tmp_path / f"{name}.py").write_text(_OWN)
+    (tmp_path / "broken_models_of_a_test.py").write_text("def net(:")
+    (tmp_path / "failing_models_of_a_test.py").write_text("raise RuntimeError('no licence' + chr(10))")
     monkeypatch.syspath_prepend(tmp_path)
     return name
 
@@ -73,27 +75,48 @@ def test_a_users_callable_is_found_by_its_dotted_path(own_module):
     assert isinstance(make_model(f"{own_module}.Net", (1, 8, 8), 10), nn.Sequential)
 
 
+OWN, OPTIONS = "own_models_of_a_test", "learning.model_options: "
+RANKED = f"{OPTIONS}'{OWN}.ranked' cannot be called with them: "
+
+
 @pytest.mark.parametrize(
-    ("attribute", "words"),
+    ("name", "options", "words"),
     [
-        ("wide", r"shape \(2, 11\), expected \(2, 10\)"),
-        ("fails", "first line$"),
-        ("double", "must be float32"),
-        ("nothing", "returned a NoneType"),
-        ("number", "is of type int, expected a callable"),
-        ("instance", "is of type Net, expected a callable"),
-        ("Auxiliary", r"its output is a tuple, expected a tensor \(2, 10\)"),
-        ("frozen", "no trainable parameter"),
-        ("missing", "cannot import"),
-        ("bare", r"has the arguments \(\), expected a callable \(image_shape, class_count\) .*: too many positional"),
-        ("shapeless", r"has the arguments \(class_count, \*\*options\), expected .*: too many positional arguments$"),
-        ("demanding", r"has the arguments .* '?seed'?"),
+        (f"{OWN}.wide", {}, r"learning.model: .*shape \(2, 11\), expected \(2, 10\)"),
+        (f"{OWN}.fails", {}, "learning.model: .*first line$"),
+        (f"{OWN}.double", {}, "learning.model: .*must be float32"),
+        (f"{OWN}.nothing", {}, "learning.model: .*returned a NoneType"),
+        (f"{OWN}.number", {}, "learning.model: .*is of type int, expected a callable"),
+        (f"{OWN}.instance", {}, "learning.model: .*is of type Net, expected a callable"),
+        (f"{OWN}.Auxiliary", {}, r"learning.model: .*its output is a tuple, expected a tensor \(2, 10\)"),
+        (f"{OWN}.frozen", {}, "learning.model: .*no trainable parameter"),
+        (f"{OWN}.missing", {}, "learning.model: cannot import"),
+        (f"{OWN}.bare", {}, r"has the arguments \(\), expected a callable \(image_shape, .*: too many positional"),
+        (f"{OWN}.shapeless", {}, r"has the arguments \(class_count, \*\*options\), expected .*: too many positional"),
+        (f"{OWN}.demanding", {}, r"has the arguments .* '?seed'?"),
+        ("broken_models_of_a_test.net", {}, "learning.model: cannot import 'broken_.*.net': SyntaxError: "),
+        (
+            "failing_models_of_a_test.net",
+            {},
+            "learning.model: cannot import 'failing_.*: RuntimeError: no licence$",
+        ),
+        ("no_such_package.net", {}, r"cannot import 'no_such_package.net'.*PYTHONPATH"),
+        ("fedtedi-cnn", {}, "unknown model 'fedtedi-cnn', did you mean 'fedteddi-cnn'"),
+        ("torchvision:shufflenet", {}, "no classifier 'shufflenet'"),
+        ("torchvision:resnet81", {}, "did you mean 'torchvision:resnet18'"),
+        ("torchvision:alexnet", {}, r"does not fit images of shape \(1, 8, 8\): .*too small"),
+        (f"{OWN}.ranked", {"rang": 4}, f"{RANKED}got an unexpected .* 'rang'; its options are rank, bias$"),
+        (f"{OWN}.ranked", {"class_count": 4}, f"{RANKED}multiple values for argument 'class_count'; its options are"),
+        (f"{OWN}.net", {"rank": 4}, f"{OPTIONS}.*'rank'; it takes no options$"),
+        (f"{OWN}.needy", {}, f"{OPTIONS}.*missing a required .*argument: 'rank'; its options are rank$"),
+        ("mlp", {"rank": 4}, f"^{OPTIONS}'mlp' cannot be .* 'rank'; it takes no options$"),
+        ("torchvision:resnet18", {"rank": 4}, r"with learning.model_options = \{'rank': 4\} does not fit .*'rank'$"),
+        ("torchvision:resnet18", {"num_classes": 4}, "multiple values for keyword argument 'num_classes'$"),
     ],
 )
-def test_a_users_callable_that_does_not_fit_is_one_line(own_module, attribute, words):
+def test_a_model_that_is_not_there_does_not_fit_or_takes_no_such_options_is_one_line(own_module, name, options, words):
     with pytest.raises(EdgesimError, match=words) as caught:
-        make_model(f"{own_module}.{attribute}", (1, 8, 8), 10)
-    assert str(caught.value).startswith("learning.model: ")
+        make_model(name, (1, 8, 8), 10, options=options)
     assert "\n" not in str(caught.value)
 
 
@@ -111,50 +134,14 @@ def test_a_model_is_made_with_its_options(own_module):
     assert narrow < 0.5 * wide
 
 
-@pytest.mark.parametrize(
-    ("attribute", "options", "words"),
-    [
-        ("ranked", {"rang": 4}, "got an unexpected keyword argument 'rang'; its options are rank, bias"),
-        ("net", {"rank": 4}, "got an unexpected keyword argument 'rank'; it takes no options"),
-        ("needy", {}, "missing a required argument: 'rank'; its options are rank"),
-        ("ranked", {"class_count": 4}, "multiple values for argument 'class_count'; its options are rank, bias"),
-    ],
-)
-def test_options_that_a_model_does_not_take_are_refused_in_a_line(own_module, attribute, options, words):
-    name = f"{own_module}.{attribute}"
-    with pytest.raises(EdgesimError) as caught:
-        make_model(name, (1, 8, 8), 10, options=options)
-    line = str(caught.value).replace("keyword-only ", "")  # Python 3.12 and newer say which kind of argument is missing
-    assert line == f"learning.model_options: {name!r} cannot be called with them: {words}"
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("mlp", {"rank": 4}, "^learning.model_options: 'mlp' cannot be .* 'rank'; it takes no options$"),
-        ("torchvision:resnet18", {"rank": 4}, r"with learning.model_options = \{'rank': 4\} does not fit .*'rank'$"),
-        ("torchvision:resnet18", {"num_classes": 4}, "multiple values for keyword argument 'num_classes'$"),
-    ],
-)
-def test_options_that_a_known_model_does_not_take_are_refused_in_a_line(name, options, words):
-    with pytest.raises(EdgesimError, match=words) as caught:
-        make_model(name, (3, 32, 32), 10, options=options)
-    assert "\n" not in str(caught.value)
-
-
 def test_options_of_a_model_are_an_axis_of_a_study_and_part_of_its_runs(own_module, tmp_path, studies_here):
     """Start models of different options are kept apart as well, and a run of other options is not reused."""
+    learning = {"model": f"{own_module}.ranked", "steps": 1, "back_end": "loop", "pretrain_max_epochs": 1}
     base = {
         "rounds": 1,
         "devices": {"count": 3},
         "round": {"tmax_s": 30.0},
-        "learning": {
-            "model": f"{own_module}.ranked",
-            "steps": 1,
-            "back_end": "loop",
-            "pretrain": True,
-            "pretrain_max_epochs": 1,
-        },
+        "learning": learning | {"pretrain": True},
         "evaluation": {"samples": 20},
         "data": {"partition": "fedteddi"},
     }
@@ -171,28 +158,6 @@ def test_options_of_a_model_are_an_axis_of_a_study_and_part_of_its_runs(own_modu
     with pytest.raises(EdgesimError, match=r"^learning.model_options: .* 'rang'; its options are rank, bias$"):
         edgesim.run(base, tmp_path / "other", ["learning.model_options.rang=3"], quiet=True)
     assert not (tmp_path / "other").exists()
-
-
-def test_an_unknown_name_suggests_the_nearest():
-    with pytest.raises(EdgesimError, match="unknown model 'fedtedi-cnn', did you mean 'fedteddi-cnn'"):
-        make_model("fedtedi-cnn", (3, 32, 32), 10)
-
-
-def test_a_module_that_is_not_there_is_one_line():
-    with pytest.raises(EdgesimError, match=r"cannot import 'no_such_package.net'.*PYTHONPATH"):
-        make_model("no_such_package.net", (3, 32, 32), 10)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("def net(:", "SyntaxError: "), ("raise RuntimeError('no licence' + chr(10))", "RuntimeError: no licence$")],
-)
-def test_a_module_that_fails_when_imported_is_one_line(tmp_path, monkeypatch, text, words):
-    (tmp_path / "broken_models.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(EdgesimError, match=rf"cannot import 'broken_models.net': {words}") as caught:
-        make_model("broken_models.net", (3, 32, 32), 10)
-    assert "\n" not in str(caught.value)
 
 
 def _count(model, kind):
@@ -233,17 +198,3 @@ def test_a_torchvision_classifier_gets_the_runs_classes_and_channels():
     first = next(layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
     assert (first.in_channels, first.stride, first.padding, first.bias) == (1, (2, 2), (1, 1), None)
     assert make_model("torchvision:googlenet", (3, 32, 32), 7).train()(torch.zeros(2, 3, 32, 32)).shape == (2, 7)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("torchvision:shufflenet", "no classifier 'shufflenet'"),
-        ("torchvision:resnet81", "did you mean 'torchvision:resnet18'"),
-        ("torchvision:alexnet", r"does not fit images of shape \(3, 32, 32\): .*too small"),
-    ],
-)
-def test_a_torchvision_name_that_is_unknown_or_does_not_fit_is_one_line(name, words):
-    with pytest.raises(EdgesimError, match=words) as caught:
-        make_model(name, (3, 32, 32), 10)
-    assert "\n" not in str(caught.value)

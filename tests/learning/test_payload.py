@@ -84,10 +84,23 @@ def test_a_parameter_counts_32_bits(make_config):
     assert TimingOnlyLearner(config, federation, streams).accounts.model_bits == 32 * 2410
 
 
-def test_a_users_model_needs_its_payload_as_a_number(make_config):
-    federation = make_federation(make_config(), Streams(0))
-    with pytest.raises(EdgesimError, match=r"round.payload_bits: a number is needed.*'mine.net'"):
-        parameter_count(LearningConfig(model="mine.net"), federation)
+@pytest.mark.parametrize(
+    ("learning", "dataset", "said"),
+    [
+        ({"model": "mine.net"}, "digits", r"round.payload_bits: a number is needed.*'mine.net'"),
+        (
+            {"model": "torchvision:mobilenet_v2", "model_options": {"width_mult": 0.5}},
+            "digits",
+            r"size of model 'torchvision:mobilenet_v2' with options \{'width_mult': 0.5",
+        ),
+        ({}, "none", "round.payload_bits: a number is needed with data.dataset = 'none'"),
+    ],
+    ids=["own", "options", "no data"],
+)
+def test_a_model_of_unknown_size_needs_its_payload_as_a_number(make_config, learning, dataset, said):
+    config = make_config(data={"dataset": dataset}, learning={"training": "none"})
+    with pytest.raises(EdgesimError, match=said):
+        parameter_count(LearningConfig(**learning), make_federation(config, Streams(0)))
 
 
 @pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if kind.Local.features])
@@ -127,19 +140,3 @@ def test_published_payloads_of_ten_classes(model, algorithm, down, up, make_conf
     ids = np.array([0])
     assert accounts.download_bits(ids, 1).tolist() == [down]
     assert accounts.settle(ids, 1).tolist() == [up]
-
-
-def test_a_model_with_options_needs_its_payload_as_a_number(make_config):
-    learning = LearningConfig(model="torchvision:mobilenet_v2", model_options={"width_mult": 0.5})
-    with pytest.raises(
-        EdgesimError, match=r"size of model 'torchvision:mobilenet_v2' with options \{'width_mult': 0.5"
-    ):
-        parameter_count(learning, make_federation(make_config(), Streams(0)))
-
-
-def test_without_a_dataset_the_payload_must_be_a_number(make_config):
-    config = make_config(data={"dataset": "none"}, learning={"training": "none"})
-    federation = make_federation(config, Streams(0))
-    with pytest.raises(EdgesimError, match=r"round.payload_bits: a number is needed with data.dataset = 'none'"):
-        parameter_count(LearningConfig(), federation)
-    assert np.all(federation.frames[0].sizes == 60)

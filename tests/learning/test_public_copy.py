@@ -8,9 +8,7 @@ import torch
 
 from edgesim.base.errors import Diverged
 from edgesim.config import DownloadConfig
-from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import TorchLearner
 from edgesim.learning.loss_passes import mean_losses
 from edgesim.learning.public_copy import PublicCopy
 from edgesim.streams import Streams
@@ -67,12 +65,9 @@ def test_a_change_that_is_not_finite_is_told_of_the_download():
         copy.follow(torch.full((3,), 1e39, dtype=torch.float64), 1)
 
 
-def test_the_copy_begins_as_the_model_that_is_trained_before_the_first_round(make_config):
-    config = make_config(
-        download={"codec": "sign"}, learning={"pretrain": True, "pretrain_max_epochs": 1, "back_end": "loop"}
-    )
-    streams = Streams(0)
-    learner = TorchLearner(config, make_federation(config, streams), streams)
+def test_the_copy_begins_as_the_model_that_is_trained_before_the_first_round(make_learner):
+    learning = {"pretrain": True, "pretrain_max_epochs": 1, "back_end": "loop"}
+    learner = make_learner(download={"codec": "sign"}, learning=learning)
     untrained = learner.global_weights.clone()
     learner.prepare(lambda _: None)
     (promise,) = learner.open_round(1, 1).start(np.array([0]))
@@ -82,16 +77,11 @@ def test_the_copy_begins_as_the_model_that_is_trained_before_the_first_round(mak
     learner.close()
 
 
-def test_devices_begin_with_the_copy_and_their_updates_enter_the_model(make_config):
-    config = make_config(
-        download={"codec": "topk", "ratio": 0.1},
-        learning={"pretrain": False, "back_end": "loop", "precision": "float64"},
-    )
-    streams = Streams(0)
-    learner = TorchLearner(config, make_federation(config, streams), streams)
+def test_devices_begin_with_the_copy_and_their_updates_enter_the_model(make_learner, begin):
+    learning = {"pretrain": False, "back_end": "loop", "precision": "float64"}
+    learner = make_learner(download={"codec": "topk", "ratio": 0.1}, learning=learning)
     for number in (1, 2, 3):
-        (promise,) = learner.open_round(number, 1).start(np.array([number]))
-        promise.due = True
+        promise = begin(learner.open_round(number, 1), [number])[number]
         before, copy = learner.global_weights, learner.public.weights
         assert torch.equal(before, copy) == (number == 1)
         assert torch.equal(promise.job.start, copy)

@@ -3,10 +3,7 @@ import pytest
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import TorchLearner
 from edgesim.learning.rates import SCHEDULES, rate_in
-from edgesim.streams import Streams
 
 FEDSTG = {
     1: 0.000999877,
@@ -47,18 +44,31 @@ def test_a_schedule_for_fewer_rounds_passes_through_the_same_rates_sooner():
         assert rate_in(short, R) == pytest.approx(rate_in(whole, 5 * R))
 
 
-def test_without_a_schedule_the_rate_decays_as_ever():
-    for options in ({}, {"lr_offset": 2.0}, {"lr_decay": 0.5, "lr_decay_every": 3}):
-        plain, named = learning(**options), learning(**options, lr_schedule="decay")
-        assert [rate_in(plain, R) for R in range(1, 9)] == [rate_in(named, R) for R in range(1, 9)]
+@pytest.mark.parametrize(
+    ("options", "rates"),
+    [
+        ({"lr": 0.8, "lr_decay": 0.5, "lr_decay_every": 3}, {1: 0.8, 3: 0.8, 4: 0.4, 6: 0.4, 7: 0.2}),
+        # 0.08 / (t + 1), as DPFL's MIFA has it from round 2 on.
+        (
+            {"lr": 0.04, "lr_offset": 1.0, "lr_min": 1e-3},
+            {1: 0.04, 2: 0.08 / 3, 3: 0.02, 7: 0.01, 79: 1e-3, 1000: 1e-3},
+        ),
+        # FedDance's settings, oracle T12, whose rounds count from 0.
+        (
+            {"lr": 0.1, "lr_decay": 0.98, "lr_decay_every": 10, "lr_min": 5e-5},
+            {1: 0.1, 10: 0.1, 11: 0.098, 101: 0.081707, 1001: 0.013262, 100_001: 5e-5},
+        ),
+    ],
+    ids=["halved", "MIFA", "T12"],
+)
+def test_without_a_schedule_the_rate_decays_down_to_its_floor(options, rates):
+    for own in (learning(**options), learning(**options, lr_schedule="decay")):
+        assert {R: rate_in(own, R) for R in rates} == pytest.approx(rates, abs=5e-7)
     assert set(SCHEDULES) == {"decay", "fedstg"}
-    halved = learning(lr=0.8, lr_decay=0.5, lr_decay_every=3)
-    assert [rate_in(halved, R) for R in range(1, 8)] == [0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.2]
 
 
-def test_jobs_train_at_the_rate_of_their_round(make_config):
-    config = make_config(learning={"lr": 0.001, "lr_schedule": "fedstg", "pretrain": False})
-    learner = TorchLearner(config, make_federation(config, Streams(0)), Streams(0))
+def test_jobs_train_at_the_rate_of_their_round(make_learner):
+    learner = make_learner(learning={"lr": 0.001, "lr_schedule": "fedstg", "pretrain": False})
     for round in (1, 76, 91):
         (promise,) = learner.open_round(round, 1).start(np.array([0]))
         assert promise.job.optimiser.lr == pytest.approx(FEDSTG[round], abs=6e-10)
@@ -81,7 +91,6 @@ def test_jobs_train_at_the_rate_of_their_round(make_config):
             r"learning\.lr_schedule = 'fedstg' needs learning\.lr_min = 0, not 0\.01",
         ),
         ({"lr_rounds": 50}, r"learning\.lr_rounds = 50 needs learning\.lr_schedule = 'fedstg'"),
-        ({"lr_schedule": "fedstg", "lr_rounds": 0}, "learning.lr_rounds: input should be greater than or equal to 1"),
     ],
 )
 def test_a_schedule_is_refused_beside_what_belongs_to_the_other(options, said):

@@ -10,7 +10,7 @@ from edgesim.streams import Streams
 
 
 @pytest.mark.parametrize("weights", ["samples", "equal"])
-def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(weights, make_config):
+def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(weights, make_config, begin):
     data = {"partition": "quantity", "samples_per_device": 20}
     sections = {"data": data, "learning": {"pretrain": False}, "algorithm": {"weights": weights}}
     config, streams = make_config(**sections), Streams(0)
@@ -23,10 +23,7 @@ def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(
         np.testing.assert_array_equal(timing.global_shares(source), training.global_shares(source))
     merges = []
     for learner, this in zip(learners, (timing, training), strict=True):
-        promises = this.start(ids)
-        for promise in promises:
-            promise.due = True
-        merges.append(learner.merge([Arrived(promise) for promise in promises], ids))
+        merges.append(learner.merge(map(Arrived, begin(this, ids).values()), ids))
     merged, real = merges
     np.testing.assert_array_equal(merged.weight, real.weight)
     assert (len(set(merged.weight)) == 1) == (weights == "equal")

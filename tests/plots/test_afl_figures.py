@@ -1,18 +1,14 @@
 """The figures of AFL's study and of that of privacy."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from edgesim.analysis.metrics import final_accuracy
-from edgesim.analysis.runs import read_study, runs_of
-from edgesim.plots import style
-from edgesim.plots.fairness import draw_fairness
+from edgesim.analysis.runs import read_study
 from edgesim.plots.groups import panels_of
 from edgesim.plots.noise import draw_noise
-from edgesim.plots.radar import AXES, draw_radar, radar_scores
+from edgesim.plots.radar import draw_radar, radar_scores
 from edgesim.plots.scaling import draw_scaling
 from edgesim.plots.spread import draw_spread
 from edgesim.plots.throughput import draw_throughput
@@ -40,21 +36,6 @@ def test_a_radar_has_a_panel_per_skew_and_a_closed_line_per_method():
     assert alone.get_title() == "high"
     first = figure.axes[0].lines[1].get_ydata()
     assert first.tolist() == pytest.approx([8 / 9, 1, 8 / 9])
-
-
-@pytest.mark.parametrize("panels", [1, 3])
-def test_circles_of_a_radar_fill_its_rows_and_names_of_axes_meet_no_other_panel(panels):
-    values = {name: [1.0, 2.0] for name in AXES}
-    tables = [pd.DataFrame({"skew": f"skew {number}", "method": ["a", "b"]} | values) for number in range(panels)]
-    figure = draw_radar(pd.concat(tables), "skew", "method")
-    figure.canvas.draw()
-    width, height = figure.bbox.size
-    boxes = [axes.get_tightbbox() for axes in figure.axes]
-    assert figure.get_figwidth() == (style.COLUMN_IN if panels == 1 else style.PAGE_IN)
-    # Beside the circles there are the legend and the line above all panels.
-    assert all(box.height > 0.85 * (height - 0.45 * figure.dpi) for box in boxes)
-    assert all(axes.bbox.width > 0.45 * width / panels for axes in figure.axes)
-    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_a_point_stands_for_each_runs_final_accuracy(runs):
@@ -101,9 +82,3 @@ def test_accuracy_is_drawn_over_noise_and_over_the_epsilons_that_there_are(tmp_p
     # Made-up runs have no epsilon: the line of clipping stands alone.
     assert len(over_epsilon.lines) == 1
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["local", "clipping alone", "95 % band"]
-
-
-def test_a_policy_that_is_marked_by_a_letter_is_drawn_in_the_figure_of_fairness(tmp_path, run_writer):
-    runs = runs_of([run_writer(tmp_path / policy, policy=policy) for policy in ("random", "afl")])
-    (axes,) = draw_fairness(panels_of(runs)).axes
-    assert axes.lines[3].get_marker() == "$A$"

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from edgesim.analysis.runs import RunFolder, runs_of
-from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries
@@ -58,11 +57,6 @@ def test_a_band_that_is_shared_anew_is_full_or_empty(tmp_path):
     (axes,) = draw_band_use(run).axes
     (curve,) = (line for line in axes.get_lines() if line.get_drawstyle() == "steps-post")
     assert set(curve.get_ydata()) == {0.0, 1.0}
-
-
-def test_a_round_that_the_run_does_not_have_is_refused(tmp_path):
-    with pytest.raises(EdgesimError, match="no round 99; choose one from 1 to 14"):
-        draw_band_use(simulated(tmp_path), 99)
 
 
 def test_the_batteries_charge_is_drawn_with_the_reserve(tmp_path):

@@ -20,21 +20,19 @@ def test_the_share_counts_uploads_whatever_became_of_them():
     assert scheduled_share(acts, np.array([2, 1, 0, 9]), 4).tolist() == [0, 0.25, 0.5, 0]
 
 
+def simulated(folder, **sections) -> RunFolder:
+    """A run without training, of devices that move or stand."""
+    base = {"rounds": 1, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e6}}
+    simulation.run(parse(base | sections, "test"), folder)
+    return RunFolder(folder, {}, 0)
+
+
 def test_every_device_is_drawn_once_where_it_stands(tmp_path):
-    values = {
-        "rounds": 5,
-        "devices": {"count": 40},
-        "round": {"payload_bits": 1.8e7},
-        "topology": {"file": "three-cells"},
-        "learning": {"training": "none", "pretrain": True},
-        "data": {"partition": "fedteddi"},
-    }
-    simulation.run(parse(values, "test"), tmp_path)
-    run = RunFolder(tmp_path, {}, 0)
+    many = {"devices": {"count": 40}, "round": {"payload_bits": 1.8e7}}
+    run = simulated(tmp_path, rounds=5, topology={"file": "three-cells"}, **many)
     figure = draw_cell_map(run)
     assert not figure.get_suptitle()
-    axes = figure.axes[0]
-    *dots, masts = axes.collections
+    *dots, masts = figure.axes[0].collections
     assert len(dots) == 3
     drawn = {tuple(point) for group in dots for point in group.get_offsets().tolist()}
     placed = run.devices.query("frame == 1")
@@ -45,49 +43,27 @@ def test_every_device_is_drawn_once_where_it_stands(tmp_path):
 
 
 def test_ways_of_devices_that_move_are_lines_from_where_they_are_drawn(tmp_path):
-    values = {
-        "rounds": 4,
-        "devices": {"count": 5},
-        "mobility": {"model": "direction", "speed_mps": [20.0, 30.0], "turn_s": 0.7},
-        "round": {"payload_bits": 1e6, "close": "deadline"},
-        "learning": {"training": "none"},
-        "data": {"dataset": "none"},
-    }
-    simulation.run(parse(values, "test"), tmp_path)
-    lines, dots, _ = draw_cell_map(RunFolder(tmp_path, {}, 0)).axes[0].collections
+    moving = {"mobility": {"model": "direction", "speed_mps": [20.0, 30.0], "turn_s": 0.7}, "devices": {"count": 5}}
+    run = simulated(tmp_path, rounds=4, round={"payload_bits": 1e6, "close": "deadline"}, **moving)
+    lines, dots, _ = draw_cell_map(run).axes[0].collections
     ways, drawn = WAYS.read(tmp_path), lines.get_segments()
     assert len(drawn) == 5
     assert sum(map(len, drawn)) == len(ways)
     assert np.array([way[0] for way in drawn]) == pytest.approx(dots.get_offsets())
 
 
+CELLS = [f"devices first at {name}" for name in ("north-west", "south-west", "east")]
+
+
 @pytest.mark.parametrize(
     ("devices", "topology", "said"),
     [
-        (5, {}, ["station", "device, where it begins", "way of a device"]),
-        (61, {}, ["station", "device, where it begins", "ways of devices 0 to 59"]),
-        (
-            5,
-            {"topology": {"file": "three-cells"}},
-            [
-                "station",
-                "devices first at north-west",
-                "devices first at south-west",
-                "devices first at east",
-                "way of a device",
-            ],
-        ),
+        (5, {}, ["device, where it begins", "way of a device"]),
+        (61, {}, ["device, where it begins", "ways of devices 0 to 59"]),
+        (5, {"topology": {"file": "three-cells"}}, [*CELLS, "way of a device"]),
     ],
 )
 def test_the_legend_says_where_devices_that_move_are_and_whose_ways_are_drawn(tmp_path, devices, topology, said):
-    values = {
-        "rounds": 1,
-        "devices": {"count": devices},
-        "mobility": {"model": "direction"},
-        "round": {"payload_bits": 1e6},
-        "learning": {"training": "none"},
-        "data": {"dataset": "none"},
-    }
-    simulation.run(parse(values | topology, "test"), tmp_path)
-    (legend,) = draw_cell_map(RunFolder(tmp_path, {}, 0)).legends
-    assert [text.get_text() for text in legend.get_texts()] == said
+    run = simulated(tmp_path, devices={"count": devices}, mobility={"model": "direction"}, **topology)
+    (legend,) = draw_cell_map(run).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["station", *said]

@@ -77,43 +77,22 @@ def test_where_a_run_never_reached_the_target_the_row_has_a_ratio_of_times_and_s
     assert legend.legend_handles[-1].get_facecolor() == grey.get_facecolor()
 
 
-def test_a_significant_ratio_of_times_has_its_mark(tmp_path):
-    reference = [5.0 + seed for seed in range(8)]
-    one = compared(tmp_path, "one", "joules_to_target", [*(10.0 + seed for seed in range(7)), NEVER], reference)
-    axes = panel(draw_differences([one], "random"), "energy to the target")
-    ratios = np.log([*((10 + seed) / (5 + seed) for seed in range(7)), 50 / 12])
-    low, high = np.exp(stats.t.interval(0.95, 7, ratios.mean(), stats.sem(ratios)))
-    assert [text.get_text() for text in axes.texts] == [f"● x1.9 [{low:.2g}, {high:.2g}] up to 50"]
-
-
-def test_devices_scheduled_and_arrived_share_a_scale(tmp_path):
-    found = [compared(tmp_path, "some", name, [1.0, 2.0, scale], [0.0, 0.0, 0.0])
-             for name, scale in (("scheduled", 3.0), ("arrived", 30.0))]  # fmt: skip
-    figure = draw_differences(found, "random")
-    assert panel(figure, "scheduled").get_xlim() == panel(figure, "arrived").get_xlim()
-
-
-def test_two_pairs_have_no_interval(tmp_path):
-    two = compared(tmp_path, "some", "seconds_to_target", [11.0, 13.0], REFERENCE[:2])
-    axes = panel(draw_differences([two], "random"), "time to the target")
-    assert [line.get_xdata()[0] for line in marks(axes)] == [1.5]
-    assert not bars(axes)
-    (legend,) = axes.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["significant", "not significant"]
-
-
-def test_one_pair_is_not_tested_and_the_legend_says_so(tmp_path):
-    one = compared(tmp_path, "some", "seconds_to_target", [11.0], REFERENCE[:1])
-    figure = draw_differences([one], "random")
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one seed: not tested"]
-    assert figure.axes[0].get_ylabel().split() == ["some", "against", "random"]
-
-
-def test_the_comparison_says_of_how_many_seeds_its_means_are(tmp_path):
-    four = compared(tmp_path, "four", "seconds_to_target", [30.0, 31.5, 32.0, 33.0], REFERENCE)
-    three = compared(tmp_path, "three", "seconds_to_target", [30.0, 31.5, 32.0], REFERENCE[:3])
-    assert draw_differences([four], "random").axes[0].get_ylabel().endswith("random\nmean of 4 seeds")
-    assert draw_differences([four, three], "random").axes[0].get_ylabel().endswith("random\nmean of 3 to 4 seeds")
+def test_the_legend_and_the_axis_say_of_how_many_seeds_the_means_are(tmp_path):
+    four, three, two, one = (
+        compared(tmp_path, str(n), "seconds_to_target", [30.0, 31.5, 32.0, 33.0][:n], REFERENCE[:n])
+        for n in (4, 3, 2, 1)
+    )
+    tested, untold = ["significant", "not significant"], ["one seed: not tested"]
+    for found, seeds, said in (
+        ([four], "mean of 4 seeds", ["95 % interval", "corrected (Holm)", *tested]),
+        ([four, three], "mean of 3 to 4 seeds", ["95 % interval", "corrected (Holm)", *tested]),
+        ([two], "mean of 2 seeds", tested),
+        ([one], "random", untold),
+    ):
+        figure = draw_differences(found, "random")
+        assert figure.axes[0].get_ylabel().endswith(seeds)
+        assert [text.get_text() for text in figure.legends[0].get_texts()] == said
+    assert not bars(draw_differences([two], "random").axes[0])
 
 
 GRID = [{"policy": policy, "tmax_s": tmax_s} for policy in ("random", "fedteddi", "oort") for tmax_s in (1.0, 2.0)]
@@ -140,12 +119,3 @@ def test_a_curve_is_the_mean_of_the_paired_differences_with_their_interval(tmp_p
     assert (band.min(), band.max()) == pytest.approx(
         (min(0, (each.mean(axis=0) - half).min()), max(0, (each.mean(axis=0) + half).max()))
     )
-
-
-def test_the_legend_names_filled_and_open_marks(tmp_path):
-    one = compared(tmp_path, "one", "seconds_to_target", [30.0, 31.5, 32.0, 33.0], REFERENCE)
-    (legend,) = draw_differences([one], "random").legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "95 % interval", "corrected (Holm)", "significant", "not significant",
-    ]  # fmt: skip
-    assert [handle.get_markerfacecolor() == "white" for handle in legend.legend_handles] == [False] * 3 + [True]

@@ -14,8 +14,6 @@ def test_every_cell_is_the_share_of_a_class_at_an_instant():
     assert tuple(image.get_extent()) == (-1.0, 5.0, -0.5, 1.5)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("simulated time (s)", "class")
     assert (axes.get_title(loc="left"), bar.get_ylabel()) == ("a title", "share of samples")
-
-
-def test_a_single_round_has_a_column_of_its_own():
+    # A single round has a column of its own.
     (image,) = draw_drift(np.array([1.0]), np.array([[0.2, 0.8]]), False, "").axes[0].images
     assert tuple(image.get_extent()) == (0.5, 1.5, -0.5, 1.5)

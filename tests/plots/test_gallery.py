@@ -19,72 +19,35 @@ def stems(files):
     return names
 
 
-WASTE = {"waste-seconds", "waste-bits", "waste-joules"}
+ONE = {"gantt", "band_use", "partition", "cell_map"}
+ALWAYS = {"delay_cdf", "energy", "waste-seconds", "waste-bits", "waste-joules"}
+LEARNT = {"accuracy_rounds", "accuracy_seconds"}
+SEVERAL = {"scheduled", "fairness", "final_accuracy"}
+OF_STUDY = {"rounds_to_target", "differences-policy", "difference_rounds-policy", "difference_seconds-policy"}
 
 
 @pytest.mark.usefixtures("figures_as_text")
-def test_one_run_gets_its_gantt_chart_classes_delays_energy_waste_and_accuracy(tmp_path, run_writer):
-    files = draw([run_writer(tmp_path / "run")], tmp_path / "figures", round=2)
-    assert stems(files) == {
-        "gantt",
-        "band_use",
-        "partition",
-        "cell_map",
-        "delay_cdf",
-        "energy",
-        "waste-seconds",
-        "waste-bits",
-        "waste-joules",
-        "accuracy_rounds",
-        "accuracy_seconds",
-    }
-
-
-@pytest.mark.usefixtures("figures_as_text")
-def test_a_timing_only_run_gets_no_accuracy_figure(tmp_path, run_writer):
-    files = draw([run_writer(tmp_path / "run", evaluated=False)], tmp_path / "figures")
-    assert stems(files) == {"gantt", "band_use", "partition", "cell_map", "delay_cdf", "energy", *WASTE}
-
-
-@pytest.mark.slow
-def test_several_runs_are_drawn_together_by_policy(tmp_path, run_writer):
-    folders = [run_writer(tmp_path / policy, policy=policy) for policy in ("random", "fedteddi")]
-    files = draw(folders, tmp_path / "figures")
-    assert stems(files) == {
-        "delay_cdf",
-        "scheduled",
-        "energy",
-        "waste-seconds",
-        "waste-bits",
-        "waste-joules",
-        "fairness",
-        "accuracy_rounds",
-        "accuracy_seconds",
-        "final_accuracy",
-    }
-
-
-@pytest.mark.usefixtures("figures_as_text")
-def test_a_study_with_a_target_also_gets_rounds_to_accuracy(tmp_path, study_writer):
-    files = draw([study_writer(tmp_path / "study", POLICIES)], tmp_path / "figures")
-    assert stems(files) == {
-        "gantt",
-        "band_use",
-        "partition",
-        "cell_map",
-        "delay_cdf",
-        "scheduled",
-        "energy",
-        *WASTE,
-        "fairness",
-        "accuracy_rounds",
-        "accuracy_seconds",
-        "final_accuracy",
-        "rounds_to_target",
-        "differences-policy",
-        "difference_rounds-policy",
-        "difference_seconds-policy",
-    }
+@pytest.mark.parametrize(
+    ("drawn", "names"),
+    [
+        (lambda out, run, study: draw([run(out / "run")], out / "figures", round=2), ONE | ALWAYS | LEARNT),
+        (lambda out, run, study: draw([run(out / "run", evaluated=False)], out / "figures"), ONE | ALWAYS),
+        (
+            lambda out, run, study: draw(
+                [run(out / policy, policy=policy) for policy in ("random", "fedteddi")], out / "figures"
+            ),
+            ALWAYS | LEARNT | SEVERAL,
+        ),
+        (
+            lambda out, run, study: draw([study(out / "study", POLICIES)], out / "figures"),
+            ONE | ALWAYS | LEARNT | SEVERAL | OF_STUDY,
+        ),
+    ],
+    ids=["run", "timing-only run", "several runs", "study with a target"],
+)
+@pytest.mark.whole_family
+def test_what_runs_have_says_which_figures_they_get(tmp_path, run_writer, study_writer, drawn, names):
+    assert stems(drawn(tmp_path, run_writer, study_writer)) == names
 
 
 @pytest.mark.slow

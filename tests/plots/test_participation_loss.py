@@ -39,17 +39,12 @@ def test_a_panel_per_law_has_a_bar_per_algorithm_of_the_mean_idp_over_seeds():
     assert bars(bernoulli) == [(pytest.approx(1), pytest.approx(3))]
     assert "percentage points" in markov.get_xlabel()
     assert "95 % interval" in markov.get_xlabel()
-
-
-def test_the_interval_of_a_bar_is_that_of_student_over_its_seeds():
     (axes,) = draw_participation_loss(pairs("fedavg", "markov", [8, 9, 10])).axes
     ((low, _), (high, _)) = axes.containers[-1].errorbar.lines[2][0].get_segments()[0]
     half = 4.302652730 / math.sqrt(3)  # t(0.975, 2 degrees of freedom), standard deviation 1
     assert (low, high) == (pytest.approx(9 - half), pytest.approx(9 + half))
     assert axes.get_xlim()[1] > high
-
-
-def test_two_seeds_have_a_mean_without_an_interval():
+    # Of two seeds there is a mean alone.
     (axes,) = draw_participation_loss(pairs("fedavg", "markov", [8, 9])).axes
     assert bars(axes) == [(pytest.approx(0), pytest.approx(8.5))]
     assert axes.containers[0].errorbar is None

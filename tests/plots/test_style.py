@@ -5,22 +5,11 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from edgesim.base.errors import EdgesimError
 from edgesim.plots import palette, style
-from edgesim.plots.album import Album
 from edgesim.plots.formats import known_formats
 from edgesim.selection import SELECTORS
 
-EIGHT = (
-    "random",
-    "best-channel",
-    "best-norm",
-    "power-of-choice",
-    "pure-drift",
-    "fed-cbs",
-    "fedcgd",
-    "fedteddi",
-)
+EIGHT = ("random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi")
 FEDDANCES = ("random", "safa-lite", "safa", "oort", "refl", "feddance", "fedcs", "availability-first")
 
 
@@ -55,17 +44,6 @@ def test_any_two_registered_policies_differ_in_colour_and_marker():
     assert len({look.marker for look in styles.values()}) == len(SELECTORS)
     for one, other in itertools.combinations(styles.values(), 2):
         assert np.linalg.norm(np.subtract(lab(one.color), lab(other.color))) > 20, (one, other)
-
-
-def test_a_long_title_stays_within_its_panel():
-    with style.figure(style.PAGE_IN, 2.0) as figure:
-        titles = [f"number of devices = {n}, $q$ = 0.95, tx power = 23 dBm" for n in (10, 30, 100)]
-        grid = style.panel_grid(figure, titles)
-        figure.canvas.draw()
-    boxes = [axes.title.get_window_extent() for axes in grid]
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
-    assert boxes[0].x0 >= 0
-    assert boxes[-1].x1 <= figure.bbox.x1
 
 
 def test_every_policy_line_stands_out_from_white_paper():
@@ -151,27 +129,5 @@ def test_a_figure_as_pdf_has_the_same_bytes_each_time_and_embeds_its_fonts_as_tr
     assert b"CreationDate" not in data
 
 
-@pytest.mark.parametrize("text", ["eps", "pdf,eps", "", " , "])
-def test_a_format_that_does_not_exist_is_refused_with_those_that_do(text):
-    with pytest.raises(EdgesimError, match=r"--format: expected one or several of png, svg, pdf, .*got"):
-        known_formats(text, "--format")
-
-
-def test_files_of_an_unknown_format_are_refused_before_a_folder_is_made(tmp_path):
-    for refused in (
-        lambda: style.save(style.PaperFigure(), tmp_path / "new/one", ["xyz"]),
-        lambda: Album(tmp_path / "new", []),
-    ):
-        with pytest.raises(EdgesimError, match=r"^formats: expected one or several of png, svg, pdf"):
-            refused()
-    assert not (tmp_path / "new").exists()
-
-
 def test_formats_are_named_once_each_and_in_their_order():
     assert known_formats("pdf, png,pdf") == known_formats(["pdf", "png", "pdf"]) == ("pdf", "png")
-
-
-def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(EdgesimError, match="file: cannot be made a folder for figures: "):
-        style.save(drawn_line(), tmp_path / "file" / "line")

@@ -75,13 +75,6 @@ def test_random_steps_stay_within_the_spaces_and_repeat_for_a_seed(kind, action)
         assert steps != random_steps(plain, 30)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("action", ["rank", "subset", "shares"])
-def test_two_thousand_random_steps(action):
-    config = {**TIMING, "round": {"payload_bits": 4e6, "tmax_s": 0.5}}
-    assert len(random_steps(gymnasium.make("edgesim/Scheduler-v0", config=config, action=action), 2_000)) == 2_000
-
-
 def rewards_of(env, policy, seed):
     """Rewards, information and observations of an episode whose actions ``policy`` makes of observations."""
     (seen, _), steps = env.reset(seed=seed), []

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from rich.console import Console
+from small_runs import TIMING
 from stopped_runs import content, stop_at
 from test_lease import leave
 from two_processes import ENVIRONMENT, one_killed
@@ -29,12 +30,6 @@ from edgesim.studies.ledger import fingerprint, read_any_ledger, read_ledger
 from edgesim.studies.plan_file import grow, read_plan
 from edgesim.tables.show_ledger import headline, ledger_table
 
-TIMING = {
-    "rounds": 3,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
 # Of these tmax_s nobody meets the first.
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 0.8, 1.0, 1.2]}, [0]))
 BAD, SOME, OTHER, LAST = (run.folder for run in STUDY.runs)

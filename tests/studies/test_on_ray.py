@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from small_runs import TIMING
 from stopped_runs import content
 from typed_commands import edgesim as typed
 from typed_commands import quiet
@@ -28,13 +29,8 @@ from edgesim.studies.ledger import fingerprint, read_ledger
 from edgesim.studies.plan_file import grow
 from edgesim.studies.running import carried_out_by
 
-TIMING = {
-    "rounds": 2,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
-STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
+SHORT = TIMING | {"rounds": 2}
+STUDY = Study("s", grid(SHORT, {"round.tmax_s": [0.8, 1.0]}, [0]))
 ROOT = Path(__file__).parents[2]
 
 
@@ -198,7 +194,7 @@ class Mine(RandomChoice):
 def test_a_policy_of_the_users_own_travels_to_nodes_that_do_not_have_it(tmp_path, monkeypatch, ray_nodes):
     (tmp_path / "policy_that_no_node_has.py").write_text(_POLICY)
     monkeypatch.syspath_prepend(tmp_path)
-    study = Study("s", grid(TIMING | {"selection": {"policy": "policy_that_no_node_has.Mine"}}, {}, [0, 1]))
+    study = Study("s", grid(SHORT | {"selection": {"policy": "policy_that_no_node_has.Mine"}}, {}, [0, 1]))
     endings = run_study(study, tmp_path / "out", console=quiet(), executor=edgesim.Ray(ray_nodes.address))
     assert {ending.status for ending in endings.values()} == {"finished"}
     run_study(study, tmp_path / "local", jobs=1, console=quiet())
@@ -209,21 +205,11 @@ def test_a_policy_of_the_users_own_travels_to_nodes_that_do_not_have_it(tmp_path
 
 @pytest.mark.slow
 def test_a_node_is_lost_in_the_middle_and_every_byte_is_that_of_a_local_study(tmp_path, ray_nodes):
-    study = Study("s", grid(TIMING | {"rounds": 1000}, {"round.tmax_s": [0.8, 1.0]}, [0, 1]))
+    study = Study("s", grid(SHORT | {"rounds": 1000}, {"round.tmax_s": [0.8, 1.0]}, [0, 1]))
     grow(study, tmp_path / "out")
     added = ray_nodes.add()
-    command = [
-        sys.executable,
-        "-m",
-        "edgesim",
-        "study",
-        "run",
-        "out",
-        "--executor",
-        "ray",
-        "--address",
-        ray_nodes.address,
-    ]
+    command = [sys.executable, "-m", "edgesim", "study", "run", "out", "--executor", "ray"]
+    command += ["--address", ray_nodes.address]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from small_runs import TIMING
 from stopped_runs import content
 from typed_commands import quiet
 
@@ -28,11 +29,7 @@ from edgesim.studies.plan_file import grow
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs mount namespaces")]
 
-BASE = {
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
+BASE = {key: of for key, of in TIMING.items() if key != "rounds"}
 NODE = """
 mount -t tmpfs -o size={size} tmpfs {folder} && mkdir {folder}/tmp && exec {ray} start --address {address} \\
     --num-cpus 2 --object-store-memory 83886080 --block

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small_runs import TIMING
 from stopped_runs import content
 from typed_commands import edgesim
 
@@ -19,13 +20,8 @@ from edgesim.studies import slurm
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow
 
-TIMING = {
-    "rounds": 2,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
-STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0, 1]))
+SHORT = TIMING | {"rounds": 2}
+STUDY = Study("s", grid(SHORT, {"round.tmax_s": [0.8, 1.0]}, [0, 1]))
 
 # What sbatch, scontrol and a node do: a task begins as a process in the folder of --chdir, its output is appended to
 # --output, and `scontrol requeue JOB_TASK` begins it once more when it has ended.
@@ -215,7 +211,7 @@ def test_what_sbatch_refuses_is_one_line(tmp_path, monkeypatch):
 def test_tasks_share_a_study_one_is_killed_and_one_stopped_and_every_byte_is_that_of_a_local_study(
     tmp_path, cluster, is_gone
 ):
-    study = Study("s", grid(TIMING | {"rounds": 1500}, {"round.tmax_s": [0.8, 1.0]}, [0, 1, 2]))
+    study = Study("s", grid(SHORT | {"rounds": 1500}, {"round.tmax_s": [0.8, 1.0]}, [0, 1, 2]))
     folder = tmp_path / "out"
     folder.mkdir()
     grow(study, folder)

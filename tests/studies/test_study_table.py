@@ -43,7 +43,7 @@ def write(tmp_path, text, name="study.toml"):
     return path
 
 
-def test_the_runs_of_a_file_are_those_of_the_same_grids_in_python(tmp_path):
+def test_the_runs_of_a_file_are_those_of_the_same_grids_in_python(tmp_path, studies_here):
     base = tomllib.loads(WORLD)
     axes = {"selection.policy": ["random", "best-channel"], "round.tmax_s": [0.5, 1.0]}
     bands = {"narrow": {"radio": {"bandwidth_hz": 1e6}}, "wide": {"radio": {"bandwidth_hz": 2e7}}}
@@ -57,7 +57,7 @@ def test_the_runs_of_a_file_are_those_of_the_same_grids_in_python(tmp_path):
     assert read_plan(done.folder).runs == expected
 
 
-def test_what_is_given_beside_the_file_replaces_what_it_has(tmp_path):
+def test_what_is_given_beside_the_file_replaces_what_it_has(tmp_path, studies_here):
     path = write(tmp_path, WORLD + STUDY)
     done = edgesim.study(
         path, {"round.tmax_s": [0.7]}, 1, "out", reference="random", set=["rounds=1"], jobs=1, quiet=True

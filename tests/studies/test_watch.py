@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from small_runs import TIMING
 from stopped_runs import stop_at
 from test_lease import leave
 from two_processes import ENVIRONMENT
@@ -34,12 +35,6 @@ from edgesim.studies.plan_file import grow
 from edgesim.tables.show_ledger import headline, ledger_table
 from edgesim.tables.table_text import print_whole
 
-TIMING = {
-    "rounds": 3,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
 # Of these tmax_s nobody meets the first.
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 0.8, 1.0, 1.2]}, [0]))
 BAD, SOME, OTHER, LAST = (run.folder for run in STUDY.runs)
@@ -142,7 +137,7 @@ def test_a_study_with_a_failed_run_ends_with_status_1(study):
     assert "round.tmax_s = 0.01: no device can compute and upload" in done.stdout
 
 
-def test_bad_input_is_one_line(study, tmp_path):
+def test_bad_input_is_one_line(study, tmp_path, taken_port):
     facts = json.loads((study / SOME / "run.json").read_text())
     (study / SOME / "run.json").write_text(json.dumps(facts | {"schema_version": 99}))
     assert read_any_ledger(study)[SOME].status == "damaged"
@@ -153,6 +148,10 @@ def test_bad_input_is_one_line(study, tmp_path):
         ([study / "plan.json"], "is a file"),
         ([study / SOME], "schema_version is 99, made by a newer edgesim"),
         ([study, "--port", 8000], "--port: is for --web"),
+        (
+            [study, "--web", "--port", taken_port],
+            f"error: port {taken_port} of 127.0.0.1 is in use; ",
+        ),
     ):
         done = watch(*words)
         assert done.exit_code == 2
@@ -160,6 +159,12 @@ def test_bad_input_is_one_line(study, tmp_path):
         assert done.stderr.count("\n") == 1
     (study / "plan.json").write_text("{")
     assert "plan.json: not valid JSON" in watch(study).stderr
+
+
+@pytest.fixture
+def taken_port():
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        yield taken.getsockname()[1]
 
 
 def fetch(port, path="/", host=None):
@@ -202,14 +207,6 @@ def test_the_page_has_the_runs_that_go_on_and_the_report_of_those_that_are_finis
     assert "No report yet: " in page
     assert "no run of the study is finished" in page
     assert '<meta http-equiv="refresh" content="10">' in page
-
-
-def test_a_port_in_use_is_refused_in_one_line(study):
-    with socket.create_server((LOOPBACK, 0)) as taken:
-        port = taken.getsockname()[1]
-        done = watch(study, "--web", "--port", port)
-    assert done.exit_code == 2
-    assert done.stderr == f"error: port {port} of 127.0.0.1 is in use; give another one, or 0 for any free one\n"
 
 
 GROWING = """

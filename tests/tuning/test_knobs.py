@@ -6,19 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_runs import TIMING
 
 from edgesim.base.errors import EdgesimError
 from edgesim.tuning.knobs import Knob, check_knobs, parse_knobs
 
-BASE = {
-    "rounds": 3,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-}
-
 
 def checked(*texts):
-    return check_knobs(BASE, parse_knobs(texts))
+    return check_knobs(TIMING, parse_knobs(texts))
 
 
 def test_ranges_and_lists_are_read_as_a_config_file_would():
@@ -32,9 +27,10 @@ def test_ranges_and_lists_are_read_as_a_config_file_would():
 
 
 def test_values_from_python_may_be_an_array_but_not_a_single_number():
-    assert check_knobs(BASE, {"round.tmax_s": np.array([0.5, 1.0])}) == check_knobs(BASE, {"round.tmax_s": [0.5, 1.0]})
+    listed, array = ({"round.tmax_s": values} for values in ([0.5, 1.0], np.array([0.5, 1.0])))
+    assert check_knobs(TIMING, array) == check_knobs(TIMING, listed)
     with pytest.raises(EdgesimError, match=r"knob round\.tmax_s: has no range"):
-        check_knobs(BASE, {"round.tmax_s": 0.5})
+        check_knobs(TIMING, {"round.tmax_s": 0.5})
 
 
 def test_a_range_is_logarithmic_from_a_decade_on_and_whole_where_the_config_takes_no_fractions():

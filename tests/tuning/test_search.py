@@ -170,11 +170,6 @@ def test_two_processes_share_the_trials_and_one_that_ends_hands_its_own_back(tmp
     assert not list((tmp_path / "out" / FOLDER).glob("worker-*"))
 
 
-def test_two_objectives_are_both_sought(formula, at_random):
-    told = formula(5, lambda values: (values[TMAX], -values[BAND]), names=("simulated-s", "arrived"))
-    assert all(len(one.seen.values) == 2 for one in told)
-
-
 def test_a_trial_is_given_up_only_where_so_many_others_are_better_whatever_follows(tmp_path, at_random):
     with journal_of(tmp_path / "out", names=("seconds-to-target",)) as journal:
         rule = pruner(journal, journal.objectives, 2)
@@ -228,7 +223,3 @@ def test_a_journal_of_something_else_or_in_pieces_is_refused(tmp_path, formula, 
     path.write_text("{\n" + path.read_text())
     with pytest.raises(EdgesimError, match=r"journal.log: cannot be read .*; remove it: finished runs count again"):
         formula(1, seed=0)
-
-
-def test_the_formula_has_its_least_value_where_it_says():
-    assert seconds({TMAX: 0.5, BAND: 20e6}) == 10

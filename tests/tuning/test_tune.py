@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from small_runs import TIMING
 from stopped_runs import content
 from two_processes import one_killed
 from typed_commands import edgesim, quiet
@@ -27,12 +28,7 @@ from edgesim.studies.ledger import read_ledger
 from edgesim.tuning.findings import answers_of
 from edgesim.tuning.task import make_task
 
-TIMING = {
-    "rounds": 6,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
+SHORT = TIMING | {"rounds": 6}
 LEARNING = {
     "stop_at_s": 8,
     "learning": {"lr": 0.1, "pretrain": True},
@@ -55,14 +51,14 @@ payload_bits = 1e7
 pytestmark = pytest.mark.usefixtures("studies_here", "figures_as_text")
 
 
-def tuned(out, base=TIMING, knobs=TMAX, objectives=("energy-j",), trials=4, **how):
+def tuned(out, base=SHORT, knobs=TMAX, objectives=("energy-j",), trials=4, **how):
     how = {"seeds": 1, "judge": 0, "jobs": 1, "prune": False} | how
     return tune(base, knobs, objectives, trials, out, **how)
 
 
 def test_the_runs_of_all_trials_are_those_of_a_study_with_its_numbers(tmp_path, capsys):
     found = tuned(tmp_path / "out", seeds=2, trials=3, judge=2)
-    runs = grid(TIMING, TMAX, range(2))
+    runs = grid(SHORT, TMAX, range(2))
     run_study(Study("plain", runs, reference="random"), tmp_path / "plain", 1, quiet())
     ledger = read_ledger(tmp_path / "out")
     assert {state.status for state in ledger.values()} == {"finished"}
@@ -103,7 +99,7 @@ def test_the_same_command_again_runs_nothing_and_more_trials_go_on(tmp_path):
 
 
 def test_finished_runs_of_a_study_count_as_answered_trials(tmp_path, capsys):
-    run_study(Study("s", grid(TIMING, {"round.tmax_s": [0.4, 0.8, 7.0]}, range(2))), tmp_path, 1, quiet())
+    run_study(Study("s", grid(SHORT, {"round.tmax_s": [0.4, 0.8, 7.0]}, range(2))), tmp_path, 1, quiet())
     found = tuned(tmp_path, trials=2, seeds=2)
     assert "2 finished cells of the study count as trials" in capsys.readouterr().out
     # Of the list are 0.4 and 0.8; 7.0 is a run of the study, and no trial.
@@ -115,10 +111,10 @@ def test_finished_runs_of_a_study_count_as_answered_trials(tmp_path, capsys):
 
 
 def test_a_study_of_something_else_is_refused_and_left_as_it_is(tmp_path):
-    run_study(Study("s", grid(TIMING, {"round.tmax_s": [0.4]}, [0])), tmp_path / "s", 1, quiet())
+    run_study(Study("s", grid(SHORT, {"round.tmax_s": [0.4]}, [0])), tmp_path / "s", 1, quiet())
     before = sorted(path.name for path in (tmp_path / "s").iterdir())
     with pytest.raises(EdgesimError, match=r"s: holds a study of other runs \(rounds differs in tmax0.4-s0\); choose"):
-        tuned(tmp_path / "s", TIMING | {"rounds": 20})
+        tuned(tmp_path / "s", SHORT | {"rounds": 20})
     with pytest.raises(EdgesimError, match=r"s: holds another study, over tmax_s; choose another folder$"):
         tuned(tmp_path / "s", knobs={"devices.count": [5, 9]})
     assert sorted(path.name for path in (tmp_path / "s").iterdir()) == before
@@ -129,6 +125,9 @@ def test_a_study_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     tuned(tmp_path / "t", trials=1)
     with pytest.raises(EdgesimError, match=r"t: holds a tuning of something else \(objectives differs\); choose"):
         tuned(tmp_path / "t", objectives=("bits-up",))
+    found = tuned(tmp_path / "t", objectives=("bits-up",), trials=2, fresh=True)
+    assert len(found.trials) == 2
+    assert "bits_up" in found.trials
 
 
 def test_a_combination_that_the_config_refuses_and_a_run_that_fails_are_failed_trials(tmp_path):
@@ -163,7 +162,7 @@ def test_runs_that_have_lost_are_given_up_at_a_round_and_the_study_says_so(tmp_p
     assert f"{len(pruned)} pruned" in said
     assert f"{len(pruned)} run" in edgesim("study", "table", tmp_path / "out")[1]
     # Whoever wants them whole gets them from where they stopped, with the same bytes.
-    run_study(Study("out", grid(TIMING, TMAX, [0])), tmp_path / "out", 1, quiet())
+    run_study(Study("out", grid(SHORT, TMAX, [0])), tmp_path / "out", 1, quiet())
     for name, state in read_ledger(tmp_path / "out").items():
         assert state.status == "finished"
         assert content(tmp_path / "out" / name) == content(tmp_path / "whole" / name)
@@ -411,15 +410,11 @@ def test_fresh_asks_all_trials_anew_and_runs_their_runs_again_with_the_same_byte
     assert {path.name: content(path) for path in out.glob("tmax*")} == bytes_before
     again_judged = when_made(tmp_path / "out-fresh")
     assert all(again_judged[name] > judged[name] for name in judged)
-
-
-def test_cells_of_before_a_fresh_tuning_count_no_longer_until_a_trial_asks_for_them(tmp_path):
-    out = tmp_path / "out"
-    tuned(out, trials=3)
-    first = tuned(out, trials=1, fresh=True).trials
-    assert len(first) == 1
-    pd.testing.assert_frame_equal(tuned(out, trials=1).trials, first)
-    later = tuned(out, trials=3).trials
+    # Cells of before count no longer until a trial asks for them.
+    alone = tuned(out, trials=1, fresh=True, prune=prune).trials
+    assert len(alone) == 1
+    pd.testing.assert_frame_equal(tuned(out, trials=1, prune=prune).trials, alone)
+    later = tuned(out, trials=3, prune=prune).trials
     assert len(later) == 3
     assert not later["imported"].any()
 
@@ -445,7 +440,7 @@ def test_what_is_stopped_says_how_to_go_on(tmp_path, monkeypatch, fresh):
 def test_files_and_code_of_cells_are_found_where_the_first_cell_is_refused():
     policies = ["best-channel", "edgesim.selection.random_choice.RandomChoice"]
     knobs = {"devices.count": [2, 6], "round.count": [3, 4], "selection.policy": policies}
-    base = TIMING | {"round": TIMING["round"] | {"admission": "count", "count": 2}}
+    base = SHORT | {"round": SHORT["round"] | {"admission": "count", "count": 2}}
     task = make_task(base, knobs, ["energy-j"], None, 1, 0)
     with pytest.raises(EdgesimError, match=r"round\.count"):
         task.runs({key: values[0] for key, values in knobs.items()})
@@ -486,24 +481,12 @@ def test_a_fresh_seed_whose_run_fails_is_told_and_its_cell_is_not_first(tmp_path
     assert "comes first of the 2 judged again" in found.answers[1]
 
 
-def test_fresh_tunes_for_another_objective_in_the_same_folder(tmp_path):
-    out = tmp_path / "out"
-    tuned(out, trials=2)
-    with pytest.raises(
-        EdgesimError, match=r"holds a tuning of something else \(objectives.* differs\); choose another"
-    ):
-        tuned(out, objectives=("bits-up",), trials=2)
-    found = tuned(out, objectives=("bits-up",), trials=2, fresh=True)
-    assert len(found.trials) == 2
-    assert "bits_up" in found.trials
-
-
 def test_trials_of_other_code_are_refused_and_asked_anew_with_fresh(tmp_path, monkeypatch):
     out, code = tmp_path / "out", tmp_path / "policy_that_changes.py"
     text = "from edgesim.selection.{0} import {1}\n\nclass Mine({1}):\n    pass\n"
     code.write_text(text.format("random_choice", "RandomChoice"))
     monkeypatch.syspath_prepend(tmp_path)
-    how = {"base": TIMING | {"selection": {"policy": "policy_that_changes.Mine"}}, "trials": 2}
+    how = {"base": SHORT | {"selection": {"policy": "policy_that_changes.Mine"}}, "trials": 2}
     tuned(out, **how)
     code.write_text(text.format("best_channel", "BestChannel"))
     with pytest.raises(EdgesimError, match=r"its trials ran with other files or code \(selection.policy differs\)"):

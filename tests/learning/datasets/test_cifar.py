@@ -29,13 +29,6 @@ def test_cifar10_is_read_from_torchvisions_folder(tmp_path):
     assert dataset.images[0][4, 1, 2, 3] == rows[1][1, 1024 + 2 * 32 + 3]
 
 
-def test_cifar100_has_fine_labels(tmp_path):
-    for part, labels in (("train", [0, 99, 55]), ("test", [42])):
-        _write_batch(tmp_path / "cifar-100-python" / part, labels, b"fine_labels", 0)
-    dataset = load_dataset(DataConfig(dataset="cifar100", folder=str(tmp_path)))
-    assert (dataset.train_labels.tolist(), dataset.class_count) == ([0, 99, 55], 100)
-
-
 @pytest.mark.parametrize("below", ["", "cifar-100-python"])
 def test_cifar_is_what_torchvision_reads_and_may_lie_in_the_folder_itself(tmp_path, below, monkeypatch):
     for part, labels in (("train", [3, 99, 55]), ("test", [42, 0])):

@@ -51,7 +51,7 @@ def _load(root, **knobs):
     return load_dataset(DataConfig(dataset=str(root), **knobs))
 
 
-def test_class_folders_are_what_torchvision_reads(classes):
+def test_class_folders_are_what_torchvision_reads(classes, tmp_path):
     dataset = _load(classes)
     assert (dataset.name, dataset.class_count, dataset.image_shape, dataset.domains) == ("pictures", 2, (3, 5, 6), None)
     halves = ((dataset.images[0], dataset.train_labels), (dataset.images[1], dataset.test_labels))
@@ -59,11 +59,13 @@ def test_class_folders_are_what_torchvision_reads(classes):
         theirs = torchvision.datasets.ImageFolder(classes / half)
         assert labels.tolist() == theirs.targets
         np.testing.assert_array_equal(images, [np.asarray(image).transpose(2, 0, 1) for image, _ in theirs])
-
-
-def test_val_stands_in_for_test(classes):
+    # Val stands in for test, and a link to a folder elsewhere is followed.
     (classes / "test").rename(classes / "val")
-    assert len(_load(classes).test_labels) == 4
+    (classes / "train/cat").rename(tmp_path / "cats")
+    (classes / "train/cat").symlink_to(tmp_path / "cats")
+    dataset = _load(classes)
+    assert np.bincount(dataset.train_labels).tolist() == [3, 3]
+    assert len(dataset.test_labels) == 4
 
 
 def test_tiny_imagenets_layout_is_understood(tmp_path):
@@ -144,16 +146,12 @@ def test_a_changed_image_is_decoded_anew(classes):
     assert after.digest != before.digest
     assert not np.array_equal(after.images[0][1], old[1])
     np.testing.assert_array_equal(np.delete(after.images[0], 1, 0), np.delete(old, 1, 0))
-
-
-def test_an_image_of_the_same_size_and_time_is_decoded_anew(classes):
-    """As where files are copied over others with their times."""
+    # One of the same size and time, too, as where files are copied over others with their times.
     path = classes / "train/cat/1.png"
-    before = _load(classes).digest
     content, time_ns = path.read_bytes(), path.stat().st_mtime_ns
     path.write_bytes(bytes([*content[:-1], content[-1] ^ 1]))
     os.utime(path, ns=(time_ns, time_ns))
-    assert _load(classes).digest != before
+    assert _load(classes).digest != after.digest
 
 
 def test_what_is_written_into_the_images_stays_out_of_the_cache(classes):
@@ -258,12 +256,6 @@ def test_links_that_lead_up_make_no_folders_without_end(classes):
     with pytest.raises(EdgesimError, match=r"/up/cat: lies 6 folders below .*; expected at most 5, and no link"):
         _load(classes)
     assert "data.dataset" not in input_digests(RunConfig(data=DataConfig(dataset=str(classes))))
-
-
-def test_a_link_to_a_folder_elsewhere_is_followed(classes, tmp_path):
-    (classes / "train/cat").rename(tmp_path / "cats")
-    (classes / "train/cat").symlink_to(tmp_path / "cats")
-    assert np.bincount(_load(classes).train_labels).tolist() == [3, 3]
 
 
 def test_a_folder_without_images_is_refused(tmp_path):

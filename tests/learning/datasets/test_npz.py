@@ -29,6 +29,9 @@ def test_an_npz_is_read_channels_first_and_images_only_when_asked(tmp_path, arra
     assert dataset.train_labels.dtype == np.int64
     assert "images" not in vars(dataset)
     assert dataset.images[0][7, 2, 4, 5] == arrays["train_images"][7, 4, 5, 2]
+    # Grey images get one channel.
+    dataset = _load(tmp_path, arrays | {name: arrays[name][..., 0] for name in ("train_images", "test_images")})
+    assert (dataset.image_shape, dataset.images[1].shape) == ((1, 5, 6), (6, 1, 5, 6))
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float64"])
@@ -37,13 +40,6 @@ def test_channels_are_standardised_by_the_training_images(tmp_path, arrays, kind
     mean, deviation = _load(tmp_path, arrays).normalisation
     np.testing.assert_allclose(mean, arrays["train_images"].mean(axis=(0, 1, 2), dtype=float), rtol=1e-6)
     np.testing.assert_allclose(deviation, arrays["train_images"].std(axis=(0, 1, 2), dtype=float), rtol=1e-6)
-
-
-def test_grey_images_get_one_channel(tmp_path, arrays):
-    arrays |= {name: arrays[name][..., 0] for name in ("train_images", "test_images")}
-    dataset = _load(tmp_path, arrays)
-    assert dataset.image_shape == (1, 5, 6)
-    assert dataset.images[1].shape == (6, 1, 5, 6)
 
 
 def test_the_digest_follows_the_content(tmp_path, arrays):

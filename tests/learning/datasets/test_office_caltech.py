@@ -23,18 +23,7 @@ from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 SIZES = {"amazon": 23, "dslr": 11, "webcam": 14, "caltech": 30}
-CLASSES = [
-    "back_pack",
-    "bike",
-    "calculator",
-    "headphones",
-    "keyboard",
-    "laptop",
-    "monitor",
-    "mouse",
-    "mug",
-    "projector",
-]
+CLASSES = ["bag", "bike", "calculator", "headphones", "keyboard", "laptop", "monitor", "mouse", "mug", "projector"]
 
 
 def made(root, sizes=SIZES):

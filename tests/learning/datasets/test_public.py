@@ -83,29 +83,21 @@ def test_the_pools_of_a_drift_law_are_without_the_servers_validation_images(pool
     assert len(np.unique(held)) == (1237 if pool == "shared" else 1235)
 
 
-def test_without_a_public_set_every_training_image_is_private():
-    shared = digits()
-    assert shared.private.tolist() == list(range(1437))
-    assert len(shared.public) == 0
-
-
 def made(per_class, classes=3, seed=0):
     labels = np.repeat(np.arange(classes), per_class)
     images = np.random.default_rng(seed).integers(0, 256, (len(labels), 1, 4, 4), dtype=np.uint8)
     return Dataset("made", labels, labels[:3], classes, (1, 4, 4), lambda: (images, images[:3]))
 
 
-def test_of_other_sets_a_tenth_of_the_smallest_class_is_public():
+def test_of_other_sets_a_tenth_of_the_smallest_class_is_public_and_small_leaves_two_hundred_private_ones():
     shared = share_out(made([60, 41, 80]), DataConfig(public="carved"))
     assert np.bincount(shared.dataset.train_labels[shared.public]).tolist() == [4, 4, 4]
     assert len(shared.private) == 181 - 12
-
-
-def test_small_leaves_two_hundred_private_images_of_each_class():
     shared = share_out(made([300, 250, 400]), DataConfig(public="carved", small=True))
     assert np.bincount(shared.dataset.train_labels[shared.private]).tolist() == [200] * 3
     assert not set(shared.private) & set(shared.public)
     assert len(shared.public) == 3 * 25
+    assert (digits().private.tolist(), len(digits().public)) == (list(range(1437)), 0)
 
 
 def test_another_set_is_brought_to_size_channels_and_range_behind_the_own_images():

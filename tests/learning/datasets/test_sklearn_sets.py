@@ -3,12 +3,8 @@ import pytest
 import sklearn.datasets
 from sklearn.datasets import load_digits
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
-from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import TorchLearner
-from edgesim.streams import Streams
 
 
 def test_digits_have_36_test_images_per_class_and_lose_none():
@@ -30,16 +26,6 @@ def test_digits_have_36_test_images_per_class_and_lose_none():
     assert mine == theirs
 
 
-def test_the_digits_split_is_the_same_each_time():
-    first, second = (load_dataset(DataConfig(dataset="digits")) for _ in range(2))
-    assert first.digest == second.digest
-
-
-def test_digits_are_divided_by_16():
-    mean, divisor = load_dataset(DataConfig(dataset="digits")).normalisation
-    assert (mean.tolist(), divisor.tolist()) == ([0.0], [16.0])
-
-
 @pytest.mark.parametrize(
     ("name", "sizes"), [("iris", (150, 4, 3)), ("wine", (178, 13, 3)), ("breast-cancer", (569, 30, 2))]
 )
@@ -59,16 +45,8 @@ def test_a_table_is_whole_and_each_feature_is_standardised_by_itself(name, sizes
         assert (dataset.test_labels == label).sum() == round(size / 5)
 
 
-def test_the_mlp_learns_a_table(make_config):
-    config = make_config(
-        data={"dataset": "wine", "partition": "iid", "samples_per_device": 60}, learning={"pretrain_target": 1.0}
-    )
-    streams = Streams(0)
-    learner = TorchLearner(config, make_federation(config, streams), streams)
+def test_the_mlp_learns_a_table(make_learner):
+    data = {"dataset": "wine", "partition": "iid", "samples_per_device": 60}
+    learner = make_learner(data=data, learning={"pretrain_target": 1.0})
     learner.prepare(lambda _: None)
     assert learner.evaluate(1).accuracy > 0.9
-
-
-def test_a_table_has_no_pictures_to_turn_over():
-    with pytest.raises(EdgesimError, match=r"data\.augment: 'iris' holds no pictures"):
-        load_dataset(DataConfig(dataset="iris", augment="flip"))

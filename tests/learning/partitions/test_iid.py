@@ -1,9 +1,7 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.base.errors import EdgesimError
 from edgesim.learning.partitions.iid import Iid
 from edgesim.streams import Streams
 
@@ -20,8 +18,3 @@ def test_what_is_dealt_a_second_time_is_dealt_otherwise():
     (parts,) = Iid().divide(np.zeros(40, dtype=np.int64), 1, 8, 10, Streams(0))
     assert sorted(np.concatenate(parts[:4])) == sorted(np.concatenate(parts[4:])) == list(range(40))
     assert not {tuple(part) for part in parts[:4]} & {tuple(part) for part in parts[4:]}
-
-
-def test_more_samples_than_there_are_is_refused():
-    with pytest.raises(EdgesimError, match="61 is more than the 60 training samples"):
-        Iid().divide(np.zeros(60, dtype=np.int64), 1, 3, 61, Streams(0))

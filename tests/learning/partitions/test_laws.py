@@ -10,6 +10,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.learning.partitions.classes import Classes
 from edgesim.learning.partitions.dirichlet import Dirichlet
 from edgesim.learning.partitions.dirichlet_labels import DirichletLabels
+from edgesim.learning.partitions.iid import Iid
 from edgesim.learning.partitions.quantity import Quantity
 from edgesim.learning.partitions.shards import Shards
 from edgesim.streams import Streams
@@ -20,25 +21,6 @@ ALPHAS = st.sampled_from([1e-3, 0.03, 0.1, 1.0, 100.0, 1e6])
 
 def counts_of(parts, labels, class_count=10):
     return np.array([np.bincount(labels[part], minlength=class_count) for part in parts])
-
-
-@given(
-    labels=st.lists(st.integers(0, 4), min_size=40, max_size=90),
-    law=st.sampled_from([Dirichlet, Quantity, Shards]),
-    alpha=ALPHAS,
-    devices=st.integers(1, 20),
-    size=st.none() | st.just(2),
-    seed=st.integers(0, 2**32),
-)
-def test_every_sample_goes_to_one_device_and_every_device_gets_one(labels, law, alpha, devices, size, seed):
-    labels = np.array(labels)
-    partition = law() if law is Shards else law(alpha=alpha)
-    (parts,) = partition.divide(labels, 5, devices, size, Streams(seed))
-    assert len(parts) == devices
-    assert min(map(len, parts)) >= 1
-    assert all((np.diff(part) > 0).all() for part in parts)
-    dealt = np.concatenate(parts)
-    assert len(np.unique(dealt)) == len(dealt) == (len(labels) if size is None else devices * size)
 
 
 @given(
@@ -174,6 +156,7 @@ def test_the_pathological_mnist_of_mcmahan_has_two_digits_and_600_examples_per_c
         (Classes(classes_per_device=3), 21, None, "21 devices would share the 20 training samples of class 0"),
         (DirichletLabels(), 61, None, "61 devices are more than the 60 training samples; lower it or give"),
         (DirichletLabels(labels_per_device=4), 6, None, "labels_per_device: 4 is more than the 3 classes"),
+        (Iid(), 3, 61, "61 is more than the 60 training samples"),
     ],
 )
 def test_too_few_samples_are_one_line(law, devices, size, words):
