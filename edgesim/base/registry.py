@@ -80,8 +80,8 @@ class Registry(dict[str, Kind]):
 
 
 @cache
-def offers() -> metadata.EntryPoints:
-    """What installed packages offer, of all groups: to look through them all takes as long as several rounds."""
+def offers() -> Any:
+    """Entry points of installed packages, of all groups: to look through them takes as long as several rounds."""
     return metadata.entry_points()
 
 

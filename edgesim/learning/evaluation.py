@@ -106,5 +106,5 @@ def class_f1(labels: Integers, predicted: Integers, classes: Integers) -> dict[i
 def _shares(some: Integers, of: Integers, classes: Integers) -> list[float]:
     """Number of each class in ``some`` over that in ``of``, [classes]."""
     count = 1 + int(classes.max(initial=-1))
-    shares: Floats = np.bincount(some, minlength=count)[classes] / np.bincount(of, minlength=count)[classes]
-    return shares.tolist()
+    shares = np.bincount(some, minlength=count)[classes] / np.bincount(of, minlength=count)[classes]
+    return [float(share) for share in shares]
