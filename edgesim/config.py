@@ -15,7 +15,7 @@ from edgesim.base.validation import entry_of
 class Section(BaseModel):
     """A table of the config file: unknown keys are refused, numbers are finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
     goes_with: ClassVar[tuple[Rule, ...]] = ()
     """Rules that values of its keys must meet together."""
@@ -39,7 +39,7 @@ Range = Annotated[list[AtLeastOne], Field(min_length=2, max_length=2)]
 class OpenSection(BaseModel):
     """A table of the config file; the keys that are no fields are options of what it names, and checked by that."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
     @property
     def options(self) -> dict[str, Any]:

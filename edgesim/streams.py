@@ -21,9 +21,12 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _ROUNDS = 10
-_AT_ONCE, _AHEAD = 1 << 14, 1 << 12
-_FEW = 1 << 9
-"""Blocks up to which those of many rounds are drawn at once, since the ones of a single round cost far more apiece."""
+_AT_ONCE = 1 << 14
+"""Blocks that are mixed at once: each costs a quarter of one among a thousand."""
+_AHEAD, _ROUNDS_AHEAD = 1 << 12, 16
+"""Least blocks and rounds that are drawn ahead, as long as they are mixed at once."""
+_FEW, _UNASKED = 1 << 13, 1 << 10
+"""Blocks of a round up to which those of later rounds are drawn with it, and those of them that nobody asked for."""
 _ZERO = np.zeros(1, dtype=np.uint64)
 _NONE = 0, np.empty((0, 1, 0), dtype=np.uint64)
 
@@ -124,7 +127,8 @@ class Streams:
                     pass
             most = int(devices.max())
             first, last = (round, round) if isinstance(round, int) else (int(np.min(round)), int(np.max(round)))
-            if 0 < (most + 1) * _blocks(count) <= _FEW:
+            blocks = (1 << most.bit_length()) * _blocks(count)
+            if 0 < blocks <= min(_FEW, devices.size * _blocks(count) + _UNASKED):
                 begin, ahead = self._ahead_of(law, name, most, first, count)
                 if last < begin + len(ahead):
                     # A row of one round first: to index by both at once takes several times as long.
@@ -153,7 +157,8 @@ class Streams:
         begin, ahead = self._ahead.get((law, name, count), _NONE)
         if not (begin <= round < begin + len(ahead) and device < ahead.shape[1]):
             width = max(ahead.shape[1], 1 << device.bit_length())
-            length = _AHEAD // (width * _blocks(count))
+            blocks = width * _blocks(count)
+            length = max(1, min(_AT_ONCE // blocks, max(_AHEAD // blocks, _ROUNDS_AHEAD)))
             begin = round // length * length
             ahead = law(self._words(name, np.arange(width), np.arange(begin, begin + length)[:, None], count))
             self._ahead[law, name, count] = begin, ahead

@@ -144,6 +144,7 @@ def test_an_installed_package_offers_names(own, monkeypatch):
     offered.mkdir()
     (offered / "METADATA").write_text("Name: offers\nVersion: 1.0\n")
     (offered / "entry_points.txt").write_text("[edgesim.policies]\nbackwards = own_plug_in:Backwards\n")
+    monkeypatch.setattr("edgesim.base.registry.offers", metadata.entry_points)
     monkeypatch.setattr(SELECTORS, "installed", None, raising=False)
     del SELECTORS.__dict__["installed"]
     try:
@@ -171,9 +172,10 @@ def test_every_kind_takes_a_dotted_path_and_names_of_installed_packages(kind, mo
     name = path.rpartition(".")[2]
     assert entries[path].__name__ == name
     groups = re.findall(r"`(edgesim\.\w+)`", (Path(__file__).parents[1] / "docs/plug-ins.md").read_text())
-    assert f"edgesim.{entries._group}" in groups
-    offered = metadata.EntryPoint("offered-by-a-package", path.replace(f".{name}", f":{name}"), "group")
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [offered] * (group == f"edgesim.{entries._group}"))
+    group = f"edgesim.{entries._group}"
+    assert group in groups
+    offered = metadata.EntryPoint("offered-by-a-package", path.replace(f".{name}", f":{name}"), group)
+    monkeypatch.setattr("edgesim.base.registry.offers", lambda: metadata.EntryPoints([offered]))
     fresh = Registry(entries.field, entries._group, entries._base, dict(entries))
     assert "offered-by-a-package" in fresh.names
     assert fresh["offered-by-a-package"] is entries[path]

@@ -37,7 +37,7 @@ def test_the_order_and_the_subset_of_devices_change_no_draw(devices: list[int], 
 
 
 questions = st.tuples(
-    st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True),
+    st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True) | st.just([*range(3, 150)]),
     st.integers(0, 3000),
     st.sampled_from([None, 1, 2, 14, 60, 400]),
 )

@@ -1,5 +1,6 @@
-"""Loading of large libraries."""
+"""Loading of large libraries, and leaving them."""
 
+import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,3 +20,11 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def ends_at_once() -> None:
+    """Let this process end without searching for garbage in all that it has loaded, which goes with it.
+
+    The interpreter would search several times: 0.8 s with PyTorch, 0.4 s without.
+    """
+    atexit.register(gc.freeze)

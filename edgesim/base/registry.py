@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ class Registry(dict[str, Kind]):
     @cached_property
     def installed(self) -> dict[str, str]:
         """Dotted paths of the classes that installed packages offer, by name."""
-        offered = metadata.entry_points(group=f"edgesim.{self._group}")
+        offered = offers().select(group=f"edgesim.{self._group}")
         return {
             entry.name: entry.value.replace(":", ".") for entry in offered if not dict.__contains__(self, entry.name)
         }
@@ -77,6 +77,12 @@ class Registry(dict[str, Kind]):
     def including(self, name: str) -> dict[str, Kind]:
         """edgesim's own entries and that of a name; raises `EdgesimError`. No other plug-in is imported."""
         return {**self, name: look_up(self, name, self.field, *self.installed)}
+
+
+@cache
+def offers() -> Any:
+    """Entry points of installed packages, of all groups: to look through them takes as long as several rounds."""
+    return metadata.entry_points()
 
 
 def imported(path: str, field: str) -> Any:

@@ -16,6 +16,7 @@ from edgesim.analysis.runs import is_study
 from edgesim.api.names import LISTS
 from edgesim.base import content
 from edgesim.base.errors import EdgesimError
+from edgesim.base.loading import ends_at_once
 from edgesim.base.validation import keys_called
 from edgesim.commands import completion, new_command, study_command, trace_command
 from edgesim.commands import explain as explaining
@@ -288,5 +289,6 @@ def main() -> None:
     """Entry point of the command."""
     # The module of a user's own model, given as a dotted path, is usually in the current folder.
     sys.path.insert(0, "")
+    ends_at_once()
     with ends_with_its_reader():
         app()

@@ -13,7 +13,6 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.text_file import read_toml
 from edgesim.commands import new_command
 from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
-from edgesim.scenario.closing import conclude
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
 from edgesim.studies import slurm
@@ -95,6 +94,9 @@ def run(
         user_code=not no_user_code,
         check=check,
     )
+    # Figures take a second to load, which no other command has to wait for.
+    from edgesim.scenario.closing import conclude
+
     conclude(done.folder, first_values(done.plan), formats=formats)
 
 

@@ -71,7 +71,7 @@ def evaluation_of(
     """Measures of a model by its losses and predictions on samples with these labels, [n] each."""
     hit = predicted == labels
     classes = np.unique(labels)
-    class_accuracy = {int(label): float(hit[labels == label].mean()) for label in classes}
+    class_accuracy = dict(zip(classes.tolist(), _shares(labels[hit], labels, classes), strict=True))
     f1 = class_f1(labels, predicted, classes)
     scores = accuracy(hit, domains), float(np.mean([*f1.values()]))
     further, undefined = measured(metrics, Tested(labels, predicted, losses))
@@ -99,4 +99,12 @@ def by_domain(hit: Booleans, domains: Domains) -> dict[str, float]:
 def class_f1(labels: Integers, predicted: Integers, classes: Integers) -> dict[int, float]:
     """2 TP / (2 TP + FP + FN) of each class, of labels [n] and predicted classes [n]."""
     right = labels[labels == predicted]
-    return {int(c): float(2 * (right == c).sum() / ((labels == c).sum() + (predicted == c).sum())) for c in classes}
+    scores = _shares(np.repeat(right, 2), np.concatenate([labels, predicted]), classes)
+    return dict(zip(classes.tolist(), scores, strict=True))
+
+
+def _shares(some: Integers, of: Integers, classes: Integers) -> list[float]:
+    """Number of each class in ``some`` over that in ``of``, [classes]."""
+    count = 1 + int(classes.max(initial=-1))
+    shares = np.bincount(some, minlength=count)[classes] / np.bincount(of, minlength=count)[classes]
+    return [float(share) for share in shares]

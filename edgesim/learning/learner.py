@@ -163,6 +163,8 @@ class TorchLearner:
         self.jobs_trained = 0
         """Jobs that ran so far, over the whole run."""
         self._best: tuple[float, Tensor] | None = None
+        self._tested_on: dict[tuple[int, ...], Integers] = {}
+        """Test images of the last test, by the classes seen then."""
         self._without_auc: str | None = None
         """Reason why the last model tested has no ROC-AUC."""
         self._undefined: dict[str, str] = {}
@@ -671,9 +673,12 @@ class TorchLearner:
 
     def _test_samples(self) -> Integers:
         """Test images of the classes seen: the first of a permutation that is the same for the whole run."""
-        order = self.streams.generator("test-sample").permutation(len(self.dataset.test_labels))
-        seen = np.isin(self.dataset.test_labels[order], self.accounts.held.classes_seen)
-        return np.sort(order[seen][: self.config.evaluation.samples])
+        classes = tuple(self.accounts.held.classes_seen.tolist())
+        if classes not in self._tested_on:
+            order = self.streams.generator("test-sample").permutation(len(self.dataset.test_labels))
+            seen = np.isin(self.dataset.test_labels[order], classes)
+            self._tested_on = {classes: np.sort(order[seen][: self.config.evaluation.samples])}
+        return self._tested_on[classes]
 
     def _consider(self, frame: int) -> None:
         held = self.accounts.held

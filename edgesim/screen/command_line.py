@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
+from edgesim.base.loading import ends_at_once
 from edgesim.base.plain_text import printable
 from edgesim.base.registry import did_you_mean
 from edgesim.screen.plain import ends_with_its_reader
@@ -76,5 +77,6 @@ def start(main: Callable[..., Any], words: list[str] | None = None, name: str | 
     sys.path.append("")
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command(cls=Command)(main)
+    ends_at_once()
     with ends_with_its_reader():
         app(words, prog_name=name)

@@ -144,10 +144,10 @@ print("torch" in sys.modules)
 @pytest.mark.slow
 def test_a_training_run_loads_no_large_library_beside_torch(tmp_path):
     code = """
-import sys, edgesim
+import sys, edgesim, edgesim.commands.cli
 config = {"rounds": 1, "selection": {"policy": "fedteddi"}, "round": {"payload_bits": 1e6}}
 edgesim.run(config, "out", log=True)
-print(sorted(sys.modules.keys() & {"sympy", "sklearn", "scipy.stats", "scipy.optimize"}))
+print(sorted(sys.modules.keys() & {"sympy", "sklearn", "scipy.stats", "scipy.optimize", "matplotlib"}))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -571,7 +571,7 @@ def test_what_a_learner_remembers_is_all_that_changes_of_it():
     learner.close()
     made_anew = {
         "config", "federation", "streams", "dataset", "cores", "torch_device", "model", "data", "accounts", "back_end",
-        "_metrics", "_notice", "transforms", "beside", "server_of", "memory", "public",
+        "_metrics", "_notice", "transforms", "beside", "server_of", "memory", "public", "_tested_on",
     }  # fmt: skip
     within_a_merge = {"_server_wall_s"}
     assert set(vars(learner)) == set(TorchLearner.SAVED) | made_anew | within_a_merge

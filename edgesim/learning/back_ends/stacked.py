@@ -33,6 +33,9 @@ from edgesim.learning.torch_settings import memory_lasts
 #: second moments and a step beside these.
 _VECTORS = {"sgd": 6, "adam": 8}
 
+_PLANS, _MANY_ENTRIES = 8, 1 << 16
+"""Schedules that are kept, since a policy takes now some devices more, now some fewer; only the last long one is."""
+
 _Stack = list[tuple[Promise, Job]]
 
 
@@ -60,7 +63,7 @@ class StackedBackEnd:
         self._masks, self._row_bytes = probe(
             model, self._forward, data.image_shape, local.features, bool(local.teachers)
         )
-        self._plan: tuple[list[bytes], tuple[Schedule, Tensor, Tensor]] | None = None
+        self._plans: dict[tuple[bytes, ...], tuple[Schedule, Tensor, Tensor]] = {}
 
     def run(self, promises: Sequence[Promise]) -> int:
         """Fulfil the promises that have no result yet; returns how many jobs that took."""
@@ -78,8 +81,8 @@ class StackedBackEnd:
         return len(jobs)
 
     def close(self) -> None:
-        """Free the memory of the last schedule."""
-        self._plan = None
+        """Free the memory of the last schedules."""
+        self._plans.clear()
 
     def _stacks(self, jobs: _Stack) -> Iterator[_Stack]:
         """Jobs that run together, each list by falling number of steps."""
@@ -184,13 +187,15 @@ class StackedBackEnd:
         return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}
 
     def _planned(self, edges: list[Integers], like: Tensor) -> tuple[Schedule, Tensor, Tensor]:
-        """The schedule of jobs by their edges, and its places and shares on the device; the last ones are kept."""
-        key = [own.tobytes() for own in edges]
-        if self._plan is None or self._plan[0] != key:
+        """The schedule of jobs by their edges, and its places and shares on the device; the last few are kept."""
+        key = tuple(own.tobytes() for own in edges)
+        if key not in self._plans:
             schedule = make_schedule(edges)
+            if len(self._plans) == _PLANS or schedule.edges[-1] > _MANY_ENTRIES:
+                self._plans.clear()
             shares = torch.from_numpy(schedule.share).to(like)
-            self._plan = key, (schedule, self._data.index(schedule.places), shares)
-        return self._plan[1]
+            self._plans[key] = schedule, self._data.index(schedule.places), shares
+        return self._plans[key]
 
     def _step(
         self,

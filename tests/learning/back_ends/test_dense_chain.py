@@ -20,22 +20,23 @@ def chain(widths, bias=True):
     return nn.Sequential(nn.Flatten(), *layers[:-1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     clients=st.integers(1, 12),
     rows=st.integers(1, 33),
+    classes=st.sampled_from([2, 5, 10, 20]),
     hidden=st.lists(st.integers(1, 40), max_size=2),
     bias=st.booleans(),
     dtype=st.sampled_from([torch.float32, torch.float64]),
     seed=st.integers(0, 99),
 )
-def test_losses_and_gradients_have_the_bits_of_autograd(clients, rows, hidden, bias, dtype, seed):
+def test_losses_and_gradients_have_the_bits_of_autograd(clients, rows, classes, hidden, bias, dtype, seed):
     generator = torch.Generator().manual_seed(seed)
     with reproducible(CPU):
-        model = FlatModel(chain([12, *hidden, 5], bias).to(dtype), CPU)
+        model = FlatModel(chain([12, *hidden, classes], bias).to(dtype), CPU)
         weights = torch.randn(clients, len(model.weights), generator=generator, dtype=dtype)
         images = torch.randn(rows, clients, 3, 2, 2, generator=generator, dtype=dtype)
-        labels = torch.randint(0, 5, (rows * clients,), generator=generator)
+        labels = torch.randint(0, classes, (rows * clients,), generator=generator)
         shares = torch.rand(rows * clients, generator=generator, dtype=dtype)
         # As a client whose batch is smaller has it.
         shares[::3] = 0

@@ -189,7 +189,7 @@ def test_a_plug_in_without_a_kind_of_error_or_with_passes_that_are_no_number_is_
 def test_codecs_come_by_dotted_path_and_from_installed_packages(monkeypatch):
     assert CODECS[TEMPLATE] is FewDigits
     offered = metadata.EntryPoint("few-digits", TEMPLATE.replace(".FewDigits", ":FewDigits"), "edgesim.codecs")
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [offered] * (group == "edgesim.codecs"))
+    monkeypatch.setattr("edgesim.base.registry.offers", lambda: metadata.EntryPoints([offered]))
     fresh = Registry(CODECS.field, CODECS._group, CODECS._base, dict(CODECS))
     assert fresh["few-digits"] is FewDigits
     assert fresh.names == sorted([*CODECS, "few-digits"])
