@@ -69,9 +69,9 @@ class Run(analysed.RunFolder):
         result = to_target(self.tests, target, start)
         return result.t_s if result.reached else math.inf
 
-    def show(self) -> None:
-        """Print the output of `edgesim show`: how the run ended, and its totals."""
-        print_run(self.folder, PlainConsole())
+    def show(self, whole: bool = False) -> None:
+        """Print the output of `edgesim show`: how the run ended, its accuracy and totals; all there is if ``whole``."""
+        print_run(self.folder, PlainConsole(), whole)
 
     @property
     def figures(self) -> list[str]:

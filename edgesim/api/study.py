@@ -70,9 +70,12 @@ class StudyResult:
         """Paired tests over seeds of whether one value of a knob beats another; arguments as of `compare`."""
         return compare([self.folder], metric, by, reference, within, target, detect)
 
-    def show(self) -> None:
-        """Print the output of `edgesim show`: the summary as tables, and the differences between policies."""
-        print_study(self.folder, PlainConsole())
+    def show(self, whole: bool = False) -> None:
+        """Print the output of `edgesim show`: the summary as tables, and the differences between policies.
+
+        With further measures of how accuracy went if ``whole``.
+        """
+        print_study(self.folder, PlainConsole(), whole)
 
     @property
     def figures(self) -> list[str]:

@@ -154,9 +154,14 @@ def fork(
 
 @app.command()
 @plain_errors
-def show(run: Annotated[Path, typer.Argument(help="Folder of a run or a study.")]) -> None:
-    """Print what a run (or a study) did."""
-    edgesim.open(run).show()
+def show(
+    run: Annotated[Path, typer.Argument(help="Folder of a run or a study.")],
+    whole: Annotated[
+        bool, typer.Option("--all", help="Also WE, ID, forgetting, roughness, the data's skew, work by kind, back end.")
+    ] = False,
+) -> None:
+    """Print what a run (or a study) did: accuracy, seconds, joules, who took part and what was lost."""
+    edgesim.open(run).show(whole)
 
 
 @app.command()

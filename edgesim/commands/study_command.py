@@ -95,7 +95,7 @@ def run(
         user_code=not no_user_code,
         check=check,
     )
-    conclude(done.folder, first_values(done.plan), formats=formats)
+    conclude(done.folder, first_values(done.plan), formats=formats, whole=False)
 
 
 @app.command()
@@ -127,7 +127,7 @@ def submit(
 def table(folder: Folder) -> None:
     """Print the table of what is finished so far, and write summary.csv."""
     write_summary(folder)
-    print_study(folder, PlainConsole())
+    print_study(folder, PlainConsole(), whole=False)
 
 
 def run_unfinished(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool, check: bool = False) -> None:
