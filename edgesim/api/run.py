@@ -271,7 +271,7 @@ def tell_new_defaults(configs: Iterable[RunConfig], console: PlainConsole) -> No
     """Print in one line the keys of `_NEW_DEFAULTS` that configs leave to them; goes with the next release."""
     absent: set[str] = set()
     for config in configs:
-        if config.data.partition is None and config.drift.law == "frames":
+        if config.data.partition is None and config.drift.law == "frames" and config.data.dataset != "none":
             absent.add("data.partition")
         if config.learning.training == "real" and "pretrain" not in config.learning.model_fields_set:
             absent.add("learning.pretrain")
