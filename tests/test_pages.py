@@ -312,6 +312,7 @@ def test_the_config_and_the_python_of_the_readme_give_the_numbers_below_them(tmp
     for command in (["-m", *words[:-1], "runs/typed"], ["first.py"]):
         done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+        assert "Own peak" not in done.stdout, "which is for --all"
         for row, expected in zip(numbers_of(done.stdout), printed, strict=True):
             assert row == pytest.approx(expected, rel=0.15, abs=0.02)
 

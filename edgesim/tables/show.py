@@ -51,6 +51,8 @@ _WITH_INTERVALS = (
 )
 #: Parts of the wall time of a run, by their names in the table ``timing``.
 _PARTS = {"train": "training", "server": "merges and training at the server", "evaluate": "evaluation"}
+_NOTES_OF_THE_WHOLE = ("Own peak:", "WE:")
+"""Beginnings of notes on tables that are shown of the whole alone."""
 _CLASSES_AT_ONCE = 10
 """Classes in one table."""
 #: Columns about the devices' data sets: (heading, measure, statistic, format).
@@ -396,7 +398,8 @@ def print_study(folder: Path, console: Console, whole: bool = True) -> None:
     print_growth(growth_table(study.finished), console)
     print_comparison(folder, console)
     for note in notes(summary, folder):
-        console.print(note, highlight=False)
+        if whole or not note.startswith(_NOTES_OF_THE_WHOLE):
+            console.print(note, highlight=False)
     if not whole and "final_accuracy" in summary:
         console.print(f"more: edgesim show {folder} --all", highlight=False)
 
