@@ -47,7 +47,8 @@ def options_of(
     if options and not model.model_fields:
         fields = [f"{section}.{key}" for key in options]
         listed = ", ".join(map(repr, options))
-        raise EdgesimError(f"{fields[0]}: {kind} {name!r} takes no options, remove {listed}", *fields)
+        meant = did_you_mean(next(iter(options)), [field.rpartition(".")[2]])
+        raise EdgesimError(f"{fields[0]}: {kind} {name!r} takes no options, remove {listed}{meant}", *fields)
     return validate(model, options, f"{kind} {name!r}", section)
 
 
