@@ -1,4 +1,4 @@
-"""Every knob of a run: units in names, bounds checked, defaults from FedTeddi unless said otherwise."""
+"""Every knob of a run: units in names, bounds checked; defaults of devices and radio are FedTeddi's cell."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -131,7 +131,7 @@ class DevicesConfig(Section):
 
 
 class RadioConfig(Section):
-    """The uplink: its band, its environment file, and how uploads share the band."""
+    """The uplink: its band, its environment file, and how uploads share the band; the defaults are FedTeddi's cell."""
 
     channel: str = "fedteddi-macro"
     """The environment: a name of a file under ``channels/``, or a path."""
@@ -353,7 +353,7 @@ class DataConfig(Section):
     """Whether the devices divide but 200 images of each class, as many as small benchmarks have."""
     partition: str | None = None
     """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards``, ``quantity`` or ``listed``;
-    when absent ``fedteddi``, or none where ``drift.law`` deals the samples."""
+    when absent ``iid``, or none where ``drift.law`` deals the samples."""
     partition_options: dict[str, Any] = {}
     """The partition's own options, checked by the partition."""
     samples_per_device: Count | None = Field(None, ge=2)
@@ -433,8 +433,8 @@ class LearningConfig(Section):
     precision: Literal["float32", "float64", "mixed"] = "float32"
     """Of weights, gradients and images in the model; ``mixed``: float32, but forward passes of training run in bfloat16
     where that is safe, by torch's autocast. Payloads are charged with 32 bits per number all the same."""
-    pretrain: bool = True
-    """Train the start model on the old classes (those of frame 0)."""
+    pretrain: bool = False
+    """Train the start model on the old classes (those of frame 0), as FedTeddi does."""
     pretrain_target: float = Field(0.8, gt=0, le=1)
     """Accuracy on the old classes at which pre-training ends ..."""
     pretrain_max_epochs: Count = Field(30, ge=1)

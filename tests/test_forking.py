@@ -288,7 +288,8 @@ def test_more_rounds_for_a_fork_and_none_where_the_past_depends_on_them_or_its_c
 
 
 def test_a_fork_whose_frames_would_have_had_other_rounds_is_refused(tmp_path):
-    data = {"dataset": str(Path(__file__).parent / "compared/hundred-classes.npz"), "samples_per_device": 6}
+    file = str(Path(__file__).parent / "compared/hundred-classes.npz")
+    data = {"dataset": file, "partition": "fedteddi", "samples_per_device": 6}
     simulation.run(config(rounds=[4, 4], data=data, checkpoint_at=[ROUND]), tmp_path / "run")
     forked(tmp_path / "run", tmp_path / "longer", "rounds=[4, 6]")
     with pytest.raises(EdgesimError, match="is of a run whose frames have other rounds"):

@@ -358,22 +358,25 @@ def runs_of(folders: Sequence[Path]) -> list[RunFolder]:
     `KNOB_NAMES` says or by the last part of its key (``delay_knowledge`` for ``round.delay_knowledge``), or by the
     whole key where two names would be equal. Raises `EdgesimError` for a folder that is not a run's.
     """
-    flat = [_settings_of(folder) for folder in folders]
+    configs = [read_config(folder) for folder in folders]
+    flat = [_settings_of(folder, config) for folder, config in zip(folders, configs, strict=True)]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))
     differing = [key for key in keys if key not in _NO_KNOBS and _differs(key, flat)]
     short = [KNOB_NAMES.get(key, key.rpartition(".")[2]) for key in differing]
     names = {key: name if short.count(name) == 1 else key for key, name in zip(differing, short, strict=True)}
     names |= {"selection.policy": "policy", "round.tmax_s": "tmax_s"}
     runs = []
-    for folder, settings in zip(folders, flat, strict=True):
+    for folder, config, settings in zip(folders, configs, flat, strict=True):
         knobs = {name: settings[key] for key, name in names.items() if key in settings}
-        runs.append(RunFolder(folder, knobs, setting(folder, settings, "seed", int) if "seed" in settings else 0))
+        run = RunFolder(folder, knobs, setting(folder, settings, "seed", int) if "seed" in settings else 0)
+        vars(run)["config"] = config  # as if the property had read it
+        runs.append(run)
     return runs
 
 
-def _settings_of(folder: Path) -> dict[str, Knob]:
+def _settings_of(folder: Path, config: Mapping[str, Any]) -> dict[str, Knob]:
     """Settings of a run's config; those of its policy only where it made the decisions."""
-    settings = flat_settings(read_config(folder))
+    settings = flat_settings(config)
     if is_episode(folder):
         settings = {key: value for key, value in settings.items() if not key.startswith("selection.")}
         settings["selection.policy"] = OUTSIDE

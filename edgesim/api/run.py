@@ -69,9 +69,9 @@ class Run(analysed.RunFolder):
         result = to_target(self.tests, target, start)
         return result.t_s if result.reached else math.inf
 
-    def show(self) -> None:
-        """Print the output of `edgesim show`: how the run ended, and its totals."""
-        print_run(self.folder, PlainConsole())
+    def show(self, whole: bool = False) -> None:
+        """Print the output of `edgesim show`: how the run ended, its accuracy and totals; all there is if ``whole``."""
+        print_run(self.folder, PlainConsole(), whole)
 
     @property
     def figures(self) -> list[str]:
@@ -177,6 +177,7 @@ def run(
     where = str(config) if isinstance(config, str | Path) else "config"
     tell = PlainConsole(quiet=quiet)
     tell_user_code(settings, where, not user_code, tell if isinstance(config, str | Path) else None)
+    tell_new_defaults([settings], tell)
     settings = completed(settings, set)
     folder = folder_for(out, config, "run", [settings])
     if (folder / "run.json").is_file() and "fork" in read_run(folder):
@@ -257,6 +258,26 @@ def tell_user_codes(configs: Iterable[RunConfig], where: str, is_refused: bool, 
     """`tell_user_code` of several configs, once for each that names other code."""
     for settings in {str(named_code.foreign(config)): config for config in configs}.values():
         tell_user_code(settings, where, is_refused, console)
+
+
+_NEW_DEFAULTS = {
+    "data.partition": '"iid" (was "fedteddi")',
+    "learning.pretrain": "false (was true)",
+}
+"""Keys whose defaults are others than in the last release."""
+
+
+def tell_new_defaults(configs: Iterable[RunConfig], console: PlainConsole) -> None:
+    """Print in one line the keys of `_NEW_DEFAULTS` that configs leave to them; goes with the next release."""
+    absent: set[str] = set()
+    for config in configs:
+        if config.data.partition is None and config.drift.law == "frames" and config.data.dataset != "none":
+            absent.add("data.partition")
+        if config.learning.training == "real" and "pretrain" not in config.learning.model_fields_set:
+            absent.add("learning.pretrain")
+    if absent:
+        what = ", ".join(f"{key} = {_NEW_DEFAULTS[key]}" for key in sorted(absent))
+        console.print(f"note: new defaults: {what}", style="yellow")
 
 
 def play(

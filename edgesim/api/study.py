@@ -15,7 +15,7 @@ from edgesim.analysis.runs import has_runs, read_study
 from edgesim.analysis.summary import current_summary
 from edgesim.api.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
 from edgesim.api.figures import draw
-from edgesim.api.run import Run, as_html, as_line, figure_of, of_folder, tell_user_codes
+from edgesim.api.run import Run, as_html, as_line, figure_of, of_folder, tell_new_defaults, tell_user_codes
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import as_path
 from edgesim.plots.formats import USUAL
@@ -70,9 +70,12 @@ class StudyResult:
         """Paired tests over seeds of whether one value of a knob beats another; arguments as of `compare`."""
         return compare([self.folder], metric, by, reference, within, target, detect)
 
-    def show(self) -> None:
-        """Print the output of `edgesim show`: the summary as tables, and the differences between policies."""
-        print_study(self.folder, PlainConsole())
+    def show(self, whole: bool = False) -> None:
+        """Print the output of `edgesim show`: the summary as tables, and the differences between policies.
+
+        With further measures of how accuracy went if ``whole``.
+        """
+        print_study(self.folder, PlainConsole(), whole)
 
     @property
     def figures(self) -> list[str]:
@@ -184,6 +187,7 @@ def study(
         with _prefixed(where) if is_file else nullcontext():
             runs = runs_of(values, table, typed, labels)
             tell_user_codes((run.config for run in runs), "config", not user_code, console if is_file else None)
+            tell_new_defaults((run.config for run in runs), console)
             runs = completed(runs)
     check_labels(runs)
     source = f"{name}.toml" if name is not None else base

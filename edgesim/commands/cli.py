@@ -155,9 +155,14 @@ def fork(
 
 @app.command()
 @plain_errors
-def show(run: Annotated[Path, typer.Argument(help="Folder of a run or a study.")]) -> None:
-    """Print what a run (or a study) did."""
-    edgesim.open(run).show()
+def show(
+    run: Annotated[Path, typer.Argument(help="Folder of a run or a study.")],
+    whole: Annotated[
+        bool, typer.Option("--all", help="Also WE, ID, forgetting, roughness, the data's skew, work by kind, back end.")
+    ] = False,
+) -> None:
+    """Print what a run (or a study) did: accuracy, seconds, joules, who took part and what was lost."""
+    edgesim.open(run).show(whole)
 
 
 @app.command()
@@ -223,10 +228,23 @@ def new(
 
 @app.command()
 @plain_errors
-def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exist, or is empty.")]) -> None:
-    """Write a folder to start from: a config, a policy with its test, a study, a README."""
-    for file in new_command.write_folder(folder):
-        say(file)
+def init(
+    folder: Annotated[Path | None, typer.Argument(help="A folder that does not exist, or is empty.")] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(help="Only a config: a paper's setting.", autocompletion=lambda: [*new_command.presets()]),
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="List the settings of papers.")] = False,
+) -> None:
+    """Write a folder to start from: a config, a policy with its test, a study, a README; or a paper's setting."""
+    if list_them:
+        for name, text in new_command.presets().items():
+            say(f"{name}: {text}")
+    elif folder is None:
+        raise EdgesimError("FOLDER: is missing; expected a folder that does not exist, or is empty, or --list")
+    else:
+        for file in new_command.write_folder(folder) if like is None else [new_command.write_preset(like, folder)]:
+            say(file)
 
 
 @app.command()

@@ -77,14 +77,39 @@ def write_folder(folder: Path) -> list[Path]:
 
     Raises `EdgesimError` for a folder that holds anything.
     """
+    _make_empty(folder)
     with system_errors(f"{folder}: cannot be written"):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise EdgesimError(f"{folder}: is not an empty folder; choose another one")
-        folder.mkdir(parents=True, exist_ok=True)
         whole = {folder / "README.md": "README.md", folder / "run.toml": "run.toml"}
         for file, template in whole.items():
             write_whole(file, _text(template))
     return [*whole, *write("policy", "my_policy", folder)[0], *write("scenario", "my_study", folder)[0]]
+
+
+def presets() -> dict[str, str]:
+    """What each paper's setting is, by its name."""
+    files = sorted(resources.files("edgesim.templates").joinpath("presets").iterdir(), key=lambda file: file.name)
+    return {file.name.removesuffix(".toml"): file.read_text().partition("\n")[0].lstrip("# ") for file in files}
+
+
+def write_preset(name: str, folder: Path) -> Path:
+    """Write a paper's setting as ``run.toml`` into a new or empty folder; returns the file.
+
+    Raises `EdgesimError` for an unknown name, with the names there are, and for a folder that holds anything.
+    """
+    look_up(presets(), name, "preset")
+    _make_empty(folder)
+    file = folder / "run.toml"
+    with system_errors(f"{folder}: cannot be written"):
+        write_whole(file, _text(f"presets/{name}.toml"))
+    return file
+
+
+def _make_empty(folder: Path) -> None:
+    """Make a folder that does not exist; raises `EdgesimError` for one that holds anything."""
+    with system_errors(f"{folder}: cannot be written"):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise EdgesimError(f"{folder}: is not an empty folder; choose another one")
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _text(template: str) -> str:

@@ -10,7 +10,6 @@ from edgesim.analysis.runs import StudyFolder
 from edgesim.analysis.summary import write_summary
 from edgesim.api.run import tell_user_codes
 from edgesim.base.errors import EdgesimError
-from edgesim.base.text_file import read_toml
 from edgesim.commands import new_command
 from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
 from edgesim.screen.console import PlainConsole
@@ -19,7 +18,7 @@ from edgesim.studies import slurm
 from edgesim.studies.executor_options import with_executor
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import read_plan
-from edgesim.studies.study_table import TABLE, parse_axes, typed_seeds
+from edgesim.studies.study_table import parse_axes, typed_seeds
 from edgesim.tables.show import print_study
 from edgesim.tables.show_ledger import print_ledger
 
@@ -41,9 +40,7 @@ def status(folder: Folder) -> None:
 @plain_errors
 @with_executor
 def run(
-    study: Annotated[
-        Path, typer.Argument(help="TOML file with [study], any config beside --axis, or the folder of a study.")
-    ],
+    study: Annotated[Path, typer.Argument(help="TOML file, with [study] or beside --axis, or the folder of a study.")],
     axis: Annotated[
         list[str] | None,
         typer.Option(help="A key and its values, such as selection.policy=random,fedteddi; may be repeated."),
@@ -76,11 +73,6 @@ def run(
         run_unfinished(study, retry_failed, jobs, no_user_code, check)
         return
     formats, axes = known_formats(format_, "--format"), parse_axes(axis or [])
-    if not axes and TABLE not in read_toml(study):
-        raise EdgesimError(
-            f"{study}: has no [study] and --axis is not given; expected axes and seeds there, or, for example, "
-            "--axis selection.policy=random,fedteddi --seeds 5"
-        )
     done = edgesim.study(
         study,
         axes,
@@ -97,7 +89,7 @@ def run(
     # Figures take a second to load, which no other command has to wait for.
     from edgesim.scenario.closing import conclude
 
-    conclude(done.folder, first_values(done.plan), formats=formats)
+    conclude(done.folder, first_values(done.plan), formats=formats, whole=False)
 
 
 @app.command()
@@ -129,7 +121,7 @@ def submit(
 def table(folder: Folder) -> None:
     """Print the table of what is finished so far, and write summary.csv."""
     write_summary(folder)
-    print_study(folder, PlainConsole())
+    print_study(folder, PlainConsole(), whole=False)
 
 
 def run_unfinished(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool, check: bool = False) -> None:

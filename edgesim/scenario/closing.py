@@ -21,17 +21,18 @@ def conclude(
     against: Sequence[tuple[str, str]] = (),
     answers: Sequence[str] = (),
     formats: Formats = USUAL_FORMATS,
+    whole: bool = True,
 ) -> None:
     """Print a study's tables and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed.
 
     The differences of the policies from the reference policy are written to ``differences-policy.csv``. For every pair
     (knob, reference value) in ``against``, the paired differences of the other values from it are printed, drawn and
     written to ``differences-KNOB.csv``, or ``differences-KNOB-REFERENCE.csv`` where a knob stands there several times.
-    ``answers`` are findings, one or two sentences each, printed at the end.
+    ``answers`` are findings, one or two sentences each, printed at the end. ``whole`` is as of `print_study`.
     """
     console = PlainConsole()
     differences_table(study_folder, "policy", read_study(study_folder).reference, write=True)
-    print_study(study_folder, console)
+    print_study(study_folder, console, whole)
     knobs = [knob for knob, _ in against]
     for knob, reference in against:
         called = f"{knob}-{reference}" if knobs.count(knob) > 1 else knob

@@ -59,4 +59,4 @@ def resolve_options(policy: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _checked(policy: str, options: Mapping[str, Any]) -> Options:
     kinds = {name: kind.Options for name, kind in SELECTORS.including(policy).items()}
-    return options_of(kinds, policy, options, "selection.policy", "selection")
+    return options_of(kinds, policy, options, "selection.policy", "selection", beside=["policy"])

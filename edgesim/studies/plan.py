@@ -54,6 +54,8 @@ def grid(
     seeds: Sequence[int],
     overrides: Sequence[str] | None = None,
     labels: Mapping[str, Knob] | None = None,
+    *,
+    whole: bool = True,
 ) -> list[PlannedRun]:
     """Runs of every combination of the axes (``section.key`` -> values) with every seed, seeds innermost.
 
@@ -61,31 +63,9 @@ def grid(
     a run without the key. A run's folder is named by its knobs and seed, such as ``fedteddi-tmax0.8-known-s3``;
     without axes by the seed alone. ``overrides`` are further ``section.key=value``, for keys that do not vary.
     ``labels`` are further knobs, the same in all runs, that name settings of ``base`` which no axis can hold (several
-    keys at once, or a list). Raises `EdgesimError` if a combination is not a valid config, or an axis has no values.
+    keys at once, or a list). Configs are complete, or else only checked, so that no code that they name is imported.
+    Raises `EdgesimError` if a combination is not a valid config, or an axis has no values.
     """
-    return completed(parsed_grid(base, axes, seeds, overrides, labels))
-
-
-def completed(runs: Iterable[PlannedRun]) -> list[PlannedRun]:
-    """Runs of `parsed_grid` with complete configs, for which the code that they name is imported.
-
-    Raises `EdgesimError` if a config cannot be completed.
-    """
-    whole = []
-    for run in runs:
-        with named(run.folder), overrides_named([*run.overridden]):
-            whole.append(replace(run, config=complete(run.config)))
-    return whole
-
-
-def parsed_grid(
-    base: Mapping[str, Any],
-    axes: Axes,
-    seeds: Sequence[int],
-    overrides: Sequence[str] | None = None,
-    labels: Mapping[str, Knob] | None = None,
-) -> list[PlannedRun]:
-    """Runs as of `grid`, with configs that are checked but not complete; no code that they name is imported."""
     overrides = overrides or ()
     for override in overrides:
         key = override.partition("=")[0].strip()
@@ -106,7 +86,19 @@ def parsed_grid(
             folder = f"{name}s{seed}"
             config = parse_with(partial(_nested, base, cell), overrides, f"run {folder}")
             runs.append(PlannedRun(folder, knobs, seed, config, labels, overridden))
-    return runs
+    return completed(runs) if whole else runs
+
+
+def completed(runs: Iterable[PlannedRun]) -> list[PlannedRun]:
+    """Runs of `grid` with complete configs, for which the code that they name is imported.
+
+    Raises `EdgesimError` if a config cannot be completed.
+    """
+    whole = []
+    for run in runs:
+        with named(run.folder), overrides_named([*run.overridden]):
+            whole.append(replace(run, config=complete(run.config)))
+    return whole
 
 
 def check_labels(runs: Sequence[PlannedRun]) -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from edgesim.base.errors import EdgesimError
 from edgesim.base.text_file import parse_toml
 from edgesim.base.validation import validate
-from edgesim.studies.plan import Knob, PlannedRun, parsed_grid
+from edgesim.studies.plan import Knob, PlannedRun, grid
 
 TABLE = "study"
 _FORM = "expected KEY=VALUE,VALUE,..., such as selection.policy=random,fedteddi"
@@ -46,8 +46,8 @@ def study_table(values: Mapping[str, Any], where: str, seeds: int | Sequence[int
         raise EdgesimError(f"{where}: {TABLE}: expected a table (got {table!r})", TABLE)
     if seeds is not None:
         table = {**table, "seeds": seeds if isinstance(seeds, int) else [*seeds]}
-    elif "seeds" not in table:
-        raise EdgesimError(f"{where}: study.seeds: is missing; expected a number of seeds, such as 5", "study.seeds")
+    elif table.get("seeds", []) == []:
+        raise EdgesimError(f"{where}: study.seeds: are missing; expected a number of seeds, such as 5", "study.seeds")
     elif "seed" in values:
         raise EdgesimError(f"{where}: seed: study.seeds gives the seeds already; remove one of them", "seed")
     checked = validate(StudyTable, table, where, TABLE)
@@ -77,10 +77,10 @@ def runs_of(
     overrides: Sequence[str] = (),
     labels: Mapping[str, Knob] | None = None,
 ) -> list[PlannedRun]:
-    """Runs of every combination of the labels and the axes of a table with every seed, by `parsed_grid`.
+    """Runs of every combination of a table's labels and axes with every seed, by `grid`, with incomplete configs.
 
     ``values`` is the config as nested mappings, ``labels`` are further knobs, the same in all runs. Raises
-    `EdgesimError` as `parsed_grid`.
+    `EdgesimError` as `grid`.
     """
     base = {key: value for key, value in values.items() if key != TABLE}
     seeds = range(table.seeds) if isinstance(table.seeds, int) else table.seeds
@@ -90,7 +90,7 @@ def runs_of(
         whole = base
         for knob, name in settings.items():
             whole = _with_tables(whole, table.labels[knob][name])
-        runs += parsed_grid(whole, table.axes, seeds, overrides, {**(labels or {}), **settings})
+        runs += grid(whole, table.axes, seeds, overrides, {**(labels or {}), **settings}, whole=False)
     return runs
 
 

@@ -51,6 +51,8 @@ _WITH_INTERVALS = (
 )
 #: Parts of the wall time of a run, by their names in the table ``timing``.
 _PARTS = {"train": "training", "server": "merges and training at the server", "evaluate": "evaluation"}
+_NOTES_OF_THE_WHOLE = ("Own peak:", "WE:")
+"""Beginnings of notes on tables that are shown of the whole alone."""
 _CLASSES_AT_ONCE = 10
 """Classes in one table."""
 #: Columns about the devices' data sets: (heading, measure, statistic, format).
@@ -100,31 +102,24 @@ def _status(folder: Path, run: Mapping[str, Any]) -> str:
     return f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else "")
 
 
-def print_run(folder: Path, console: Console) -> None:
-    """Print how a run ended and its totals; raises `EdgesimError` if the folder is not a run's."""
+def print_run(folder: Path, console: Console, whole: bool = True) -> None:
+    """Print how a run ended, its accuracy, time and energy, who took part and what was lost; the rest if ``whole``.
+
+    Raises `EdgesimError` if the folder is not a run's.
+    """
     run = records.read_run(folder)
     config = records.read_config(folder)
     rounds = records.read_table(folder, "rounds")
+    devices = records.read_table(folder, "devices")
     table = Table(title=str(folder), show_header=False, title_justify="left")
     table.add_row("status", _status(folder, run))
     policy = run.get("decisions") or records.setting(folder, config, "selection.policy", str)
     seed = records.setting(folder, config, "seed", int)
     table.add_row("policy, seed", f"{policy}, {seed}")
     table.add_row("algorithm, protocol", _how_it_learnt(config, run))
-    if run.get("unobserved_share"):
-        unseen = f"not observed {run['unobserved_share']:.1%} of the time (counted as {run['unobserved_as']})"
-        table.add_row("availability", unseen)
-    if "device_kind" in run:
-        notice = f" ({run['back_end_notice']})" if "back_end_notice" in run else ""
-        table.add_row("back end", f"{run['back_end']} on {run['device_kind']}{notice}")
-    if "wall_s" in run:
-        parts_s = records.read_table(folder, "timing").groupby("part")["wall_s"].sum()
-        parts = [f"{parts_s[part]:.1f} s {what}" for part, what in _PARTS.items() if part in parts_s]
-        table.add_row("wall time", f"{run['wall_s']:.1f} s" + (f" ({', '.join(parts)})" if parts else ""))
     activities, metrics, updates = (
         _of_the_run(run, rounds, records.read_table(folder, name)) for name in ("activities", "metrics", "updates")
     )
-    table.add_row("rounds", f"{len(rounds)}{_skipped(metrics, updates)}")
     for note in run.get("notes", {}).values():
         table.add_row("note", note)
     if run["status"] != "running" and rounds.empty:
@@ -133,25 +128,60 @@ def print_run(folder: Path, console: Console) -> None:
         table.add_row(
             "note", f"the run has no finished round, so no model was made; rows of its work by outcome: {work}"
         )
+    worked = len(rounds) or len(activities)
+    if worked:
+        _add_tests(table, rounds, metrics, run.get("metric_notices", {}), whole)
     if len(rounds):
+        _add_course(table, RunFolder(folder, {}, seed), whole)
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
-        for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
-            table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
-    if len(rounds) or len(activities):
+    table.add_row("rounds", f"{len(rounds)}{_skipped(metrics, updates)}")
+    if worked:
+        _add_energy(table, activities, metrics, records.read_rows(folder, "devices"), whole)
+        _add_cancelled(table, rounds, activities)
+        _add_battery(table, metrics)
         table.add_row("bits up", f"{bits_up(activities):.4g}")
         table.add_row("bits down", f"{bits_down(rounds, metrics):.4g}")
         for name, text in coding_rows(config, run, metrics):
             table.add_row(name, text)
-        _add_energy(table, activities, metrics, records.read_rows(folder, "devices"))
-        _add_cancelled(table, rounds, activities)
-        _add_battery(table, metrics)
-        _add_tests(table, rounds, metrics, run.get("metric_notices", {}))
     if len(rounds):
-        _add_course(table, RunFolder(folder, {}, seed))
+        took_part = f"{updates['device'].nunique():,} of {devices['device'].nunique():,} devices, by an update merged"
+        table.add_row("took part", took_part)
+        for name in ("candidates", "selected", "arrived", "late", "dropped", *["jobs_trained"] * whole):
+            table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
+    if worked:
+        table.add_row("joules lost", _lost(activities, updates))
+    if run.get("unobserved_share"):
+        unseen = f"not observed {run['unobserved_share']:.1%} of the time (counted as {run['unobserved_as']})"
+        table.add_row("availability", unseen)
+    if whole:
+        _add_machine(table, folder, run)
     console.print(table)
-    _print_data(records.read_table(folder, "devices"), console)
-    if len(rounds) or len(activities):
+    if whole:
+        _print_data(devices, console)
+    else:
+        console.print(f"more: edgesim show {folder} --all", highlight=False)
+    if worked and whole:
         console.print(_work_table(activities, updates))
+
+
+def _add_machine(table: Table, folder: Path, run: Mapping[str, Any]) -> None:
+    """Add rows of what the run trained on, and how long that took."""
+    if "device_kind" in run:
+        notice = f" ({run['back_end_notice']})" if "back_end_notice" in run else ""
+        table.add_row("back end", f"{run['back_end']} on {run['device_kind']}{notice}")
+    if "wall_s" in run:
+        parts_s = records.read_table(folder, "timing").groupby("part")["wall_s"].sum()
+        parts = [f"{parts_s[part]:.1f} s {what}" for part, what in _PARTS.items() if part in parts_s]
+        table.add_row("wall time", f"{run['wall_s']:.1f} s" + (f" ({', '.join(parts)})" if parts else ""))
+
+
+def _lost(activities: pd.DataFrame, updates: pd.DataFrame) -> str:
+    """Joules of work that came to nothing, with their share and kinds."""
+    joules = totals(work_by_kind(activities, updates))["joules"]
+    lost = joules.drop("useful")
+    share = f" ({lost.sum() / joules.sum():.1%})" if joules.sum() else ""
+    kinds = ", ".join(f"{kind} {of:,.1f}" for kind, of in lost.items() if of > 0)
+    return f"{lost.sum():,.1f} of {joules.sum():,.1f}{share}" + (f": {kinds}" if kinds else "")
 
 
 def _of_the_run(run: Mapping[str, Any], rounds: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -186,7 +216,9 @@ _OTHER_ACCURACIES = {
 }
 
 
-def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame, undefined: Mapping[str, str]) -> None:
+def _add_tests(
+    table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame, undefined: Mapping[str, str], whole: bool
+) -> None:
     """Add a row of the last test, and one of tests of the edge servers' mean model, which no server held."""
     tested = rounds.dropna(subset="test_accuracy")
     if tested.empty:
@@ -210,7 +242,8 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame, undefi
         table.add_row(name, f"undefined: {why}")
     if domains := ", ".join(f"{name} {value:.4f}" for name, value in values.get("domain_accuracy", {}).items()):
         table.add_row("accuracy by domain", domains)
-    if by_class := ", ".join(f"{label}: {value:.3f}" for label, value in values.get("class_f1", {}).items()):
+    by_class = ", ".join(f"{label}: {value:.3f}" for label, value in values.get("class_f1", {}).items())
+    if by_class and whole:
         table.add_row("F1 by class", by_class)
     if of_means.any():
         table.add_row(
@@ -220,7 +253,7 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame, undefi
         )
 
 
-def _add_course(table: Table, run: RunFolder) -> None:
+def _add_course(table: Table, run: RunFolder, whole: bool) -> None:
     """Add rows of how the accuracy went over the rounds of a run that is tested, or why that is undefined."""
     values = course_measures(run)
     if not values:
@@ -230,6 +263,8 @@ def _add_course(table: Table, run: RunFolder) -> None:
     if (run.metrics["name"] == "models_tested").any():
         where += ", of tests since the last device came new into the mean"
     table.add_row("best accuracy", f"{values['best_accuracy']:.4f}{where}")
+    if not whole:
+        return
     if "rounds_to_own_peak" in values:
         peak = f"in round {values['rounds_to_own_peak']:.0f}, at {values['seconds_to_own_peak']:,.3f} s"
         table.add_row("95 % of it", peak)
@@ -291,13 +326,16 @@ def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[
     return bare_table(title, names, [heading for heading, *_ in _SKEW], cells)
 
 
-def _add_energy(table: Table, activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame) -> None:
-    """Add rows of the run's energy, by activity and over its devices."""
+def _add_energy(
+    table: Table, activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame, whole: bool
+) -> None:
+    """Add rows of the run's energy, by activity and, if ``whole``, over its devices."""
     by_activity = energy_by_activity_j(activities, metrics).sum()
     parts = ", ".join(f"{name} {joules:,.1f} J" for name, joules in by_activity.items() if joules > 0)
     table.add_row("energy", f"{energy_j(activities, metrics):,.1f} J" + (f" ({parts})" if parts else ""))
-    low, middle, high = np.quantile(energy_by_device_j(activities, metrics, devices), [0.0, 0.5, 1.0])
-    table.add_row("energy per device", f"{low:,.2f} J least, {middle:,.2f} J median, {high:,.2f} J most")
+    if whole:
+        low, middle, high = np.quantile(energy_by_device_j(activities, metrics, devices), [0.0, 0.5, 1.0])
+        table.add_row("energy per device", f"{low:,.2f} J least, {middle:,.2f} J median, {high:,.2f} J most")
 
 
 def _add_battery(table: Table, metrics: pd.DataFrame) -> None:
@@ -326,8 +364,11 @@ def _work_table(activities: pd.DataFrame, updates: pd.DataFrame) -> Table:
     return table
 
 
-def print_study(folder: Path, console: Console) -> None:
-    """Print the summary of a study as tables with notes; raises `EdgesimError` if no run is finished."""
+def print_study(folder: Path, console: Console, whole: bool = True) -> None:
+    """Print the summary of a study as tables with notes, if ``whole`` with all measures of how accuracy went.
+
+    Raises `EdgesimError` if no run is finished.
+    """
     study = read_study(folder)
     if not study.finished:
         raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
@@ -341,7 +382,7 @@ def print_study(folder: Path, console: Console) -> None:
         goal = "" if target is None else f"rounds, seconds and joules to accuracy {target:g}, "
         goal = goal and f"{goal}until it stays, "
         print_whole(console, _table(f"{folder}: {goal}final accuracy ({alike})", summary, varied, LEARNING))
-    if "we_percent" in summary and not all(is_static(run) for run in study.finished):
+    if whole and "we_percent" in summary and not all(is_static(run) for run in study.finished):
         print_whole(
             console, _table(f"{folder}: accuracy under dynamic participation ({alike})", summary, varied, PARTICIPATION)
         )
@@ -350,14 +391,17 @@ def print_study(folder: Path, console: Console) -> None:
             columns = {name: (label, "{:.1f}") for name, label in by_class[first : first + _CLASSES_AT_ONCE]}
             title = f"{folder}: forgetting by class, in points from its best accuracy to its last ({alike})"
             print_whole(console, _table(title, summary, varied, columns))
-    if "final_accuracy" in summary:
+    if whole and "final_accuracy" in summary:
         print_whole(console, _table(f"{folder}: own peak, smoothness, bits ({alike})", summary, varied, CONVERGENCE))
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({alike})"
     print_whole(console, _table(title, summary, varied, TIMING))
     print_growth(growth_table(study.finished), console)
     print_comparison(folder, console)
     for note in notes(summary, folder):
-        console.print(note, highlight=False)
+        if whole or not note.startswith(_NOTES_OF_THE_WHOLE):
+            console.print(note, highlight=False)
+    if not whole and "final_accuracy" in summary:
+        console.print(f"more: edgesim show {folder} --all", highlight=False)
 
 
 def print_growth(table: pd.DataFrame, console: Console) -> None:

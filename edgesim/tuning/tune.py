@@ -7,7 +7,7 @@ from pathlib import Path
 from edgesim.analysis.runs import is_study
 from edgesim.analysis.summary import write_summary
 from edgesim.api.configs import Config, Overrides, folder_for
-from edgesim.api.run import tell_user_code
+from edgesim.api.run import tell_new_defaults, tell_user_code
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import system_errors
 from edgesim.base.processes import INTERRUPTED, Stopped, cores, stopped_by, why_stopped_printed
@@ -74,8 +74,10 @@ def tune(
     console, at_once = PlainConsole(quiet=quiet), jobs or cores()
     names = [objectives] if isinstance(objectives, str) else list(objectives)
     base, where = base_of(config, knobs, set)
-    for settings in named_of(base, knobs, where):
-        tell_user_code(settings, where, not user_code, console)
+    settings = named_of(base, knobs, where)
+    for of_cell in settings:
+        tell_user_code(of_cell, where, not user_code, console)
+    tell_new_defaults(settings, console)
     task = make_task(base, knobs, names, target, seeds, seed)
     check_files(task.a_cell()[0].config)
     if out is None and isinstance(config, str | Path):

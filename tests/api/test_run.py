@@ -37,6 +37,29 @@ def test_without_a_folder_a_file_gives_its_name_and_a_mapping_one_of_its_own(tim
     assert first.name.startswith("run-")
 
 
+@pytest.mark.parametrize(
+    ("config", "note"),
+    [
+        ({}, 'data.partition = "iid" (was "fedteddi"), learning.pretrain = false (was true)'),
+        ({"data": {"partition": "shards"}}, "learning.pretrain = false (was true)"),
+        ({"drift": {"law": "rotation"}, "learning": {"pretrain": False}}, ""),
+        (
+            {"data": {"dataset": "none"}, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}},
+            "",
+        ),
+    ],
+)
+@pytest.mark.whole_family
+def test_a_run_that_leaves_keys_to_new_defaults_says_so_in_one_line(config, note, capsys):
+    run = edgesim.run({"rounds": 1, "devices": {"count": 2}} | config, "out")
+    printed = " ".join("".join(capsys.readouterr()).split())
+    assert printed.count("new defaults") == bool(note)
+    assert f"new defaults: {note}" in printed or not note
+    assert run.config["learning"]["pretrain"] is False
+    partition = None if "drift" in config else config.get("data", {}).get("partition", "iid")
+    assert run.config["data"].get("partition") == partition
+
+
 def test_arrays_paths_and_numpy_numbers_may_stand_in_a_mapping(timing):
     Path("data").mkdir()
     timing["data"]["folder"] = Path("data")

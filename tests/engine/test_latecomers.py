@@ -75,7 +75,7 @@ def test_no_latecomer_outlives_its_frame(tmp_path):
             "delay_knowledge": "planned",
             "plan_quantile": 0.3,
         },
-        "data": {"dataset": str(HUNDRED), "samples_per_device": 6},
+        "data": {"dataset": str(HUNDRED), "partition": "fedteddi", "samples_per_device": 6},
     }
     simulation.run(parse(values, "test"), tmp_path)
     acts, rounds = read_table(tmp_path, "activities"), read_table(tmp_path, "rounds")

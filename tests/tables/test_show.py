@@ -222,6 +222,9 @@ def test_a_run_shows_how_its_accuracy_went_without_an_interval(tmp_path):
     learning = {"pretrain": False, "steps": 2, "back_end": "loop"}
     config = {"rounds": 8, "devices": {"count": 5}, "data": {"partition": "iid"}, "learning": learning}
     simulation.run(parse(config, "test"), tmp_path / "run")
+    brief = shown(lambda *where: print_run(*where, whole=False), tmp_path / "run", 400)
+    assert brief.index("last test") < brief.index("simulated time")
+    assert not re.search("WE |ID |forgetting|roughness|F1 by class", brief)
     text = shown(print_run, tmp_path / "run", 400)
     accuracies = 100 * read_table(tmp_path / "run", "rounds")["test_accuracy"].to_numpy()
     assert numbers(text, "best accuracy") == pytest.approx([accuracies.max() / 100, accuracies.argmax() + 1], abs=5e-5)
@@ -237,6 +240,20 @@ def test_a_run_shows_how_its_accuracy_went_without_an_interval(tmp_path):
     assert re.findall(r"(\d+): (-?[\d.]+)", row) == [(str(label), f"{lost[label]:.1f}") for label in range(10)]
     assert f"forgetting          │ {np.mean(lost):.2f} points" in text
     assert "IDP" not in text
+
+
+def test_a_run_shows_first_what_a_newcomer_asks_and_the_rest_on_request(folder):
+    brief = shown(lambda *where: print_run(*where, whole=False), folder)
+    acts, updates = read_table(folder, "activities"), read_table(folder, "updates")
+    assert numbers(brief, "took part") == [updates["device"].nunique(), 30]
+    useful_j = acts.merge(updates[["round", "device"]], on=["round", "device"])["energy_j"].sum()
+    whole_j = acts["energy_j"].sum()
+    assert numbers(brief, "joules lost")[:2] == pytest.approx([whole_j - useful_j, whole_j], abs=0.06)
+    further = ("energy per device", "data per device", "work by what came of it", "wall time", "jobs trained")
+    assert not [row for row in further if row in brief]
+    assert not [row for row in further if row not in shown(print_run, folder)]
+    order = [brief.index(f"│ {row} ") for row in ("status", "simulated time", "energy", "took part", "joules lost")]
+    assert order == sorted(order)
 
 
 def test_a_run_whose_rounds_are_not_all_tested_says_why_it_has_no_measures_of_its_course(tmp_path):

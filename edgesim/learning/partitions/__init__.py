@@ -25,7 +25,7 @@ _OWN: dict[str, type[Partition]] = {
 }
 PARTITIONS = Registry("data.partition", "partitions", Partition, _OWN)
 
-_DEFAULT = "fedteddi"
+_DEFAULT = "iid"
 
 
 def make_partition(data: DataConfig) -> Partition:

@@ -50,7 +50,7 @@ def test_frames_change_after_their_rounds(tmp_path):
     images, labels = np.zeros((800, 1, 4, 4), dtype=np.uint8), np.arange(800) % 100
     arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
     np.savez(tmp_path / "hundred.npz", **arrays)
-    data = {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 6}
+    data = {"dataset": str(tmp_path / "hundred.npz"), "partition": "fedteddi", "samples_per_device": 6}
     found = mix_of(rounds=[4, 3], data=data, devices={"count": 30})
     assert found.x.tolist() == list(range(1, 8))
     assert (found.shares[:4] == found.shares[0]).all()
