@@ -198,6 +198,15 @@ def new_learner(config, federate=make_federation):
     return TorchLearner(config, federate(config, streams), streams, rule=make_protocol(config.round).rule)
 
 
+def work(learner, number, ids, merged=None, frame=1):
+    """A round of devices, of which all arrive or those that are ``merged``; the promises of all, by device."""
+    promises = {promise.device: promise for promise in learner.open_round(number, frame).start(np.array(ids))}
+    for promise in promises.values():
+        promise.due = True
+    learner.merge([Arrived(promises[device]) for device in (ids if merged is None else merged)], np.array(ids))
+    return promises
+
+
 def undisturbed(learner, number, promises):
     return learner, promises
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from contract import make_config, new_learner, two_frames
+from contract import make_config, new_learner, two_frames, work
 from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
 
@@ -73,18 +73,14 @@ def test_a_frame_ends_a_task():
 def test_with_a_new_frame_of_a_run_the_model_becomes_a_teacher_and_devices_review():
     """The first task of ten rounds ends after two, with the frame; the next goes on for another two at least."""
     learner = new_learner(make_config(("cfed", "own"), options={"task_rounds": 10}), two_frames)
-    everyone = np.arange(8)
     for round, frame in ((1, 1), (2, 1), (3, 2), (4, 2)):
         if round == 3:
             learner.end_frame()
             teacher = learner.global_weights.clone()
-        promises = learner.open_round(round, frame).start(everyone)
-        teachers = [promise.job.given["teacher"] for promise in promises if "teacher" in promise.job.given]
+        given = [promise.job.given for promise in work(learner, round, range(8), frame=frame).values()]
+        teachers = [tensors["teacher"] for tensors in given if "teacher" in tensors]
         assert len(teachers) == (0 if frame == 1 else 3)
-        assert all(torch.equal(given, teacher) for given in teachers)
-        for promise in promises:
-            promise.due = True
-        learner.merge([Arrived(promise) for promise in promises], everyone)
+        assert all(torch.equal(model, teacher) for model in teachers)
     learner.close()
 
 
@@ -269,29 +265,3 @@ def test_a_lone_image_of_the_servers_shard_is_refused_where_the_server_trains_on
         EdgesimError, match=r"^learning.batch_size: 7 leaves the algorithm's own training on 8 samples a"
     ):
         new_learner(config)
-
-
-@pytest.mark.parametrize("training", ["real", "none"])
-@pytest.mark.parametrize(
-    ("sections", "said"),
-    [
-        ({"data": {"public": "none"}}, r"^algorithm\.name = 'cfed' with data\.dataset = 'digits' needs data\.pu"),
-        (
-            {"data": {"public_per_class": 1}},
-            r"^algorithm.name: 'cfed' divides the 10 public images among 10 devices and the server; give at least 11 ",
-        ),
-        (
-            {"round": {"admission": "count", "count": 3, "protocol": "asynchronous"}},
-            r"^algorithm\.name = 'cfed' needs round\.protocol = 'synchronous' or 'bu",
-        ),
-        ({"algorithm": {"weights": "samples"}}, r"^algorithm.weights: is an option of algorithm "),
-        ({"algorithm": {"learners": 0}}, r"^algorithm 'cfed': algorithm.learners: input should be greater than 0"),
-    ],
-)
-def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, training, tmp_path):
-    config = CONFIG | {name: CONFIG[name] | section for name, section in sections.items()}
-    config["learning"] = config["learning"] | {"training": training}
-    with pytest.raises(EdgesimError, match=said) as refusal:
-        simulation.run(simulation.complete(parse(config, "run.toml")), tmp_path / "run")
-    assert "\n" not in str(refusal.value)
-    assert not (tmp_path / "run").exists()

@@ -11,7 +11,6 @@ from torch import nn
 
 from edgesim.analysis.measures import measure
 from edgesim.analysis.runs import RunFolder
-from edgesim.base.errors import EdgesimError
 from edgesim.config import PrivacyConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
@@ -225,64 +224,3 @@ def test_a_study_has_epsilon_and_the_noise_in_its_summary_where_there_are_any(tm
     assert measures[0]["epsilon"] == told["epsilon"]
     assert measures[0]["noise_to_update"] == pytest.approx(noise.mean(), rel=1e-12)
     assert not {"epsilon", "noise_to_update"} & set(measures[1])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"privacy": {"noise": 0.0}}, "privacy.noise: input should be greater than 0"),
-        ({"privacy": {"noise": -1.0}}, "privacy.noise: input should be greater than 0"),
-        ({"privacy": {"clip": 0.0}}, "privacy.clip: input should be greater than 0"),
-        ({"privacy": {"clip": -2.0}}, "privacy.clip: input should be greater than 0"),
-        ({"privacy": {"delta": 0.0}}, "privacy.delta: input should be greater than 0"),
-        ({"privacy": {"delta": 1.0}}, "privacy.delta: input should be less than 1"),
-        ({"privacy": {"mechanism": "both"}}, "privacy.mechanism: input should be 'none', 'clip', 'local' or 'central'"),
-        ({"privacy": {"mechanism": "clip"}}, "privacy.noise = 0.5 needs privacy.mechanism = 'local' or 'central', no"),
-        (
-            {"algorithm": {"name": "scaffold"}},
-            "privacy.mechanism = 'local' does not go with algorithm.name = 'scaffold'",
-        ),
-        (
-            {"algorithm": {"name": "fedproto"}},
-            "privacy.mechanism = 'local' does not go with algorithm.name = 'fedproto'",
-        ),
-        (
-            {"algorithm": {"name": "mifa"}, "privacy": {"mechanism": "central"}},
-            "privacy.mechanism = 'central' does not go with algorithm.name = 'mifa'",
-        ),
-        (
-            {
-                "privacy": {"mechanism": "central"},
-                "round": {"protocol": "asynchronous", "admission": "count", "count": 2},
-            },
-            "privacy.mechanism = 'central' needs round.protocol = 'synchronous' or ",
-        ),
-        (
-            {
-                "privacy": {"mechanism": "central"},
-                "topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2},
-            },
-            "privacy.mechanism = 'central' needs topology.aggregation = 'flat', not",
-        ),
-    ],
-)
-def test_bad_input_is_refused_in_one_line(tmp_path, changes, message):
-    with pytest.raises(EdgesimError) as refusal:
-        simulation.run(config(tmp_path, **changes), tmp_path / "run")
-    assert message in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("privacy", "message"),
-    [
-        ({"mechanism": "local"}, r"privacy\.mechanism = 'local' needs privacy\.noise"),
-        ({"noise": 1.0}, r"privacy\.noise = 1 needs privacy\.mechanism = 'local' or 'central', no"),
-        ({"clip": 1.0}, r"privacy\.clip = 1 needs privacy\.mechanism = 'clip' or 'local' or 'cen"),
-        ({"delta": 1e-5}, r"privacy\.delta = 1e-05 needs privacy\.mechanism = 'local' or 'central'"),
-    ],
-)
-def test_options_without_their_mechanism_are_refused(privacy, message):
-    with pytest.raises(EdgesimError, match=message):
-        parse({"privacy": privacy}, "test")
