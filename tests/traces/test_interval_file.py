@@ -77,55 +77,6 @@ def test_numbers_keep_their_last_bit(tmp_path: Path) -> None:
         assert intervals.end_s.tolist() == values[1::2].tolist()
 
 
-BAD_ROWS = [
-    ("0,1,2\n1,nan,4\n", "3: start_s: expected a finite number (got nan)"),
-    ("0,1,2\n1,3,\n", "3: end_s: expected a finite number (got nan)"),
-    ("0,1,2\n\n1,3\n", "4: expected 3 fields (got 2)"),
-    ("0,1,inf\n", "2: end_s: expected a finite number (got inf)"),
-    ("0,1,2\n0,soon,4\n", "3: start_s: expected a finite number (got soon)"),
-    ("0,-1,2\n", "2: start_s: expected seconds since the start of the trace, 0 or more (got -1)"),
-    ("0,1,2\n0,4,3\n", "3: end_s: expected an instant after the row's own start_s (got 3)"),
-    ("0,1,1e18\n", "2: end_s: expected at most 3.2e+09 s (got 1e18)"),
-    ("0,4,4\n", "2: end_s: expected an instant after the row's own start_s (got 4)"),
-    ("0,1,3\n1,0,9\n0,2,4\n", "4: start_s: expected no overlap with the device's row before (got 2)"),
-    ("0,5,6\n1,0,9\n0,1,2\n", "4: start_s: expected the rows of a device sorted by time (got 1)"),
-    ("0,1,2\n10000000,1,2\n", "3: device: expected a whole number from 0 to 9999999 (got 10000000)"),
-    ("-1,1,2\n", "2: device: expected a whole number from 0 to 9999999 (got -1)"),
-    ("0.5,1,2\n", "2: device: expected a whole number from 0 to 9999999 (got 0.5)"),
-]
-
-
-@pytest.mark.parametrize(("body", "said"), BAD_ROWS)
-def test_a_bad_row_is_refused_with_file_line_field_and_what_was_expected(body: str, said: str, tmp_path: Path) -> None:
-    path = csv(tmp_path, HEAD + body)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: line {said}")):
-        read_intervals(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "phone,start_s,end_s\n0,1,2\n",
-            "column 'device' is missing; expected device, start_s, end_s; found phone",
-        ),
-        ("", "not a readable csv file: No columns to parse"),
-        (HEAD, "holds no rows"),
-        (HEAD + "0,1,2,3\n", "line 2: expected 3 fields (got 4)"),
-        (HEAD + "0,1,2\n\n0,3,4,5,6\n", "line 4: expected 3 fields (got 5)"),
-        (HEAD + '0,"1",2\n0,1,"2\n3,4,5\n', "line 3: expected quotes around whole fields only, and each closed"),
-        ('device,"start_s,end_s\n0,1,2\n', "line 1: expected quotes around whole fields only, and each closed"),
-        # Bytes that are no text behind the row that is too long.
-        (HEAD + "0,1,2\n0,3,4,5\n0,\udcff,9\n", "line 3: expected 3 fields (got 4)"),
-    ],
-)
-def test_a_broken_csv_is_refused_in_one_line(text: str, said: str, tmp_path: Path) -> None:
-    path = csv(tmp_path, text)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")) as caught:
-        read_intervals(path)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_bad_row_of_a_parquet_file_is_counted_from_one(tmp_path: Path) -> None:
     path = tmp_path / "week.parquet"
     pq.write_table(pa.table({"device": [0, 0, 1], "start_s": [0.0, 2.0, None], "end_s": [1.0, 3.0, 4.0]}), path)
@@ -192,24 +143,6 @@ def test_a_recording_is_as_long_as_the_file_says_or_else_as_its_last_end(tmp_pat
 def test_a_length_that_does_not_fit_is_refused(text: str, length_s: float | None, said: str, tmp_path: Path) -> None:
     with pytest.raises(EdgesimError, match=re.escape(said)):
         read_intervals(csv(tmp_path, text), length_s)
-
-
-def test_a_written_file_is_read_back_as_it_was_with_who_never_came_and_what_nobody_saw(tmp_path: Path) -> None:
-    edges = np.sort(np.random.default_rng(0).uniform(0, 1e6, 40)).reshape(4, 10)
-    device = np.repeat([0, 2, 3, 6], 5)
-    lengths_s = np.full(9, 2e6)
-    lengths_s[3] = 1.5e6
-    made = Intervals(
-        device, edges[:, ::2].ravel(), edges[:, 1::2].ravel(), lengths_s, "made", np.linspace(0, 1e6, 9) / 7
-    )
-    path = tmp_path / "week.parquet"
-    write_intervals(path, made)
-    found = read_intervals(path)
-    assert rows(found) == rows(made)
-    assert found.length_s.tolist() == lengths_s.tolist()
-    assert found.device_count == 9
-    assert found.unobserved_s.tolist() == made.unobserved_s.tolist()
-    assert [file.name for file in tmp_path.iterdir()] == ["week.parquet"]
 
 
 @st.composite

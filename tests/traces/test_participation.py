@@ -151,11 +151,6 @@ def test_the_first_round_of_each_chain_is_drawn_from_its_own_stationary_law() ->
     assert first.mean(axis=0) == pytest.approx([0.2, 0.8], abs=4 * 0.4 / np.sqrt(400))
 
 
-def test_half_of_all_clients_take_part_under_the_benchmarks_coin() -> None:
-    found = matrix(made("bernoulli", 100, probability=0.5, slots="rounds"), 100, 2000)
-    assert found.mean() == pytest.approx(0.5, abs=0.005)
-
-
 @pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
 def test_the_benchmarks_chain_has_its_first_round_runs_and_memory(by: dict[str, object]) -> None:
     """Oracle T6 of dpfl-kpfl.md: stationary (.5, .5), mean run 5, autocorrelation .6, p01 of 10^5 steps .2 +- .005."""
@@ -184,10 +179,6 @@ def test_solar_participation_is_peak_over_pi_on_average_and_the_cosine_at_each_h
     chance = 0.8 * np.maximum(0.0, np.cos(2 * np.pi * (np.arange(24) / 24 - phase[:, None])))
     assert np.abs(found.mean(axis=1) - chance).max() < 5 * 0.5 / np.sqrt(40)
     assert not found[np.broadcast_to(chance[:, None] == 0, found.shape)].any()
-
-
-def test_static_participation_is_everyone_in_every_round() -> None:
-    assert matrix(made("always", 4), 4, 20).all()
 
 
 LAWS: list[tuple[str, dict[str, object]]] = [
@@ -370,69 +361,6 @@ def test_the_rounds_of_a_file_of_probabilities_end_after_its_last_column(write: 
         made("bernoulli", 4, file=file, slots="rounds")
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(1.5, r"\(got 1\.5\)"), (-0.1, r"\(got -0\.1\)"), ("often", r"\(got often\)"), (None, r"\(got nan\)")],
-)
-def test_a_cell_that_is_no_probability_is_one_line_with_file_row_and_column(
-    write: Writer, value: object, said: str
-) -> None:
-    file = write(changed("4", 1, value), "csv")
-    with pytest.raises(EdgesimError, match=rf"line 3: column '4': expected a probability from 0 to 1 {said}$") as told:
-        made("bernoulli", 3, file=file, slots="rounds")
-    assert str(told.value).startswith(file)
-    assert "\n" not in str(told.value)
-
-
-def changed(column: str, row: int, value: object) -> pd.DataFrame:
-    table = frame(PROGRAMME).astype(object)
-    table.loc[row, column] = value
-    return table
-
-
-BAD = [
-    ("csv", changed("3", 1, 2), r"programme\.csv: line 3: column '3': expected 0 or 1 \(got 2\)"),
-    ("csv", changed("6", 2, 0.5), r"line 4: column '6': expected 0 or 1 \(got 0\.5\)"),
-    ("csv", changed("1", 0, "yes"), r"line 2: column '1': expected 0 or 1 \(got yes\)"),
-    ("csv", changed("2", 0, None), r"line 2: column '2': expected 0 or 1 \(got nan\)"),
-    ("csv", changed("2", 0, "-1"), r"line 2: column '2': expected 0 or 1 \(got -1\)"),
-    ("parquet", changed("2", 2, 3).astype(int), r"programme\.parquet: row 3: column '2': expected 0 or 1 \(got 3\)"),
-    ("parquet", changed("2", 2, np.nan).astype(float), r"row 3: column '2': expected 0 or 1 \(got nan\)"),
-    ("csv", changed("device", 1, 0), r"line 3: device: expected each device once \(got 0\)"),
-    ("csv", changed("device", 1, "x"), r"line 3: device: expected a whole number from 0"),
-    ("csv", changed("device", 1, 5), r"has no row of device 1; expected one of each from 0 to 5"),
-    ("csv", frame(PROGRAMME).drop(columns="device"), r"column 1: expected 'device'.* \(got '1'\)"),
-    ("csv", frame(PROGRAMME).drop(columns="3"), r"column 4: expected '3'.* \(got '4'\)"),
-    ("csv", frame(PROGRAMME).rename(columns={"6": "end_s"}), r"column 7: expected '6'.* \(got 'end_s'\)"),
-    ("csv", frame(PROGRAMME)[["device"]], r"column 2: expected '1'.* \(got 'nothing'\)"),
-    ("csv", frame(PROGRAMME).iloc[:0], r"holds no rows; expected device, 1, 2"),
-    ("parquet", changed("2", 2, "a").astype(str), r"column 'device': expected numbers, found"),
-]
-
-
-@pytest.mark.parametrize(("kind", "table", "said"), BAD, ids=[said for _, _, said in BAD])
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
-def test_a_bad_cell_of_a_programme_is_one_line_with_file_row_and_column(
-    write: Writer, kind: str, table: pd.DataFrame, said: str, by: dict[str, object]
-) -> None:
-    file = write(table, kind)
-    with pytest.raises(EdgesimError, match=said) as refusal:
-        made("table", 3, file=file, **by)
-    assert str(refusal.value).startswith(file)
-    assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("slots", [{"slots": "rounds"}, {"slot_s": 2.0}])
-def test_a_programme_in_which_no_device_is_ever_there_is_refused_when_it_is_read(
-    slots: dict[str, object], write: Writer
-) -> None:
-    """Devices of the file that the run leaves out do not count."""
-    file = write(np.array([[0, 0], [0, 0], [1, 0]]), "csv")
-    with pytest.raises(EdgesimError, match=rf"^{file}: every cell of the first 2 devices is 0, so .* a 1 somewhere$"):
-        made("table", 2, file=file, **slots)
-    assert made("table", 3, file=file, **slots).device_count == 3
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_programme_whose_slots_are_not_said_is_refused_with_how_to_say_them(write: Writer, kind: str) -> None:
     file = write(PROGRAMME, kind)
@@ -441,92 +369,6 @@ def test_a_programme_whose_slots_are_not_said_is_refused_with_how_to_say_them(wr
     ) as told:
         made("table", 3, file=file)
     assert "\n" not in str(told.value)
-
-
-def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None:
-    for row, said in (("1,1", r"line 3: column '2': expected 0 or 1 \(got nan\)"), ("1,1,0,1", r"line 3: expected 3")):
-        path = tmp_path / "short.csv"
-        path.write_text(f"device,1,2\n0,1,1\n{row}\n")
-        with pytest.raises(EdgesimError, match=said):
-            made("table", 2, file=str(path), slots="rounds")
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "said"),
-    [
-        ("bernoulli", {"probability": [0.5, 0.5]}, r"probability: is a list of 2 numbers, but devices\.count is 3"),
-        ("bernoulli", {"probability": [0.5, 1.5, 0.1]}, r"probability\[1\]: .* less than or equal to 1 \(got 1\.5\)"),
-        ("markov", {"join_probability": [0.5]}, r"join_probability: is a list of 1 numbers, but devices\.count is 3"),
-        ("markov", {"leave_probability": [0.5, 0.5]}, r"leave_probability: is a list of 2 numbers, but devices\.count"),
-        ("markov", {"leave_probability": [0.5, 1, 0.1]}, r"leave_probability\[1\]: .* less than 1 \(got 1\)"),
-        (
-            "bernoulli",
-            {"file": "x", "probability": 0.5},
-            "model 'bernoulli': availability: file = 'x' needs probability = 1, not",
-        ),
-        (
-            "bernoulli",
-            {"file": "x", "slots": None, "slot_s": 1.0},
-            "model 'bernoulli': availability: file = 'x' does not go with slot_s = ",
-        ),
-        ("bernoulli", {"if_empty": "sleep"}, r"if_empty: input should be 'force' or 'wait'"),
-        (
-            "arrival",
-            {"join_every_s": 3.0, "leave_after_rounds": 5},
-            r"join_every_s is in seconds and leave_after_round",
-        ),
-        ("arrival", {"leave_first": "oldest"}, r"leave_first: input should be 'lowest' or 'highest'"),
-        ("arrival", {"if_empty": "force"}, r"if_empty is for times in rounds, such as join_every_rounds"),
-        ("arrival", {"at_start": 4}, r"availability\.at_start \(4\) must not be above devices\.count \(3\)"),
-        ("round_robin", {"if_empty": "force"}, r"availability\.if_empty: is an option of model .*, not of 'round_ro"),
-        ("round_robin", {"at_once": 1, "overlap_devices": 1}, r"overlap_devices \(1\) must be below at_once \(1\)"),
-        ("round_robin", {"at_once": 4}, r"availability\.at_once \(4\) must not be above devices\.count \(3\)"),
-        (
-            "round_robin",
-            {"groups": 2, "at_once": 2},
-            "model 'round_robin': availability: at_once = 2 does not go with groups",
-        ),
-        (
-            "round_robin",
-            {"overlap_s": 2.0, "turn_rounds": 2},
-            "model 'round_robin': availability: turn_rounds = 2 needs overlap_s = 0",
-        ),
-        (
-            "round_robin",
-            {"turn_s": 2.0, "turn_rounds": 2},
-            "model 'round_robin': availability: turn_rounds = 2 does not go with tu",
-        ),
-        (
-            "round_robin",
-            {"after_end": "raise", "turn_rounds": 2},
-            "model 'round_robin': availability: turn_rounds = 2 needs after_end = '",
-        ),
-        (
-            "solar",
-            {"day_s": 2.0, "day_rounds": 2.0},
-            "model 'solar': availability: day_rounds = 2 does not go with day_s = 2",
-        ),
-        (
-            "table",
-            {"file": "x", "slots": "rounds", "slot_s": 1.0},
-            "model 'table': availability: slots = 'rounds' does not go with slot_s = 1",
-        ),
-        (
-            "table",
-            {"file": "x", "slots": "rounds", "length_s": 1.0},
-            "model 'table': availability: length_s = 1 does not go with slots = 'ro",
-        ),
-        (
-            "table",
-            {"file": "x", "if_empty": "force"},
-            "model 'table': availability: if_empty = 'force' needs slot_s: it is",
-        ),
-    ],
-)
-def test_options_that_do_not_go_together_are_one_line(model: str, options: dict[str, object], said: str) -> None:
-    with pytest.raises(EdgesimError, match=said) as refusal:
-        made(model, 3, **{"slots": "rounds"} | options if model == "bernoulli" else options)
-    assert "\n" not in str(refusal.value)
 
 
 BY_ROUNDS = [

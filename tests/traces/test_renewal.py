@@ -1,6 +1,5 @@
 """Sessions drawn as far as questions go are those of the whole time laid down at once."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
 from edgesim.traces import stays
@@ -162,19 +160,3 @@ def test_the_time_of_gaps_is_turned_back_as_numpy_interpolates_it(
     days, rest_s = np.divmod(inner_s - table_s[0], DAY_S)
     expected_s = days * DAY_S + np.interp(rest_s + table_s[0], table_s, minutes_s)
     assert found.real_s(inner_s).tolist() == expected_s.tolist()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"sessions_per_week": 1e6}, "1.14e+06 sessions of a device; expected at most 20,000"),
-        ({"sessions_per_week": 20_000.0, "length_s": 6 * 86_400.0 + 1.0}, "2e+04 sessions of a device; expected at"),
-        ({"length_s": 4e9}, "sessions of a device; expected at most 20,000"),
-    ],
-)
-def test_millions_of_sessions_of_a_device_are_refused_before_one_is_drawn(options: dict[str, float], said: str) -> None:
-    config = AvailabilityConfig(model="renewal", **options)
-    with pytest.raises(EdgesimError, match=re.escape(said)):
-        make_availability(config, 1, Streams(0))
-    fits = {"sessions_per_week": 20_000.0, "length_s": 6 * 86_400.0}
-    assert make_availability(AvailabilityConfig(model="renewal", **fits), 1, Streams(0)) is not None
