@@ -1,13 +1,9 @@
 """An interval table answers as its intervals say: under any order of questions, repeated, and beyond its end."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from edgesim.base.errors import EdgesimError
-from edgesim.traces import stays
-from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd, IntervalTable
 from edgesim.traces.intervals import Intervals
 
@@ -107,33 +103,3 @@ def test_a_stay_too_short_for_the_clock_to_show_is_passed_over() -> None:
         assert asked.next_available(ids, 1e9).tolist() == [np.inf, 1e9 + 7.0]
         assert asked.next_time_with(1, 1e9) == 1e9 + 7.0
         assert asked.next_time_with(2, 1e9) == np.inf
-
-
-@pytest.fixture(scope="module")
-def week() -> Intervals:
-    return read_intervals(Path(__file__).parents[2] / "traces" / "sample-week.parquet")
-
-
-def test_the_shipped_week_finds_the_first_instant_with_enough_phones_however_far_ahead(
-    week: Intervals, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stays, "_ROWS_OF_DEVICE", 0)
-    monkeypatch.setattr(stays, "_LEAST_ROWS", 1 << 10)
-    assert len(week.start_s) == 21_352
-    # Counted up and down edge by edge, those who leave before those who come at one instant; two weeks end to end.
-    edges = [(t, 1) for t in week.start_s.tolist()] + [(t, -1) for t in week.end_s.tolist()]
-    edges = sorted(edges + [(t + WEEK_S, step) for t, step in edges])
-    instants_s, counts = np.array([t for t, _ in edges]), np.cumsum([step for _, step in edges])
-    asked, absent = IntervalTable(week, "wrap"), IntervalTable(week, "absent")
-    starts_ahead = []
-    for t_s in np.append(0.0, np.random.default_rng(0).uniform(0, WEEK_S, 12)):
-        now = int(counts[np.searchsorted(instants_s, t_s, "right") - 1])
-        for count in [*range(0, 200, 9), *range(asked.most_at_once() - 4, asked.most_at_once() + 2)]:
-            enough_s = instants_s[(instants_s > t_s) & (counts >= count)]
-            expected = t_s if now >= count else enough_s.min(initial=np.inf)
-            assert asked.next_time_with(count, t_s) == expected, (count, t_s)
-            assert absent.next_time_with(count, t_s) == (expected if expected < WEEK_S else np.inf), (count, t_s)
-            if expected < WEEK_S:
-                starts_ahead.append(np.count_nonzero((week.start_s > t_s) & (week.start_s <= expected)))
-    # Farther than one window of time, and than two.
-    assert max(starts_ahead) > 3 * stays._LEAST_ROWS

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
-from edgesim.devices.profile import Profile, read_profile
+from edgesim.devices.profile import read_profile
 from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
@@ -85,21 +84,6 @@ def test_a_table_of_fedscales_phones_becomes_a_profile_with_keys_and_models(tmp_
     # Three times inference; kilobits are 1,000 bits.
     assert found.s_per_sample.tolist() == pytest.approx([0.03, 0.6, 0.09])
     assert found.link_bps.tolist() == [2.5e6, 1e6, 4e3]
-
-
-def test_the_hundred_phones_as_delivered_have_the_lengths_speeds_and_links_of_their_table(recordings, tmp_path):
-    table = recordings / "device-availability-fedscale100-devices.csv"
-    convert(recordings / "device-availability-fedscale100.parquet", tmp_path / "availability.parquet", lengths=table)
-    there, frame = read_intervals(tmp_path / "availability.parquet"), pd.read_csv(table, dtype={"device_id": str})
-    assert there.length_s.tolist() == frame["period_s"].tolist()
-    # The README beside the data: 73.2 % of the time.
-    assert there.online_s.sum() / there.length_s.sum() == pytest.approx(0.732, abs=5e-4)
-    speeds = read_recording(table)
-    assert isinstance(speeds, Profile)
-    assert speeds.keys.tolist() == there.keys.tolist() == frame["device_id"].tolist()
-    assert speeds.models.tolist() == frame["model"].tolist()
-    assert speeds.s_per_sample == pytest.approx(3e-3 * frame["compute_ms_per_sample"].to_numpy())
-    assert speeds.link_bps == pytest.approx(1e3 * frame["bandwidth_kbps"].to_numpy())
 
 
 def test_the_last_state_of_an_on_off_list_holds_as_long_as_each_devices_own_recording(tmp_path):
