@@ -1,11 +1,10 @@
 """Which algorithms go together and with what, their options, and what is refused with which words."""
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
-from contract import PAIRS, REFUSED, each_pair, make_config, new_learner, server_of
+from contract import PAIRS, REFUSED, each_pair, make_config, new_learner
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -15,16 +14,6 @@ from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 SIZES = Sizes(96.0, 3, 8, classes=2, private=96, public=20)
-
-
-@each_pair
-def test_it_can_be_sent_to_another_process(pair):
-    config = make_config(pair).algorithm
-    local, server = make_halves(config, SIZES, Streams(0))
-    again = pickle.loads(pickle.dumps(local))
-    assert type(again) is type(local) is ALGORITHMS[pair[0]].Local
-    assert type(server) is ALGORITHMS[server_of(pair)].Server
-    assert (again.options, again.sizes) == (local.options, local.sizes)
 
 
 @each_pair

@@ -128,14 +128,6 @@ def test_where_models_travel_nobody_digests_the_consensus_of_the_model_that_all_
         assert [len(job.phases) == 2 for job in found.begin(0, 1, 2)] == [digests] * 3
 
 
-def test_where_models_travel_all_digest_after_a_single_update_that_counts_in_part():
-    """The model is then w + 0.5 update, whereas the consensus is of w + update."""
-    found = play(average_weights=True)
-    for share, digests in ((0.5, True), (1.0, False)):
-        found.merge(found.begin(1), alpha=[share])
-        assert [len(job.phases) == 2 for job in found.begin(0, 1, 2)] == [digests] * 3
-
-
 @pytest.mark.parametrize("make", [TorchLearner, TimingOnlyLearner])
 @pytest.mark.parametrize(("server_lr", "digests"), [(0.5, True), (1.0, False)])
 def test_a_buffer_of_one_update_is_digested_where_the_server_takes_part_of_it(make, server_lr, digests):

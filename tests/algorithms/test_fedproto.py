@@ -140,24 +140,6 @@ def test_accuracies_of_a_whole_learner_are_those_of_the_models_that_devices_keep
     assert found.class_f1 == {}
 
 
-@pytest.mark.parametrize("average", [False, True])
-def test_a_run_shows_the_weights_of_updates_where_models_are_averaged_alone(average, tmp_path):
-    config = {
-        "rounds": 1,
-        "devices": {"count": 3},
-        "data": {"dataset": "digits", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-        "round": {"admission": "count", "count": 3},
-        "algorithm": {"name": "fedproto", "average_weights": average},
-    }
-    assert simulation.run(simulation.complete(parse(config, "run.toml")), tmp_path).status == "finished"
-    shown = CliRunner().invoke(app, ["show", str(tmp_path)], env={"COLUMNS": "300"}).stdout
-    assert (
-        f"fedproto (compute_cost passes, {'weights samples, ' * average}strength 1.0, average_weights {average}"
-        in shown
-    )
-
-
 def test_a_run_tells_which_model_it_saved_and_the_rows_of_accuracy(tmp_path):
     config = {
         "rounds": 2,

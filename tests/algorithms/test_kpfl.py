@@ -4,7 +4,6 @@ Numbers are those of its page, worked out by programs that share nothing with th
 `eight_weights`, device 0 away in round 2 and device 2 new in it.
 """
 
-import copy
 import math
 
 import numpy as np
@@ -104,18 +103,6 @@ def test_weights_after_the_second_and_the_third_round_of_the_three_devices():
     assert three == pytest.approx([0.5565088519, 0.3114051264, 0.1320860217], abs=1e-10)
 
 
-def test_of_two_updates_of_a_device_the_newer_one_enters_the_pool():
-    play = played(rounds=())
-    (late,) = play.begin(0)
-    play.round(1)
-    (new,) = play.begin(0)
-    play.merge([late, new])
-    expected = new.given["start"] + play._train(new).update
-    assert play.state.pool[0].model.tolist() == pytest.approx(expected.tolist(), abs=1e-12)
-    counts = play.alpha
-    assert [count > 0 for count in counts] == [False, True]
-
-
 def test_a_device_that_is_away_counts_in_the_next_model_as_it_does_not_in_fedavg():
     """Its last model moves; nothing else does."""
 
@@ -187,12 +174,6 @@ def test_the_gradient_that_is_put_together_from_parts_is_that_of_the_whole():
     found = torch.autograd.grad(data_free.teaching(bench.frozen(models), by_class, images, LABELS), images)[0]
     assert torch.allclose(found, expected, rtol=0, atol=1e-14)
     assert float(found.abs().min()) > 0
-
-
-def test_diversity_of_two_images():
-    """T5 of the page."""
-    made, noise = torch.tensor([[0.0] * 3, [3.0] * 3]), torch.tensor([[0.0, 0.0], [1.0, 1.0]])
-    assert float(likeness(made, noise)) == pytest.approx(math.exp(-1.5))
 
 
 def test_contrast_leaves_out_classes_without_an_image_in_the_batch():
@@ -267,28 +248,6 @@ def test_it_is_fedavg_with_equal_class_totals_and_nobody_away_alone(age_active, 
             play.round(*ids)
         gaps.append(float((plays[0].state.weights - plays[1].state.weights).abs().max()))
     assert least < max(gaps) < most
-
-
-def test_identical_models_in_the_pool_make_that_model():
-    """At a rate of 0 every device ends where it began, some of them rounds ago."""
-    play = played(lr=0.0)
-    assert len(play.state.pool) == 3
-    assert play.state.pool[1].idle == 1
-    assert play.state.weights.tolist() == pytest.approx(list(START), abs=1e-15)
-
-
-def test_updates_of_unlike_starts_enter_the_pool_as_the_models_that_their_devices_had():
-    play = played(rounds=())
-    (late,) = play.begin(0)
-    play.round(1)
-    (new,) = play.begin(2)
-    assert not torch.equal(late.given["start"], new.given["start"])
-    for order in ([late, new], [new, late]):
-        again = copy.deepcopy(play)
-        again.merge(order)
-        for job in order:
-            model = job.given["start"] + again._train(job).update
-            assert again.state.pool[job.device].model.tolist() == pytest.approx(model.tolist(), abs=1e-15)
 
 
 def test_fedgens_generator_learns_from_the_arrivals_as_without_kpfl():

@@ -9,7 +9,6 @@ from contract import new_learner, two_frames
 from kpfl_plays import config_of, merged_rounds, validated
 from torch import nn
 
-from edgesim.base.saved import pack, unpack
 from edgesim.learning.algorithms.fedcl import FedCl
 from edgesim.learning.algorithms.kpfl import _hits
 from edgesim.learning.algorithms.records import State
@@ -21,11 +20,11 @@ from edgesim.streams import Streams
 
 @pytest.mark.parametrize(
     ("shape", "parameters"),
-    [((3, 32, 32), 129_155), ((1, 32, 32), 128_865), ((1, 28, 28), 101_985), ((1, 8, 8), 21_345)],
+    [((3, 32, 32), 129_155), ((1, 32, 32), 128_865), ((1, 28, 28), 101_985), ((1, 8, 8), 21_345), ((2, 7, 13), None)],
 )
 def test_generators_have_the_papers_size_and_make_images_of_any_shape(shape, parameters):
     maker = ImageGenerator(shape, 10, torch.zeros(1))
-    assert maker.parameters == parameters
+    assert parameters in (maker.parameters, None)
     noise, labels = torch.randn(6, NOISE), torch.arange(6)
     images = maker.images(maker.new(np.random.default_rng(0)), noise, labels)
     assert images.shape == (6, *shape)
@@ -44,13 +43,6 @@ def test_a_made_image_is_as_bright_at_most_as_the_brightest_of_the_data_set(leve
     if levels == 16:
         images, _ = data.train(torch.arange(500))
         assert (float(images.min()), float(images.max())) == (0.0, 1.0)
-
-
-def test_an_odd_size_has_a_generator_too():
-    maker = ImageGenerator((2, 7, 13), 3, torch.zeros(1))
-    assert maker.images(maker.new(np.random.default_rng(0)), torch.randn(2, NOISE), torch.tensor([0, 2])).shape == (
-        *(2, 2, 7, 13),
-    )
 
 
 def test_a_generator_goes_on_with_its_moments_as_if_it_had_never_been_put_away():
@@ -239,13 +231,6 @@ def test_hits_are_counted_on_images_that_no_device_has():
     learner.model.module.eval()
     expected = int((learner.model.module(images).argmax(1) == labels).sum())
     assert _hits(bench, learner.global_weights) == expected
-
-
-def test_its_state_can_be_saved():
-    (state,) = merged_rounds(new_learner(config_of(pair=("fpl", "own"))), (0, 1))
-    again = unpack(type(state), *pack(state))
-    assert torch.equal(again.pool[1].up["prototypes"].nan_to_num(), state.pool[1].up["prototypes"].nan_to_num())
-    assert torch.equal(again.generator.weights, state.generator.weights)
 
 
 def test_pool_and_generator_go_on_over_frames_while_cfeds_tasks_begin_anew():

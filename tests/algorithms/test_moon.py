@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 from contract import work
-from eight_weights import ROUNDS, START, THREE, check_sum, federation_of, module
-from quadratics import Play
+from eight_weights import ROUNDS, check_sum, federation_of, module
 
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
@@ -39,23 +38,6 @@ def test_the_term_is_what_the_paper_writes():
     loss = moon.loss(Step(own, seen, torch.tensor([1]), torch.ones(1), {}))
     expected = np.log(2) - 3 * np.log(np.exp(2) / (np.exp(2) + 1))
     assert loss.tolist() == pytest.approx([expected], abs=1e-6)
-
-
-def test_a_device_keeps_the_model_that_it_trained_until_its_next_one_is_merged():
-    """Device 0 is away in round 2; the previous model of device 2, new in it, is that with which the run began."""
-    play = Play(Moon, THREE, {"mu": 1.0}, START, lr=0.5)
-    begun = [play.begin(0, 1)]
-    play.merge(begun[0])
-    first = play.kept[0]["previous"].clone()
-    newcomer = play.begin(2)
-    assert newcomer[0].given["previous"].tolist() == list(START)
-    assert newcomer[0].given["start"].tolist() != list(START)
-    play.begin(0)
-    assert torch.equal(play.kept[0]["previous"], first)
-    play.merge(play.begin(1))
-    assert torch.equal(play.begin(0)[0].given["previous"], first)
-    play.round(0)
-    assert not torch.equal(play.begin(0)[0].given["previous"], first)
 
 
 @pytest.mark.parametrize("back_end", ["loop", "stacked"])

@@ -34,22 +34,6 @@ def test_with_one_step_both_options_are_the_same(ids):
         assert controls(one) == pytest.approx(controls(two), abs=1e-12)
 
 
-def test_divided_by_k_instead_controls_grow_without_bound_under_momentum(monkeypatch):
-    """Largest |c_i| of the first 10, 20, 40, 80 rounds, 20 steps at .02: why a config that asks for it is refused."""
-    found = {}
-    for count in ("effective", "literal"):
-        if count == "literal":
-            monkeypatch.setattr("edgesim.learning.algorithms.scaffold.effective_steps", lambda steps, momentum: steps)
-        play, largest = Play(Scaffold, TWO, lr=0.02, steps=20, momentum=0.9), 0.0
-        for number in range(1, 81):
-            play.round(0, 1)
-            largest = max(largest, *map(abs, controls(play)[1:]))
-            found[count, number] = largest
-    assert [round(found["literal", number]) for number in (10, 20, 40)] == [21, 98, 2118]
-    assert found["literal", 80] == pytest.approx(953_000, rel=1e-3)
-    assert found["effective", 80] < 25
-
-
 def test_the_pass_of_option_i_costs_one_epoch_in_as_many_as_there_are():
     """1 + 1 / E with E = 5, 2 and 1/2 epochs of 4, 6 and 8 samples."""
     devices = Devices(np.arange(3), np.zeros((3, 0), dtype=np.int64), np.array([4, 6, 8]))

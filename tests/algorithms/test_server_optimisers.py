@@ -9,7 +9,6 @@ from arriving import arrive
 from contract import make_config, new_learner
 from quadratics import TWO, Play, with_and_without_buffers
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import AlgorithmConfig
 from edgesim.learning.algorithms import ALGORITHMS, make_halves
 from edgesim.learning.algorithms.records import Sizes
@@ -87,13 +86,3 @@ def test_where_nothing_arrives_the_model_and_its_moments_stay(name):
     before = learner.states[0]
     learner.merge([], np.array([0, 1]))
     assert learner.states[0] is before
-
-
-@each
-@pytest.mark.parametrize(
-    ("option", "value"), [("lr", 0.0), ("lr", -1.0), ("beta", 1.0), ("b1", 1.0), ("b2", 1.1), ("tau", 0.0)]
-)
-def test_options_out_of_bounds_are_refused(name, option, value):
-    said = "input should be" if option in ALGORITHMS[name].Options.model_fields else "is an option of algorithm"
-    with pytest.raises(EdgesimError, match=rf"{option}: {said}"):
-        make(name, **{option: value})

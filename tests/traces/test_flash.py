@@ -83,19 +83,8 @@ def test_messages_may_be_a_list_and_devices_come_by_number_with_one_zero_and_who
     )
 
 
-events = st.sampled_from(
-    [
-        "screen_on",
-        "screen_off",
-        "screen_lock",
-        "screen_unlock",
-        "battery_charged_on",
-        "battery_charged_off",
-        "wifi",
-        "4G",
-    ]
-    + ["Unknown", "2G", "battery_low", "phone_on", "55.5%"]
-)
+KINDS = "screen_on screen_off screen_lock screen_unlock battery_charged_on battery_charged_off wifi 4G"
+events = st.sampled_from([*KINDS.split(), "Unknown", "2G", "battery_low", "phone_on", "55.5%"])
 
 
 @given(

@@ -34,16 +34,6 @@ def test_who_is_there_all_the_time_never_leaves_a_wrapped_table() -> None:
     assert asked.available_until(ids, 120.0, np.inf).tolist() == [np.inf, 149.0]
 
 
-def test_a_device_without_intervals_is_never_available() -> None:
-    asked = table([(1, 0.0, 9.0)])
-    assert asked.available(np.arange(DEVICES), 5.0).tolist() == [False, True, False, False, False]
-    assert asked.available_until(np.array([4]), 5.0, 8.0).tolist() == [5.0]
-    assert asked.next_available(np.array([4]), 5.0).tolist() == [np.inf]
-    assert asked.next_time_with(2, 0.0) == np.inf
-    wrapped = table([(1, 0.0, 9.0)], "wrap")
-    assert wrapped.next_available(np.array([4, 1]), 75.0).tolist() == [np.inf, 75.0]
-
-
 def test_a_table_of_nobody_is_never_available() -> None:
     for asked in (table([]), table([], "wrap"), table([], "wrap", [1.0, 2.0, 3.0, 4.0, 5.0])):
         assert not asked.available(np.arange(DEVICES), 0.0).any()

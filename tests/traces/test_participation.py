@@ -23,6 +23,11 @@ SLOT_S = 0.7
 """No multiple of it is exact in binary."""
 
 
+by_rounds_and_seconds = pytest.mark.parametrize(
+    "by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"]
+)
+
+
 def made(model: str, devices: int, seed: int = 0, **options: object) -> Availability:
     return make_availability(AvailabilityConfig(model=model, **options), devices, Streams(seed))
 
@@ -48,31 +53,26 @@ def active(found: np.ndarray) -> list[set[int]]:
     return [set(np.flatnonzero(column).tolist()) for column in found.T]
 
 
-ROUNDS_OF_ARRIVAL = {"at_start": 5, "join_after_rounds": 50, "join_every_rounds": 10, "join_at_once": 1}
-SECONDS_OF_ARRIVAL = {"at_start": 5, "join_from_s": 50 * SLOT_S, "join_every_s": 10 * SLOT_S}
+ARRIVAL = {
+    "rounds": {"at_start": 5, "join_after_rounds": 50, "join_every_rounds": 10, "join_at_once": 1},
+    "seconds": {"at_start": 5, "join_from_s": 50 * SLOT_S, "join_every_s": 10 * SLOT_S},
+}
+DEPARTURE = {
+    "rounds": {"leave_after_rounds": 50, "leave_every_rounds": 10},
+    "seconds": {"leave_from_s": 50 * SLOT_S, "leave_every_s": 10 * SLOT_S},
+}
 
 
-@pytest.mark.parametrize("options", [ROUNDS_OF_ARRIVAL, SECONDS_OF_ARRIVAL], ids=["rounds", "seconds"])
-def test_arrival_five_devices_then_one_more_in_round_51_and_every_ten(options: dict[str, object]) -> None:
-    """Oracle T12 of dpfl-kpfl.md, as are the next one and that of round-robin."""
-    who = active(matrix(made("arrival", 10, **options), 10, 100))
-    for number, here in enumerate(who, start=1):
-        expected = 5 if number <= 50 else 6 + (number - 51) // 10
-        assert here == set(range(expected)), number
-    assert [len(who[number - 1]) for number in (1, 50, 51, 60, 61, 91, 100)] == [5, 5, 6, 6, 7, 10, 10]
-
-
-ROUNDS_OF_DEPARTURE = {"leave_after_rounds": 50, "leave_every_rounds": 10}
-SECONDS_OF_DEPARTURE = {"leave_from_s": 50 * SLOT_S, "leave_every_s": 10 * SLOT_S}
-
-
-@pytest.mark.parametrize("options", [ROUNDS_OF_DEPARTURE, SECONDS_OF_DEPARTURE], ids=["rounds", "seconds"])
-def test_departure_all_devices_and_from_round_51_on_the_highest_ids_leave(options: dict[str, object]) -> None:
-    who = active(matrix(made("arrival", 10, at_start=10, leave_first="highest", **options), 10, 100))
-    for number, here in enumerate(who, start=1):
-        expected = 10 if number <= 50 else 9 - (number - 51) // 10
-        assert here == set(range(expected)), number
-    assert [len(who[number - 1]) for number in (1, 50, 51, 61, 91, 100)] == [10, 10, 9, 8, 5, 5]
+@pytest.mark.parametrize("by", ["rounds", "seconds"])
+def test_from_round_51_on_one_more_device_joins_or_leaves_in_every_ten(by: str) -> None:
+    """Oracle T12 of dpfl-kpfl.md, as is that of round-robin: five arrive at first, or of ten the highest ids leave."""
+    joining = active(matrix(made("arrival", 10, **ARRIVAL[by]), 10, 100))
+    leaving = active(matrix(made("arrival", 10, at_start=10, leave_first="highest", **DEPARTURE[by]), 10, 100))
+    for number, (there, left) in enumerate(zip(joining, leaving, strict=True), start=1):
+        passed = 0 if number <= 50 else 1 + (number - 51) // 10
+        assert there == set(range(5 + passed)), number
+        assert left == set(range(10 - passed)), number
+    assert [len(joining[number - 1]) for number in (1, 50, 51, 60, 61, 91, 100)] == [5, 5, 6, 6, 7, 10, 10]
 
 
 def test_several_devices_join_and_leave_together() -> None:
@@ -108,19 +108,19 @@ def test_the_defaults_of_a_window_are_three_devices_of_which_one_stays() -> None
     assert active(matrix(made("round_robin", 10, turn_rounds=10), 10, 21))[9:21:10] == [{0, 1, 2}, {2, 3, 4}]
 
 
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by: dict[str, object]) -> None:
-    rates, rounds = [0.05, 0.3, 0.5, 0.9, 1.0], 3000
+    rates, rounds = [0.05, 0.3, 0.5, 0.9, 1.0], 1500
     found = matrix(made("bernoulli", 5, probability=rates, **by), 5, rounds)
     error = 4 * np.sqrt(np.array(rates) * (1 - np.array(rates)) / rounds) + 1e-12
     assert np.all(np.abs(found.mean(axis=1) - rates) <= error)
-    assert np.all(np.abs(np.mean(found[:, 1:] & found[:, :-1], axis=1) - np.square(rates)) <= 0.04)
+    assert np.all(np.abs(np.mean(found[:, 1:] & found[:, :-1], axis=1) - np.square(rates)) <= 0.06)
     # A device is there in the same rounds, whatever the rates of the others.
     assert np.array_equal(found[2], matrix(made("bernoulli", 5, probability=0.5, **by), 5, rounds)[2])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by: dict[str, object]) -> None:
     """One device that seldom comes, one that hardly stays, one of opposites in turn (p + q > 1), one of the default."""
     joins, leaves, rounds = [0.05, 0.3, 0.9, 0.2], [0.3, 0.6, 0.8, 0.2], 2000
@@ -139,19 +139,13 @@ def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by: dic
 
 
 def test_the_first_round_of_each_chain_is_drawn_from_its_own_stationary_law() -> None:
-    joins, leaves = [0.1, 0.4], [0.4, 0.1]
-    first = np.stack(
-        [
-            matrix(made("markov", 2, seed, join_probability=joins, leave_probability=leaves, slots="rounds"), 2, 1)[
-                :, 0
-            ]
-            for seed in range(400)
-        ]
-    )
-    assert first.mean(axis=0) == pytest.approx([0.2, 0.8], abs=4 * 0.4 / np.sqrt(400))
+    joins, leaves = [0.1, 0.4] * 1000, [0.4, 0.1] * 1000
+    model = made("markov", 2000, join_probability=joins, leave_probability=leaves, slots="rounds")
+    first = matrix(model, 2000, 1)[:, 0].reshape(1000, 2)
+    assert first.mean(axis=0) == pytest.approx([0.2, 0.8], abs=4 * 0.4 / np.sqrt(1000))
 
 
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 def test_the_benchmarks_chain_has_its_first_round_runs_and_memory(by: dict[str, object]) -> None:
     """Oracle T6 of dpfl-kpfl.md: stationary (.5, .5), mean run 5, autocorrelation .6, p01 of 10^5 steps .2 +- .005."""
     found = matrix(made("markov", 1000, **by), 1000, 100)
@@ -273,7 +267,7 @@ def frame(cells: np.ndarray) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 def test_a_programmed_matrix_is_followed_cell_by_cell(write: Writer, kind: str, by: dict[str, object]) -> None:
     file = write(frame(PROGRAMME).iloc[[2, 0, 1]], kind)
     assert np.array_equal(matrix(made("table", 3, file=file, **by), 3, 6), PROGRAMME)
@@ -288,15 +282,16 @@ def test_a_programmed_matrix_is_followed_cell_by_cell(write: Writer, kind: str, 
         made("table", 4, file=file, **by)
 
 
-def test_a_programmed_matrix_by_rounds_ends_after_its_last_column(write: Writer) -> None:
-    found = made("table", 3, file=write(PROGRAMME, "csv"), slots="rounds")
+@pytest.mark.parametrize("model", ["table", "bernoulli"])
+def test_a_file_by_rounds_ends_after_its_last_column(write: Writer, model: str) -> None:
+    found = made(model, 3, file=write(PROGRAMME, "csv"), slots="rounds")
     matrix(found, 3, 6)
     with pytest.raises(EdgesimError, match=r"programme\.csv: has columns for 6 rounds, but the run needs 7") as refusal:
         found.begin_slot(100.0)
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 @pytest.mark.parametrize(("after_end", "count"), [("raise", 2), ("wrap", 4), ("absent", 8)])
 def test_empty_columns_of_a_programme_are_forced_and_counted(
     write: Writer, by: dict[str, object], after_end: str, count: int
@@ -347,18 +342,6 @@ def test_timed_random_participation_has_the_probability_of_each_client_and_round
     forced = made("bernoulli", 3, file=file, slots="rounds", if_empty="force")
     assert matrix(forced, 3, 6)[:, [1, 4]].sum(axis=0).tolist() == [1, 1]
     assert empty_slots(forced, 0, 100.0) == np.count_nonzero(~found.any(axis=0))
-
-
-def test_the_rounds_of_a_file_of_probabilities_end_after_its_last_column(write: Writer) -> None:
-    file = write(CHANCES, "csv")
-    found = made("bernoulli", 3, file=file, slots="rounds")
-    matrix(found, 3, 6)
-    with pytest.raises(
-        EdgesimError, match=r"has columns for 6 rounds, but the run needs 7 .*; give more columns or fe"
-    ):
-        found.begin_slot(100.0)
-    with pytest.raises(EdgesimError, match=r"programme\.csv: is a trace of 3 devices, but devices\.count is 4"):
-        made("bernoulli", 4, file=file, slots="rounds")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -14,16 +14,6 @@ from edgesim.traces.models.solar import Solar
 from edgesim.traces.search import Search
 from edgesim.traces.slots import Slots
 
-
-def test_everyone_is_always_available() -> None:
-    always, ids = Always(3), np.arange(3)
-    assert always.available(ids, 7.0).tolist() == [True] * 3
-    assert always.available_until(ids, 7.0, 1e9).tolist() == [np.inf] * 3
-    assert always.next_available(ids, 7.0).tolist() == [7.0] * 3
-    assert always.next_time_with(3, 7.0) == 7.0
-    assert always.next_time_with(4, 7.0) == np.inf
-
-
 SLOT_S = 0.7
 
 
