@@ -103,21 +103,6 @@ def test_weights_after_the_second_and_the_third_round_of_the_three_devices():
     assert three == pytest.approx([0.5565088519, 0.3114051264, 0.1320860217], abs=1e-10)
 
 
-def test_a_device_that_is_away_counts_in_the_next_model_as_it_does_not_in_fedavg():
-    """Its last model moves; nothing else does."""
-
-    def model(kpfl, bend):
-        play = played(rounds=ROUNDS[:1], kpfl=kpfl)
-        if kpfl is not None:
-            entry = play.state.pool[0]
-            object.__setattr__(entry, "model", entry.model + bend)
-        play.round(1, 2)
-        return play.state.weights
-
-    assert float((model(FIRST, 0.1) - model(FIRST, 0.0)).abs().min()) > 0.01
-    assert model(None, 0.1).tolist() == model(None, 0.0).tolist()
-
-
 def test_buffers_are_averaged_like_weights():
     devices = [Quadratic(1.0, samples=3, moments=(5.0,)), Quadratic(-2.0, samples=1, moments=(9.0,))]
     for device, counts in zip(devices, ([2, 1], [0, 1]), strict=True):

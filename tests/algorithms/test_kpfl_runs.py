@@ -1,7 +1,6 @@
 """KPFL in whole runs: what updates count, what it costs, what it tells, and what is refused."""
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -127,17 +126,3 @@ def test_where_settings_of_the_paper_come_from_is_told_before_the_first_round(na
     assert f"algorithm.kpfl.settings = 'paper': {said}; {bound}" in notes
     tuned = config.algorithm.kpfl
     assert (tuned["age_active"], tuned["age_idle"]) == (0.02 if name == "fedavg" else 0.16, -5.0)
-
-
-def test_the_pools_mean_is_part_of_the_servers_wall_time(tmp_path, monkeypatch):
-    plain = Kpfl.merge
-
-    def slow(self, *arguments):
-        time.sleep(0.02)
-        return plain(self, *arguments)
-
-    monkeypatch.setattr(Kpfl, "merge", slow)
-    assert simulation.run(config_of({"keep": "first"}), tmp_path / "run").status == "finished"
-    timing = read_table(tmp_path / "run", "timing")
-    assert len(timing[timing["part"] == "server"]) > 3
-    assert (timing[timing["part"] == "server"]["wall_s"] >= 0.02).all()

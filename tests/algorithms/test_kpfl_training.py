@@ -179,33 +179,6 @@ def load(module, vector):
             channels_last(parameter).copy_(part.view(channels_last(parameter).shape))
 
 
-def test_the_server_trains_its_generator_and_nothing_of_the_pool():
-    states = merged_rounds(new_learner(config_of()), (0, 1, 2), (2, 3))
-    generators = [state.generator for state in states]
-    assert [generator.steps for generator in generators] == [2, 4]
-    assert not torch.equal(generators[0].weights, generators[1].weights)
-    assert torch.equal(states[0].pool[0].model, states[1].pool[0].model)
-    assert [list(state.pool) for state in states] == [[0, 1, 2], [0, 1, 2, 3]]
-
-
-def test_the_gradient_of_the_pools_answers_reaches_the_generator():
-    """Of the cross-entropy alone: in the published program it did not."""
-    plain, taught = (
-        merged_rounds(new_learner(config_of({"ce": ce, "contrast": 0.0, "diversity": 0.0})), (0, 1))[0].generator
-        for ce in (0.0, 5.0)
-    )
-    assert float(plain.first.abs().max()) < 1e-2 < float(taught.first.abs().max())
-
-
-def test_the_improved_model_is_another_than_the_first_and_is_what_devices_get():
-    first, improved = (
-        merged_rounds(new_learner(config_of({"keep": keep})), (0, 1))[0] for keep in ("first", "improved")
-    )
-    assert first.generator is None
-    assert float((first.weights - improved.weights).abs().max()) > 1e-5
-    assert torch.equal(first.pool[0].model, improved.pool[0].model)
-
-
 def test_the_distilled_model_is_taken_only_where_the_servers_own_images_say_so(monkeypatch):
     """Asked about the distilled model, then about the average; a tie is for the average."""
     taken = []

@@ -6,7 +6,6 @@ from eight_weights import PUBLIC, ROUNDS, START, THREE, Bench, Holder
 from quadratics import Play
 
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.algorithms.fpl import Fpl
 
 EVERYONE = (0, 1, 2)
 PATTERNS = {
@@ -95,15 +94,6 @@ def test_the_first_round_is_that_of_fedavg(kind, other, pattern):
     found, plain = models(kind, pattern), models(other, pattern)
     assert gap(found[:1], plain[:1]) < 1e-12
     assert gap(found, plain) > 1e-3
-
-
-@each_pattern
-def test_fpl_without_its_terms_is_fedavg(pattern, monkeypatch):
-    with_terms = models(("fpl", {"tau": 0.5}), pattern)
-    monkeypatch.setattr(Fpl.Local, "_terms", lambda self, step, table: 0 * step.own.features.sum(1))
-    plain = models(AVERAGE, pattern)
-    assert gap(models(("fpl", {"tau": 0.5}), pattern), plain) < 1e-14
-    assert gap(with_terms, plain) > 1e-2
 
 
 @pytest.mark.parametrize("name", ["afl", "fedstg"])

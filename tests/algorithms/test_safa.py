@@ -1,4 +1,3 @@
-import dataclasses
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from quadratics import Play, Quadratic
 
 from edgesim.learning.algorithms.records import Device, Sizes
-from edgesim.learning.algorithms.safa import Cache, Safa, Versions
+from edgesim.learning.algorithms.safa import Safa
 from edgesim.streams import Streams
 
 
@@ -61,23 +60,6 @@ def test_everybody_begins_up_to_date_and_who_finishes_stays_so():
     assert versions.behind(7).tolist() == [0, 0, 0]
     note(algorithm, versions, uploads(algorithm, state, versions, 7, sizes, models(d1=1.0)))
     assert (versions.behind(8) == 0).tolist() == [False, True, False]
-
-
-def test_no_model_is_held_twice_or_longer_than_it_is_needed():
-    first, second = torch.tensor([[1.0], [2.0]])
-    algorithm, sizes = make(3, 0), [1, 1, 1]
-    ledger, state = algorithm.ledger(1, None), Cache(first, first=torch.tensor([0.0]))
-    state = merge(
-        algorithm,
-        state,
-        ledger,
-        uploads(algorithm, state, ledger, 1, sizes, models(d0=1.0), models(d2=3.0), failed=[1]),
-    )
-    assert state.local[1] is first
-    assert all(state.local[device] is state.entries[device] for device in (0, 2))
-    ledger, state = Versions(np.zeros(3, dtype=np.int64), 0), dataclasses.replace(state, weights=second)
-    state = merge(algorithm, state, ledger, uploads(algorithm, state, ledger, 2, sizes, {}, failed=[1]))
-    assert all(held is second for held in (state.local | state.entries).values())
 
 
 def test_equals_have_equal_shares_of_the_cache():

@@ -26,14 +26,6 @@ def controls(play):
     return [float(play.state.shared["control"]), *own]
 
 
-@pytest.mark.parametrize("ids", [((0, 1, 2),) * 4, ((0, 1), (1, 2), (0, 2)), ((0,), (1,), (2,), (0,))], ids=str)
-def test_with_one_step_both_options_are_the_same(ids):
-    one, two = (Play(Scaffold, THREE_SIZES, {"option": option}, steps=1) for option in ("I", "II"))
-    for arriving in ids:
-        assert one.round(*arriving) == pytest.approx(two.round(*arriving), abs=1e-12)
-        assert controls(one) == pytest.approx(controls(two), abs=1e-12)
-
-
 def test_the_pass_of_option_i_costs_one_epoch_in_as_many_as_there_are():
     """1 + 1 / E with E = 5, 2 and 1/2 epochs of 4, 6 and 8 samples."""
     devices = Devices(np.arange(3), np.zeros((3, 0), dtype=np.int64), np.array([4, 6, 8]))

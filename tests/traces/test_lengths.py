@@ -14,7 +14,7 @@ from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.models import make_availability
-from edgesim.traces.readers import FORMATS, detect, options_of, read_recording
+from edgesim.traces.readers import detect, read_recording
 
 HEAD = "device_id,model,period_s,available_s,compute_ms_per_sample,bandwidth_kbps\n"
 
@@ -93,8 +93,3 @@ def test_the_last_state_of_an_on_off_list_holds_as_long_as_each_devices_own_reco
     assert found.length_s.tolist() == [12, 50, 30, 9, 1]
     assert found.device.tolist() == [0, 1, 1]
     assert (found.start_s.tolist(), found.end_s.tolist()) == ([0, 5, 20], [10, 7, 50])
-
-
-def test_only_interval_files_and_on_off_lists_take_lengths():
-    takers = [name for name in FORMATS if "lengths" in options_of(name)]
-    assert takers == ["intervals", "on-off"]

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,22 +130,6 @@ def test_recorded_phones_get_the_scores_of_their_models_and_the_median_where_the
     assert found.models.tolist() == ["SM-B", "SM-A", "SM-U", "", "SM-Z", "A"]
 
 
-def test_phones_of_which_no_model_has_a_score_and_a_bad_map_are_refused(tmp_path: Path) -> None:
-    scores = text(tmp_path, "model,ai_score\nA,4000\n", "ai.csv")
-    for body, said in (
-        (MAP + "SM-A,A\n", "map.csv: expected at least one of the phones' models with a score in"),
-        (MAP + "SM-A,A\nSM-A,B\n", "map.csv: line 3: android_model: expected each model once (got SM-A)"),
-        ("android_model\nSM-A\n", "column 'benchmark_model' is missing"),
-    ):
-        with pytest.raises(EdgesimError, match=re.escape(said)) as caught:
-            read_ai_benchmark(scores, phones=phones("SM-B"), model_map=text(tmp_path, body, "map.csv"))
-        assert "\n" not in str(caught.value)
-    with pytest.raises(EdgesimError, match="phones, model_map: expected both or neither"):
-        read_ai_benchmark(scores, phones=phones("SM-A"))
-    with pytest.raises(EdgesimError, match="phones: is for the formats ai-benchmark, but"):
-        read_recording(text(tmp_path, "device,s_per_sample\n0,1\n", "speed.csv"), phones=phones("SM-A"))
-
-
 @pytest.mark.parametrize(
     ("name", "body", "format"),
     [
@@ -167,21 +152,35 @@ def test_a_format_is_told_by_columns_or_first_bytes(name: str, body: str, format
     assert detect(path) == (format or "fedscale")
 
 
-def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        EdgesimError, match="the format cannot be detected; give it with format: intervals, on-off, flash"
-    ):
-        read_recording(text(tmp_path, "hello\n", "a.txt"))
-    with pytest.raises(EdgesimError, match="be detected: for 'intervals' it lacks the column end_s; give it with"):
-        read_recording(text(tmp_path, "device_id,start_s\n0,1\n"))
-    with pytest.raises(EdgesimError, match="be detected; give it with"):
-        read_recording(text(tmp_path, "colour,height\nred,1\n"))
-    with pytest.raises(EdgesimError, match=r"^format: unknown format 'flush', did you mean 'flash'. known: "):
-        read_recording(text(tmp_path, "hello\n", "a.txt"), "flush")
-    with pytest.raises(EdgesimError, match=r"median_s: is for the formats ai-benchmark, but .* is read as on-off"):
-        read_recording(text(tmp_path, LIST), median_s=0.1)
-    with pytest.raises(EdgesimError, match=r"nowhere: cannot be read: No such file"):
-        read_recording(tmp_path / "nowhere")
+PHONES, SPEED = phones("SM-B"), "device,s_per_sample\n0,1\n"
+SCORES = "model,ai_score\nA,4000\n"
+REFUSED = [
+    ("hello\n", {}, "the format cannot be detected; give it with format: intervals, on-off, flash"),
+    ("device_id,start_s\n0,1\n", {}, "be detected: for 'intervals' it lacks the column end_s; give it with"),
+    ("colour,height\nred,1\n", {}, "be detected; give it with"),
+    ("hello\n", {"format": "flush"}, "format: unknown format 'flush', did you mean 'flash'? known: "),
+    (LIST, {"median_s": 0.1}, "median_s: is for the formats ai-benchmark, but "),
+    (SPEED, {"phones": PHONES}, "phones: is for the formats ai-benchmark, but"),
+    (SCORES, {"phones": PHONES}, "phones, model_map: expected both or neither"),
+    (SCORES, {"phones": PHONES, "model_map": MAP + "SM-A,A\n"}, "at least one of the phones' models with a score in"),
+    (
+        SCORES,
+        {"phones": PHONES, "model_map": MAP + "S,A\nS,B\n"},
+        "line 3: android_model: expected each model once",
+    ),
+    (SCORES, {"phones": PHONES, "model_map": "android_model\nS\n"}, "column 'benchmark_model' is missing"),
+]
+
+
+@pytest.mark.parametrize(("body", "options", "said"), REFUSED, ids=[said for _, _, said in REFUSED])
+def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(
+    body: str, options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    if "model_map" in options:
+        options = options | {"model_map": text(tmp_path, options["model_map"], "map.csv")}
+    with pytest.raises(EdgesimError, match=re.escape(said)) as refusal:
+        read_recording(text(tmp_path, body), **options)
+    assert "\n" not in str(refusal.value)
 
 
 def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_name(tmp_path: Path) -> None:
@@ -196,8 +195,6 @@ def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_
     for wrong in ("", 'trace = "c"\n'):
         with pytest.raises(EdgesimError, match=r"capacity: trace: expected one of the traces of links\.parquet: b, a"):
             load_environment(str(text(tmp_path, toml + wrong, "c.toml")))
-    with pytest.raises(EdgesimError, match=r"links\.csv: line 4: bps: expected bit/s, 0 or more \(got -9\)"):
-        read_recording(text(tmp_path, "trace,t_s,bps\nb,0,5\nb,2,7\na,0,-9\n", "links.csv"))
 
 
 def test_a_profile_survives_the_round_trip(tmp_path: Path) -> None:
@@ -210,12 +207,6 @@ def test_a_profile_survives_the_round_trip(tmp_path: Path) -> None:
     assert np.isfinite(found.s_per_sample).all()
 
 
-def test_a_row_that_lacks_the_wanted_value_is_refused_and_only_lines_blank_throughout_are_left_out(
-    tmp_path: Path,
-) -> None:
-    with pytest.raises(
-        EdgesimError, match=r"phones\.csv: line 3: ai_score: expected a finite number above 0 \(got nan\)"
-    ):
-        read_ai_benchmark(text(tmp_path, "phone,ai_score\nA,100\nB,\nC,300\n", "phones.csv"))
+def test_lines_blank_throughout_are_left_out(tmp_path: Path) -> None:
     found = read_ai_benchmark(text(tmp_path, "phone,ai_score\nA,100\n\n , \n,\nC,300\n", "phones.csv"))
     assert found.s_per_sample == pytest.approx([0.1, 0.1 / 3])

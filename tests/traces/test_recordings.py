@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from edgesim.config import AvailabilityConfig
 from edgesim.devices.profile import Profile
-from edgesim.radio.environment import RecordedEnvironment, load_environment
 from edgesim.streams import Streams
 from edgesim.traces import stays
 from edgesim.traces.convert import convert
@@ -136,33 +135,6 @@ def test_replay_has_all_phones_that_the_rows_say_at_any_one_instant(
         ahead_s = np.unique(start_s + (np.floor((t_s - start_s) / lengths_s[device]) + 1) * lengths_s[device])
         expected = next(instant_s for instant_s in [t_s, *ahead_s] if there(instant_s).sum() >= count)
         assert asked.next_time_with(count, t_s) == expected, (count, t_s)
-
-
-def test_an_upload_over_each_recorded_uplink_equals_a_sum_over_its_bins(recordings: Path, tmp_path: Path) -> None:
-    frame = pd.read_parquet(recordings / "cellular-mahimahi-100ms.parquet")
-    up = frame[frame["direction"] == "up"]
-    bins = pd.DataFrame({"trace": up["trace"].astype(str), "t_s": up["bin"] / 10, "bps": up["packets"] * 120_000.0})
-    bins.to_parquet(tmp_path / "up.parquet")
-    convert(tmp_path / "up.parquet", tmp_path / "links.parquet")
-    for trace, part in bins.groupby("trace", sort=False):
-        end_s = 0.1 * len(part)
-        toml = tmp_path / "up.toml"
-        toml.write_text(
-            f'name = "up"\nsource = "mahimahi"\n[capacity]\nfile = "links.parquet"\ntrace = "{trace}"\n'
-            f'end_s = {end_s}\nafter_end = "wrap"\n'
-        )
-        environment = load_environment(str(toml))
-        assert isinstance(environment, RecordedEnvironment)
-        table = environment.capacity
-        assert float(table.bits_between(0, 0.0, end_s)) == pytest.approx(0.1 * part["bps"].sum())
-        bits = np.tile(part["bps"].to_numpy() * 0.1, 3)
-        for start, payload in ((0, 1e6), (57, 5e6), (len(part) - 3, 2.5e6)):
-            sums = np.cumsum(bits[start:])
-            # Which tenth of a second holds the last bit, by adding up bin after bin.
-            last = start + int(np.searchsorted(sums, payload - 1e-6))
-            assert last < len(bits)
-            found_s = float(table.end_s(0, payload, 0.1 * start))
-            assert 0.1 * last - 1e-6 <= found_s <= 0.1 * (last + 1) + 1e-6, (trace, start)
 
 
 def test_every_benchmarked_phone_gets_a_time(recordings: Path) -> None:
