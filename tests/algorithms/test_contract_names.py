@@ -1,4 +1,4 @@
-"""Which algorithms go together and with what, their options, and what is refused with which words."""
+"""Which algorithms go together and with what, their options, and what a half that answers badly is told."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""FedDyn against numbers worked out by hand, and against its other published form."""
+"""FedDyn against its other published form, and its corrections; `test_worked_numbers` has its models."""
 
 import itertools
 

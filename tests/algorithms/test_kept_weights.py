@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 import torch
 from contract import make_config, many_devices, new_learner, work
-from one_process import one_process
 from test_contract import OF_LEARNER, saved_and_read
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import MergingConfig
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.back_ends import workers
 from edgesim.simulation import composition as simulation
 
 STEPS = {"epochs": None, "steps": 3, "batch_size": 8}
@@ -130,14 +128,6 @@ def test_stacked_jobs_go_on_from_kept_weights_as_the_loop_does(server, model):
     moved = float((loop[-1] - loop[0]).norm())
     assert moved > 0
     assert float((stacked - loop).abs().max()) < 1e-9 * moved
-
-
-@pytest.mark.slow
-def test_processes_bring_the_very_bits_of_the_loop(monkeypatch):
-    with one_process() as start_process:
-        monkeypatch.setattr(workers, "start_process", start_process)
-        found = models(learner_of(back_end="workers", workers=1))
-    assert torch.equal(found, models(learner_of()))
 
 
 def test_moments_of_batch_norm_end_where_the_longer_job_ends():

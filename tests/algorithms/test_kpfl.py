@@ -161,6 +161,17 @@ def test_the_gradient_that_is_put_together_from_parts_is_that_of_the_whole():
     assert float(found.abs().min()) > 0
 
 
+def test_diversity_of_two_images():
+    """T5 of the page."""
+    made, noise = torch.tensor([[0.0] * 3, [3.0] * 3]), torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+    assert float(likeness(made, noise)) == pytest.approx(math.exp(-1.5))
+
+
+def test_identical_models_in_the_pool_make_that_model():
+    """T4: at a rate of 0 every device ends where it began, some of them rounds ago."""
+    assert played(lr=0.0).state.weights.tolist() == pytest.approx(list(START), abs=1e-15)
+
+
 def test_contrast_leaves_out_classes_without_an_image_in_the_batch():
     features, labels = torch.randn(6, 4, dtype=torch.float64), torch.tensor([0, 0, 1, 1, 1, 0])
     assert float(data_free.contrast(features, 3 * labels, 0.7)) == float(data_free.contrast(features, labels, 0.7))

@@ -1,4 +1,4 @@
-"""KPFL in whole runs: what updates count, what it costs, what it tells, and what is refused."""
+"""KPFL in whole runs: what updates count, what it costs and what it tells."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""MIFA against numbers worked out by hand or by programs that share nothing with this one."""
+"""MIFA: rates that fall, late updates, waiting; `test_worked_numbers` and `test_plain_server` have the rest."""
 
 import numpy as np
 import pytest

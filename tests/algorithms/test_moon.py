@@ -1,4 +1,4 @@
-"""MOON: the term worked out by hand, the previous models of devices, and the numbers of a whole learner in float64."""
+"""MOON: the term worked out by hand, the numbers of a whole learner in float64, and what its passes cost."""
 
 import numpy as np
 import pytest

@@ -119,3 +119,28 @@ def test_scaffold_with_one_step_and_mifa_are_fedavg_of_equals_where_all_take_par
     assert gap(one_step, models(EQUALS, everyone, steps=1)) < 1e-12
     for lr in (0.5, lambda round: 0.5**round):
         assert gap(models(("mifa", {}), everyone, lr=lr), models(EQUALS, everyone, lr=lr)) < 1e-12
+
+
+@each_pattern
+def test_scaffold_with_one_step_is_the_same_with_both_options(pattern):
+    one, two = (models(("scaffold", {"option": option}), pattern, steps=1) for option in ("I", "II"))
+    assert gap(one, two) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("kind", "other", "settings", "rounds", "least", "most"),
+    [
+        (("feddyn", {"alpha": 1e-9, "adaptive": False}), AVERAGE, {}, 3, 0.2, 0.8),
+        # The page's .03 to .04, and .0438 in its own pattern.
+        (("scaffold", {}), AVERAGE, {}, 1, 0.03, 0.045),
+        (("scaffold", {}), EQUALS, {"steps": 1}, 3, 0.03, 0.07),
+        (("mifa", {}), AVERAGE, {}, 3, 0.07, 0.15),
+        (("fedadam", {"b1": 0.0, "lr": 1.0}), AVERAGE, {}, 3, 17, 19),
+        (("feddf", {"steps": 3, "lr": 0.01}), AVERAGE, {}, 3, 0.03, 0.05),
+    ],
+    ids=["feddyn without strength", "scaffold's first round", "scaffold's one step", "mifa", "fedadam", "feddf"],
+)
+def test_what_looks_like_fedavg_and_is_not(kind, other, settings, rounds, least, most):
+    """Bounds of the largest gap in any round, from the page of worked numbers, where one of two devices is new."""
+    arriving = ROUNDS[:rounds]
+    assert least < gap(models(kind, arriving, **settings), models(other, arriving, **settings)) < most

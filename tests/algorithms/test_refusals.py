@@ -146,7 +146,6 @@ CASES += [
 CASES += [(values | {"learning": {"training": "none"}}, said) for values, said in CASES if "public" in str(values)]
 
 
-@pytest.mark.whole_family
 @pytest.mark.parametrize(("sections", "said"), CASES, ids=str)
 def test_it_is_refused_in_one_line_before_anything_is_written(sections, said, tmp_path):
     values = {name: WORLD.get(name, {}) | section for name, section in sections.items()}

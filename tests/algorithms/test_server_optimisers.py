@@ -1,4 +1,4 @@
-"""FedAvgM, FedAdam and FedYogi against steps worked out by hand."""
+"""FedAvgM, FedAdam and FedYogi against steps worked out by hand; buffers under all servers that remember something."""
 
 import math
 

@@ -17,6 +17,9 @@ WORKED = EventA3(3.0, 0.0, 0.256)
 LINK = ShannonLink(10.0 ** ((-174.0 - 30.0) / 10.0))
 POWER_W, SPEED_MPS, STATIONS_M = 10.0 ** ((23.0 - 30.0) / 10.0), 30.0, np.array([0.0, 500.0])
 
+APART_M = 500.0
+"""Distance between neighbouring hexagons' stations."""
+
 
 def gains_db(x_m: np.ndarray) -> np.ndarray:
     """Gains of FedTeddi's macro law to the stations of the worked example, in dB, [2, k]."""
@@ -144,3 +147,40 @@ def test_a_break_starts_the_time_anew_and_the_condition_must_hold_at_its_end():
         chords = Chords(np.zeros(7, int), begin_s, begin_s + 0.1, *np.zeros((2, 7)))
         found = first_handover(chords, np.array([np.zeros(7), more_db]))
         assert found.t_s.item() == pytest.approx(expected_s, abs=1e-12)
+
+
+def handovers_per_metre(stations_m: np.ndarray, random: np.random.Generator) -> float:
+    """Handovers by distance of 40 devices per metre, on straight ways of 1 km from uniform places of two hexagons."""
+    count, way_m, zero = 40, 1000.0, np.zeros(40)
+    angle = random.uniform(0, 2 * np.pi, count)
+    x_m, y_m = APART_M * random.uniform(-0.5, 0.5, (2, count)) * np.array([[1.0], [math.sqrt(3.0)]])
+    legs = Legs(zero, zero + way_m, x_m, y_m, np.cos(angle), np.sin(angle))
+    chords = chords_of(legs, np.arange(count), zero, zero + way_m, 5.0)
+    gain_db = -np.hypot(chords.x_m - stations_m[:, :1], chords.y_m - stations_m[:, 1:])
+    station = gain_db[:, np.searchsorted(chords.place, np.arange(count))].argmax(axis=0)
+    since_s, handovers = zero, 0
+    while np.isfinite(since_s).any():
+        found = next_handovers(
+            EventA3(0.0, 0.0, 0.0), chords.place, chords.begin_s, chords.end_s, gain_db, station, since_s
+        )
+        station, since_s = found.station, found.t_s
+        handovers += np.count_nonzero(np.isfinite(since_s))
+    return handovers / (count * way_m)
+
+
+def test_rates_of_handovers_are_those_of_the_borders_of_cells():
+    """(2 / pi) borders per area: 4 / (pi D) a metre for hexagons D apart, 4 sqrt(l) / pi for Poisson-Voronoi cells."""
+    random, along = np.random.default_rng(1), np.arange(-5, 6)
+    i, j = (column.ravel() for column in np.meshgrid(along, along))
+    hexagons = np.column_stack((APART_M * (i + j / 2), APART_M * math.sqrt(0.75) * j))
+    hexagons = hexagons[np.hypot(*hexagons.T) < 2000]
+    density, half_m = 1 / (math.sqrt(0.75) * APART_M**2), 2200.0
+    fields = [random.uniform(-half_m, half_m, (random.poisson(density * 4 * half_m**2), 2)) for _ in range(12)]
+    assert 4 * math.sqrt(density) / math.pi == pytest.approx(0.002736369862, abs=1e-12)
+    assert 4 / (math.pi * APART_M) == pytest.approx(0.002546479089, abs=1e-12)
+    for layouts, expected in (([hexagons] * 6, 4 / (math.pi * APART_M)), (fields, 4 * math.sqrt(density) / math.pi)):
+        # Ways in one field of stations are not independent, their means in several fields are.
+        rates = np.array([handovers_per_metre(layout, random) for layout in layouts])
+        error = rates.std(ddof=1) / math.sqrt(len(rates))
+        assert abs(rates.mean() - expected) <= 3 * error
+        assert error < 0.05 * expected

@@ -1,4 +1,3 @@
-import io
 import os
 import pickle
 from pathlib import Path
@@ -90,11 +89,10 @@ def test_a_pickle_that_names_a_class_is_refused_by_name_and_runs_nothing(tmp_pat
 
 
 def test_a_truncated_pickle_is_one_line(tmp_path: Path) -> None:
-    whole = io.BytesIO()
-    pickle.dump({1: client([0], [4])}, whole)
-    path = tmp_path / "client_trace"
-    for length in (1, 20, len(whole.getvalue()) - 2):
-        path.write_bytes(whole.getvalue()[:length])
+    path = dumped(tmp_path, {1: client([0], [4])})
+    whole = path.read_bytes()
+    for length in (1, 20, len(whole) - 2):
+        path.write_bytes(whole[:length])
         with pytest.raises(EdgesimError, match=r"client_trace: not a pickle of plain data: \S+") as caught:
             read_fedscale(path)
         assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""FLASH logs: the rule by hand, random logs against a second-by-second replay, and every way to break a file."""
+"""FLASH logs: the rule by hand, and random logs against a second-by-second replay."""
 
 import json
 from contextlib import suppress

@@ -82,13 +82,20 @@ def test_a_recording_is_as_long_as_the_file_says_or_else_as_its_last_end(tmp_pat
     own = csv(tmp_path, LENGTHS + "0,1,2,10\n2,1,2,30\n2,5,6,30\n")
     assert read_intervals(own).length_s.tolist() == [10.0, 30.0, 30.0]
     assert read_intervals(own, 99.0).length_s.tolist() == [10.0, 30.0, 30.0]
+    # Who is never there was recorded for as long as the longest.
+    assert read_intervals(csv(tmp_path, LENGTHS + "0,1,2,10\n2,1,2,30\n3,1,2,20\n")).length_s.tolist() == [
+        10,
+        30,
+        30,
+        20,
+    ]
     without = csv(tmp_path, HEAD + "0,1,2\n1,5,6\n")
     assert read_intervals(without).length_s.tolist() == [6.0, 6.0]
     assert read_intervals(without, 7.5).length_s.tolist() == [7.5, 7.5]
 
 
 FRAME = pd.DataFrame({"device": [0, 0, 1], "start_s": [0.0, 2.0, None], "end_s": [1.0, 3.0, 4.0]})
-NOISE = bytes(range(256)) * 4
+NOISE, GOOD = bytes(range(256)) * 4, HEAD.encode() + b"0,1,2\n"
 
 
 @pytest.mark.parametrize(
@@ -96,23 +103,13 @@ NOISE = bytes(range(256)) * 4
     [
         ("week.parquet", FRAME, None, "row 3: start_s: expected a finite number (got nan)"),
         ("week.parquet", FRAME[["device", "start_s"]], None, "column 'end_s' is missing"),
-        (
-            "week.parquet",
-            FRAME.assign(start_s=pd.Timestamp(0)),
-            None,
-            "column 'start_s': expected numbers, found",
-        ),
+        ("week.parquet", FRAME.assign(start_s=pd.Timestamp(0)), None, "column 'start_s': expected numbers, found"),
         ("week.parquet", NOISE, None, "week.parquet: "),
         ("week.csv", NOISE, None, "week.csv: "),
         ("week.csv", None, None, "not a readable csv file: "),
         ("week.json", None, None, "expected a file that ends in .csv or .parquet"),
-        ("week.csv", HEAD.encode() + b"0,1,2\n", np.inf, "length_s: expected seconds above 0, up to 3.2e+09"),
-        (
-            "week.csv",
-            HEAD.encode() + b"0,1,2\n",
-            1.5,
-            "line 2: end_s: expected an instant within the length given",
-        ),
+        ("week.csv", GOOD, np.inf, "length_s: expected seconds above 0, up to 3.2e+09"),
+        ("week.csv", GOOD, 1.5, "line 2: end_s: expected an instant within the length given"),
     ],
 )
 def test_a_file_that_holds_no_intervals_is_one_line(
@@ -156,15 +153,6 @@ def test_every_recording_is_read_back_as_it_was_written(tmp_path_factory, made: 
         left, right = getattr(found, name), getattr(made, name)
         assert (left is None) == (right is None), name
         assert left is None or left.tolist() == right.tolist(), name
-
-
-def test_who_is_never_there_was_recorded_for_as_long_as_the_longest_where_nobody_says(tmp_path: Path) -> None:
-    assert read_intervals(csv(tmp_path, LENGTHS + "0,1,2,10\n2,1,2,30\n3,1,2,20\n")).length_s.tolist() == [
-        10,
-        30,
-        30,
-        20,
-    ]
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:

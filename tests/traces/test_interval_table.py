@@ -1,4 +1,4 @@
-"""An interval table answers as its intervals say: under any order of questions, repeated, and beyond its end."""
+"""An interval table where its recording is empty, repeated or at its end; `test_availability_oracle` asks the rest."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The drawn and programmed availability model against their laws, and how a config chooses one."""
+"""How a config chooses a model of availability, and what recordings must have for a run."""
 
 from pathlib import Path
 

@@ -228,8 +228,6 @@ def test_a_gap_ends_a_stay_and_one_row_is_none(tmp_path):
 
 
 TRACK = gpx(f"\n<trk><trkseg>\n{point(0, 0, '2026-05-01T12:00:00Z')}\n{{}}</trkseg></trk>")
-
-
 NUMBER = "expected a number from -1e+07 to 1e+07"
 STEPS, TABLE, WORDS = fcd(ROWS), fcd_csv(ROWS), "0 1 2 5 1 2\n"
 
@@ -283,11 +281,12 @@ BONNMOTION = [
 ]
 APART = "".join(f"<trk><trkseg>{point(0, lon, '2026-05-01T12:00:00Z')}</trkseg></trk>" for lon in (0, 0, 0, 170))
 GPX.append((gpx(APART), "expected tracks within 10,000 km of their mean"))
-BROKEN = {"a.xml": SUMO_XML, "a.csv": SUMO_TABLE, "a.gpx": GPX, "a.movements": BONNMOTION}
+FORMATS = {"a.xml": SUMO_XML, "a.csv": SUMO_TABLE, "a.gpx": GPX, "a.movements": BONNMOTION}
+BROKEN = [(name, text, said) for name, rows in FORMATS.items() for text, said in rows]
 
 
 @pytest.mark.whole_family
-@pytest.mark.parametrize(("name", "text", "said"), [(name, *row) for name, rows in BROKEN.items() for row in rows])
+@pytest.mark.parametrize(("name", "text", "said"), BROKEN, ids=[f"{name}-{said}" for name, _, said in BROKEN])
 def test_a_broken_file_is_one_line_that_names_it_and_the_place_and_nothing_is_written(name, text, said, tmp_path):
     path = put(tmp_path, name, text)
     with pytest.raises(EdgesimError) as error:

@@ -1,4 +1,4 @@
-"""On/off lists, mahimahi, AI-Benchmark, and how a file's format is told."""
+"""On/off lists, mahimahi, AI-Benchmark, how a file's format is told, and options that do not apply to it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sessions drawn as far as questions go are those of the whole time laid down at once."""
+"""Sessions drawn in windows of time; `test_availability_oracle` asks them as it does tables."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Searches for the next available device: exact, over nights and long absences alike, and limited in simulated time."""
+"""Searches for the next available device: over nights and long absences, and limited in simulated time."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Availability that changes at the edges of slots, and availability without end."""
+"""Availability that changes at the edges of slots: the edges themselves, long stays and searches that are given up."""
 
 from dataclasses import replace
 
