@@ -10,7 +10,6 @@ from quadratics import THREE_SIZES, TWO, Play, Quadratic
 
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.fedprox import FedProx, FedProxOptions
 from edgesim.learning.algorithms.mifa import Mifa
 from edgesim.simulation import composition as simulation
 
@@ -81,17 +80,6 @@ def test_while_it_waits_buffers_stay_with_the_model():
     waiting = Play(Mifa, [Quadratic(1.0, moments=(9.0,)), Quadratic(2.0, moments=(9.0,))], {"wait": True}, (0.0, 5.0))
     waiting.round(0)
     assert waiting.state.weights.tolist() == [0, 5]
-
-
-def test_it_stands_beside_another_local_objective():
-    """FedProx with mu 1 ends at .18 and -.96, of which MIFA makes -.39 with both; then device 1 alone.
-
-    From -.39: -.39 - .1 3 1.61 = -.873, -.873 - .1 (3 1.127 - .483) = -1.1628. w = -.39 + (.18 - .7728)/2 = -.6864.
-    """
-    play = Play(Mifa, TWO)
-    play.local = FedProx.Local(FedProxOptions(mu=1.0), play.server.sizes, play.server.streams)
-    assert play.round(0, 1) == pytest.approx(-0.39, abs=1e-12)
-    assert play.round(1) == pytest.approx(-0.6864, abs=1e-12)
 
 
 BUFFERED = {"protocol": "buffered", "admission": "count", "count": 3}

@@ -10,8 +10,6 @@ from edgesim.config import DevicesConfig
 from edgesim.config_file import parse
 from edgesim.devices.population import make_population
 from edgesim.devices.profile import Profile, read_profile, write_profile
-from edgesim.folder.records import read_table
-from edgesim.simulation import composition as simulation
 
 
 def csv(folder: Path, body: str) -> Path:
@@ -25,27 +23,6 @@ def test_device_k_of_a_run_is_device_k_of_the_profile_whatever_the_order_of_rows
     devices = make_population(DevicesConfig(count=2, profile=str(path)))
     assert devices.a_s.tolist() == [0.1, 0.2]
     assert devices.mu_per_s.tolist() == [np.inf, np.inf]
-
-
-def test_a_recorded_speed_is_the_whole_compute_time_of_every_round(tmp_path: Path) -> None:
-    path = csv(tmp_path, "0,0.001,1e6\n1,0.002,1e6\n2,0.004,1e6\n")
-    config = parse(
-        {
-            "rounds": 5,
-            "devices": {"count": 3, "profile": str(path)},
-            "data": {"dataset": "none"},
-            "learning": {"training": "none", "steps": 2, "batch_size": 10},
-            "round": {"payload_bits": 1e5, "delay_knowledge": "planned"},
-        },
-        "test",
-    )
-    simulation.run(config, tmp_path / "run")
-    rows = read_table(tmp_path / "run", "activities").query("activity == 'compute'")
-    # 2 steps of 10 samples: 20 samples at 1, 2 and 4 ms.
-    took_s = (rows["t_end_s"] - rows["t_start_s"]).to_numpy()
-    assert took_s == pytest.approx(0.02 * 2.0 ** rows["device"].to_numpy())
-    assert len(rows) == 15
-    assert simulation.why_run(tmp_path / "run", simulation.complete(config)) is None
 
 
 def test_a_profile_is_read_back_as_it_was_written(tmp_path: Path) -> None:
