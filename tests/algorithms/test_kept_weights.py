@@ -10,6 +10,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config import MergingConfig
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.jobs import Arrived
 from edgesim.simulation import composition as simulation
 
 STEPS = {"epochs": None, "steps": 3, "batch_size": 8}
@@ -95,6 +96,13 @@ def test_memory_for_the_weights_of_all_devices_is_asked_for_before_anything_is_w
     with pytest.raises(EdgesimError, match=r"the weights that merging.skip = 'carry' keeps\), 1.057 MiB for all 115"):
         simulation.run(many.model_copy(update={"merging": CARRY}), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_job_must_be_due_before_its_weights_are_kept():
+    learner = learner_of()
+    promise = learner.open_round(1, 1).start(np.array([3]))[0]
+    with pytest.raises(ValueError, match=r"jobs of devices \[3\] are not due"):
+        learner.skip([Arrived(promise)])
 
 
 def models(learner, between=lambda learner, number: learner):

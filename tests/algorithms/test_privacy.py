@@ -170,6 +170,7 @@ def test_every_upload_that_leaves_a_device_is_a_release_whatever_becomes_of_it(t
 NET = {"learning": {"model": f"{__name__}.with_batch_norm"}}
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("mechanism", "sections", "reason"),
     [

@@ -98,6 +98,7 @@ FRAME = pd.DataFrame({"device": [0, 0, 1], "start_s": [0.0, 2.0, None], "end_s":
 NOISE, GOOD = bytes(range(256)) * 4, HEAD.encode() + b"0,1,2\n"
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("name", "content", "length_s", "said"),
     [

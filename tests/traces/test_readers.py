@@ -172,6 +172,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(("body", "options", "said"), REFUSED, ids=[said for _, _, said in REFUSED])
 def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(
     body: str, options: dict[str, Any], said: str, tmp_path: Path
