@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from arriving import arrive
 from contract import make_config, new_learner, two_frames, work
 from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
@@ -107,8 +108,7 @@ def test_the_teacher_is_the_model_with_which_a_task_ended_and_the_first_review_o
 
 
 def arrived(ids, round, ages):
-    values = {"ids": np.array(ids), "began_in": round - np.array(ages, dtype=np.int64), "alpha": np.ones(len(ids))}
-    return type("Rows", (), values)()
+    return arrive(ids=ids, samples=np.ones(len(ids)), began_in=round - np.array(ages, dtype=np.int64))
 
 
 def test_a_reviewer_gets_the_teacher_until_one_of_its_reviews_is_merged_in_the_task():

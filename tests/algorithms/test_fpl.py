@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from arriving import arrive
 from eight_weights import START, THREE
 from quadratics import Play
 
@@ -85,19 +86,9 @@ def test_a_class_that_no_arrival_holds_has_no_prototype_until_one_does():
 
 
 @pytest.mark.parametrize(("senders", "rows"), [([0, 1], 1), ([2, 3], 2), ([4, 5], 4), ([0, 0], 0)])
-def test_without_training_at_most_half_as_many_clusters_as_senders_are_charged(senders, rows, make_arrivals):
+def test_without_training_at_most_half_as_many_clusters_as_senders_are_charged(senders, rows):
     algorithm = Fpl.Server(Fpl.Options(), Sizes(0.0, 0, 5, 2, 2), Streams(0))
     ledger = algorithm.ledger(1, None)
     held = np.stack([np.arange(5) < count for count in senders], axis=1).astype(np.int64)
-    algorithm.note(ledger, make_arrivals(held))
+    algorithm.note(ledger, arrive(torch.zeros(5, 1), class_counts=held))
     assert ledger.prototypes_sent == rows
-
-
-@pytest.fixture
-def make_arrivals():
-    class Rows:
-        def __init__(self, class_counts):
-            self.ids, self.class_counts, self.pool = np.arange(len(class_counts)), class_counts, None
-            self.alpha = np.ones(len(class_counts))
-
-    return Rows

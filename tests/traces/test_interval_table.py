@@ -9,7 +9,6 @@ from edgesim.traces.intervals import Intervals
 
 Rows = list[tuple[int, float, float]]
 DEVICES = 5
-WEEK_S = 604_800.0
 
 
 def table(

@@ -244,32 +244,27 @@ def test_a_fair_coin_leaves_a_round_of_ten_clients_empty_as_often_as_the_benchma
 
 
 PROGRAMME = np.array([[1, 0, 1, 0, 0, 1], [0, 0, 1, 1, 0, 0], [1, 0, 0, 1, 0, 1]])
-Writer = Callable[[np.ndarray | pd.DataFrame, str], str]
+Writer = Callable[[np.ndarray, str], str]
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Writer:
-    """Writes a matrix, [devices, rounds], or a table as it is."""
+    """Writes a matrix, [devices, rounds], from its last row to its first."""
 
-    def written(cells: np.ndarray | pd.DataFrame, kind: str) -> str:
+    def written(cells: np.ndarray, kind: str) -> str:
         path = tmp_path / f"programme.{kind}"
-        table = cells if isinstance(cells, pd.DataFrame) else frame(cells)
-        table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
+        table = pd.DataFrame(cells, columns=[str(number) for number in range(1, cells.shape[1] + 1)])
+        table.insert(0, "device", np.arange(len(cells)))
+        table[::-1].to_csv(path, index=False) if kind == "csv" else table[::-1].to_parquet(path, index=False)
         return str(path)
 
     return written
 
 
-def frame(cells: np.ndarray) -> pd.DataFrame:
-    found = pd.DataFrame(cells, columns=[str(number) for number in range(1, cells.shape[1] + 1)])
-    found.insert(0, "device", np.arange(len(cells)))
-    return found
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @by_rounds_and_seconds
 def test_a_programmed_matrix_is_followed_cell_by_cell(write: Writer, kind: str, by: dict[str, object]) -> None:
-    file = write(frame(PROGRAMME).iloc[[2, 0, 1]], kind)
+    file = write(PROGRAMME, kind)
     assert np.array_equal(matrix(made("table", 3, file=file, **by), 3, 6), PROGRAMME)
     assert np.array_equal(matrix(made("table", 2, file=file, **by), 2, 6), PROGRAMME[:2])
     twice = matrix(made("table", 3, file=file, after_end="wrap", **by), 3, 12)
@@ -334,7 +329,7 @@ CHANCES = np.array([[1, 0, 0.5, 0.25, 0, 0.9], [0, 0, 1, 1, 0, 0], [0.75, 0, 0, 
 def test_timed_random_participation_has_the_probability_of_each_client_and_round_from_a_file(
     write: Writer, kind: str
 ) -> None:
-    file = write(frame(CHANCES).iloc[[2, 0, 1]], kind)
+    file = write(CHANCES, kind)
     draws = np.stack([Streams(0).uniform("availability", np.arange(3), slot) for slot in range(6)], axis=1)
     found = matrix(made("bernoulli", 3, file=file, slots="rounds"), 3, 6)
     assert np.array_equal(found, draws < CHANCES)
