@@ -198,6 +198,29 @@ def new_learner(config, federate=make_federation):
     return TorchLearner(config, federate(config, streams), streams, rule=make_protocol(config.round).rule)
 
 
+def work(learner, number, ids, merged=None, frame=1, skips=False):
+    """A round of devices, of which all arrive or those that are ``merged``; the promises of all, by device.
+
+    A round that ``skips`` makes no model.
+    """
+    promises = {promise.device: promise for promise in learner.open_round(number, frame).start(np.array(ids))}
+    for promise in promises.values():
+        promise.due = True
+    arrived = [Arrived(promises[device]) for device in (ids if merged is None else merged)]
+    if skips:
+        assert len(learner.skip(arrived).ids) == 0
+    else:
+        learner.merge(arrived, np.array(ids))
+    return promises
+
+
+def many_devices(config, count=115, **more):
+    """The config with so many devices of little data: the mlp's 2,410 numbers, 115 times, are 1.057 MiB."""
+    data = config.data.model_copy(update={"samples_per_device": 11, "public_per_class": 12})
+    devices = config.devices.model_copy(update={"count": count})
+    return config.model_copy(update={"devices": devices, "rounds": 1, "data": data} | more)
+
+
 def undisturbed(learner, number, promises):
     return learner, promises
 

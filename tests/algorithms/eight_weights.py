@@ -10,11 +10,15 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Outputs, Step
+from edgesim.learning.datasets import Dataset
+from edgesim.learning.drift.frames import Framed
+from edgesim.learning.drift.holdings import Frame
+from edgesim.learning.federation import Federation
 
 START = (0.5, -0.3, 0.2, 0.4, 0.6, -0.1, -0.2, 0.3)
 ROUNDS = ((0, 1), (1, 2), (0, 2))
@@ -151,6 +155,24 @@ class Bench:
             if schedule is not None:
                 schedule.step()
         return own.detach()
+
+
+def federation_of(images: np.ndarray | None = None, labels: np.ndarray | None = None) -> Federation:
+    """The three devices' images, [n, 1, 1, 2], as a data set; tested on other images, or on the same."""
+    own = np.array([image for holder in THREE for image in holder.images], dtype=np.float64).reshape(-1, 1, 1, 2)
+    own_labels = np.array([label for holder in THREE for label in holder.labels])
+    tested = own.copy() if images is None else images
+    tested_labels = own_labels.copy() if labels is None else labels
+    dataset = Dataset("three", own_labels, tested_labels, 2, (1, 1, 2), lambda: (own, tested), fixed_scale=1.0)
+    sizes, counts = (np.array([getattr(holder, name) for holder in THREE]) for name in ("samples", "class_counts"))
+    return Federation(dataset, Framed([Frame(sizes, counts, np.arange(2), np.arange(7))] * 2))
+
+
+def module() -> nn.Module:
+    """The net as a module of torch, with the weights of the start."""
+    net = nn.Sequential(nn.Flatten(), nn.Linear(2, 2, bias=False), nn.Tanh(), nn.Linear(2, 2, bias=False)).double()
+    nn.utils.vector_to_parameters(torch.tensor(START, dtype=torch.float64), net.parameters())
+    return net
 
 
 def check_sum(weights: Tensor) -> float:

@@ -1,9 +1,6 @@
 """Short runs under KPFL for several tests."""
 
-import numpy as np
-from contract import KPFL, make_config
-
-from edgesim.learning.jobs import Arrived
+from contract import KPFL, make_config, work
 
 FEDAVG = ("fedavg", "own")
 
@@ -24,9 +21,6 @@ def merged_rounds(learner, *rounds, first=1):
     """The states of the server after rounds in which some devices are merged."""
     states = []
     for number, ids in enumerate(rounds, first):
-        promises = learner.open_round(number, 1).start(np.array(ids))
-        for promise in promises:
-            promise.due = True
-        learner.merge([Arrived(promise) for promise in promises], np.array(ids))
+        work(learner, number, ids)
         states.append(learner.states[0])
     return states

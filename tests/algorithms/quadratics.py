@@ -59,6 +59,7 @@ OWN = 1000
 
 TWO = (Quadratic(1.0), Quadratic(-2.0, curvature=3.0))
 """Of unlike curvature: their mean loss is least at -1.25."""
+THREE_SIZES = (Quadratic(1.0, samples=40), Quadratic(-2.0, 3.0, samples=10), Quadratic(4.0, 0.5, samples=5))
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,21 @@
 """CFeD: tasks and teachers, who learns and who reviews, and what each costs before and after that is settled."""
 
-import json
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from contract import make_config, new_learner, two_frames
+from arriving import arrive
+from contract import make_config, new_learner, two_frames, work
 from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.algorithms.cfed import Cfed, _first, _shard, _task
+from edgesim.learning.algorithms.cfed import Cfed, _first, _shard
 from edgesim.learning.algorithms.records import Devices, Sizes
-from edgesim.learning.jobs import Arrived
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -62,29 +61,17 @@ def test_of_devices_that_begin_one_by_one_as_many_learn_at_any_time_and_each_kee
     assert len(learners(local, ledger, 4, *range(8))) == sum(roles)
 
 
-def test_a_frame_ends_a_task():
-    """A frame that begins with round 5 has a teacher from there on."""
-    local, _ = made(task_rounds=10)
-    later = server_of(local).ledger(5, None)
-    assert len(learners(local, later, 5, *range(8))) == 5
-    assert [_task(local, round, later) for round in (5, 14, 15, 25)] == [5, 5, 15, 25]
-
-
 def test_with_a_new_frame_of_a_run_the_model_becomes_a_teacher_and_devices_review():
     """The first task of ten rounds ends after two, with the frame; the next goes on for another two at least."""
     learner = new_learner(make_config(("cfed", "own"), options={"task_rounds": 10}), two_frames)
-    everyone = np.arange(8)
     for round, frame in ((1, 1), (2, 1), (3, 2), (4, 2)):
         if round == 3:
             learner.end_frame()
             teacher = learner.global_weights.clone()
-        promises = learner.open_round(round, frame).start(everyone)
-        teachers = [promise.job.given["teacher"] for promise in promises if "teacher" in promise.job.given]
+        given = [promise.job.given for promise in work(learner, round, range(8), frame=frame).values()]
+        teachers = [tensors["teacher"] for tensors in given if "teacher" in tensors]
         assert len(teachers) == (0 if frame == 1 else 3)
-        assert all(torch.equal(given, teacher) for given in teachers)
-        for promise in promises:
-            promise.due = True
-        learner.merge([Arrived(promise) for promise in promises], everyone)
+        assert all(torch.equal(model, teacher) for model in teachers)
     learner.close()
 
 
@@ -121,8 +108,7 @@ def test_the_teacher_is_the_model_with_which_a_task_ended_and_the_first_review_o
 
 
 def arrived(ids, round, ages):
-    values = {"ids": np.array(ids), "began_in": round - np.array(ages, dtype=np.int64), "alpha": np.ones(len(ids))}
-    return type("Rows", (), values)()
+    return arrive(ids=ids, samples=np.ones(len(ids)), began_in=round - np.array(ages, dtype=np.int64))
 
 
 def test_a_reviewer_gets_the_teacher_until_one_of_its_reviews_is_merged_in_the_task():
@@ -232,24 +218,17 @@ def test_what_devices_compute_is_charged_by_role(computes, tmp_path):
     assert len(both) > 30
 
 
-def test_a_run_says_that_updates_count_alike_and_its_reviewers_train_on_public_images_alone(tmp_path):
+def test_reviewers_train_on_public_images_alone():
     learner = new_learner(make_config(("cfed", "own"), options={"task_rounds": 1}))
-    public, everyone = learner.federation.public, np.arange(8)
     for round in (1, 2):
-        promises = learner.open_round(round, 1).start(everyone)
+        promises = work(learner, round, range(8))
         learns = learner.accounts.ledger.learns
         assert learns.sum() == (8 if round == 1 else 5)
-        for promise in promises:
-            promise.due = True
-            own = learner.federation.frames[1].clients[promise.device]
-            assert set(promise.job.samples) <= set(own if learns[promise.device] else public)
-            assert ("teacher" in promise.job.given) != learns[promise.device]
-        merged = learner.merge([Arrived(promise) for promise in promises], everyone)
-        assert merged.weight.tolist() == pytest.approx([1 / 8] * 8)
+        for device, promise in promises.items():
+            own = learner.federation.frames[1].clients[device]
+            assert set(promise.job.samples) <= set(own if learns[device] else learner.federation.public)
+            assert ("teacher" in promise.job.given) != learns[device]
     learner.close()
-    result = simulation.run(make_config(("cfed", "own")), tmp_path / "run")
-    assert result.status == "finished"
-    assert "update_weights" in json.loads((tmp_path / "run" / "run.json").read_text())
 
 
 @pytest.mark.parametrize("passes", [0, 1])
@@ -269,29 +248,3 @@ def test_a_lone_image_of_the_servers_shard_is_refused_where_the_server_trains_on
         EdgesimError, match=r"^learning.batch_size: 7 leaves the algorithm's own training on 8 samples a"
     ):
         new_learner(config)
-
-
-@pytest.mark.parametrize("training", ["real", "none"])
-@pytest.mark.parametrize(
-    ("sections", "said"),
-    [
-        ({"data": {"public": "none"}}, r"^algorithm\.name = 'cfed' with data\.dataset = 'digits' needs data\.pu"),
-        (
-            {"data": {"public_per_class": 1}},
-            r"^algorithm.name: 'cfed' divides the 10 public images among 10 devices and the server; give at least 11 ",
-        ),
-        (
-            {"round": {"admission": "count", "count": 3, "protocol": "asynchronous"}},
-            r"^algorithm\.name = 'cfed' needs round\.protocol = 'synchronous' or 'bu",
-        ),
-        ({"algorithm": {"weights": "samples"}}, r"^algorithm.weights: is an option of algorithm "),
-        ({"algorithm": {"learners": 0}}, r"^algorithm 'cfed': algorithm.learners: input should be greater than 0"),
-    ],
-)
-def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, training, tmp_path):
-    config = CONFIG | {name: CONFIG[name] | section for name, section in sections.items()}
-    config["learning"] = config["learning"] | {"training": training}
-    with pytest.raises(EdgesimError, match=said) as refusal:
-        simulation.run(simulation.complete(parse(config, "run.toml")), tmp_path / "run")
-    assert "\n" not in str(refusal.value)
-    assert not (tmp_path / "run").exists()

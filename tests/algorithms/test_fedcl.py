@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from contract import make_config
 from eight_weights import START, Bench, Holder
 from torch.nn.functional import cross_entropy
 
-from edgesim.base.errors import EdgesimError
 from edgesim.learning.algorithms.fedcl import FedCl
 from edgesim.learning.algorithms.records import Sizes, State
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 
@@ -67,18 +64,6 @@ def test_omega_sums_square_gradients_of_batches_of_64_by_tensor_over_the_number_
         expected = [sum_ + float((each.grad**2).sum()) / 200 for sum_, each in zip(expected, matrices, strict=True)]
     assert state.shared["omega"].tolist() == pytest.approx(expected, rel=1e-12)
     assert [len(batch) for batch in bench.asked] == [64, 64, 64, 8]
-
-
-@pytest.mark.parametrize("training", ["real", "none"])
-def test_fewer_than_two_public_images_of_a_class_are_refused_in_one_line(training, tmp_path):
-    config = make_config(("fedcl", "own"), training=training)
-    config = config.model_copy(update={"data": config.data.model_copy(update={"public_per_class": 1})})
-    with pytest.raises(
-        EdgesimError, match=r"^algorithm.name: 'fedcl' needs two .* 20 of 10 classes, and there are 10 public images;"
-    ) as refusal:
-        simulation.run(config, tmp_path / "run")
-    assert "\n" not in str(refusal.value)
-    assert not (tmp_path / "run").exists()
 
 
 def test_timing_alone_needs_no_public_images():

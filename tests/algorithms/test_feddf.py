@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from arriving import arrive
 from eight_weights import START, Bench, Holder
 
 from edgesim.learning.algorithms.feddf import FedDf
@@ -51,7 +52,7 @@ def distilled(student, teachers, images, batches, steps, T, lr, clip_norm):
     return student.detach(), norms
 
 
-def test_each_teacher_is_its_own_start_plus_its_update_and_gradients_are_clipped_to_5(arrive):
+def test_each_teacher_is_its_own_start_plus_its_update_and_gradients_are_clipped_to_5():
     """Three devices of which one is late and started elsewhere; large images, so that some gradients are clipped. The
     oracle is told the batches and no more.
     """
@@ -75,7 +76,7 @@ def test_each_teacher_is_its_own_start_plus_its_update_and_gradients_are_clipped
     assert float((found - student).norm()) > 0.1
 
 
-def test_batches_pass_over_the_public_set_again_and_again_in_new_random_orders(arrive):
+def test_batches_pass_over_the_public_set_again_and_again_in_new_random_orders():
     """Of ten images and five batches of four: each is used once before any is used again."""
     orders = []
     for round in (1, 2, 2):

@@ -7,6 +7,7 @@ import struct
 import numpy as np
 import pytest
 import torch
+from arriving import arrive
 from contract import make_config, new_learner
 from eight_weights import PUBLIC, START, THREE, Bench, check_sum
 from quadratics import Play
@@ -85,7 +86,7 @@ def test_the_objective_of_the_server_is_that_worked_out_elsewhere():
     [(4_903_242, 512, 64, 151_296, 161_745_216), (2410, 32, 32, 19_744, 708_928)],
     ids=["ResNet-10", "mlp on digits"],
 )
-def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, features, noise, generator, down, arrive):
+def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, features, noise, generator, down):
     made = FedGen.Options(noise=noise), Sizes(32.0 * parameters, parameters, 3, 10, features), Streams(0)
     local, algorithm = FedGen.Local(*made), FedGen.Server(*made)
     devices = Devices(np.array([2, 0]), np.ones((3, 10), dtype=np.int64), np.full(3, 10))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from contract import COUNT, make_config, new_learner
+from contract import make_config, new_learner, work
 from eight_weights import PUBLIC, ROUNDS, START, THREE, Bench, Holder, check_sum
 from quadratics import Play
 from torch.nn import functional
@@ -14,7 +14,7 @@ from edgesim.config_file import parse
 from edgesim.engine.protocols import make_protocol
 from edgesim.learning import augmentation
 from edgesim.learning.algorithms.fedavg import FedAvg
-from edgesim.learning.algorithms.fedmd import FedMd, _subset_size
+from edgesim.learning.algorithms.fedmd import FedMd
 from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
@@ -128,14 +128,6 @@ def test_where_models_travel_nobody_digests_the_consensus_of_the_model_that_all_
         assert [len(job.phases) == 2 for job in found.begin(0, 1, 2)] == [digests] * 3
 
 
-def test_where_models_travel_all_digest_after_a_single_update_that_counts_in_part():
-    """The model is then w + 0.5 update, whereas the consensus is of w + update."""
-    found = play(average_weights=True)
-    for share, digests in ((0.5, True), (1.0, False)):
-        found.merge(found.begin(1), alpha=[share])
-        assert [len(job.phases) == 2 for job in found.begin(0, 1, 2)] == [digests] * 3
-
-
 @pytest.mark.parametrize("make", [TorchLearner, TimingOnlyLearner])
 @pytest.mark.parametrize(("server_lr", "digests"), [(0.5, True), (1.0, False)])
 def test_a_buffer_of_one_update_is_digested_where_the_server_takes_part_of_it(make, server_lr, digests):
@@ -144,9 +136,7 @@ def test_a_buffer_of_one_update_is_digested_where_the_server_takes_part_of_it(ma
     config = config.model_copy(update={"round": config.round.model_copy(update={"protocol_options": options})})
     streams = Streams(config.seed)
     learner = make(config, make_federation(config, streams), streams, rule=make_protocol(config.round).rule)
-    (promise,) = learner.open_round(1, 1).start(np.array([2]))
-    promise.due = True
-    learner.merge([Arrived(promise)], np.array([2]))
+    work(learner, 1, [2])
     accounts, ledger = learner.accounts, learner.accounts.ledger
     devices = Devices(np.array([2, 5]), np.zeros((2, 10), dtype=np.int64), np.array([1, 1]))
     begun = accounts.server.ledger(1, None)
@@ -167,10 +157,7 @@ def test_stacked_jobs_bring_what_the_loop_brings_after_a_round_with_one_arrival(
             make_config(OWN, options={"digest_batch": 5} | more, back_end=back_end, precision="float64")
         )
         for number, ids in enumerate(([2], [2, 5], [5], [2, 5]), start=1):
-            promises = learner.open_round(number, 1).start(np.array([2, 5]))
-            for promise in promises:
-                promise.due = True
-            learner.merge([Arrived(promise) for promise in promises if promise.device in ids], np.array([2, 5]))
+            work(learner, number, [2, 5], merged=ids)
         kept = [learner.kept[device]["start"] for device in (2, 5) if not more]
         models.append(torch.cat([learner.global_weights, *kept]))
         learner.close()
@@ -222,12 +209,9 @@ def test_what_is_trained_before_the_first_round_is_a_devices_own_once(back_end):
         sizes = [len(clients[device]) for device in began]
         own = [2 * size for size in sizes] if round == 1 else [0, 2 * sizes[1]]
         # The consensus of round 1 is of device 0's own model.
-        digests = (
-            [0, 0, 0] if round == 1 else [0, _subset_size(learner.accounts.local.options, learner.accounts.local.sizes)]
-        )
-        assert [len(promise.job.samples) for promise in promises] == [
-            before + digest + size for before, digest, size in zip(own, digests, sizes, strict=True)
-        ]
+        digests = [0, 0, 0] if round == 1 else [0, len(promises[1].job.phases[-2].samples)]
+        expected = [sum(parts) for parts in zip(own, digests, sizes, strict=True)]
+        assert [len(promise.job.samples) for promise in promises] == expected
         learner.merge([Arrived(promise) for promise in promises if promise.device in merged], np.array(began))
     learner.close()
 
@@ -237,9 +221,7 @@ def test_public_images_are_as_they_are_where_own_ones_are_augmented():
     config = config.model_copy(update={"data": config.data.model_copy(update={"augment": "crop-flip"})})
     learner = new_learner(config)
     for round in (1, 2):
-        (promise,) = learner.open_round(round, 1).start(np.array([round - 1]))
-        promise.due = True
-        learner.merge([Arrived(promise)], np.array([0]))
+        (promise,) = work(learner, round, [round - 1]).values()
     job = promise.job
     before, digest, own = job.phases
     images = learner.data.train_images[learner.data.index(job.samples)]
@@ -253,55 +235,6 @@ def test_public_images_are_as_they_are_where_own_ones_are_augmented():
     assert (before.public, digest.public, own.public) == (False, True, False)
     assert job.rows.tolist() == [-1] * edges[1] + digest.rows.tolist() + [-1] * len(own.samples)
     learner.close()
-
-
-def refused(config, folder, said):
-    with pytest.raises(EdgesimError, match=said) as refusal:
-        simulation.run(simulation.complete(parse(config, "run.toml")), folder / "run")
-    assert "\n" not in str(refusal.value)
-    assert not (folder / "run").exists()
-
-
-@pytest.mark.parametrize("training", ["real", "none"])
-@pytest.mark.parametrize(
-    ("sections", "said"),
-    [
-        ({"data": {"public": "none"}}, r"^algorithm\.name = 'fedmd' with data\.dataset = 'digits' needs data\.p"),
-        (
-            {"algorithm": {"name": "fedmd", "public_share": 0.01}},
-            r"^algorithm.public_share = 0.01: is less than one of 200 images as a share of the devices' 48 samples;",
-        ),
-        (
-            {"algorithm": {"average_weights": True, "own_epochs": 3}},
-            r"^algorithm\.name = 'fedmd' with algorithm\.average_weights = true does",
-        ),
-        (
-            {"round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5}},
-            r"^algorithm\.name = 'fedmd' with algorithm\.public_subset = 'round' nee",
-        ),
-        (
-            {"round": {**COUNT, "protocol": "buffered"}},
-            r"^algorithm\.name = 'fedmd' with algorithm\.public_subset = 'round' nee",
-        ),
-        (
-            {"round": {**COUNT, "protocol": "asynchronous"}},
-            r"^algorithm\.name = 'fedmd' needs round\.protocol = 'synchronous' or 'b",
-        ),
-    ],
-)
-def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, training, tmp_path):
-    config = {
-        "rounds": 1,
-        "devices": {"count": 4},
-        "data": {"samples_per_device": 12, "public": "carved", "partition": "fedteddi"},
-        "learning": {"pretrain": False, "training": training},
-        "algorithm": {"name": "fedmd"},
-    }
-    for name, section in sections.items():
-        config[name] = config.get(name, {}) | section
-    if "asynchronous" in str(sections):
-        config["algorithm"] = {"name": "fedmd", "public_subset": "fixed"}
-    refused(config, tmp_path, said)
 
 
 @pytest.mark.parametrize(("average", "epochs"), [(False, 25), (True, None)])

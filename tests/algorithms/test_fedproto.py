@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 import torch
-from eight_weights import ROUNDS, START, THREE, check_sum
+from contract import work
+from eight_weights import ROUNDS, START, THREE, check_sum, federation_of, module
 from quadratics import Play
-from torch import nn
 from torch.nn import functional
 from typer.testing import CliRunner
 
@@ -18,11 +18,6 @@ from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.fedproto import FedProto
 from edgesim.learning.algorithms.records import Outputs, Sizes
-from edgesim.learning.datasets import Dataset
-from edgesim.learning.drift.frames import Framed
-from edgesim.learning.drift.holdings import Frame
-from edgesim.learning.federation import Federation
-from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -96,30 +91,11 @@ def test_the_nearest_prototype_decides_among_those_that_are_there():
     assert predicted([NONE, NONE, NONE]) == [2, 2]
 
 
-class Net(nn.Module):
-    """Logits H tanh(A x)."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.last = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)
-
-    def forward(self, images):
-        """Logits, [n, 2]."""
-        return self.last(torch.tanh(self.first(images.flatten(1))))
-
-
 @pytest.mark.parametrize("average", [False, True])
 def test_accuracies_of_a_whole_learner_are_those_of_the_models_that_devices_keep(average, monkeypatch):
     """Against predictions worked out here from the models and prototypes; device 2 was never merged."""
-    images = np.array([image for device in THREE for image in device.images], dtype=np.float64).reshape(-1, 1, 1, 2)
-    labels = np.array([label for device in THREE for label in device.labels])
     test = np.random.default_rng(1).normal(size=(40, 1, 1, 2))
     test_labels = (test[:, 0, 0, 0] < test[:, 0, 0, 1]).astype(np.int64)
-    shape = (1, 1, 2)
-    dataset = Dataset("three", labels, test_labels, 2, shape, lambda: (images, test), fixed_scale=1.0)
-    counts, sizes = np.array([[3, 1], [0, 2], [1, 0]]), np.array([4, 2, 1])
-    frame = Frame(sizes, counts, np.arange(2), np.arange(7))
-    options = {"name": "fedproto", "average_weights": average}
     config = simulation.complete(
         parse(
             {
@@ -127,20 +103,17 @@ def test_accuracies_of_a_whole_learner_are_those_of_the_models_that_devices_keep
                 "data": {"partition": "fedteddi"},
                 "learning": {"pretrain": False, "lr": 0.5, "momentum": 0.0, "steps": 2, "precision": "float64"},
                 "round": {"admission": "count", "count": 3},
-                "algorithm": options,
+                "algorithm": {"name": "fedproto", "average_weights": average},
             },
             "run.toml",
         )
     )
-    monkeypatch.setattr("edgesim.learning.learner.new_model", lambda *_: Net().double())
-    learner = TorchLearner(config, Federation(dataset, Framed([frame, frame])), Streams(0))
+    monkeypatch.setattr("edgesim.learning.learner.new_model", lambda *_: module())
+    learner = TorchLearner(config, federation_of(test, test_labels), Streams(0))
     before = learner.evaluate(1)
     assert before.further == {}
     for round, ids in ((1, (1,)), (2, (0,))):
-        promises = learner.open_round(round, 1).start(np.array(ids))
-        for promise in promises:
-            promise.due = True
-        learner.merge([Arrived(promise) for promise in promises], np.array(ids))
+        work(learner, round, ids)
     found = learner.evaluate(1)
     learner.close()
     models = [learner.global_weights] if average else [learner.kept[device]["start"] for device in (0, 1)]
@@ -165,24 +138,6 @@ def test_accuracies_of_a_whole_learner_are_those_of_the_models_that_devices_keep
         expected["ensemble"] = float((softmaxes[0].argmax(1) == y).double().mean())
     assert found.further == pytest.approx(expected)
     assert found.class_f1 == {}
-
-
-@pytest.mark.parametrize("average", [False, True])
-def test_a_run_shows_the_weights_of_updates_where_models_are_averaged_alone(average, tmp_path):
-    config = {
-        "rounds": 1,
-        "devices": {"count": 3},
-        "data": {"dataset": "digits", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-        "round": {"admission": "count", "count": 3},
-        "algorithm": {"name": "fedproto", "average_weights": average},
-    }
-    assert simulation.run(simulation.complete(parse(config, "run.toml")), tmp_path).status == "finished"
-    shown = CliRunner().invoke(app, ["show", str(tmp_path)], env={"COLUMNS": "300"}).stdout
-    assert (
-        f"fedproto (compute_cost passes, {'weights samples, ' * average}strength 1.0, average_weights {average}"
-        in shown
-    )
 
 
 def test_a_run_tells_which_model_it_saved_and_the_rows_of_accuracy(tmp_path):

@@ -1,16 +1,16 @@
 """FPL: its terms worked out by hand, prototypes after a round, and what is charged for them."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from arriving import arrive
 from eight_weights import START, THREE
 from quadratics import Play
 
 from edgesim.learning.algorithms.fpl import Fpl
-from edgesim.learning.algorithms.records import Devices, Outputs, Sizes, Step, UpdatePool
+from edgesim.learning.algorithms.records import Devices, Outputs, Sizes, Step
 from edgesim.streams import Streams
 
 NONE = [math.nan, math.nan]
@@ -73,21 +73,6 @@ def test_prototypes_of_the_net_of_eight_weights_and_what_they_cost():
     assert play.state.shared["prototypes"].numpy() == pytest.approx(np.array(expected), abs=1e-10)
 
 
-def test_in_a_pool_a_clusters_prototype_is_its_members_mean_by_their_own_shares():
-    """Two clusters of class 0, of shares .1 and .3 and of .2 and .25; the last device holds class 1 alone."""
-    algorithm = Fpl.Server(Fpl.Options(), Sizes(0.0, 0, 5, 2, 2), Streams(0))
-    sent = [[[4, 0], NONE], [[8, 1], NONE], [[0, 3], NONE], [[1, 9], NONE], [NONE, [5, 6]]]
-    tables = [torch.tensor(table, dtype=torch.float64) for table in sent]
-    shares = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
-    arrived = SimpleNamespace(pool=UpdatePool(np.arange(5), np.zeros((5, 2)), shares, [], {"prototypes": tables}))
-    state = algorithm.start(torch.zeros(1).double(), None)
-    state = algorithm.refine(state, arrived, algorithm.ledger(1, None), None)
-    first, second = state.shared["prototypes"].tolist()
-    assert first == [pytest.approx([7.0, 0.75]), pytest.approx([0.25 / 0.45, 2.85 / 0.45])]
-    assert second[0] == [5, 6]
-    assert np.isnan(second[1]).all()
-
-
 def test_a_class_that_no_arrival_holds_has_no_prototype_until_one_does():
     play = Play(Fpl, THREE, {}, START, lr=0.5)
     play.round(0, 1)
@@ -101,19 +86,9 @@ def test_a_class_that_no_arrival_holds_has_no_prototype_until_one_does():
 
 
 @pytest.mark.parametrize(("senders", "rows"), [([0, 1], 1), ([2, 3], 2), ([4, 5], 4), ([0, 0], 0)])
-def test_without_training_at_most_half_as_many_clusters_as_senders_are_charged(senders, rows, make_arrivals):
+def test_without_training_at_most_half_as_many_clusters_as_senders_are_charged(senders, rows):
     algorithm = Fpl.Server(Fpl.Options(), Sizes(0.0, 0, 5, 2, 2), Streams(0))
     ledger = algorithm.ledger(1, None)
     held = np.stack([np.arange(5) < count for count in senders], axis=1).astype(np.int64)
-    algorithm.note(ledger, make_arrivals(held))
+    algorithm.note(ledger, arrive(torch.zeros(5, 1), class_counts=held))
     assert ledger.prototypes_sent == rows
-
-
-@pytest.fixture
-def make_arrivals():
-    class Rows:
-        def __init__(self, class_counts):
-            self.ids, self.class_counts, self.pool = np.arange(len(class_counts)), class_counts, None
-            self.alpha = np.ones(len(class_counts))
-
-    return Rows

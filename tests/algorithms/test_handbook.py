@@ -1,59 +1,118 @@
-"""What `docs/algorithms.md` shows is what works."""
+"""What `docs/algorithms.md` shows is what works: its skeleton, and its median, as files of a user's."""
 
 import importlib
 import re
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from quadratics import Play, Quadratic
 
+import edgesim
 from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.server_half import ServerHalf
-from edgesim.simulation import composition as simulation
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/algorithms.md").read_text()
+COUNT = {"admission": "count", "count": 3}
+WORLD = {
+    "rounds": 3,
+    "devices": {"count": 4},
+    "radio": {"channel": "free-space"},
+    "round": COUNT,
+    "data": {"partition": "iid", "samples_per_device": 20},
+    "learning": {"pretrain": False, "steps": 2, "back_end": "loop"},
+    "evaluation": {"samples": 50},
+}
+BUFFERED = {"round": COUNT | {"protocol": "buffered", "protocol_options": {"buffer": 3}}}
 
 
-@pytest.fixture
-def mine(tmp_path, monkeypatch):
-    skeleton, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "handbook_skeleton.py").write_text(skeleton)
+@pytest.fixture(autouse=True)
+def shown(tmp_path, monkeypatch):
+    """The modules of the page in the user's folder, imported by their dotted paths alone."""
+    modules = dict(zip(("skeleton", "median"), re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL), strict=True))
+    for name, text in modules.items():
+        (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(ALGORITHMS, "mine", importlib.import_module("handbook_skeleton").Mine)
-    return ALGORITHMS["mine"]
+    importlib.invalidate_caches()
+    yield importlib.import_module
+    for name in modules:
+        sys.modules.pop(name, None)
 
 
-def test_the_skeleton_does_what_its_docstrings_say(mine):
+def test_the_skeleton_does_what_its_docstrings_say_and_runs(shown, tmp_path):
     """Two steps of 0.1 on (w - 1)^2 / 2, held to their start by mu = 1, go (1 - 0.8^2) / 2 = 0.18 of the way."""
-    play = Play(mine, [Quadratic(1.0)], {"mu": 1.0})
+    play = Play(shown("skeleton").Mine, [Quadratic(1.0)], {"mu": 1.0})
     assert play.round(0) == pytest.approx(0.09, abs=1e-12)
     change = 0.18 * (1 - 0.09)
     assert play.round(0) == pytest.approx(0.09 + (change + 0.18) / 2, abs=1e-12)
+    for name, protocol in (("rounds", {}), ("buffered", BUFFERED)):
+        run = edgesim.run(WORLD | protocol | {"algorithm": {"name": "skeleton.Mine", "mu": 0.5}}, tmp_path / name)
+        assert len(run.rounds) == 3
 
 
-@pytest.mark.parametrize("protocol", ["synchronous", "buffered", "asynchronous"])
-def test_the_skeleton_runs_under_the_protocols_that_it_allows(mine, protocol, tmp_path):
-    values = {
-        "rounds": 2,
-        "devices": {"count": 4},
-        "round": {"protocol": protocol, "admission": "count", "count": 2, "tmax_s": 1.0},
-        "data": {"partition": "iid", "samples_per_device": 20},
-        "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
-        "algorithm": {"name": "mine", "mu": 0.5},
-        "evaluation": {"samples": 20},
-    }
-    if protocol == "asynchronous":
-        with pytest.raises(
-            EdgesimError, match=r"^algorithm.name = 'mine' needs round.protocol = 'synchronous' or 'buffered'"
-        ):
-            simulation.run(parse(values, "test"), tmp_path / "run")
+def test_one_wild_device_does_not_move_the_median(shown):
+    """A step of 0.1 on (w - b)^2 / 2 from 0 goes 0.1 b: 0.1, 0.2 and 1000, and 0.15 between the lower two.
+
+    Each coordinate has a median of its own, and buffers a mean.
+    """
+    median, wild = shown("median").Median, [Quadratic(1.0), Quadratic(2.0), Quadratic(1e4)]
+    assert Play(median, wild, steps=1).round(0, 1, 2) == pytest.approx(0.2, abs=1e-12)
+    assert Play(median, wild, steps=1).round(0, 1) == pytest.approx(0.15, abs=1e-12)
+    best = ((1.0, -3.0), 6.0), ((5.0, 2.0), 0.0), ((2.0, 1.0), 3.0)
+    play = Play(median, [Quadratic(of, moments=(end,)) for of, end in best], start=(0.0, 0.0, 9.0), steps=1)
+    play.round(0, 1, 2)
+    assert play.state.weights.tolist() == pytest.approx([0.2, 0.1, 3.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("training", ["real", "none"])
+@pytest.mark.parametrize("protocol", [{}, BUFFERED], ids=["synchronous", "buffered"])
+def test_the_median_stands_in_a_study_beside_fedavg(tmp_path, protocol, training, studies_here):
+    learning = WORLD["learning"] if training == "real" else {"training": "none"}
+    names = ["fedavg", "median.Median"]
+    world = WORLD | protocol | {"learning": learning}
+    study = edgesim.study(world, {"algorithm.name": names}, seeds=1, out=tmp_path / "study", jobs=1, check=True)
+    assert study.unfinished == {}
+    fedavg, median = ({run.knobs["algorithm"]: run for run in study.runs.values()}[name] for name in names)
+    weights = median.updates.groupby("round")["weight"]
+    assert len(median.updates) > 0
+    if not protocol:
+        assert np.allclose(median.updates["weight"], 1 / weights.transform("size"))
+    if training == "real":
+        losses = [run.rounds["test_loss"].iloc[-1] for run in (fedavg, median)]
+        assert np.isfinite(losses).all()
+        assert losses[0] != losses[1]
     else:
-        assert simulation.run(parse(values, "test"), tmp_path / "run").status == "finished"
+        assert fedavg.rounds["t_end_s"].tolist() == median.rounds["t_end_s"].tolist()
+
+
+EDGES = {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}}
+NEEDED = "needs round.protocol = 'synchronous' or 'buffered'"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "sections", "said"),
+    [
+        ({"name": "skeleton.Mine"}, {"round": COUNT | {"protocol": "asynchronous"}}, NEEDED),
+        ({"name": "median.Median"}, {"round": COUNT | {"protocol": "asynchronous"}}, NEEDED),
+        ({"name": "median.Median"}, EDGES, "edge servers merge weighted means alone"),
+        ({"name": "median.Median", "kpfl": {}}, {}, "does not go with"),
+    ],
+    ids=str,
+)
+def test_they_are_refused_where_their_needs_are_not_met(algorithm, sections, said, tmp_path):
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        edgesim.run(WORLD | sections | {"algorithm": algorithm}, tmp_path / "run")
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_median_goes_with_another_algorithms_local_half(tmp_path):
+    own = {"name": "fedprox", "server": "median.Median", "mu": 0.5}
+    assert np.isfinite(edgesim.run(WORLD | {"algorithm": own}, tmp_path / "run").rounds["test_loss"]).any()
 
 
 @pytest.mark.parametrize("base", [LocalHalf, ServerHalf, Algorithm])
@@ -62,17 +121,10 @@ def test_the_page_names_every_answer_of_a_half_and_of_an_algorithm(base):
     assert answers <= set(re.findall(r"`(\w+)", PAGE))
 
 
-def test_no_line_of_the_page_but_rows_of_tables_is_too_wide_to_read():
-    assert [line for line in PAGE.splitlines() if len(line) > 120 and not line.startswith("|")] == []
-
-
-def test_the_files_and_the_tests_that_the_page_names_are_there():
-    for name in re.findall(r"`(\w+\.py)`", PAGE):
-        assert any(
-            (ROOT / folder / name).is_file() for folder in ("edgesim/learning/algorithms", "tests/algorithms")
-        ), name
-    for path in re.findall(r"(?:edgesim|tests)/[\w/]+\.py", PAGE):
-        assert (ROOT / path).is_file(), path
+def test_the_files_that_the_page_names_are_there():
+    named = [ROOT / path for path in re.findall(r"(?:edgesim|tests)/[\w/]+\.py", PAGE)]
+    named += [ROOT / "edgesim/learning/algorithms" / name for name in re.findall(r"`(\w+\.py)`", PAGE)]
+    assert [path for path in named if not path.is_file()] == []
 
 
 def test_halves_that_may_be_combined_share_no_option_but_what_updates_count():

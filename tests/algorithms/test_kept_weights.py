@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from contract import make_config, new_learner
-from one_process import one_process
+from contract import make_config, many_devices, new_learner, work
 from test_contract import OF_LEARNER, saved_and_read
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import MergingConfig
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.back_ends import workers
 from edgesim.learning.jobs import Arrived
 from edgesim.simulation import composition as simulation
 
@@ -25,19 +23,6 @@ def learner_of(merging=CARRY, pair=("fedavg", "own"), options=(), **learning):
     whole = {"steps": None, "epochs": 1, "batch_size": 60, "momentum": 0.0, "lr_decay": 1.0, "precision": "float64"}
     config = make_config(pair, options=options, **whole | learning)
     return new_learner(config.model_copy(update={"merging": merging}))
-
-
-def work(learner, number, ids, skips=False):
-    """A round of devices that all finish; their promises by device."""
-    promises = {one.device: one for one in learner.open_round(number, 1).start(np.array(ids))}
-    for one in promises.values():
-        one.due = True
-    arrived = [Arrived(one) for one in promises.values()]
-    if skips:
-        assert len(learner.skip(arrived).ids) == 0
-    else:
-        learner.merge(arrived, np.array(ids))
-    return promises
 
 
 def assert_near(found, expected):
@@ -105,11 +90,7 @@ def test_without_keeping_a_skipped_round_leaves_no_trace(skip):
 
 
 def test_memory_for_the_weights_of_all_devices_is_asked_for_before_anything_is_written(tmp_path):
-    """115 devices of 9,640 bytes each, 1.057 MiB."""
-    config = make_config(("fedavg", "own"), memory_budget_mib=1)
-    data = config.data.model_copy(update={"samples_per_device": 11})
-    devices = config.devices.model_copy(update={"count": 115})
-    many = config.model_copy(update={"devices": devices, "data": data, "rounds": 1})
+    many = many_devices(make_config(("fedavg", "own"), memory_budget_mib=1))
     for merging in (None, CARRY.model_copy(update={"skip": "discard"})):
         new_learner(many.model_copy(update={"merging": merging})).close()
     with pytest.raises(EdgesimError, match=r"the weights that merging.skip = 'carry' keeps\), 1.057 MiB for all 115"):
@@ -131,7 +112,7 @@ def models(learner, between=lambda learner, number: learner):
         [([0, 2, 5], True), ([0, 2, 7], False), ([1, 7], True), ([1, 2], True), ([1, 2, 7], False)], start=1
     ):
         learner = between(learner, number)
-        work(learner, number, ids, skips)
+        work(learner, number, ids, skips=skips)
         made.append(learner.global_weights.clone())
     learner.close()
     return torch.stack(made)
@@ -155,14 +136,6 @@ def test_stacked_jobs_go_on_from_kept_weights_as_the_loop_does(server, model):
     moved = float((loop[-1] - loop[0]).norm())
     assert moved > 0
     assert float((stacked - loop).abs().max()) < 1e-9 * moved
-
-
-@pytest.mark.slow
-def test_processes_bring_the_very_bits_of_the_loop(monkeypatch):
-    with one_process() as start_process:
-        monkeypatch.setattr(workers, "start_process", start_process)
-        found = models(learner_of(back_end="workers", workers=1))
-    assert torch.equal(found, models(learner_of()))
 
 
 def test_moments_of_batch_norm_end_where_the_longer_job_ends():

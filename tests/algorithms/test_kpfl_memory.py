@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from contract import new_learner
+from contract import many_devices, new_learner
 from kpfl_plays import config_of, merged_rounds
 
 from edgesim.base.errors import EdgesimError
@@ -11,11 +11,7 @@ from edgesim.simulation import composition as simulation
 
 
 def budgeted(mib, **kpfl):
-    """115 devices with 11 samples each: the mlp's 2,410 numbers are 9,640 bytes, 115 times that 1.057 MiB."""
-    config = config_of(kpfl, memory_budget_mib=mib)
-    data = config.data.model_copy(update={"samples_per_device": 11})
-    devices = config.devices.model_copy(update={"count": 115})
-    return config.model_copy(update={"devices": devices, "rounds": 1, "data": data})
+    return many_devices(config_of(kpfl, memory_budget_mib=mib))
 
 
 @pytest.mark.parametrize(

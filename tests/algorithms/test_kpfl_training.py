@@ -9,7 +9,6 @@ from contract import new_learner, two_frames
 from kpfl_plays import config_of, merged_rounds, validated
 from torch import nn
 
-from edgesim.base.saved import pack, unpack
 from edgesim.learning.algorithms.fedcl import FedCl
 from edgesim.learning.algorithms.kpfl import _hits
 from edgesim.learning.algorithms.records import State
@@ -21,11 +20,11 @@ from edgesim.streams import Streams
 
 @pytest.mark.parametrize(
     ("shape", "parameters"),
-    [((3, 32, 32), 129_155), ((1, 32, 32), 128_865), ((1, 28, 28), 101_985), ((1, 8, 8), 21_345)],
+    [((3, 32, 32), 129_155), ((1, 32, 32), 128_865), ((1, 28, 28), 101_985), ((1, 8, 8), 21_345), ((2, 7, 13), None)],
 )
 def test_generators_have_the_papers_size_and_make_images_of_any_shape(shape, parameters):
     maker = ImageGenerator(shape, 10, torch.zeros(1))
-    assert maker.parameters == parameters
+    assert parameters in (maker.parameters, None)
     noise, labels = torch.randn(6, NOISE), torch.arange(6)
     images = maker.images(maker.new(np.random.default_rng(0)), noise, labels)
     assert images.shape == (6, *shape)
@@ -44,13 +43,6 @@ def test_a_made_image_is_as_bright_at_most_as_the_brightest_of_the_data_set(leve
     if levels == 16:
         images, _ = data.train(torch.arange(500))
         assert (float(images.min()), float(images.max())) == (0.0, 1.0)
-
-
-def test_an_odd_size_has_a_generator_too():
-    maker = ImageGenerator((2, 7, 13), 3, torch.zeros(1))
-    assert maker.images(maker.new(np.random.default_rng(0)), torch.randn(2, NOISE), torch.tensor([0, 2])).shape == (
-        *(2, 2, 7, 13),
-    )
 
 
 def test_a_generator_goes_on_with_its_moments_as_if_it_had_never_been_put_away():
@@ -187,33 +179,6 @@ def load(module, vector):
             channels_last(parameter).copy_(part.view(channels_last(parameter).shape))
 
 
-def test_the_server_trains_its_generator_and_nothing_of_the_pool():
-    states = merged_rounds(new_learner(config_of()), (0, 1, 2), (2, 3))
-    generators = [state.generator for state in states]
-    assert [generator.steps for generator in generators] == [2, 4]
-    assert not torch.equal(generators[0].weights, generators[1].weights)
-    assert torch.equal(states[0].pool[0].model, states[1].pool[0].model)
-    assert [list(state.pool) for state in states] == [[0, 1, 2], [0, 1, 2, 3]]
-
-
-def test_the_gradient_of_the_pools_answers_reaches_the_generator():
-    """Of the cross-entropy alone: in the published program it did not."""
-    plain, taught = (
-        merged_rounds(new_learner(config_of({"ce": ce, "contrast": 0.0, "diversity": 0.0})), (0, 1))[0].generator
-        for ce in (0.0, 5.0)
-    )
-    assert float(plain.first.abs().max()) < 1e-2 < float(taught.first.abs().max())
-
-
-def test_the_improved_model_is_another_than_the_first_and_is_what_devices_get():
-    first, improved = (
-        merged_rounds(new_learner(config_of({"keep": keep})), (0, 1))[0] for keep in ("first", "improved")
-    )
-    assert first.generator is None
-    assert float((first.weights - improved.weights).abs().max()) > 1e-5
-    assert torch.equal(first.pool[0].model, improved.pool[0].model)
-
-
 def test_the_distilled_model_is_taken_only_where_the_servers_own_images_say_so(monkeypatch):
     """Asked about the distilled model, then about the average; a tie is for the average."""
     taken = []
@@ -239,13 +204,6 @@ def test_hits_are_counted_on_images_that_no_device_has():
     learner.model.module.eval()
     expected = int((learner.model.module(images).argmax(1) == labels).sum())
     assert _hits(bench, learner.global_weights) == expected
-
-
-def test_its_state_can_be_saved():
-    (state,) = merged_rounds(new_learner(config_of(pair=("fpl", "own"))), (0, 1))
-    again = unpack(type(state), *pack(state))
-    assert torch.equal(again.pool[1].up["prototypes"].nan_to_num(), state.pool[1].up["prototypes"].nan_to_num())
-    assert torch.equal(again.generator.weights, state.generator.weights)
 
 
 def test_pool_and_generator_go_on_over_frames_while_cfeds_tasks_begin_anew():

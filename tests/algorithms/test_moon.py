@@ -1,24 +1,15 @@
-"""MOON: the term worked out by hand, the previous models of devices, and the numbers of a whole learner in float64."""
-
-import json
+"""MOON: the term worked out by hand, the numbers of a whole learner in float64, and what its passes cost."""
 
 import numpy as np
 import pytest
 import torch
-from eight_weights import ROUNDS, START, THREE, check_sum
-from quadratics import Play
-from torch import nn
+from contract import work
+from eight_weights import ROUNDS, check_sum, federation_of, module
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.moon import Moon
 from edgesim.learning.algorithms.records import Outputs, Sizes, Step
-from edgesim.learning.datasets import Dataset
-from edgesim.learning.drift.frames import Framed
-from edgesim.learning.drift.holdings import Frame
-from edgesim.learning.federation import Federation
-from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -49,112 +40,24 @@ def test_the_term_is_what_the_paper_writes():
     assert loss.tolist() == pytest.approx([expected], abs=1e-6)
 
 
-def test_defaults_are_those_of_the_paper_on_cifar_10():
-    assert Moon.Options().model_dump() == {"mu": 5.0, "T": 0.5, "weights": "samples"}
-
-
-def test_a_device_keeps_the_model_that_it_trained_until_its_next_one_is_merged():
-    """Device 0 is away in round 2; the previous model of device 2, new in it, is that with which the run began."""
-    play = Play(Moon, THREE, {"mu": 1.0}, START, lr=0.5)
-    begun = [play.begin(0, 1)]
-    play.merge(begun[0])
-    first = play.kept[0]["previous"].clone()
-    newcomer = play.begin(2)
-    assert newcomer[0].given["previous"].tolist() == list(START)
-    assert newcomer[0].given["start"].tolist() != list(START)
-    play.begin(0)
-    assert torch.equal(play.kept[0]["previous"], first)
-    play.merge(play.begin(1))
-    assert torch.equal(play.begin(0)[0].given["previous"], first)
-    play.round(0)
-    assert not torch.equal(play.begin(0)[0].given["previous"], first)
-
-
-def eight_weights():
-    net = nn.Sequential(nn.Flatten(), nn.Linear(2, 2, bias=False), nn.Tanh(), nn.Linear(2, 2, bias=False)).double()
-    with torch.no_grad():
-        for layer, values in ((net[1], START[:4]), (net[3], START[4:])):
-            layer.weight.copy_(torch.tensor(values, dtype=torch.float64).view(2, 2))
-    return net
-
-
 @pytest.mark.parametrize("back_end", ["loop", "stacked"])
 def test_the_learner_brings_the_worked_numbers(back_end, monkeypatch):
     """Those of section "eight weights" of `test_worked_numbers.py`, with forward passes of the back ends."""
-    images = np.array([image for device in THREE for image in device.images], dtype=np.float32).reshape(-1, 1, 1, 2)
-    labels = np.array([label for device in THREE for label in device.labels])
-    dataset = Dataset("eight", labels, labels.copy(), 2, (1, 1, 2), lambda: (images, images.copy()), fixed_scale=1.0)
-    sizes = np.array([device.samples for device in THREE])
-    counts = np.stack([np.bincount(device.labels, minlength=2) for device in THREE])
-    federation = Federation(dataset, Framed([Frame(sizes, counts, np.arange(2), np.arange(7))] * 2))
-    monkeypatch.setattr("edgesim.learning.learner.new_model", lambda *_: eight_weights())
+    monkeypatch.setattr("edgesim.learning.learner.new_model", lambda *_: module())
     # It tries a batch of one in single precision.
     monkeypatch.setattr("edgesim.learning.learner.refuse_lone_samples", lambda *_: None)
     given = config(lr=0.5, lr_decay=1.0, momentum=0.0, weight_decay=0.0, batch_size=4, back_end=back_end, epochs=2)
     del given["learning"]["steps"]
     given |= {"devices": {"count": 3}, "algorithm": {"name": "moon", "mu": 1.0, "T": 0.5}}
-    learner = TorchLearner(simulation.complete(parse(given, "test")), federation, Streams(1))
+    learner = TorchLearner(simulation.complete(parse(given, "test")), federation_of(), Streams(1))
     assert learner.back_end.name == back_end
     sums = []
     for number, ids in enumerate(ROUNDS, start=1):
-        promises = learner.open_round(number, 1).start(np.array(ids))
-        for promise in promises:
-            promise.due = True
-        learner.merge([Arrived(promise) for promise in promises], np.array(ids))
+        work(learner, number, ids)
         sums.append(check_sum(learner.global_weights))
     expected = [0.5763762125, -0.5329897212, -0.0424331828, 0.6375457932, 0.6987146064, -0.1941981621]
     assert sums == pytest.approx([5.5388701066, 5.7774745452, 5.3242475060], abs=1e-9)
     assert learner.global_weights[:6].tolist() == pytest.approx(expected, abs=1e-9)
-
-
-def test_a_run_charges_the_model_each_way_and_names_what_devices_keep(tmp_path):
-    simulation.run(parse(config(), "test"), tmp_path)
-    rounds = read_table(tmp_path, "rounds")
-    assert (rounds["bits_up"] == 77120 * rounds["arrived"]).all()
-    assert json.loads((tmp_path / "run.json").read_text())["bytes_per_merged_device"] == 4 * 2410
-
-
-class NoHead(nn.Module):
-    """Logits by a convolution alone."""
-
-    def __init__(self, image_shape, class_count):
-        super().__init__()
-        self.last = nn.Conv2d(image_shape[0], class_count, image_shape[1:])
-
-    def forward(self, images):
-        return self.last(images).flatten(1)
-
-
-class Unused(NoHead):
-    """Its linear layer is never called."""
-
-    def __init__(self, image_shape, class_count):
-        super().__init__(image_shape, class_count)
-        self.linear = nn.Linear(3, 3)
-
-
-@pytest.mark.parametrize("model", [NoHead, Unused])
-@pytest.mark.parametrize("back_end", ["loop", "stacked"])
-def test_a_model_without_a_last_linear_layer_is_refused_by_name(model, back_end, tmp_path, monkeypatch):
-    monkeypatch.setattr("edgesim.learning.learner.new_model", lambda _, shape, classes, *rest: model(shape, classes))
-    with pytest.raises(
-        EdgesimError, match=r"^algorithm.name: 'moon' needs features, .* learning.model = 'mlp' has no"
-    ) as said:
-        simulation.run(parse(config(back_end=back_end), "test"), tmp_path / "run")
-    assert "\n" not in str(said.value)
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"mu": -1.0}, "mu: input should be greater than or equal to 0"),
-        ({"T": 0.0}, "T: input should be greater than 0"),
-    ],
-)
-def test_options_out_of_bounds_are_refused(options, said):
-    with pytest.raises(EdgesimError, match=said):
-        simulation.complete(parse(config() | {"algorithm": {"name": "moon"} | options}, "test"))
 
 
 def seconds(folder, **algorithm):

@@ -11,12 +11,10 @@ from torch import nn
 
 from edgesim.analysis.measures import measure
 from edgesim.analysis.runs import RunFolder
-from edgesim.base.errors import EdgesimError
-from edgesim.config import PrivacyConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import privacy
-from edgesim.learning.algorithms.privacy import account, epsilon_of
+from edgesim.learning.algorithms.privacy import epsilon_of
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -53,20 +51,6 @@ def test_epsilon_falls_with_noise_rises_with_releases_and_goes_by_their_root():
     assert by_noise == sorted(by_noise, reverse=True)
     assert by_releases == sorted(by_releases)
     assert epsilon_of(3, 25, 1e-5) == pytest.approx(epsilon_of(6, 100, 1e-5), abs=1e-12)
-
-
-def settings(mechanism, noise=1.0, clip=1.0):
-    return PrivacyConfig(mechanism=mechanism, noise=noise, clip=clip, delta=1e-5 if noise else None)
-
-
-def test_an_account_has_the_device_with_most_uploads_and_the_median_one():
-    config = settings("local", 5.0)
-    told = account(config, None, {3: 1, 4: 9, 8: 4}, models=7)
-    assert told["releases"] == 9
-    assert told["epsilon"] == epsilon_of(5.0, 9, 1e-5)
-    assert told["epsilon_median"] == epsilon_of(5.0, 4, 1e-5)
-    central = account(settings("central", 5.0), None, {3: 1, 4: 9}, models=7)
-    assert (central["releases"], central["epsilon"]) == (7, epsilon_of(5.0, 7, 1e-5))
 
 
 def config(tmp_path, mechanism="local", **more):
@@ -183,29 +167,32 @@ def test_every_upload_that_leaves_a_device_is_a_release_whatever_becomes_of_it(t
     assert told["covers"] == privacy.COVERS
 
 
-def test_afl_without_lambda_has_weights_that_look_at_nothing(tmp_path):
-    told, *_ = run(tmp_path, "run", "central", algorithm={"name": "afl", "sensitivity": 0.0})
-    assert told["epsilon"] > 0
+NET = {"learning": {"model": f"{__name__}.with_batch_norm"}}
 
 
-@pytest.mark.parametrize("rarity", [True, False])
-def test_weights_that_look_at_the_classes_of_all_devices_leave_no_epsilon(tmp_path, rarity):
-    """FedStg's, unless rarity is left out."""
-    told, *_ = run(tmp_path, "run", "central", algorithm={"name": "fedstg", "rarity": rarity})
-    assert (told["epsilon"] is None) == rarity
-    assert ("the classes of all devices" in told.get("reason", "")) == rarity
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("mechanism", "sections", "reason"),
+    [
+        ("central", {"algorithm": {"name": "afl", "sensitivity": 0.0}}, None),
+        ("central", {"algorithm": {"name": "fedstg", "rarity": False}}, None),
+        ("central", {"algorithm": {"name": "fedstg"}}, "the classes of all devices"),
+        ("central", NET, "batch norm"),
+        ("local", NET, "batch norm"),
+    ],
+    ids=str,
+)
+def test_an_epsilon_is_told_unless_something_that_is_not_noised_depends_on_the_data(
+    tmp_path, mechanism, sections, reason
+):
+    told, *_ = run(tmp_path, "run", mechanism, **sections)
+    assert (told["epsilon"] is None) == (reason is not None)
+    assert (reason or "") in told.get("reason", "")
 
 
 def with_batch_norm(image_shape, class_count):
     size = int(np.prod(image_shape))
     return nn.Sequential(nn.Flatten(), nn.Linear(size, 8), nn.BatchNorm1d(8), nn.Linear(8, class_count))
-
-
-@pytest.mark.parametrize("mechanism", ["local", "central"])
-def test_buffers_of_batch_norm_leave_no_epsilon(tmp_path, mechanism):
-    told, *_ = run(tmp_path, "run", mechanism, learning={"model": f"{__name__}.with_batch_norm"})
-    assert told["epsilon"] is None
-    assert "batch norm" in told["reason"]
 
 
 def test_noise_is_the_same_in_every_back_end_and_in_a_run_again(tmp_path):
@@ -225,64 +212,3 @@ def test_a_study_has_epsilon_and_the_noise_in_its_summary_where_there_are_any(tm
     assert measures[0]["epsilon"] == told["epsilon"]
     assert measures[0]["noise_to_update"] == pytest.approx(noise.mean(), rel=1e-12)
     assert not {"epsilon", "noise_to_update"} & set(measures[1])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"privacy": {"noise": 0.0}}, "privacy.noise: input should be greater than 0"),
-        ({"privacy": {"noise": -1.0}}, "privacy.noise: input should be greater than 0"),
-        ({"privacy": {"clip": 0.0}}, "privacy.clip: input should be greater than 0"),
-        ({"privacy": {"clip": -2.0}}, "privacy.clip: input should be greater than 0"),
-        ({"privacy": {"delta": 0.0}}, "privacy.delta: input should be greater than 0"),
-        ({"privacy": {"delta": 1.0}}, "privacy.delta: input should be less than 1"),
-        ({"privacy": {"mechanism": "both"}}, "privacy.mechanism: input should be 'none', 'clip', 'local' or 'central'"),
-        ({"privacy": {"mechanism": "clip"}}, "privacy.noise = 0.5 needs privacy.mechanism = 'local' or 'central', no"),
-        (
-            {"algorithm": {"name": "scaffold"}},
-            "privacy.mechanism = 'local' does not go with algorithm.name = 'scaffold'",
-        ),
-        (
-            {"algorithm": {"name": "fedproto"}},
-            "privacy.mechanism = 'local' does not go with algorithm.name = 'fedproto'",
-        ),
-        (
-            {"algorithm": {"name": "mifa"}, "privacy": {"mechanism": "central"}},
-            "privacy.mechanism = 'central' does not go with algorithm.name = 'mifa'",
-        ),
-        (
-            {
-                "privacy": {"mechanism": "central"},
-                "round": {"protocol": "asynchronous", "admission": "count", "count": 2},
-            },
-            "privacy.mechanism = 'central' needs round.protocol = 'synchronous' or ",
-        ),
-        (
-            {
-                "privacy": {"mechanism": "central"},
-                "topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2},
-            },
-            "privacy.mechanism = 'central' needs topology.aggregation = 'flat', not",
-        ),
-    ],
-)
-def test_bad_input_is_refused_in_one_line(tmp_path, changes, message):
-    with pytest.raises(EdgesimError) as refusal:
-        simulation.run(config(tmp_path, **changes), tmp_path / "run")
-    assert message in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("privacy", "message"),
-    [
-        ({"mechanism": "local"}, r"privacy\.mechanism = 'local' needs privacy\.noise"),
-        ({"noise": 1.0}, r"privacy\.noise = 1 needs privacy\.mechanism = 'local' or 'central', no"),
-        ({"clip": 1.0}, r"privacy\.clip = 1 needs privacy\.mechanism = 'clip' or 'local' or 'cen"),
-        ({"delta": 1e-5}, r"privacy\.delta = 1e-05 needs privacy\.mechanism = 'local' or 'central'"),
-    ],
-)
-def test_options_without_their_mechanism_are_refused(privacy, message):
-    with pytest.raises(EdgesimError, match=message):
-        parse({"privacy": privacy}, "test")

@@ -1,15 +1,15 @@
-import dataclasses
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from arriving import arrive
 from hypothesis import given
 from hypothesis import strategies as st
 from quadratics import Play, Quadratic
 
-from edgesim.learning.algorithms.records import Arrivals, Device, Sizes
-from edgesim.learning.algorithms.safa import Cache, Safa, Versions
+from edgesim.learning.algorithms.records import Device, Sizes
+from edgesim.learning.algorithms.safa import Safa
 from edgesim.streams import Streams
 
 
@@ -26,22 +26,16 @@ def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, fail
         for device in models
     ]
     changes = [torch.as_tensor(model) - start for model, start in zip(models.values(), starts, strict=True)]
-    return Arrivals(
-        ids=ids,
-        samples=np.asarray(sizes)[ids],
+    return arrive(
+        torch.stack(changes) if changes else state.weights.new_empty((0, len(state.weights))),
+        starts,
+        ids,
+        np.asarray(sizes)[ids],
+        sizes,
         round=round,
         began_in=np.full_like(ids, round),
-        staleness=np.zeros_like(ids),
-        age_weight=np.ones(len(ids)),
         picked=np.arange(len(ids)) < len(picked),
-        lr=np.ones(len(ids)),
         began=np.array([*models, *failed], dtype=np.int64),
-        all_samples=np.asarray(sizes),
-        class_counts=np.zeros((len(ids), 0), dtype=np.int64),
-        round_lr=1.0,
-        updates=torch.stack(changes) if changes else state.weights.new_empty((0, len(state.weights))),
-        separate=changes,
-        starts=starts,
     )
 
 
@@ -60,88 +54,12 @@ def models(**values):
     return {int(device[1:]): torch.tensor([value]) for device, value in values.items()}
 
 
-def test_who_lags_too_far_starts_over_and_who_lags_a_little_goes_on():
-    """Round 9 with a tolerance of 5: versions 8, 7, 3, 2 lag by 0, 1, 5 and 6 rounds."""
-    versions = Versions(np.array([8, 7, 3, 2]), 5)
-    assert versions.behind(9).tolist() == [0, 1, 5, 6]
-    assert versions.tolerable(9).tolist() == [False, True, True, False]
-    assert versions.deprecated(9).tolist() == [False, False, False, True]
-
-
 def test_everybody_begins_up_to_date_and_who_finishes_stays_so():
     algorithm, sizes = make(3, 5), np.ones(3, dtype=np.int64)
     versions, state = algorithm.ledger(7, None), algorithm.start(torch.zeros(1), None)
     assert versions.behind(7).tolist() == [0, 0, 0]
     note(algorithm, versions, uploads(algorithm, state, versions, 7, sizes, models(d1=1.0)))
     assert (versions.behind(8) == 0).tolist() == [False, True, False]
-
-
-@pytest.mark.parametrize("lag", [0, 1, 5])
-def test_an_idle_device_is_forced_to_the_global_model_every_lag_plus_first_round(lag):
-    """Its version is that of round 0 at first, so it first lags too far in round lag + 2."""
-    algorithm, forced = make(1, lag), []
-    versions, state = algorithm.ledger(1, None), algorithm.start(torch.zeros(1), None)
-    for t in range(1, 20):
-        forced += [t] * int(versions.deprecated(t)[0])
-        note(algorithm, versions, uploads(algorithm, state, versions, t, np.ones(1, dtype=np.int64), {}))
-    assert forced == list(range(lag + 2, 20, lag + 1))
-
-
-def test_the_cache_over_three_rounds_worked_by_hand():
-    """Scalar models, sizes 1, 2, 1: the global model is the mean of all entries, also of devices that were idle."""
-    algorithm, sizes = make(3, 1), [1, 2, 1]
-    ledger, state = algorithm.ledger(1, None), algorithm.start(torch.tensor([4.0]), None)
-    # Device 0 is picked; device 1 finished too, but its 20 counts from the next round on.
-    one = merge(
-        algorithm,
-        state,
-        ledger,
-        uploads(algorithm, state, ledger, 1, sizes, models(d0=8.0), models(d1=20.0), failed=[2]),
-    )
-    assert one.weights.tolist() == [(8 + 2 * 4 + 4) / 4]
-    two = merge(algorithm, one, ledger, uploads(algorithm, one, ledger, 2, sizes, {}, failed=[0]))
-    assert two.weights.tolist() == [(8 + 2 * 20 + 4) / 4]
-    # Device 2 lagged too far: its entry becomes the model it now starts from.
-    assert ledger.deprecated(3).tolist() == [False, False, True]
-    three = merge(algorithm, two, ledger, uploads(algorithm, two, ledger, 3, sizes, models(d1=6.0)))
-    assert three.weights.tolist() == [(8 + 2 * 6 + 13) / 4]
-    # Device 0 fetched the second round's model and failed: it goes on with that, though its 8 still counts.
-    assert [three.local[device].tolist() for device in range(3)] == [
-        one.weights.tolist(),
-        [6.0],
-        two.weights.tolist(),
-    ]
-    # And device 2's entry stays that of its forced sync.
-    nobody_lags = Versions(np.array([3, 3, 3]), 1)
-    four = merge(algorithm, three, nobody_lags, uploads(algorithm, three, nobody_lags, 4, sizes, {}))
-    assert four.weights.tolist() == [(8 + 2 * 6 + 13) / 4]
-
-
-def test_no_model_is_held_twice_or_longer_than_it_is_needed():
-    first, second = torch.tensor([[1.0], [2.0]])
-    algorithm, sizes = make(3, 0), [1, 1, 1]
-    ledger, state = algorithm.ledger(1, None), Cache(first, first=torch.tensor([0.0]))
-    state = merge(
-        algorithm,
-        state,
-        ledger,
-        uploads(algorithm, state, ledger, 1, sizes, models(d0=1.0), models(d2=3.0), failed=[1]),
-    )
-    assert state.local[1] is first
-    assert all(state.local[device] is state.entries[device] for device in (0, 2))
-    ledger, state = Versions(np.zeros(3, dtype=np.int64), 0), dataclasses.replace(state, weights=second)
-    state = merge(algorithm, state, ledger, uploads(algorithm, state, ledger, 2, sizes, {}, failed=[1]))
-    assert all(held is second for held in (state.local | state.entries).values())
-
-
-def test_with_everybody_picked_it_is_federated_averaging():
-    random = np.random.default_rng(0)
-    sizes, trained = np.array([3, 1, 2, 4]), torch.from_numpy(random.random((4, 5)))
-    algorithm = make(4, 5)
-    ledger, state = algorithm.ledger(1, None), algorithm.start(torch.zeros(5, dtype=torch.float64), None)
-    arrived = uploads(algorithm, state, ledger, 1, sizes, dict(enumerate(trained)))
-    merged = merge(algorithm, state, ledger, arrived).weights
-    assert torch.allclose(merged, torch.from_numpy(np.average(trained.numpy(), axis=0, weights=sizes)))
 
 
 def test_equals_have_equal_shares_of_the_cache():

@@ -23,15 +23,6 @@ def test_the_delay_follows_the_shifted_exponential_of_equation_4() -> None:
     assert stats.kstest(delay_s, stats.expon(0.080, 0.080).cdf).pvalue > 1e-4
 
 
-def test_the_largest_of_k_delays_has_the_harmonic_mean_value() -> None:
-    # a m + (m / mu) H_K: the closed form of a round's slowest device.
-    k, rounds = 30, 1500
-    largest_s = [compute_delay_s(A_S, MU_PER_S, SAMPLES, Streams(5), np.arange(k), r).max() for r in range(rounds)]
-    expected_s = 0.080 + 0.080 * np.sum(1 / np.arange(1, k + 1))
-    deviation_s = 0.080 * np.sqrt(np.sum(1 / np.arange(1, k + 1) ** 2))
-    assert np.mean(largest_s) == pytest.approx(expected_s, abs=4 * deviation_s / np.sqrt(rounds))
-
-
 def test_devices_of_different_speed_and_load_scale_the_same_draw() -> None:
     streams, ids = Streams(2), np.arange(4)
     unit = compute_delay_s(0.0, 1.0, 1, streams, ids, 3)

@@ -9,20 +9,11 @@ DEVICES = make_population(
 )
 
 
-def energy_j(activity: str, device: int, lasted_s: float) -> float:
-    power_w, efficiency = ACTIVITIES[activity].drawn(DEVICES)
-    return float(power_w[device] * lasted_s / efficiency[device])
-
-
-def test_computing_costs_power_times_time() -> None:
-    assert energy_j(COMPUTE, 1, 0.16) == 0.32
-    assert energy_j(COMPUTE, 1, 0.0) == 0.0
-
-
-def test_an_upload_costs_what_the_amplifier_draws() -> None:
+@pytest.mark.parametrize(
+    ("activity", "lasted_s", "energy_j"),
     # 23 dBm at 35 % efficiency draws 0.1995262315 / 0.35 = 0.570074947 W.
-    assert energy_j(UPLOAD, 0, 0.5) == pytest.approx(0.2850374736, rel=1e-9)
-
-
-def test_receiving_costs_power_times_time() -> None:
-    assert energy_j(DOWNLOAD, 0, 2.0) == pytest.approx(1.8)
+    [(COMPUTE, 0.16, 0.32), (COMPUTE, 0.0, 0.0), (UPLOAD, 0.5, 0.2850374736), (DOWNLOAD, 2.0, 1.8)],
+)
+def test_energy_is_the_power_that_is_drawn_times_time(activity: str, lasted_s: float, energy_j: float) -> None:
+    power_w, efficiency = ACTIVITIES[activity].drawn(DEVICES)
+    assert power_w[1] * lasted_s / efficiency[1] == pytest.approx(energy_j, rel=1e-9)

@@ -44,12 +44,3 @@ def test_devices_that_stand_still_are_at_any_instant_where_they_were_at_the_star
     places, some = places_around_one_station(DevicesConfig(count=30), Streams(0)), np.array([7, 3])
     for of in (places.positions_m, places.distances_m, places.stations):
         assert np.array_equal(of(some, 1e6), of(some, 0.0))
-
-
-def test_more_devices_leave_the_first_ones_where_they_are() -> None:
-    few, many, other = (
-        places_around_one_station(DevicesConfig(count=count), Streams(seed))
-        for count, seed in ((10, 6), (99, 6), (10, 7))
-    )
-    assert few.x_m.tolist() == many.x_m[:10].tolist()
-    assert few.x_m.tolist() != other.x_m.tolist()

@@ -20,28 +20,34 @@ from edgesim.streams import Streams
 EVERY = np.arange(20)
 
 
-def chance(joiners, device, round, accuracy=np.nan):
+def joiners(seed=0, s_per_sample=(1.0,) * 20, rounds=100, law="fedstg", **options) -> Joiners:
+    """A law of ``[joining]`` at work on devices whose speeds are given, or on 20 of one speed, in 100 rounds."""
+    config = parse({"joining": {"law": law, **options}}, "test").joining
+    return Joiners(make_law(config), Fleet(np.array(s_per_sample), rounds), Streams(seed))
+
+
+def chance(law, device, round, accuracy=np.nan):
     asked = Asked(np.array([device]), round, np.array([accuracy]))
-    return float(joiners.law.chances(asked, joiners.fleet)[0])
+    return float(law.law.chances(asked, law.fleet)[0])
 
 
 @pytest.mark.parametrize(
     ("capability", "accuracy", "share_of_run", "expected"),
     [(1.0, 0.9, 0.0, 0.72), (0.8, 0.5, 1.0, 0.3), (0.9, 0.7, 0.5, 0.378)],
 )
-def test_the_papers_form_gives_the_published_chances(joiners, capability, accuracy, share_of_run, expected):
+def test_the_papers_form_gives_the_published_chances(capability, accuracy, share_of_run, expected):
     """T4; decay is 1 - share / 2. Round 0 is no round, but the beginning of the line."""
     law = joiners(capability=[capability])
     assert chance(law, 0, round(100 * share_of_run), accuracy) == pytest.approx(expected, abs=1e-12)
 
 
-def test_no_device_joins_with_more_than_the_cap(joiners):
+def test_no_device_joins_with_more_than_the_cap():
     """T4: 0.8 x 1 x 1.5 x 1 = 1.2."""
     assert chance(joiners(performance=1.5), 0, 0) == 0.95
     assert chance(joiners(performance=1.5, cap=0.9), 0, 0) == 0.9
 
 
-def test_the_codes_form_gives_the_published_chances(joiners):
+def test_the_codes_form_gives_the_published_chances():
     """T4: the mean capability of 7 fast, 7 medium and 6 slow devices is 0.905."""
     law = joiners(form="code")
     untrained = [chance(law, device, 50) / (0.8 * 0.5) for device in range(3)]
@@ -52,7 +58,7 @@ def test_the_codes_form_gives_the_published_chances(joiners):
     assert chance(law, 2, 20, 0.1) == pytest.approx(0.8 * 0.8 / 0.905 * 0.8 * 0.8, abs=1e-12)
 
 
-def test_performance_in_the_codes_form_is_at_most_one_and_a_half(joiners):
+def test_performance_in_the_codes_form_is_at_most_one_and_a_half():
     """0.7 + the accuracy, from an accuracy of 0.8 on; a base at which neither cap nor floor of the chance matters."""
     law = joiners(form="code", base=0.4, capability=[1.0])
     found = [chance(law, 0, 10, accuracy) for accuracy in (0.7, 0.8, 0.9, 1.0)]
@@ -67,7 +73,7 @@ def test_performance_in_the_codes_form_is_at_most_one_and_a_half(joiners):
         (0.5, [0.3245, 0.309702, 0.301152]),
     ],
 )
-def test_mean_chances_over_100_rounds_are_those_of_the_page(joiners, performance, means):
+def test_mean_chances_over_100_rounds_are_those_of_the_page(performance, means):
     law = joiners(performance=performance)
     found = [np.mean([chance(law, device, R) for R in range(1, 101)]) for device in range(3)]
     np.testing.assert_allclose(found, means, atol=1e-6)
@@ -77,18 +83,18 @@ def test_mean_chances_over_100_rounds_are_those_of_the_page(joiners, performance
 
 
 @pytest.mark.parametrize("form", ["paper", "code"])
-def test_performance_is_1_before_a_device_has_trained(joiners, form):
+def test_performance_is_1_before_a_device_has_trained(form):
     assert chance(joiners(form=form), 4, 7) == chance(joiners(form=form, performance=1.0), 4, 7)
 
 
 @pytest.mark.parametrize("form", ["paper", "code"])
-def test_decay_never_falls_below_a_half_however_many_rounds_there_are(joiners, form):
+def test_decay_never_falls_below_a_half_however_many_rounds_there_are(form):
     """A run that ends by time may have more rounds than deadlines fit into it."""
     law = joiners(form=form, performance=1)
     assert chance(law, 0, 500) == chance(law, 0, 100) == pytest.approx(0.4 / (0.905 if form == "code" else 1))
 
 
-def test_speed_classes_go_by_turns_or_are_equal_parts_in_the_order_of_speeds(joiners):
+def test_speed_classes_go_by_turns_or_are_equal_parts_in_the_order_of_speeds():
     seconds = [5.0, 1.0, 3.0, 2.0, 6.0, 4.0]
     for classes, expected in (("turns", [0, 1, 2, 0, 1, 2]), ("profile", [2, 0, 1, 0, 2, 1])):
         law = joiners(s_per_sample=seconds, classes=classes, performance=1)
@@ -96,7 +102,7 @@ def test_speed_classes_go_by_turns_or_are_equal_parts_in_the_order_of_speeds(joi
         np.testing.assert_allclose(found, 0.8 * np.array([1.0, 0.9, 0.8])[expected])
 
 
-def test_classes_by_profile_are_as_equal_as_they_can_be_where_the_devices_do_not_divide(joiners):
+def test_classes_by_profile_are_as_equal_as_they_can_be_where_the_devices_do_not_divide():
     """The device of rank r among N is of class floor(3 r / N): of 7 devices 3, 2 and 2, of 8 devices 3, 3 and 2."""
     for count, sizes in ((7, (3, 2, 2)), (8, (3, 3, 2))):
         law = joiners(s_per_sample=np.arange(float(count), 0, -1), classes="profile", performance=1)
@@ -107,8 +113,7 @@ def test_classes_by_profile_are_as_equal_as_they_can_be_where_the_devices_do_not
 @given(st.integers(0, 2**31), st.sampled_from(["paper", "code"]), st.floats(0, 1.5))
 def test_as_many_devices_join_as_the_chances_say(seed, form, performance):
     """Of 20 devices in 200 rounds, within five deviations of their sum of Bernoulli draws."""
-    config = parse({"joining": {"law": "fedstg", "form": form, "performance": performance}}, "test").joining
-    law = Joiners(make_law(config), Fleet(np.ones(20), 200), Streams(seed))
+    law = joiners(seed, rounds=200, form=form, performance=performance)
     answers = [law.ask(EVERY, R) for R in range(1, 201)]
     chances, joined = np.array([a.chance for a in answers]), np.array([a.joined for a in answers])
     assert ((chances >= 0.3) & (chances <= 0.95)).all()
@@ -116,7 +121,7 @@ def test_as_many_devices_join_as_the_chances_say(seed, form, performance):
     assert abs(joined.sum() - chances.sum()) < 5 * deviation
 
 
-def test_draws_of_devices_and_rounds_are_independent_and_uniform(joiners):
+def test_draws_of_devices_and_rounds_are_independent_and_uniform():
     law = joiners(floor=0.5, cap=0.5)
     joined = np.array([law.ask(EVERY, R).joined for R in range(1, 501)]).astype(float)
     assert abs(joined.mean() - 0.5) < 5 * 0.5 / 100
@@ -125,7 +130,7 @@ def test_draws_of_devices_and_rounds_are_independent_and_uniform(joiners):
     assert stats.pearsonr(joined[:, 1:].ravel(), joined[:, :-1].ravel()).statistic == pytest.approx(0, abs=0.05)
 
 
-def test_all_laws_share_a_devices_draw_whoever_else_is_asked(joiners):
+def test_all_laws_share_a_devices_draw_whoever_else_is_asked():
     """A device that joins with a lower chance joins with a higher one; company changes nothing."""
     low, high = joiners(performance=0.5), joiners(performance=1)
     for R in range(1, 30):
@@ -139,7 +144,7 @@ def test_all_laws_share_a_devices_draw_whoever_else_is_asked(joiners):
     assert others != [low.ask(EVERY, R).joined.tolist() for R in range(1, 30)]
 
 
-def test_performance_is_the_mean_of_the_last_three_epochs_or_of_fewer(joiners):
+def test_performance_is_the_mean_of_the_last_three_epochs_or_of_fewer():
     law = joiners(floor=0.0)
     for learnt, mean in (([0.5], 0.5), ([0.7], 0.6), ([0.3, 0.8], 0.6), ([0.1, 0.1, 0.1, 0.4], 0.2)):
         law.learn(3, learnt)
@@ -148,7 +153,7 @@ def test_performance_is_the_mean_of_the_last_three_epochs_or_of_fewer(joiners):
         assert answers.chance[6] == pytest.approx(0.8 * 1.0 * 0.75)
 
 
-def test_what_is_saved_of_it_lets_another_go_on_as_the_first(joiners):
+def test_what_is_saved_of_it_lets_another_go_on_as_the_first():
     law, other = joiners(), joiners()
     law.learn(4, [0.2, 0.4])
     packed, arrays = pack(law.memory)
@@ -159,7 +164,7 @@ def test_what_is_saved_of_it_lets_another_go_on_as_the_first(joiners):
     assert law.ask(EVERY, 9).chance[4] != joiners().ask(EVERY, 9).chance[4]
 
 
-def test_rows_say_who_was_asked_how_likely_each_was_and_who_joined(joiners):
+def test_rows_say_who_was_asked_how_likely_each_was_and_who_joined():
     answers = joiners(performance=1).ask(np.array([2, 5]), 1)
     assert answers.values() == {
         ("join_chance", "2"): answers.chance[0],
@@ -169,7 +174,7 @@ def test_rows_say_who_was_asked_how_likely_each_was_and_who_joined(joiners):
     }
 
 
-def test_under_the_law_without_effect_all_join(joiners):
+def test_under_the_law_without_effect_all_join():
     answers = joiners(law="all").ask(EVERY, 1)
     assert answers.joined.all()
     assert answers.chance.tolist() == [1.0] * 20

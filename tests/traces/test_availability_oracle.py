@@ -6,6 +6,7 @@ edge is an integer; at an instant of the clock, a float, a device is there if ``
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
+from edgesim.traces import stays
 from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
@@ -191,7 +193,13 @@ def ask_a_table(rng: np.random.Generator, kind: str, times: int, devices: int = 
     asked = instants(rng, raw, from_s, 3 * longest_s, times)
     questions = agree(IntervalTable(table, "wrap"), raw, rng, asked, (SEARCHED - 1) * longest_s)
     raw = laid_out(table, False, 0.0, 10 * longest_s)
-    return questions + agree(IntervalTable(table, "absent"), raw, rng, instants(rng, raw, 0.0, longest_s, times))
+    once, asked = IntervalTable(table, "absent"), instants(rng, raw, 0.0, longest_s, times)
+    for t_s in asked:
+        assert once.next_change(t_s) == min((edge for edge in raw.instants_s if edge > t_s), default=math.inf)
+    most = max(raw.counts)
+    assert once.most_at_once() == most
+    assert [once.ever_has(count) for count in range(1, devices + 2)] == [n <= most for n in range(1, devices + 2)]
+    return questions + agree(once, raw, rng, asked)
 
 
 PROGRAMMES = {
@@ -267,8 +275,20 @@ def ask(seed: int, worlds: int, times: int) -> int:
     return questions
 
 
+@pytest.fixture(params=["as it is", "in pieces of 2"])
+def _pieces(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The constants as they are, and so low that a few rows take the path of a large replay."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "as it is":
+            patch.setattr(stays, "_AT_ONCE", 2)
+            patch.setattr(stays, "_ROWS_OF_DEVICE", 0)
+            patch.setattr(stays, "_LEAST_ROWS", 2)
+        yield
+
+
+@pytest.mark.usefixtures("_pieces")
 def test_some_thousand_questions_have_the_answers_of_the_raw_intervals() -> None:
-    assert ask(1, 1, 6) > 2000
+    assert ask(1, 1, 12) > 4000
 
 
 def test_recordings_of_more_lengths_than_are_looked_at_together_answer_alike() -> None:

@@ -11,7 +11,6 @@ from edgesim.traces.convert import convert
 from edgesim.traces.convert_links import convert_links
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.models import make_availability
-from edgesim.traces.readers import RecordedAvailability
 from edgesim.traces.sample_week import sample_week
 from edgesim.traces.session_statistics import anatomy
 
@@ -96,12 +95,6 @@ def test_what_unobserved_time_counts_as_is_noted(tmp_path: Path) -> None:
         assert found.observed_share == pytest.approx(0.5)
     convert(out, tmp_path / "again.parquet")
     assert read_intervals(tmp_path / "again.parquet").unobserved_as == "present"
-
-
-def test_a_recording_that_is_all_observed_has_no_unobserved_share(tmp_path: Path) -> None:
-    written = convert(csv(tmp_path, "a.csv", "0,10,20,100\n"), tmp_path / "out.parquet")
-    assert isinstance(written, RecordedAvailability)
-    assert written.available.unobserved_share == 0.0
 
 
 def test_bad_input_writes_nothing(tmp_path: Path) -> None:

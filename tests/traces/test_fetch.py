@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -89,10 +88,3 @@ def test_without_a_network_or_with_a_missing_file_the_error_says_what_to_do(host
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(EdgesimError, match="unknown recording 'flash'; known: fedscale-behaviour, fedscale-capacity"):
         fetch("flash", tmp_path)
-
-
-def test_the_originals_are_named_by_repository_and_full_checksums() -> None:
-    for original in ORIGINALS.values():
-        assert re.fullmatch(r"[0-9a-f]{64}", original.sha256)
-        assert original.repository == "SymbioticLab/FedScale"
-        assert original.size > 20_000_000

@@ -1,7 +1,6 @@
-"""FLASH logs: the rule by hand, random logs against a second-by-second replay, and every way to break a file."""
+"""FLASH logs: the rule by hand, and random logs against a second-by-second replay."""
 
 import json
-import re
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -84,19 +83,8 @@ def test_messages_may_be_a_list_and_devices_come_by_number_with_one_zero_and_who
     )
 
 
-events = st.sampled_from(
-    [
-        "screen_on",
-        "screen_off",
-        "screen_lock",
-        "screen_unlock",
-        "battery_charged_on",
-        "battery_charged_off",
-        "wifi",
-        "4G",
-    ]
-    + ["Unknown", "2G", "battery_low", "phone_on", "55.5%"]
-)
+KINDS = "screen_on screen_off screen_lock screen_unlock battery_charged_on battery_charged_off wifi 4G"
+events = st.sampled_from([*KINDS.split(), "Unknown", "2G", "battery_low", "phone_on", "55.5%"])
 
 
 @given(
@@ -127,64 +115,6 @@ def test_a_log_equals_its_replay_second_by_second(entries: list[tuple[int, str]]
         seen = all(known[part] for part in parts)
         assert any(s <= second < e for _, s, e in observed) == seen
         assert any(s <= second < e for _, s, e in available) == (seen and all(holds[p] for p in parts))
-
-
-GOOD = "2020-01-29 00:00:05\tscreen_on"
-
-
-@pytest.mark.parametrize(
-    ("messages", "said"),
-    [
-        (f"{GOOD}\n2020-01-29 00:00:04\twifi", "device '0': messages, line 2: expected the events in order of time"),
-        (
-            f"{GOOD}\n\n2020-01-29 wifi",
-            "line 3: expected YYYY-MM-DD HH:MM:SS, a tab and an event (got '2020-01-29 wifi')",
-        ),
-        (f"{GOOD}\n2020-02-30 00:00:04\twifi", "line 2: expected a time that exists"),
-        (f"{GOOD}\n2020-01-29 00:00:06\tscreen_blue", "line 2: expected one of the events 2G, 3G, 4G"),
-        (
-            f"1970-01-01 00:00:00\twifi\n{GOOD}",
-            "messages: expected events within a year of each other (got 1970-01-01 00:00:00 of device '0' and "
-            "2020-01-29 00:00:05 of device '0')",
-        ),
-        (
-            f"{GOOD}\n2020-01-29 00:00:06\twifi\n2020-01-29 00:00:07\tscreen_off",
-            "expected a device with an event of each of idle, charging, wifi before its last event",
-        ),
-        (7, "device '0': messages: expected text, one event a line"),
-        ("", "holds no events"),
-    ],
-)
-def test_a_bad_log_is_refused_with_device_line_and_what_was_expected(
-    messages: object, said: str, tmp_path: Path
-) -> None:
-    path = written(tmp_path, messages)
-    with pytest.raises(EdgesimError, match=re.escape(said)) as caught:
-        read_flash(path)
-    assert str(caught.value).startswith(str(path))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"0": {"messages": "', "not a readable JSON file: Unterminated string"),
-        (
-            '{"0": {"messages": ""}, "1": {"messages": ""}, "0": {"messages": ""}}',
-            "expected each key once (got '0' twice)",
-        ),
-        ('{"a": {"messages": ""}}', 'expected an object of devices with the keys "0", "1"'),
-        ('{"%s": {"messages": ""}}' % ("1" * 5000), "expected an object of devices"),
-        ("[1]", "expected an object of devices"),
-        ("", "not a readable JSON file"),
-    ],
-)
-def test_a_broken_file_is_one_line(text: str, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "log.json"
-    path.write_text(text)
-    with pytest.raises(EdgesimError, match=re.escape(said)) as caught:
-        read_flash(path)
-    assert "\n" not in str(caught.value)
 
 
 def test_nothing_is_known_outside_of_the_log(tmp_path: Path) -> None:

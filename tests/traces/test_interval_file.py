@@ -3,10 +3,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.base.device_keys import texts
@@ -77,95 +75,6 @@ def test_numbers_keep_their_last_bit(tmp_path: Path) -> None:
         assert intervals.end_s.tolist() == values[1::2].tolist()
 
 
-BAD_ROWS = [
-    ("0,1,2\n1,nan,4\n", "3: start_s: expected a finite number (got nan)"),
-    ("0,1,2\n1,3,\n", "3: end_s: expected a finite number (got nan)"),
-    ("0,1,2\n\n1,3\n", "4: expected 3 fields (got 2)"),
-    ("0,1,inf\n", "2: end_s: expected a finite number (got inf)"),
-    ("0,1,2\n0,soon,4\n", "3: start_s: expected a finite number (got soon)"),
-    ("0,-1,2\n", "2: start_s: expected seconds since the start of the trace, 0 or more (got -1)"),
-    ("0,1,2\n0,4,3\n", "3: end_s: expected an instant after the row's own start_s (got 3)"),
-    ("0,1,1e18\n", "2: end_s: expected at most 3.2e+09 s (got 1e18)"),
-    ("0,4,4\n", "2: end_s: expected an instant after the row's own start_s (got 4)"),
-    ("0,1,3\n1,0,9\n0,2,4\n", "4: start_s: expected no overlap with the device's row before (got 2)"),
-    ("0,5,6\n1,0,9\n0,1,2\n", "4: start_s: expected the rows of a device sorted by time (got 1)"),
-    ("0,1,2\n10000000,1,2\n", "3: device: expected a whole number from 0 to 9999999 (got 10000000)"),
-    ("-1,1,2\n", "2: device: expected a whole number from 0 to 9999999 (got -1)"),
-    ("0.5,1,2\n", "2: device: expected a whole number from 0 to 9999999 (got 0.5)"),
-]
-
-
-@pytest.mark.parametrize(("body", "said"), BAD_ROWS)
-def test_a_bad_row_is_refused_with_file_line_field_and_what_was_expected(body: str, said: str, tmp_path: Path) -> None:
-    path = csv(tmp_path, HEAD + body)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: line {said}")):
-        read_intervals(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "phone,start_s,end_s\n0,1,2\n",
-            "column 'device' is missing; expected device, start_s, end_s; found phone",
-        ),
-        ("", "not a readable csv file: No columns to parse"),
-        (HEAD, "holds no rows"),
-        (HEAD + "0,1,2,3\n", "line 2: expected 3 fields (got 4)"),
-        (HEAD + "0,1,2\n\n0,3,4,5,6\n", "line 4: expected 3 fields (got 5)"),
-        (HEAD + '0,"1",2\n0,1,"2\n3,4,5\n', "line 3: expected quotes around whole fields only, and each closed"),
-        ('device,"start_s,end_s\n0,1,2\n', "line 1: expected quotes around whole fields only, and each closed"),
-        # Bytes that are no text behind the row that is too long.
-        (HEAD + "0,1,2\n0,3,4,5\n0,\udcff,9\n", "line 3: expected 3 fields (got 4)"),
-    ],
-)
-def test_a_broken_csv_is_refused_in_one_line(text: str, said: str, tmp_path: Path) -> None:
-    path = csv(tmp_path, text)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")) as caught:
-        read_intervals(path)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_bad_row_of_a_parquet_file_is_counted_from_one(tmp_path: Path) -> None:
-    path = tmp_path / "week.parquet"
-    pq.write_table(pa.table({"device": [0, 0, 1], "start_s": [0.0, 2.0, None], "end_s": [1.0, 3.0, 4.0]}), path)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: row 3: start_s: expected a finite number (got nan)")):
-        read_intervals(path)
-
-
-def test_a_parquet_file_of_calendar_times_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "week.parquet"
-    when = pd.to_datetime(["2020-01-29"])
-    pd.DataFrame({"device": [0], "start_s": when, "end_s": when + pd.Timedelta(1, "h")}).to_parquet(path)
-    with pytest.raises(EdgesimError, match="column 'start_s': expected numbers, found timestamp"):
-        read_intervals(path)
-
-
-def test_a_parquet_file_without_a_column_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "week.parquet"
-    pq.write_table(pa.table({"device": [0], "start_s": [1.0]}), path)
-    with pytest.raises(EdgesimError, match="column 'end_s' is missing"):
-        read_intervals(path)
-
-
-@pytest.mark.parametrize("name", ["week.csv", "week.parquet"])
-def test_a_file_of_noise_is_refused(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_bytes(bytes(range(256)) * 4)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: ")):
-        read_intervals(path)
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EdgesimError, match=r"expected a file that ends in \.csv or \.parquet"):
-        read_intervals(tmp_path / "week.json")
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EdgesimError, match=r"not a readable csv file: .*No such file"):
-        read_intervals(tmp_path / "week.csv")
-
-
 LENGTHS = "device,start_s,end_s,length_s\n"
 
 
@@ -173,43 +82,47 @@ def test_a_recording_is_as_long_as_the_file_says_or_else_as_its_last_end(tmp_pat
     own = csv(tmp_path, LENGTHS + "0,1,2,10\n2,1,2,30\n2,5,6,30\n")
     assert read_intervals(own).length_s.tolist() == [10.0, 30.0, 30.0]
     assert read_intervals(own, 99.0).length_s.tolist() == [10.0, 30.0, 30.0]
+    # Who is never there was recorded for as long as the longest.
+    assert read_intervals(csv(tmp_path, LENGTHS + "0,1,2,10\n2,1,2,30\n3,1,2,20\n")).length_s.tolist() == [
+        10,
+        30,
+        30,
+        20,
+    ]
     without = csv(tmp_path, HEAD + "0,1,2\n1,5,6\n")
     assert read_intervals(without).length_s.tolist() == [6.0, 6.0]
     assert read_intervals(without, 7.5).length_s.tolist() == [7.5, 7.5]
 
 
+FRAME = pd.DataFrame({"device": [0, 0, 1], "start_s": [0.0, 2.0, None], "end_s": [1.0, 3.0, 4.0]})
+NOISE, GOOD = bytes(range(256)) * 4, HEAD.encode() + b"0,1,2\n"
+
+
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
-    ("text", "length_s", "said"),
+    ("name", "content", "length_s", "said"),
     [
-        (LENGTHS + "0,1,2,1e18\n", None, "line 2: length_s: expected at most 3.2e+09 s (got 1e18)"),
-        (HEAD + "0,1,2\n", np.inf, "length_s: expected seconds above 0, up to 3.2e+09 (got inf)"),
-        (LENGTHS + "0,1,2,10\n0,3,11,10\n", None, "line 3: end_s: expected an instant within the row's own length_s"),
-        (LENGTHS + "0,1,2,10\n0,3,4,12\n", None, "line 3: length_s: expected one length in all rows of a device"),
-        (LENGTHS + "0,1,2,\n", None, "line 2: length_s: expected a finite number"),
-        (HEAD + "0,1,2\n", 1.5, "line 2: end_s: expected an instant within the length given, 1.5 s (got 2)"),
+        ("week.parquet", FRAME, None, "row 3: start_s: expected a finite number (got nan)"),
+        ("week.parquet", FRAME[["device", "start_s"]], None, "column 'end_s' is missing"),
+        ("week.parquet", FRAME.assign(start_s=pd.Timestamp(0)), None, "column 'start_s': expected numbers, found"),
+        ("week.parquet", NOISE, None, "week.parquet: "),
+        ("week.csv", NOISE, None, "week.csv: "),
+        ("week.csv", None, None, "not a readable csv file: "),
+        ("week.json", None, None, "expected a file that ends in .csv or .parquet"),
+        ("week.csv", GOOD, np.inf, "length_s: expected seconds above 0, up to 3.2e+09"),
+        ("week.csv", GOOD, 1.5, "line 2: end_s: expected an instant within the length given"),
     ],
 )
-def test_a_length_that_does_not_fit_is_refused(text: str, length_s: float | None, said: str, tmp_path: Path) -> None:
-    with pytest.raises(EdgesimError, match=re.escape(said)):
-        read_intervals(csv(tmp_path, text), length_s)
-
-
-def test_a_written_file_is_read_back_as_it_was_with_who_never_came_and_what_nobody_saw(tmp_path: Path) -> None:
-    edges = np.sort(np.random.default_rng(0).uniform(0, 1e6, 40)).reshape(4, 10)
-    device = np.repeat([0, 2, 3, 6], 5)
-    lengths_s = np.full(9, 2e6)
-    lengths_s[3] = 1.5e6
-    made = Intervals(
-        device, edges[:, ::2].ravel(), edges[:, 1::2].ravel(), lengths_s, "made", np.linspace(0, 1e6, 9) / 7
-    )
-    path = tmp_path / "week.parquet"
-    write_intervals(path, made)
-    found = read_intervals(path)
-    assert rows(found) == rows(made)
-    assert found.length_s.tolist() == lengths_s.tolist()
-    assert found.device_count == 9
-    assert found.unobserved_s.tolist() == made.unobserved_s.tolist()
-    assert [file.name for file in tmp_path.iterdir()] == ["week.parquet"]
+def test_a_file_that_holds_no_intervals_is_one_line(
+    name: str, content: pd.DataFrame | bytes | None, length_s: float | None, said: str, tmp_path: Path
+) -> None:
+    if isinstance(content, pd.DataFrame):
+        content.to_parquet(tmp_path / name)
+    elif content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(EdgesimError, match=re.escape(said)) as refusal:
+        read_intervals(tmp_path / name, length_s)
+    assert "\n" not in str(refusal.value)
 
 
 @st.composite
@@ -229,6 +142,7 @@ def recordings(draw: st.DrawFn) -> Intervals:
     return Intervals(*rows, lengths_s, "made", unobserved_s, counts_as, keys, models)
 
 
+@settings(max_examples=25)
 @given(recordings())
 def test_every_recording_is_read_back_as_it_was_written(tmp_path_factory, made: Intervals) -> None:
     path = tmp_path_factory.getbasetemp() / "any.parquet"
@@ -240,15 +154,6 @@ def test_every_recording_is_read_back_as_it_was_written(tmp_path_factory, made: 
         left, right = getattr(found, name), getattr(made, name)
         assert (left is None) == (right is None), name
         assert left is None or left.tolist() == right.tolist(), name
-
-
-def test_who_is_never_there_was_recorded_for_as_long_as_the_longest_where_nobody_says(tmp_path: Path) -> None:
-    assert read_intervals(csv(tmp_path, LENGTHS + "0,1,2,10\n2,1,2,30\n3,1,2,20\n")).length_s.tolist() == [
-        10,
-        30,
-        30,
-        20,
-    ]
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:

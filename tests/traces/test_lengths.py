@@ -3,19 +3,18 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
-from edgesim.devices.profile import Profile, read_profile
+from edgesim.devices.profile import read_profile
 from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.models import make_availability
-from edgesim.traces.readers import FORMATS, detect, options_of, read_recording
+from edgesim.traces.readers import detect, read_recording
 
 HEAD = "device_id,model,period_s,available_s,compute_ms_per_sample,bandwidth_kbps\n"
 
@@ -62,28 +61,6 @@ def test_ids_of_a_file_of_lengths_count_from_0_or_1_where_the_recording_has_none
     assert found.length_s.tolist() == [20, 10]
 
 
-@pytest.mark.parametrize(
-    ("lengths", "words"),
-    [
-        ("device,length_s\n0,10\n", "lengths.csv: has no length of device 1"),
-        ("device,length_s\n0,10\n1,7\n", "lengths.csv: device 1: expected a length of at least 8 s, "
-         "when it starts or ends a period in "),
-        ("device,length_s\n0,10\n0,20\n", "lengths.csv: line 3: device: expected each device once (got 0)"),
-        ("device,length_s\n0,10\nx,20\n", "lengths.csv: line 3: device: expected a whole number from 0 to 9999999"),
-        ("device,length_s\n0,10\n1,0\n", "lengths.csv: line 3: length_s: expected a finite number above 0, up to"),
-        ("device,length_s\n0,10\n1,\n", "lengths.csv: line 3: length_s: expected a finite number"),
-        ("device,end_s\n0,10\n", "lengths.csv: column 'length_s' is missing"),
-        ("device,length_s\n", "lengths.csv: holds no rows"),
-    ],
-)  # fmt: skip
-def test_a_bad_file_of_lengths_is_refused(tmp_path, lengths, words):
-    with pytest.raises(EdgesimError) as refused:
-        converted(tmp_path, "device,start_s,end_s\n0,0,5\n1,2,8\n", lengths)
-    assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert not (tmp_path / "out.parquet").exists()
-
-
 def test_lengths_come_before_what_was_observed_not_after(tmp_path):
     (tmp_path / "periods.csv").write_text("device,start_s,end_s\n0,0,5\n")
     (tmp_path / "seen.csv").write_text("device,start_s,end_s\n0,0,8\n")
@@ -109,36 +86,6 @@ def test_a_table_of_fedscales_phones_becomes_a_profile_with_keys_and_models(tmp_
     assert found.link_bps.tolist() == [2.5e6, 1e6, 4e3]
 
 
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("1,A,20,9,0,2500\n", "line 3: compute_ms_per_sample: expected a finite number above 0 (got 0)"),
-        ("1,A,20,9,10,fast\n", "line 3: bandwidth_kbps: expected a finite number above 0 (got fast)"),
-        ("7,A,20,9,10,2500\n", "line 3: device_id: expected each device once (got 7)"),
-    ],
-)
-def test_a_bad_table_of_phones_is_refused(tmp_path, row, words):
-    (tmp_path / "phones.csv").write_text(HEAD + "7,B,10,9,200,1000\n" + row)
-    with pytest.raises(EdgesimError) as refused:
-        read_recording(tmp_path / "phones.csv")
-    assert words in str(refused.value)
-
-
-def test_the_hundred_phones_as_delivered_have_the_lengths_speeds_and_links_of_their_table(recordings, tmp_path):
-    table = recordings / "device-availability-fedscale100-devices.csv"
-    convert(recordings / "device-availability-fedscale100.parquet", tmp_path / "availability.parquet", lengths=table)
-    there, frame = read_intervals(tmp_path / "availability.parquet"), pd.read_csv(table, dtype={"device_id": str})
-    assert there.length_s.tolist() == frame["period_s"].tolist()
-    # The README beside the data: 73.2 % of the time.
-    assert there.online_s.sum() / there.length_s.sum() == pytest.approx(0.732, abs=5e-4)
-    speeds = read_recording(table)
-    assert isinstance(speeds, Profile)
-    assert speeds.keys.tolist() == there.keys.tolist() == frame["device_id"].tolist()
-    assert speeds.models.tolist() == frame["model"].tolist()
-    assert speeds.s_per_sample == pytest.approx(3e-3 * frame["compute_ms_per_sample"].to_numpy())
-    assert speeds.link_bps == pytest.approx(1e3 * frame["bandwidth_kbps"].to_numpy())
-
-
 def test_the_last_state_of_an_on_off_list_holds_as_long_as_each_devices_own_recording(tmp_path):
     """There from 0 on, for good from 20 on, never, for good from the end of its recording on; and one without a row."""
     lines = "0,on,10\n1,off,5,7,20\n2,off\n3,off,9\n"
@@ -146,27 +93,3 @@ def test_the_last_state_of_an_on_off_list_holds_as_long_as_each_devices_own_reco
     assert found.length_s.tolist() == [12, 50, 30, 9, 1]
     assert found.device.tolist() == [0, 1, 1]
     assert (found.start_s.tolist(), found.end_s.tolist()) == ([0, 5, 20], [10, 7, 50])
-
-
-@pytest.mark.parametrize(
-    ("lengths", "words"),
-    [
-        (
-            "device,length_s\n0,12\n1,19\n",
-            "device 1: expected a length of at least 20 s, when it starts or ends",
-        ),
-        (
-            "device,length_s\n0,9\n1,30\n",
-            "device 0: expected a length of at least 10 s, when it starts or ends",
-        ),
-        ("device,length_s\n1,30\n", "has no length of device 0"),
-    ],
-)
-def test_lengths_that_do_not_fit_an_on_off_list_are_refused(tmp_path, lengths, words):
-    with pytest.raises(EdgesimError, match=words):
-        converted(tmp_path, "0,on,10\n1,off,5,7,20\n", lengths)
-
-
-def test_only_interval_files_and_on_off_lists_take_lengths():
-    takers = [name for name in FORMATS if "lengths" in options_of(name)]
-    assert takers == ["intervals", "on-off"]

@@ -23,6 +23,11 @@ SLOT_S = 0.7
 """No multiple of it is exact in binary."""
 
 
+by_rounds_and_seconds = pytest.mark.parametrize(
+    "by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"]
+)
+
+
 def made(model: str, devices: int, seed: int = 0, **options: object) -> Availability:
     return make_availability(AvailabilityConfig(model=model, **options), devices, Streams(seed))
 
@@ -48,31 +53,26 @@ def active(found: np.ndarray) -> list[set[int]]:
     return [set(np.flatnonzero(column).tolist()) for column in found.T]
 
 
-ROUNDS_OF_ARRIVAL = {"at_start": 5, "join_after_rounds": 50, "join_every_rounds": 10, "join_at_once": 1}
-SECONDS_OF_ARRIVAL = {"at_start": 5, "join_from_s": 50 * SLOT_S, "join_every_s": 10 * SLOT_S}
+ARRIVAL = {
+    "rounds": {"at_start": 5, "join_after_rounds": 50, "join_every_rounds": 10, "join_at_once": 1},
+    "seconds": {"at_start": 5, "join_from_s": 50 * SLOT_S, "join_every_s": 10 * SLOT_S},
+}
+DEPARTURE = {
+    "rounds": {"leave_after_rounds": 50, "leave_every_rounds": 10},
+    "seconds": {"leave_from_s": 50 * SLOT_S, "leave_every_s": 10 * SLOT_S},
+}
 
 
-@pytest.mark.parametrize("options", [ROUNDS_OF_ARRIVAL, SECONDS_OF_ARRIVAL], ids=["rounds", "seconds"])
-def test_arrival_five_devices_then_one_more_in_round_51_and_every_ten(options: dict[str, object]) -> None:
-    """Oracle T12 of dpfl-kpfl.md, as are the next one and that of round-robin."""
-    who = active(matrix(made("arrival", 10, **options), 10, 100))
-    for number, here in enumerate(who, start=1):
-        expected = 5 if number <= 50 else 6 + (number - 51) // 10
-        assert here == set(range(expected)), number
-    assert [len(who[number - 1]) for number in (1, 50, 51, 60, 61, 91, 100)] == [5, 5, 6, 6, 7, 10, 10]
-
-
-ROUNDS_OF_DEPARTURE = {"leave_after_rounds": 50, "leave_every_rounds": 10}
-SECONDS_OF_DEPARTURE = {"leave_from_s": 50 * SLOT_S, "leave_every_s": 10 * SLOT_S}
-
-
-@pytest.mark.parametrize("options", [ROUNDS_OF_DEPARTURE, SECONDS_OF_DEPARTURE], ids=["rounds", "seconds"])
-def test_departure_all_devices_and_from_round_51_on_the_highest_ids_leave(options: dict[str, object]) -> None:
-    who = active(matrix(made("arrival", 10, at_start=10, leave_first="highest", **options), 10, 100))
-    for number, here in enumerate(who, start=1):
-        expected = 10 if number <= 50 else 9 - (number - 51) // 10
-        assert here == set(range(expected)), number
-    assert [len(who[number - 1]) for number in (1, 50, 51, 61, 91, 100)] == [10, 10, 9, 8, 5, 5]
+@pytest.mark.parametrize("by", ["rounds", "seconds"])
+def test_from_round_51_on_one_more_device_joins_or_leaves_in_every_ten(by: str) -> None:
+    """Oracle T12 of dpfl-kpfl.md, as is that of round-robin: five arrive at first, or of ten the highest ids leave."""
+    joining = active(matrix(made("arrival", 10, **ARRIVAL[by]), 10, 100))
+    leaving = active(matrix(made("arrival", 10, at_start=10, leave_first="highest", **DEPARTURE[by]), 10, 100))
+    for number, (there, left) in enumerate(zip(joining, leaving, strict=True), start=1):
+        passed = 0 if number <= 50 else 1 + (number - 51) // 10
+        assert there == set(range(5 + passed)), number
+        assert left == set(range(10 - passed)), number
+    assert [len(joining[number - 1]) for number in (1, 50, 51, 60, 61, 91, 100)] == [5, 5, 6, 6, 7, 10, 10]
 
 
 def test_several_devices_join_and_leave_together() -> None:
@@ -108,19 +108,19 @@ def test_the_defaults_of_a_window_are_three_devices_of_which_one_stays() -> None
     assert active(matrix(made("round_robin", 10, turn_rounds=10), 10, 21))[9:21:10] == [{0, 1, 2}, {2, 3, 4}]
 
 
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by: dict[str, object]) -> None:
-    rates, rounds = [0.05, 0.3, 0.5, 0.9, 1.0], 3000
+    rates, rounds = [0.05, 0.3, 0.5, 0.9, 1.0], 1500
     found = matrix(made("bernoulli", 5, probability=rates, **by), 5, rounds)
     error = 4 * np.sqrt(np.array(rates) * (1 - np.array(rates)) / rounds) + 1e-12
     assert np.all(np.abs(found.mean(axis=1) - rates) <= error)
-    assert np.all(np.abs(np.mean(found[:, 1:] & found[:, :-1], axis=1) - np.square(rates)) <= 0.04)
+    assert np.all(np.abs(np.mean(found[:, 1:] & found[:, :-1], axis=1) - np.square(rates)) <= 0.06)
     # A device is there in the same rounds, whatever the rates of the others.
     assert np.array_equal(found[2], matrix(made("bernoulli", 5, probability=0.5, **by), 5, rounds)[2])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by: dict[str, object]) -> None:
     """One device that seldom comes, one that hardly stays, one of opposites in turn (p + q > 1), one of the default."""
     joins, leaves, rounds = [0.05, 0.3, 0.9, 0.2], [0.3, 0.6, 0.8, 0.2], 2000
@@ -139,24 +139,13 @@ def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by: dic
 
 
 def test_the_first_round_of_each_chain_is_drawn_from_its_own_stationary_law() -> None:
-    joins, leaves = [0.1, 0.4], [0.4, 0.1]
-    first = np.stack(
-        [
-            matrix(made("markov", 2, seed, join_probability=joins, leave_probability=leaves, slots="rounds"), 2, 1)[
-                :, 0
-            ]
-            for seed in range(400)
-        ]
-    )
-    assert first.mean(axis=0) == pytest.approx([0.2, 0.8], abs=4 * 0.4 / np.sqrt(400))
+    joins, leaves = [0.1, 0.4] * 1000, [0.4, 0.1] * 1000
+    model = made("markov", 2000, join_probability=joins, leave_probability=leaves, slots="rounds")
+    first = matrix(model, 2000, 1)[:, 0].reshape(1000, 2)
+    assert first.mean(axis=0) == pytest.approx([0.2, 0.8], abs=4 * 0.4 / np.sqrt(1000))
 
 
-def test_half_of_all_clients_take_part_under_the_benchmarks_coin() -> None:
-    found = matrix(made("bernoulli", 100, probability=0.5, slots="rounds"), 100, 2000)
-    assert found.mean() == pytest.approx(0.5, abs=0.005)
-
-
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 def test_the_benchmarks_chain_has_its_first_round_runs_and_memory(by: dict[str, object]) -> None:
     """Oracle T6 of dpfl-kpfl.md: stationary (.5, .5), mean run 5, autocorrelation .6, p01 of 10^5 steps .2 +- .005."""
     found = matrix(made("markov", 1000, **by), 1000, 100)
@@ -184,10 +173,6 @@ def test_solar_participation_is_peak_over_pi_on_average_and_the_cosine_at_each_h
     chance = 0.8 * np.maximum(0.0, np.cos(2 * np.pi * (np.arange(24) / 24 - phase[:, None])))
     assert np.abs(found.mean(axis=1) - chance).max() < 5 * 0.5 / np.sqrt(40)
     assert not found[np.broadcast_to(chance[:, None] == 0, found.shape)].any()
-
-
-def test_static_participation_is_everyone_in_every_round() -> None:
-    assert matrix(made("always", 4), 4, 20).all()
 
 
 LAWS: list[tuple[str, dict[str, object]]] = [
@@ -259,32 +244,27 @@ def test_a_fair_coin_leaves_a_round_of_ten_clients_empty_as_often_as_the_benchma
 
 
 PROGRAMME = np.array([[1, 0, 1, 0, 0, 1], [0, 0, 1, 1, 0, 0], [1, 0, 0, 1, 0, 1]])
-Writer = Callable[[np.ndarray | pd.DataFrame, str], str]
+Writer = Callable[[np.ndarray, str], str]
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Writer:
-    """Writes a matrix, [devices, rounds], or a table as it is."""
+    """Writes a matrix, [devices, rounds], from its last row to its first."""
 
-    def written(cells: np.ndarray | pd.DataFrame, kind: str) -> str:
+    def written(cells: np.ndarray, kind: str) -> str:
         path = tmp_path / f"programme.{kind}"
-        table = cells if isinstance(cells, pd.DataFrame) else frame(cells)
-        table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
+        table = pd.DataFrame(cells, columns=[str(number) for number in range(1, cells.shape[1] + 1)])
+        table.insert(0, "device", np.arange(len(cells)))
+        table[::-1].to_csv(path, index=False) if kind == "csv" else table[::-1].to_parquet(path, index=False)
         return str(path)
 
     return written
 
 
-def frame(cells: np.ndarray) -> pd.DataFrame:
-    found = pd.DataFrame(cells, columns=[str(number) for number in range(1, cells.shape[1] + 1)])
-    found.insert(0, "device", np.arange(len(cells)))
-    return found
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 def test_a_programmed_matrix_is_followed_cell_by_cell(write: Writer, kind: str, by: dict[str, object]) -> None:
-    file = write(frame(PROGRAMME).iloc[[2, 0, 1]], kind)
+    file = write(PROGRAMME, kind)
     assert np.array_equal(matrix(made("table", 3, file=file, **by), 3, 6), PROGRAMME)
     assert np.array_equal(matrix(made("table", 2, file=file, **by), 2, 6), PROGRAMME[:2])
     twice = matrix(made("table", 3, file=file, after_end="wrap", **by), 3, 12)
@@ -297,15 +277,16 @@ def test_a_programmed_matrix_is_followed_cell_by_cell(write: Writer, kind: str, 
         made("table", 4, file=file, **by)
 
 
-def test_a_programmed_matrix_by_rounds_ends_after_its_last_column(write: Writer) -> None:
-    found = made("table", 3, file=write(PROGRAMME, "csv"), slots="rounds")
+@pytest.mark.parametrize("model", ["table", "bernoulli"])
+def test_a_file_by_rounds_ends_after_its_last_column(write: Writer, model: str) -> None:
+    found = made(model, 3, file=write(PROGRAMME, "csv"), slots="rounds")
     matrix(found, 3, 6)
     with pytest.raises(EdgesimError, match=r"programme\.csv: has columns for 6 rounds, but the run needs 7") as refusal:
         found.begin_slot(100.0)
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@by_rounds_and_seconds
 @pytest.mark.parametrize(("after_end", "count"), [("raise", 2), ("wrap", 4), ("absent", 8)])
 def test_empty_columns_of_a_programme_are_forced_and_counted(
     write: Writer, by: dict[str, object], after_end: str, count: int
@@ -348,7 +329,7 @@ CHANCES = np.array([[1, 0, 0.5, 0.25, 0, 0.9], [0, 0, 1, 1, 0, 0], [0.75, 0, 0, 
 def test_timed_random_participation_has_the_probability_of_each_client_and_round_from_a_file(
     write: Writer, kind: str
 ) -> None:
-    file = write(frame(CHANCES).iloc[[2, 0, 1]], kind)
+    file = write(CHANCES, kind)
     draws = np.stack([Streams(0).uniform("availability", np.arange(3), slot) for slot in range(6)], axis=1)
     found = matrix(made("bernoulli", 3, file=file, slots="rounds"), 3, 6)
     assert np.array_equal(found, draws < CHANCES)
@@ -356,81 +337,6 @@ def test_timed_random_participation_has_the_probability_of_each_client_and_round
     forced = made("bernoulli", 3, file=file, slots="rounds", if_empty="force")
     assert matrix(forced, 3, 6)[:, [1, 4]].sum(axis=0).tolist() == [1, 1]
     assert empty_slots(forced, 0, 100.0) == np.count_nonzero(~found.any(axis=0))
-
-
-def test_the_rounds_of_a_file_of_probabilities_end_after_its_last_column(write: Writer) -> None:
-    file = write(CHANCES, "csv")
-    found = made("bernoulli", 3, file=file, slots="rounds")
-    matrix(found, 3, 6)
-    with pytest.raises(
-        EdgesimError, match=r"has columns for 6 rounds, but the run needs 7 .*; give more columns or fe"
-    ):
-        found.begin_slot(100.0)
-    with pytest.raises(EdgesimError, match=r"programme\.csv: is a trace of 3 devices, but devices\.count is 4"):
-        made("bernoulli", 4, file=file, slots="rounds")
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(1.5, r"\(got 1\.5\)"), (-0.1, r"\(got -0\.1\)"), ("often", r"\(got often\)"), (None, r"\(got nan\)")],
-)
-def test_a_cell_that_is_no_probability_is_one_line_with_file_row_and_column(
-    write: Writer, value: object, said: str
-) -> None:
-    file = write(changed("4", 1, value), "csv")
-    with pytest.raises(EdgesimError, match=rf"line 3: column '4': expected a probability from 0 to 1 {said}$") as told:
-        made("bernoulli", 3, file=file, slots="rounds")
-    assert str(told.value).startswith(file)
-    assert "\n" not in str(told.value)
-
-
-def changed(column: str, row: int, value: object) -> pd.DataFrame:
-    table = frame(PROGRAMME).astype(object)
-    table.loc[row, column] = value
-    return table
-
-
-BAD = [
-    ("csv", changed("3", 1, 2), r"programme\.csv: line 3: column '3': expected 0 or 1 \(got 2\)"),
-    ("csv", changed("6", 2, 0.5), r"line 4: column '6': expected 0 or 1 \(got 0\.5\)"),
-    ("csv", changed("1", 0, "yes"), r"line 2: column '1': expected 0 or 1 \(got yes\)"),
-    ("csv", changed("2", 0, None), r"line 2: column '2': expected 0 or 1 \(got nan\)"),
-    ("csv", changed("2", 0, "-1"), r"line 2: column '2': expected 0 or 1 \(got -1\)"),
-    ("parquet", changed("2", 2, 3).astype(int), r"programme\.parquet: row 3: column '2': expected 0 or 1 \(got 3\)"),
-    ("parquet", changed("2", 2, np.nan).astype(float), r"row 3: column '2': expected 0 or 1 \(got nan\)"),
-    ("csv", changed("device", 1, 0), r"line 3: device: expected each device once \(got 0\)"),
-    ("csv", changed("device", 1, "x"), r"line 3: device: expected a whole number from 0"),
-    ("csv", changed("device", 1, 5), r"has no row of device 1; expected one of each from 0 to 5"),
-    ("csv", frame(PROGRAMME).drop(columns="device"), r"column 1: expected 'device'.* \(got '1'\)"),
-    ("csv", frame(PROGRAMME).drop(columns="3"), r"column 4: expected '3'.* \(got '4'\)"),
-    ("csv", frame(PROGRAMME).rename(columns={"6": "end_s"}), r"column 7: expected '6'.* \(got 'end_s'\)"),
-    ("csv", frame(PROGRAMME)[["device"]], r"column 2: expected '1'.* \(got 'nothing'\)"),
-    ("csv", frame(PROGRAMME).iloc[:0], r"holds no rows; expected device, 1, 2"),
-    ("parquet", changed("2", 2, "a").astype(str), r"column 'device': expected numbers, found"),
-]
-
-
-@pytest.mark.parametrize(("kind", "table", "said"), BAD, ids=[said for _, _, said in BAD])
-@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
-def test_a_bad_cell_of_a_programme_is_one_line_with_file_row_and_column(
-    write: Writer, kind: str, table: pd.DataFrame, said: str, by: dict[str, object]
-) -> None:
-    file = write(table, kind)
-    with pytest.raises(EdgesimError, match=said) as refusal:
-        made("table", 3, file=file, **by)
-    assert str(refusal.value).startswith(file)
-    assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("slots", [{"slots": "rounds"}, {"slot_s": 2.0}])
-def test_a_programme_in_which_no_device_is_ever_there_is_refused_when_it_is_read(
-    slots: dict[str, object], write: Writer
-) -> None:
-    """Devices of the file that the run leaves out do not count."""
-    file = write(np.array([[0, 0], [0, 0], [1, 0]]), "csv")
-    with pytest.raises(EdgesimError, match=rf"^{file}: every cell of the first 2 devices is 0, so .* a 1 somewhere$"):
-        made("table", 2, file=file, **slots)
-    assert made("table", 3, file=file, **slots).device_count == 3
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -441,92 +347,6 @@ def test_a_programme_whose_slots_are_not_said_is_refused_with_how_to_say_them(wr
     ) as told:
         made("table", 3, file=file)
     assert "\n" not in str(told.value)
-
-
-def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None:
-    for row, said in (("1,1", r"line 3: column '2': expected 0 or 1 \(got nan\)"), ("1,1,0,1", r"line 3: expected 3")):
-        path = tmp_path / "short.csv"
-        path.write_text(f"device,1,2\n0,1,1\n{row}\n")
-        with pytest.raises(EdgesimError, match=said):
-            made("table", 2, file=str(path), slots="rounds")
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "said"),
-    [
-        ("bernoulli", {"probability": [0.5, 0.5]}, r"probability: is a list of 2 numbers, but devices\.count is 3"),
-        ("bernoulli", {"probability": [0.5, 1.5, 0.1]}, r"probability\[1\]: .* less than or equal to 1 \(got 1\.5\)"),
-        ("markov", {"join_probability": [0.5]}, r"join_probability: is a list of 1 numbers, but devices\.count is 3"),
-        ("markov", {"leave_probability": [0.5, 0.5]}, r"leave_probability: is a list of 2 numbers, but devices\.count"),
-        ("markov", {"leave_probability": [0.5, 1, 0.1]}, r"leave_probability\[1\]: .* less than 1 \(got 1\)"),
-        (
-            "bernoulli",
-            {"file": "x", "probability": 0.5},
-            "model 'bernoulli': availability: file = 'x' needs probability = 1, not",
-        ),
-        (
-            "bernoulli",
-            {"file": "x", "slots": None, "slot_s": 1.0},
-            "model 'bernoulli': availability: file = 'x' does not go with slot_s = ",
-        ),
-        ("bernoulli", {"if_empty": "sleep"}, r"if_empty: input should be 'force' or 'wait'"),
-        (
-            "arrival",
-            {"join_every_s": 3.0, "leave_after_rounds": 5},
-            r"join_every_s is in seconds and leave_after_round",
-        ),
-        ("arrival", {"leave_first": "oldest"}, r"leave_first: input should be 'lowest' or 'highest'"),
-        ("arrival", {"if_empty": "force"}, r"if_empty is for times in rounds, such as join_every_rounds"),
-        ("arrival", {"at_start": 4}, r"availability\.at_start \(4\) must not be above devices\.count \(3\)"),
-        ("round_robin", {"if_empty": "force"}, r"availability\.if_empty: is an option of model .*, not of 'round_ro"),
-        ("round_robin", {"at_once": 1, "overlap_devices": 1}, r"overlap_devices \(1\) must be below at_once \(1\)"),
-        ("round_robin", {"at_once": 4}, r"availability\.at_once \(4\) must not be above devices\.count \(3\)"),
-        (
-            "round_robin",
-            {"groups": 2, "at_once": 2},
-            "model 'round_robin': availability: at_once = 2 does not go with groups",
-        ),
-        (
-            "round_robin",
-            {"overlap_s": 2.0, "turn_rounds": 2},
-            "model 'round_robin': availability: turn_rounds = 2 needs overlap_s = 0",
-        ),
-        (
-            "round_robin",
-            {"turn_s": 2.0, "turn_rounds": 2},
-            "model 'round_robin': availability: turn_rounds = 2 does not go with tu",
-        ),
-        (
-            "round_robin",
-            {"after_end": "raise", "turn_rounds": 2},
-            "model 'round_robin': availability: turn_rounds = 2 needs after_end = '",
-        ),
-        (
-            "solar",
-            {"day_s": 2.0, "day_rounds": 2.0},
-            "model 'solar': availability: day_rounds = 2 does not go with day_s = 2",
-        ),
-        (
-            "table",
-            {"file": "x", "slots": "rounds", "slot_s": 1.0},
-            "model 'table': availability: slots = 'rounds' does not go with slot_s = 1",
-        ),
-        (
-            "table",
-            {"file": "x", "slots": "rounds", "length_s": 1.0},
-            "model 'table': availability: length_s = 1 does not go with slots = 'ro",
-        ),
-        (
-            "table",
-            {"file": "x", "if_empty": "force"},
-            "model 'table': availability: if_empty = 'force' needs slot_s: it is",
-        ),
-    ],
-)
-def test_options_that_do_not_go_together_are_one_line(model: str, options: dict[str, object], said: str) -> None:
-    with pytest.raises(EdgesimError, match=said) as refusal:
-        made(model, 3, **{"slots": "rounds"} | options if model == "bernoulli" else options)
-    assert "\n" not in str(refusal.value)
 
 
 BY_ROUNDS = [

@@ -15,17 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from edgesim.analysis.invariants import broken_invariants
 from edgesim.base import memory
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
-from edgesim.config_file import parse
-from edgesim.folder.rows_file import HANDOVERS
 from edgesim.mobility.models.recorded import Recorded
 from edgesim.mobility.paths import Ground
 from edgesim.mobility.position_file import PositionRows, read_positions
-from edgesim.simulation import composition as simulation
-from edgesim.simulation.complete import complete
 from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
@@ -233,8 +228,6 @@ def test_a_gap_ends_a_stay_and_one_row_is_none(tmp_path):
 
 
 TRACK = gpx(f"\n<trk><trkseg>\n{point(0, 0, '2026-05-01T12:00:00Z')}\n{{}}</trkseg></trk>")
-
-
 NUMBER = "expected a number from -1e+07 to 1e+07"
 STEPS, TABLE, WORDS = fcd(ROWS), fcd_csv(ROWS), "0 1 2 5 1 2\n"
 
@@ -244,90 +237,63 @@ def second(lat: float, lon: float, time: str) -> str:
     return TRACK.format(point(lat, lon, time))
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (STEPS[:-30], "line 9: not whole XML: unclosed token"),
-        (STEPS.replace("</timestep>", "</timesteps>", 1), "line 5: not whole XML: mismatched tag"),
-        (STEPS.replace('x="10.5"', 'x="nan"'), f"line 5: x: {NUMBER} (got nan)"),
-        (STEPS.replace(' x="10.5"', ""), f"line 5: x: {NUMBER} (got nothing)"),
-        (STEPS.replace('y="-3.0"', 'y="2e7"', 1), f"line 5: y: {NUMBER} (got 2e7)"),
-        (STEPS.replace('id="b"', "", 1), "line 5: vehicle: expected an id"),
-        (STEPS.replace('id="a"', 'id="b"', 1), "line 5: expected a time after 1 s in the row before of 'b' (got 1)"),
-        (STEPS.replace('time="2.0"', 'time="0.5"'), "line 6: time: expected time steps in order of time (got 0.5 "),
-        (STEPS.replace('time="2.0"', 'time="-2"'), "line 6: time: expected seconds, 0 to 3.2e+09 (got -2)"),
-        (STEPS.replace('time="2.0"', ""), "line 6: time: expected a number from -3.2e+09 to 3.2e+09 (got nothing)"),
-        ("<fcd-export/>", "holds no rows; expected vehicles or persons in time steps"),
-        ('<!DOCTYPE a [\n<!ENTITY b "c">]>\n<fcd-export>&b;</fcd-export>', "line 1: expected no document type"),
-        ("<fcd-export>\n" + "<a>" * 101, "line 2: expected elements at most 100 deep in one another"),
-        ('<fcd-export>\n<a b="' + "x" * 2_000_000, "line 2: expected tags of at most 1,048,576 bytes"),
-        ('<?xml version="1.0" encoding="wide"?><fcd-export/>', "line 1: "),
-    ],
-)
-def test_broken_xml_of_sumo_is_one_line(text, said, tmp_path):
-    refused(tmp_path, "a.xml", text, said)
+SUMO_XML = [
+    (STEPS[:-30], "line 9: not whole XML: unclosed token"),
+    (STEPS.replace("</timestep>", "</timesteps>", 1), "line 5: not whole XML: mismatched tag"),
+    (STEPS.replace('x="10.5"', 'x="nan"'), f"line 5: x: {NUMBER} (got nan)"),
+    (STEPS.replace(' x="10.5"', ""), f"line 5: x: {NUMBER} (got nothing)"),
+    (STEPS.replace('y="-3.0"', 'y="2e7"', 1), f"line 5: y: {NUMBER} (got 2e7)"),
+    (STEPS.replace('id="b"', "", 1), "line 5: vehicle: expected an id"),
+    (STEPS.replace('id="a"', 'id="b"', 1), "line 5: expected a time after 1 s in the row before of 'b' (got 1)"),
+    (STEPS.replace('time="2.0"', 'time="0.5"'), "line 6: time: expected time steps in order of time (got 0.5 "),
+    (STEPS.replace('time="2.0"', 'time="-2"'), "line 6: time: expected seconds, 0 to 3.2e+09 (got -2)"),
+    (STEPS.replace('time="2.0"', ""), "line 6: time: expected a number from -3.2e+09 to 3.2e+09 (got nothing)"),
+    ("<fcd-export/>", "holds no rows; expected vehicles or persons in time steps"),
+    ('<!DOCTYPE a [\n<!ENTITY b "c">]>\n<fcd-export>&b;</fcd-export>', "line 1: expected no document type"),
+    ("<fcd-export>\n" + "<a>" * 101, "line 2: expected elements at most 100 deep in one another"),
+    ('<fcd-export>\n<a b="' + "x" * 2_000_000, "line 2: expected tags of at most 1,048,576 bytes"),
+    ('<?xml version="1.0" encoding="wide"?><fcd-export/>', "line 1: "),
+]
+SUMO_TABLE = [
+    (TABLE.replace("vehicle_x", "vehicle_z"), "line 1: column vehicle_x is missing; found timestep_time, "),
+    ("timestep_time;edge_id\n", "line 1: column vehicle_id is missing"),
+    (TABLE + "9;1;b\n", "line 7: expected 5 fields (got 3)"),
+    (TABLE + "1;90;b;1;1\n", "line 7: time: expected time steps in order of time"),
+    (TABLE + '9;1;"b;1;1\n', "line 7: not a row of a table"),
+    (TABLE + "9" * 70_000, "line 7: expected lines of fewer than 65,536 bytes"),
+]
+GPX = [
+    (TRACK.format("<trkpt lat='1' lon='0'><ele>3</ele></trkpt>"), "line 5: trkpt: expected a time"),
+    (second(1, 0, "noon"), "line 5: time: expected a date and time such as 2026-05-01T12:00:00Z (got noon)"),
+    (second(1, 0, "2026-05-01T11:59:59Z"), "line 5: expected a time after 0 s in the row before of 'track 1' (got"),
+    (second(91, 0, "2026-05-01T12:00:01Z"), "line 5: lat: expected a number from -90 to 90 (got 91)"),
+    (second(0, 179.5, "2026-05-01T12:00:01Z").replace('"179.5"', '"east"'), "line 5: lon: expected a number from"),
+    (gpx("<rte><rtept lat='0' lon='0'/></rte>"), "holds no rows; expected points of tracks (trkpt)"),
+    (second(0, 0, "1" * 200), "line 5: time: expected 100 characters at most"),
+]
+BONNMOTION = [
+    (WORDS + "0 1 2 5 1\n", "line 2: expected t, x and y again and again (got 5 numbers)"),
+    (WORDS + "0 1 2 3 x 2", f"line 2: x: {NUMBER} (got x)"),
+    ("0 1 2 0 1 2\n", "line 1: expected a time after 0 s in the row before of '0' (got 0)"),
+    ("-1 1 2\n", "line 1: t: expected seconds, 0 to 3.2e+09 (got -1)"),
+    ("\n" + "1" * 200_000, "line 2: expected numbers (got 65,5"),
+    ("\n", "holds no rows; expected lines of t, x and y"),
+]
+APART = "".join(f"<trk><trkseg>{point(0, lon, '2026-05-01T12:00:00Z')}</trkseg></trk>" for lon in (0, 0, 0, 170))
+GPX.append((gpx(APART), "expected tracks within 10,000 km of their mean"))
+FORMATS = {"a.xml": SUMO_XML, "a.csv": SUMO_TABLE, "a.gpx": GPX, "a.movements": BONNMOTION}
+BROKEN = [(name, text, said) for name, rows in FORMATS.items() for text, said in rows]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (TABLE.replace("vehicle_x", "vehicle_z"), "line 1: column vehicle_x is missing; found timestep_time, "),
-        ("timestep_time;edge_id\n", "line 1: column vehicle_id is missing"),
-        (TABLE + "9;1;b\n", "line 7: expected 5 fields (got 3)"),
-        (TABLE + "1;90;b;1;1\n", "line 7: time: expected time steps in order of time"),
-        (TABLE + '9;1;"b;1;1\n', "line 7: not a row of a table"),
-        (TABLE + "9" * 70_000, "line 7: expected lines of fewer than 65,536 bytes"),
-    ],
-)
-def test_a_broken_table_of_sumo_is_one_line(text, said, tmp_path):
-    refused(tmp_path, "a.csv", text, said)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (TRACK.format("<trkpt lat='1' lon='0'><ele>3</ele></trkpt>"), "line 5: trkpt: expected a time"),
-        (second(1, 0, "noon"), "line 5: time: expected a date and time such as 2026-05-01T12:00:00Z (got noon)"),
-        (second(1, 0, "2026-05-01T11:59:59Z"), "line 5: expected a time after 0 s in the row before of 'track 1' (got"),
-        (second(91, 0, "2026-05-01T12:00:01Z"), "line 5: lat: expected a number from -90 to 90 (got 91)"),
-        (second(0, 179.5, "2026-05-01T12:00:01Z").replace('"179.5"', '"east"'), "line 5: lon: expected a number from"),
-        (gpx("<rte><rtept lat='0' lon='0'/></rte>"), "holds no rows; expected points of tracks (trkpt)"),
-        (second(0, 0, "1" * 200), "line 5: time: expected 100 characters at most"),
-    ],
-)
-def test_a_broken_gpx_is_one_line(text, said, tmp_path):
-    refused(tmp_path, "a.gpx", text, said)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (WORDS + "0 1 2 5 1\n", "line 2: expected t, x and y again and again (got 5 numbers)"),
-        (WORDS + "0 1 2 3 x 2", f"line 2: x: {NUMBER} (got x)"),
-        ("0 1 2 0 1 2\n", "line 1: expected a time after 0 s in the row before of '0' (got 0)"),
-        ("-1 1 2\n", "line 1: t: expected seconds, 0 to 3.2e+09 (got -1)"),
-        ("\n" + "1" * 200_000, "line 2: expected numbers (got 65,5"),
-        ("\n", "holds no rows; expected lines of t, x and y"),
-    ],
-)
-def test_a_broken_file_of_bonnmotion_is_one_line(text, said, tmp_path):
-    refused(tmp_path, "a.movements", text, said)
-
-
-def refused(folder: Path, name: str, text: str, said: str) -> None:
-    """A file is refused in a line that names it and goes on as ``said``; nothing is written."""
-    path = put(folder, name, text)
+@pytest.mark.whole_family
+@pytest.mark.parametrize(("name", "text", "said"), BROKEN, ids=[f"{name}-{said}" for name, _, said in BROKEN])
+def test_a_broken_file_is_one_line_that_names_it_and_the_place_and_nothing_is_written(name, text, said, tmp_path):
+    path = put(tmp_path, name, text)
     with pytest.raises(EdgesimError) as error:
-        convert(path, folder / "out.parquet")
+        convert(path, tmp_path / "out.parquet")
     assert str(error.value).startswith(f"{path}: {said}")
     assert "\n" not in str(error.value)
-    assert sorted(folder.iterdir()) == [path]
-
-
-def test_tracks_far_apart_are_refused(tmp_path):
-    points = [point(0, longitude, "2026-05-01T12:00:00Z") for longitude in (0, 0, 0, 170)]
-    tracks = "".join(f"<trk><trkseg>{inner}</trkseg></trk>" for inner in points)
-    refused(tmp_path, "a.gpx", gpx(tracks), "expected tracks within 10,000 km of their mean")
+    assert sorted(tmp_path.iterdir()) == [path]
 
 
 def test_half_a_packed_file_and_a_text_that_is_none_are_one_line(tmp_path):
@@ -388,28 +354,6 @@ def call_sumo(home: Path, name: str, *arguments: str | Path, folder: Path) -> No
     subprocess.run([program, *arguments], cwd=folder, env=environment, check=True, capture_output=True)
 
 
-def ride(folder: Path, positions: Path, stays: Path, count: int) -> None:
-    """Run devices along recorded positions through three cells, with handovers, and check the run's tables."""
-    layout = 'name = "town"\nsource = "test"\ncloud = "cloud"\n'
-    for name, x_m, y_m in (("a", 150.0, 150.0), ("b", 450.0, 150.0), ("c", 300.0, 450.0)):
-        layout += f'[[stations]]\nname = "{name}"\nx_m = {x_m}\ny_m = {y_m}\n'
-        layout += f'[[links]]\nbetween = ["{name}", "cloud"]\nrate_bps = 1e9\n'
-    (folder / "cells.toml").write_text(layout)
-    values = {
-        "seed": 1, "rounds": 20, "devices": {"count": count, "radius_m": 1000.0},
-        "data": {"dataset": "none"}, "learning": {"training": "none"}, "topology": {"file": str(folder / "cells.toml")},
-        "mobility": {"model": "recorded", "file": str(positions), "after_end": "hold"},
-        "handover": {"hysteresis_db": 1.0},
-        "availability": {"model": "table", "file": str(stays), "interruption": "pause"},
-        "round": {"payload_bits": 6e7, "tmax_s": 8.0},
-    }  # fmt: skip
-    simulation.run(complete(parse(values, "ride")), folder / "run")
-    assert broken_invariants(folder / "run") == []
-    handovers = HANDOVERS.read(folder / "run")
-    assert handovers is not None
-    assert len(handovers) > 5
-
-
 @pytest.mark.slow
 def test_a_drive_of_sumo_is_converted_and_replayed(tmp_path):
     """The demand of an intersection in Braunschweig that SUMO ships; `sumo_home` says how to install it."""
@@ -432,20 +376,3 @@ def test_a_drive_of_sumo_is_converted_and_replayed(tmp_path):
     for row in range(0, len(found.device), 997):
         place = moving.positions(found.device[[row]], found.t_s[row])
         assert np.array(place).ravel() == pytest.approx([found.x_m[row], found.y_m[row]], abs=1e-9)
-
-
-@pytest.mark.slow
-def test_a_town_of_sumo_is_driven_through_in_a_run(tmp_path):
-    """A grid of streets with random trips, made with SUMO's own programs; `sumo_home` says how to install them."""
-    home = sumo_home()
-    town = ["--grid", "--grid.number", "6", "--grid.length", "120", "--offset.disable-normalization", "true"]
-    call_sumo(home, "netgenerate", *town, "-o", "net.xml", folder=tmp_path)
-    trips = home / "tools" / "randomTrips.py"
-    of_trips = ["-n", "net.xml", "-e", "200", "-p", "3", "-o", "trips.xml", "--seed", "3"]
-    call_sumo(home, sys.executable, trips, *of_trips, folder=tmp_path)
-    drive = ["--end", "240", "--step-length", "0.5", "--fcd-output", "fcd.xml.gz"]
-    call_sumo(home, "sumo", "-n", "net.xml", "-r", "trips.xml", *drive, folder=tmp_path)
-    out, stays = tmp_path / "town.parquet", tmp_path / "stays.parquet"
-    found = convert(tmp_path / "fcd.xml.gz", out, stays=stays)
-    assert found.device_count > 50
-    ride(tmp_path, out, stays, found.device_count)

@@ -8,11 +8,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from edgesim.config import AvailabilityConfig
-from edgesim.config_file import parse
-from edgesim.devices.profile import Profile, write_profile
-from edgesim.folder.records import read_table
-from edgesim.radio.environment import RecordedEnvironment, load_environment
-from edgesim.simulation import composition as simulation
+from edgesim.devices.profile import Profile
 from edgesim.streams import Streams
 from edgesim.traces import stays
 from edgesim.traces.convert import convert
@@ -139,101 +135,6 @@ def test_replay_has_all_phones_that_the_rows_say_at_any_one_instant(
         ahead_s = np.unique(start_s + (np.floor((t_s - start_s) / lengths_s[device]) + 1) * lengths_s[device])
         expected = next(instant_s for instant_s in [t_s, *ahead_s] if there(instant_s).sum() >= count)
         assert asked.next_time_with(count, t_s) == expected, (count, t_s)
-
-
-@pytest.mark.parametrize("name", ["flash", "fedscale"])
-def test_replay_equals_the_recorded_periods_at_random_instants_in_any_order(name: str, request) -> None:
-    path = request.getfixturevalue(name)
-    rows = pd.read_parquet(path)
-    lengths_s = read_intervals(path).length_s
-    model = AvailabilityConfig(model="table", file=str(path), after_end="wrap")
-    asked = make_availability(model, len(lengths_s), Streams(0))
-    rng = np.random.default_rng(0)
-    by_device = {int(device): part for device, part in rows.groupby("device")}
-    for _ in range(3):
-        ids = rng.integers(0, len(lengths_s), 400)
-        when_s = rng.uniform(0, 40 * DAY_S, 400)
-        got = asked.available(ids, when_s)
-        for device, t_s, there in zip(ids.tolist(), when_s.tolist(), got.tolist(), strict=True):
-            part = by_device.get(device)
-            phase_s = t_s % lengths_s[device]
-            assert there == (
-                part is not None and bool(((part["start_s"] <= phase_s) & (phase_s < part["end_s"])).any())
-            )
-
-
-@pytest.fixture
-def speeds(recordings: Path, tmp_path: Path) -> Path:
-    found = read_recording(recordings / "device-availability-fedscale100-devices.csv")
-    assert isinstance(found, Profile)
-    # Rows in another order than the phones of the trace: the key, not the row, joins the two.
-    write_profile(tmp_path / "speed.parquet", found.of(np.random.default_rng(0).permutation(100)))
-    return tmp_path / "speed.parquet"
-
-
-def test_availability_speed_and_link_of_a_phone_stay_together_in_a_run(
-    recordings: Path, fedscale: Path, speeds: Path, tmp_path: Path
-) -> None:
-    config = {
-        "stop_at_s": 3 * DAY_S,
-        "devices": {"count": 100, "profile": str(speeds)},
-        "radio": {"sharing": "own"},
-        "availability": {"model": "table", "file": str(fedscale), "after_end": "wrap"},
-        "round": {
-            "tmax_s": 3600.0, "payload_bits": 1e8, "computes": "selected",
-            "admission": "count", "count": 100, "close": "deadline",
-        },
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "steps": 10, "batch_size": 20, "pretrain": True},
-    }  # fmt: skip
-    simulation.run(parse(config, "test"), tmp_path / "run")
-    done = read_table(tmp_path / "run", "activities")
-    phones = pd.read_csv(recordings / "device-availability-fedscale100-devices.csv").set_index("device_id")
-    periods = pd.read_parquet(recordings / "device-availability-fedscale100.parquet")
-    starts_s = read_table(tmp_path / "run", "rounds").set_index("round")["t_start_s"]
-    assert len(starts_s) == 72
-    for k, phone in phones.iterrows():
-        own = done[done["device"] == k - 1]
-        compute, upload = (own[own["activity"] == name] for name in ("compute", "upload"))
-        for part, length_s in (
-            (compute, 200 * 3 * phone["compute_ms_per_sample"] / 1e3),
-            (upload, 1e8 / (1e3 * phone["bandwidth_kbps"])),
-        ):
-            whole = part[part["outcome"] == "done"]
-            assert len(whole) > 0
-            assert (whole["t_end_s"] - whole["t_start_s"]).to_numpy() == pytest.approx(length_s, rel=1e-6)
-        # Whose recording has the phone there when a round begins takes part in that round, and nobody else does.
-        recorded = periods[periods["device_id"] == k]
-        phase_s = starts_s.to_numpy()[:, None] % phone["period_s"]
-        there = ((recorded["start_s"].to_numpy() <= phase_s) & (phase_s < recorded["end_s"].to_numpy())).any(axis=1)
-        assert sorted(set(compute["round"])) == starts_s.index[there].tolist(), k
-
-
-def test_an_upload_over_each_recorded_uplink_equals_a_sum_over_its_bins(recordings: Path, tmp_path: Path) -> None:
-    frame = pd.read_parquet(recordings / "cellular-mahimahi-100ms.parquet")
-    up = frame[frame["direction"] == "up"]
-    bins = pd.DataFrame({"trace": up["trace"].astype(str), "t_s": up["bin"] / 10, "bps": up["packets"] * 120_000.0})
-    bins.to_parquet(tmp_path / "up.parquet")
-    convert(tmp_path / "up.parquet", tmp_path / "links.parquet")
-    for trace, part in bins.groupby("trace", sort=False):
-        end_s = 0.1 * len(part)
-        toml = tmp_path / "up.toml"
-        toml.write_text(
-            f'name = "up"\nsource = "mahimahi"\n[capacity]\nfile = "links.parquet"\ntrace = "{trace}"\n'
-            f'end_s = {end_s}\nafter_end = "wrap"\n'
-        )
-        environment = load_environment(str(toml))
-        assert isinstance(environment, RecordedEnvironment)
-        table = environment.capacity
-        assert float(table.bits_between(0, 0.0, end_s)) == pytest.approx(0.1 * part["bps"].sum())
-        bits = np.tile(part["bps"].to_numpy() * 0.1, 3)
-        for start, payload in ((0, 1e6), (57, 5e6), (len(part) - 3, 2.5e6)):
-            sums = np.cumsum(bits[start:])
-            # Which tenth of a second holds the last bit, by adding up bin after bin.
-            last = start + int(np.searchsorted(sums, payload - 1e-6))
-            assert last < len(bits)
-            found_s = float(table.end_s(0, payload, 0.1 * start))
-            assert 0.1 * last - 1e-6 <= found_s <= 0.1 * (last + 1) + 1e-6, (trace, start)
 
 
 def test_every_benchmarked_phone_gets_a_time(recordings: Path) -> None:

@@ -1,20 +1,14 @@
-"""Sessions drawn as far as questions go are those of the whole time laid down at once."""
+"""Sessions drawn in windows of time; `test_availability_oracle` asks them as it does tables."""
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
-from edgesim.traces import stays
-from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.models import make_availability, renewal
@@ -29,73 +23,10 @@ OPTIONS: dict[str, dict[str, float]] = {
 }
 
 
-@contextmanager
-def small_windows() -> Iterator[None]:
-    """Windows of a few sessions, so that twelve phones take the path of a million."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stays, "_ROWS_OF_DEVICE", 0)
-        patch.setattr(stays, "_LEAST_ROWS", 20)
-        patch.setattr(stays, "_AT_ONCE", 4)
-        yield
-
-
-class Question(NamedTuple):
-    kind: str
-    ids: list[int]
-    at: list[float]
-    """Instants in lengths of the recording; the first where all devices are asked about at one."""
-    each_at_its_own: bool
-    whole_seconds: bool
-    """At which sessions begin and end."""
-    horizon: float
-    count: int
-
-
-kinds = ["available", "available_until", "next_available", "next_time_with", "next_change", "ever_has", "most_at_once"]
-some_devices = st.lists(st.integers(0, DEVICES - 1), min_size=1, max_size=DEVICES, unique=True)
-instants = st.lists(st.floats(0.0, 2.5), min_size=DEVICES, max_size=DEVICES)
-horizons = st.one_of(st.just(np.inf), st.floats(0.0, 2.5))
-questions = st.builds(
-    Question, st.sampled_from(kinds), some_devices, instants, st.booleans(), st.booleans(), horizons, st.integers(0, 13)
-)
-
-
-def answer(asked: Availability, question: Question, length_s: float) -> Any:
-    times_s = np.array(question.at) * length_s
-    if question.whole_seconds:
-        times_s = np.floor(times_s)
-    ids = np.array(question.ids)
-    when_s = times_s[: len(ids)] if question.each_at_its_own else float(times_s[0])
-    arguments: dict[str, tuple] = {
-        "available_until": (ids, when_s, question.horizon * length_s),
-        "next_time_with": (question.count, float(times_s[0])),
-        "next_change": (float(times_s[0]),),
-        "ever_has": (question.count,),
-        "most_at_once": (),
-    }
-    return getattr(asked, question.kind)(*arguments.get(question.kind, (ids, when_s)))
-
-
 def drawn_on_demand(streams: Streams, devices: int = DEVICES, **options: Any) -> IntervalTable:
     made = make_availability(AvailabilityConfig(model="renewal", **options), devices, streams)
     assert isinstance(made, IntervalTable)
     return made
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OPTIONS)
-@settings(max_examples=12)
-@given(st.lists(questions, min_size=1, max_size=8), st.sampled_from(["wrap", "absent"]), st.integers(0, 5))
-def test_answers_on_demand_are_those_of_the_whole_time_laid_down(
-    name: str, asked: list[Question], after_end: Any, seed: int
-) -> None:
-    options = OPTIONS[name]
-    whole = IntervalTable(Renewal.model_validate(options).intervals(DEVICES, Streams(seed)), after_end)
-    with small_windows():
-        drawn = drawn_on_demand(Streams(seed), after_end=after_end, **options)
-        for question in asked:
-            expected = answer(whole, question, options["length_s"])
-            assert np.array_equal(answer(drawn, question, options["length_s"]), expected), question
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -162,19 +93,3 @@ def test_the_time_of_gaps_is_turned_back_as_numpy_interpolates_it(
     days, rest_s = np.divmod(inner_s - table_s[0], DAY_S)
     expected_s = days * DAY_S + np.interp(rest_s + table_s[0], table_s, minutes_s)
     assert found.real_s(inner_s).tolist() == expected_s.tolist()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"sessions_per_week": 1e6}, "1.14e+06 sessions of a device; expected at most 20,000"),
-        ({"sessions_per_week": 20_000.0, "length_s": 6 * 86_400.0 + 1.0}, "2e+04 sessions of a device; expected at"),
-        ({"length_s": 4e9}, "sessions of a device; expected at most 20,000"),
-    ],
-)
-def test_millions_of_sessions_of_a_device_are_refused_before_one_is_drawn(options: dict[str, float], said: str) -> None:
-    config = AvailabilityConfig(model="renewal", **options)
-    with pytest.raises(EdgesimError, match=re.escape(said)):
-        make_availability(config, 1, Streams(0))
-    fits = {"sessions_per_week": 20_000.0, "length_s": 6 * 86_400.0}
-    assert make_availability(AvailabilityConfig(model="renewal", **fits), 1, Streams(0)) is not None

@@ -1,4 +1,4 @@
-"""Searches for the next available device: exact, over nights and long absences alike, and limited in simulated time."""
+"""Searches for the next available device: over nights and long absences, and limited in simulated time."""
 
 from typing import Any
 
@@ -69,23 +69,6 @@ def test_the_state_of_a_chain_that_never_forgets_is_refused_in_one_line() -> Non
     chains = Chains(np.full(1, 1e-300), np.full(1, 1e-300), Streams(1))
     with pytest.raises(EdgesimError, match="goes back over more slots than can be looked at; raise join_probability"):
         chains(np.array([0]), np.array([10**15]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("day_s", "slot_s"), [(60.5, 1.0), (1000.0, 0.7), (10.0, 9.0), (3.0, 7.0), (500.0, 1 / 3)])
-def test_the_next_day_of_a_solar_device_is_that_of_a_look_at_every_slot(day_s: float, slot_s: float) -> None:
-    ids, slots = np.arange(5), np.arange(6000)
-    made = Solar(day_s=day_s, slot_s=slot_s, peak=0.2).make(5, Streams(3))
-    there = np.stack([made.available(ids, (slot + 0.5) * slot_s) for slot in slots])
-    for begin in range(0, 4000, 97):
-        t_s = (begin + 0.25) * slot_s
-        first = begin + np.argmax(there[begin:], axis=0)
-        assert made.next_available(ids, t_s).tolist() == [t_s if k == begin else k * slot_s for k in first.tolist()]
-        for count in (1, 2):
-            assert there[begin:].sum(axis=1).max() >= count
-            enough = begin + int(np.argmax(there[begin:].sum(axis=1) >= count))
-            assert made.next_time_with(count, t_s) == (t_s if enough == begin else enough * slot_s)
-        assert made.empty_slots(t_s, (begin + 900) * slot_s) == int((~there[begin : begin + 900].any(axis=1)).sum())
 
 
 @pytest.mark.parametrize("slot_s", [1000.0, 1.0, 0.001])

@@ -1,4 +1,4 @@
-"""Availability that changes at the edges of slots, and availability without end."""
+"""Availability that changes at the edges of slots: the edges themselves, long stays and searches that are given up."""
 
 from dataclasses import replace
 
@@ -14,16 +14,6 @@ from edgesim.traces.models.solar import Solar
 from edgesim.traces.search import Search
 from edgesim.traces.slots import Slots
 
-
-def test_everyone_is_always_available() -> None:
-    always, ids = Always(3), np.arange(3)
-    assert always.available(ids, 7.0).tolist() == [True] * 3
-    assert always.available_until(ids, 7.0, 1e9).tolist() == [np.inf] * 3
-    assert always.next_available(ids, 7.0).tolist() == [7.0] * 3
-    assert always.next_time_with(3, 7.0) == 7.0
-    assert always.next_time_with(4, 7.0) == np.inf
-
-
 SLOT_S = 0.7
 
 
@@ -31,21 +21,6 @@ def bernoulli(probability: float = 0.6, devices: int = 20, slot_s: float = SLOT_
     made = Bernoulli(probability=probability, slot_s=slot_s).make(devices, Streams(11))
     assert isinstance(made, Slots)
     return made
-
-
-def test_the_share_of_available_devices_is_the_probability_and_slots_are_independent() -> None:
-    model, ids = bernoulli(0.3, 10_000), np.arange(10_000)
-    one, other = model.available(ids, 0.0), model.available(ids, SLOT_S)
-    for present in (one, other):
-        assert present.mean() == pytest.approx(0.3, abs=4 * np.sqrt(0.3 * 0.7 / len(ids)))
-    assert np.mean(one & other) == pytest.approx(0.09, abs=4 * np.sqrt(0.09 * 0.91 / len(ids)))
-
-
-def test_availability_changes_only_at_the_edges_of_slots() -> None:
-    model, ids = bernoulli(), np.arange(20)
-    inside = [model.available(ids, (3 + share) * SLOT_S).tolist() for share in (0.0, 0.25, 0.99999)]
-    assert inside[0] == inside[1] == inside[2]
-    assert model.available(ids, 4.0 * SLOT_S).tolist() != inside[0]
 
 
 @pytest.mark.parametrize("slot_s", [0.1, 0.3, 0.7, 0.8, 1.2, 1 / 3])
@@ -59,17 +34,6 @@ def test_a_slot_begins_at_its_edge_and_nowhere_before(slot_s: float) -> None:
             assert model.available(ids, before_s).tolist() == within[slot - 1], slot
             assert model.next_change(before_s) == edge_s
         assert model.next_change(edge_s) == (slot + 1) * slot_s
-
-
-def test_a_bernoulli_stretch_ends_with_the_first_slot_missed() -> None:
-    model, ids, horizon_s = bernoulli(0.6, 200), np.arange(200), 5.0
-    until_s = model.available_until(ids, 1.0, horizon_s)
-    slots = np.array([model.available(ids, (slot + 0.5) * SLOT_S) for slot in range(1, 40)])
-    for device in ids:
-        missed = int(np.argmin(slots[:, device])) + 1
-        expected = 1.0 if missed == 1 else missed * SLOT_S
-        assert until_s[device] == (expected if expected < horizon_s else np.inf)
-    assert {1.0, np.inf} < set(until_s.tolist())
 
 
 @pytest.mark.parametrize("model", ["bernoulli", "markov", "solar"])
@@ -111,20 +75,6 @@ def test_a_stretch_that_ends_at_the_horizon_has_no_end_before_it() -> None:
         assert np.all(model.available_until(ids, edge * SLOT_S, np.nextafter(end_s, np.inf))[here & gone] == end_s)
 
 
-def test_the_next_time_with_enough_devices_is_now_or_the_start_of_a_slot() -> None:
-    model, ids = bernoulli(0.5, 20), np.arange(20)
-    t_s = 1.0
-    counts = {slot: int(model.available(ids, slot * SLOT_S).sum()) for slot in range(1, 2000)}
-    for count in range(16):
-        first = next(slot for slot in counts if counts[slot] >= count)
-        assert model.next_time_with(count, t_s) == (t_s if first == 1 else first * SLOT_S)
-        assert model.available(ids, model.next_time_with(count, t_s)).sum() >= count
-
-
-def test_more_devices_than_there_are_never_come() -> None:
-    assert bernoulli().next_time_with(21, 0.0) == np.inf
-
-
 def test_a_search_of_too_many_draws_is_given_up_and_says_how_far_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DRAW_LIMIT", 4000)
     model = replace(bernoulli(0.01), search=Search(1e5))
@@ -148,20 +98,3 @@ def test_devices_for_which_a_search_is_given_up_never_come_and_the_others_do(mon
     assert found_s[~given_up].max() < true_s[given_up].min()
     assert "too many steps; raise availability.probability" in model.search.given_up
     assert 10_000 < model.search.drawn < 40_000 + 20 * 16_000
-
-
-def test_the_next_available_slot_of_each_device_is_the_first_in_which_it_is_there() -> None:
-    model, ids = bernoulli(0.3, 100), np.arange(100)
-    slots = np.array([model.available(ids, (slot + 0.5) * SLOT_S) for slot in range(1, 80)])
-    first = np.argmax(slots, axis=0) + 1
-    assert model.next_available(ids, 1.0).tolist() == [1.0 if slot == 1 else slot * SLOT_S for slot in first]
-
-
-def test_devices_may_be_asked_each_in_a_slot_of_its_own() -> None:
-    model, ids = bernoulli(0.5, 200), np.arange(200)
-    when_s = np.random.default_rng(3).uniform(0, 30, 200)
-    one_by_one = [(ids[i : i + 1], when_s[i]) for i in range(200)]
-    assert model.available(ids, when_s).tolist() == [bool(model.available(i, t)[0]) for i, t in one_by_one]
-    assert model.next_available(ids, when_s).tolist() == [model.next_available(i, t)[0] for i, t in one_by_one]
-    ends = [model.available_until(i, t, 25.0)[0] for i, t in one_by_one]
-    assert model.available_until(ids, when_s, 25.0).tolist() == ends
