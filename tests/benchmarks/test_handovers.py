@@ -20,7 +20,7 @@ HANDED_OVER, INTERRUPTION_S, PAYLOAD_BITS = size(100_000, 3_000), 0.05, 6e7
 NOISE_W_PER_HZ = 10 ** ((-174.0 - 30.0) / 10)
 CONFIG = {
     "seed": 5,
-    "rounds": size(100, 3),
+    "rounds": size(25, 3),
     "devices": {"count": 60},
     "round": {"payload_bits": PAYLOAD_BITS, "tmax_s": 40.0, "admission": "count", "count": 60,
               "allocator": "equal_share", "computes": "selected"},
