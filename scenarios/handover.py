@@ -22,12 +22,17 @@ from typing import Annotated, Any
 
 from typer import Option
 
+import edgesim
 from edgesim.scenario import (
+    Deadlines,
     Devices,
     Policies,
     Rounds,
     Runs,
+    Sharing,
+    Speeds,
     Target,
+    Turn,
     figures,
     names,
     numbers,
@@ -54,38 +59,44 @@ QUICK = {
 def main(
     runs: Runs,
     policies: Policies = "random",
-    speeds: Annotated[str, Option(help="Speeds of all devices in m/s, 0 among them.")] = "0,10,30",
+    speeds: Speeds = "0,10,30",
+    turn: Turn = 60.0,
+    tmax: Deadlines = "4.0",
     radio: Annotated[str, Option(help="free and priced uploads.")] = "free,priced",
     merges: Annotated[str, Option(help=f"Of {', '.join(MERGES)}.")] = ",".join(MERGES),
     cloud_every: Annotated[int, Option(min=1, help="Rounds between averages in the cloud.")] = 10,
+    sharing: Sharing = "reserved",
     devices: Devices = 42,
-    tmax: Annotated[float, Option(min=0.01, help="Deadline in seconds.")] = 4.0,
     rounds: Rounds = 40,
     target: Target = 0.6,
 ) -> None:
     """Compare speeds of devices and where their updates are merged, with free and with priced uploads."""
     refuse_unknown("--radio", names(radio), ("free", "priced"))
     refuse_unknown("--merges", names(merges), tuple(MERGES))
-    bits = {"free": FREE_BITS, "priced": PAPER_CNN_BITS * tmax}
+    if 0.0 not in numbers(speeds):
+        raise edgesim.EdgesimError(f"--speeds: expected 0 among them, to which the others are compared (got {speeds})")
+    worlds = [(price, tmax_s) for price in names(radio) for tmax_s in numbers(tmax)]
     for seed in range(FIRST_SEED, FIRST_SEED + runs.seeds):
-        for price in names(radio):
+        for price, tmax_s in worlds:
+            bits = FREE_BITS if price == "free" else PAPER_CNN_BITS * tmax_s
+            world = price if len(numbers(tmax)) == 1 else f"{price}, {tmax_s:g} s"
             for speed_mps in numbers(speeds):
                 # At rest nobody is handed over, so that these runs stand beside all others.
                 for merge in names(merges) if speed_mps else names(merges)[:1]:
                     base = {
                         "rounds": rounds,
                         "devices": {"count": devices},
-                        "mobility": {"model": "direction", "speed_mps": [speed_mps, speed_mps]},
+                        "mobility": {"model": "direction", "speed_mps": [speed_mps, speed_mps], "turn_s": turn},
                         "topology": {
                             "file": "seven-cells", "aggregation": "hierarchical", "cloud_every": cloud_every,
                         },
-                        "radio": {"bandwidth_hz": 5e6},
-                        "round": {"tmax_s": tmax, "payload_bits": bits[price], "path_knowledge": "straight"},
+                        "radio": {"bandwidth_hz": 5e6, "sharing": sharing},
+                        "round": {"tmax_s": tmax_s, "payload_bits": bits, "path_knowledge": "straight"},
                         "learning": {"pretrain": False},
                         "data": {"partition": "shards", "partition_options": {"shards_per_device": 2}},
                         **MERGES[merge],
                     }  # fmt: skip
-                    labels = {"radio": price, "speed_mps": f"{speed_mps:g}"} | ({"merge": merge} if speed_mps else {})
+                    labels = {"radio": world, "speed_mps": f"{speed_mps:g}"} | ({"merge": merge} if speed_mps else {})
                     runs.add(base, {"selection.policy": names(policies)}, labels=labels, seeds=[seed])
     study = runs.compare(target=target, against=[("speed_mps", "0"), ("merge", names(merges)[0])])
     # Runs at rest, which no merge changes, are the first point of every line.

@@ -19,7 +19,23 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from edgesim.scenario import Policies, Rounds, Runs, Target, figures, names, numbers, refuse_unknown, scenario, start
+from edgesim.scenario import (
+    Deadlines,
+    Devices,
+    Policies,
+    Rounds,
+    Runs,
+    Sharing,
+    Speeds,
+    Target,
+    Turn,
+    figures,
+    names,
+    numbers,
+    refuse_unknown,
+    scenario,
+    start,
+)
 
 PAPER_CNN_BITS = 17_881_664.0
 FIRST_SEED = 10
@@ -49,11 +65,12 @@ def plans(fading: str, speed_mps: float) -> dict[str, dict[str, Any]]:
 def main(
     runs: Runs,
     policies: Policies = "random,fedteddi,fedcs,best-channel",
-    speeds: Annotated[str, Option(help="Speeds of all devices in m/s.")] = "0,1.5,15",
-    tmax: Annotated[str, Option(help="Deadlines in seconds.")] = "1.0,10.0",
+    speeds: Speeds = "0,1.5,15",
+    turn: Turn = 60.0,
+    tmax: Deadlines = "1.0,10.0",
     fading: Annotated[str, Option(help="none and rayleigh.")] = "none,rayleigh",
-    turn: Annotated[float, Option(min=0.001, help="Mean seconds between two turns.")] = 60.0,
-    sharing: Annotated[str, Option(help="reserved or reshared bands.")] = "reserved",
+    sharing: Sharing = "reserved",
+    devices: Devices = 30,
     rounds: Rounds = 30,
     target: Target = 0.75,
 ) -> None:
@@ -65,6 +82,7 @@ def main(
             for plan, keys in plans(fades, speed_mps).items():
                 base = {
                     "rounds": rounds,
+                    "devices": {"count": devices},
                     "mobility": {"model": "direction", "speed_mps": [speed_mps, speed_mps], "turn_s": turn},
                     "radio": {"sharing": sharing, "fading": fades},
                     "round": {"tmax_s": tmax_s, "payload_bits": PAPER_CNN_BITS * tmax_s, **keys},

@@ -1,4 +1,4 @@
-"""The array types of signatures, whose docstrings give the shapes; repeated numbers, and positions in runs."""
+"""The array types of signatures, whose docstrings give the shapes; repeated numbers, positions in runs and pairs."""
 
 from typing import Any
 
@@ -15,6 +15,7 @@ Integers = NDArray[np.int64]
 """Whole numbers of 64 bits."""
 Booleans = NDArray[np.bool_]
 """True or false."""
+ComplexNumbers = NDArray[np.complex128]
 
 
 def repeated(value: float, count: int) -> Floats:
@@ -27,3 +28,10 @@ def repeated(value: float, count: int) -> Floats:
 def ranks(counts: Integers) -> Integers:
     """Position of each element in its run, from 0, of successive runs of so many elements, [sum of ``counts``]."""
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def pairs(first: Integers, second: Floats | float) -> ComplexNumbers:
+    """Pairs as complex numbers, which NumPy orders by their real and then their imaginary parts, [n]."""
+    numbers: ComplexNumbers = np.empty(len(first), dtype=np.complex128)
+    numbers.real, numbers.imag = first, second
+    return numbers

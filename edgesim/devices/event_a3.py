@@ -3,11 +3,12 @@
 3GPP TS 38.331, 5.5.4.4, with the hysteresis at the entry alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers
+from edgesim.base.arrays import ComplexNumbers, Floats, Integers, pairs
 
 ROUNDING_S = 1e-6
 """Seconds by which rounding cannot move the begin of a condition."""
@@ -24,6 +25,37 @@ class EventA3:
 
 
 @dataclass(frozen=True, eq=False)
+class Ways:
+    """Gains of some devices along their ways, one row per chord, [k], by device and then time, without gaps."""
+
+    place: Integers
+    """The device of each chord, each from 0 to n - 1."""
+    begin_s: Floats
+    end_s: Floats
+    gain_db: Floats
+    """Gains to all stations in dB, [stations, k]."""
+
+    @cached_property
+    def keys(self) -> ComplexNumbers:
+        """Device and begin of each chord as `pairs`, [k]."""
+        return pairs(self.place, self.begin_s)
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Stretches of ways on which a neighbour is strong enough without a break, and for long enough, [r]."""
+
+    place: Integers
+    """The device of each stretch."""
+    station: Integers
+    """The device's own station."""
+    taker: Integers
+    """The neighbour."""
+    begin_s: Floats
+    end_s: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class Handovers:
     """The next handover of some devices, [n]."""
 
@@ -36,33 +68,46 @@ class Handovers:
     gain_to_db: Floats
 
 
-def next_handovers(
-    rule: EventA3, place: Integers, begin_s: Floats, end_s: Floats, gain_db: Floats, station: Integers, since_s: Floats
-) -> Handovers:
-    """The first handover of each device on some chords of its way, by the gains on each.
-
-    ``place`` [k] is the device of each chord, each from 0 to n - 1, rising; ``begin_s`` and ``end_s`` [k] follow one
-    another without gaps. ``gain_db`` [stations, k] are gains in dB, ``station`` [n] the own stations, and ``since_s``
-    [n] the instants, not before the first chords, from which on the condition counts: the begin of the work, or the
-    last handover. Each neighbour's time runs by itself; of several whose time is over at one instant the strongest
-    takes over, of equally strong ones the first.
-    """
-    chords = np.arange(len(place))
-    own = station[place]
-    own_db = gain_db[own, chords]
-    holds = gain_db - rule.hysteresis_db > own_db + rule.offset_db
+def stretches(rule: EventA3, ways: Ways, station: Integers) -> Stretches:
+    """The stretches of devices whose own stations are ``station``, [n]."""
+    chords, own = np.arange(len(ways.place)), station[ways.place]
+    holds = ways.gain_db - rule.hysteresis_db > ways.gain_db[own, chords] + rule.offset_db
     holds[own, chords] = False
-    first = np.searchsorted(place, np.arange(len(station)))
-    goes_on = np.zeros_like(holds)
-    goes_on[:, 1:] = holds[:, :-1]
-    goes_on[:, first] = False
-    # Chord at which the condition began to hold that holds on each chord.
-    since = np.maximum.accumulate(np.where(goes_on, 0, chords), axis=1)
-    over_s = np.maximum(begin_s[since], since_s[place]) + rule.trigger_s
-    over_s = np.where(holds & (over_s < end_s), over_s, np.inf)
-    first_s = over_s.min(axis=0)
-    taker = np.where(over_s == first_s, gain_db, -np.inf).argmax(axis=0)
-    t_s = np.minimum.reduceat(first_s, first)
-    # The condition may hold on in later chords; the handover is in the first one.
-    at = np.minimum.reduceat(np.where(first_s == t_s[place], chords, len(chords)), first)
-    return Handovers(t_s, taker[at], own_db[at], gain_db[taker[at], at])
+    goes_on = holds[:, 1:] & holds[:, :-1] & (ways.place[1:] == ways.place[:-1])
+    begins, ends = holds.copy(), holds
+    begins[:, 1:] &= ~goes_on
+    ends[:, :-1] &= ~goes_on
+    (taker, first), last = begins.nonzero(), ends.nonzero()[1]
+    long = (ways.begin_s[first] + rule.trigger_s < ways.end_s[last]).nonzero()[0]
+    first, last = first[long], last[long]
+    return Stretches(ways.place[first], own[first], taker[long], ways.begin_s[first], ways.end_s[last])
+
+
+def between_all(rule: EventA3, ways: Ways) -> Stretches:
+    """The stretches of devices with any own station."""
+    count = int(ways.place.max(initial=-1)) + 1
+    every = [stretches(rule, ways, np.full(count, station)) for station in range(len(ways.gain_db))]
+    names = [field.name for field in fields(Stretches)]
+    return Stretches(*(np.concatenate([getattr(of, name) for of in every]) for name in names))
+
+
+def next_handovers(rule: EventA3, ways: Ways, of: Stretches, station: Integers, since_s: Floats) -> Handovers:
+    """The first handover of each device on its way, by the stretches ``of`` the own stations ``station``, [n].
+
+    The condition counts from ``since_s`` [n] on: the begin of the work, or the last handover; not before the first
+    chords. Each neighbour's time runs by itself; of several whose time is over at one instant the strongest takes over,
+    of equally strong ones the first. ``of`` may have stretches of other stations, too.
+    """
+    over_s = np.maximum(of.begin_s, since_s[of.place]) + rule.trigger_s
+    over_s[(over_s >= of.end_s) | (of.station != station[of.place])] = np.inf
+    first_s, taker, (from_db, to_db) = np.full(len(station), np.inf), station.copy(), np.zeros((2, len(station)))
+    np.minimum.at(first_s, of.place, over_s)
+    rows = ((over_s == first_s[of.place]) & (over_s < np.inf)).nonzero()[0]
+    place, takers = of.place[rows], of.taker[rows]
+    chord = ways.keys.searchsorted(pairs(place, over_s[rows]), "right") - 1
+    gain_db = ways.gain_db[takers, chord]
+    # Written from the weakest to the strongest, so that this one stays.
+    order = np.lexsort((-takers, gain_db))
+    place, chord, takers = place[order], chord[order], takers[order]
+    taker[place], from_db[place], to_db[place] = takers, ways.gain_db[station[place], chord], gain_db[order]
+    return Handovers(first_s, taker, from_db, to_db)

@@ -9,12 +9,14 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from edgesim.base.arrays import Integers
 from edgesim.config import HandoverConfig
 from edgesim.devices.event_a3 import ROUNDING_S
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.decision import path_links
-from edgesim.engine.moving_places import Handover, MovingPlaces
+from edgesim.engine.handover_search import Handover, HandoverSearch
+from edgesim.engine.moving_places import MovingPlaces
 from edgesim.engine.phases import AWAY, QUEUE, SENDING, SILENCE
 from edgesim.engine.work import Task, Work
 from edgesim.engine.world import World
@@ -50,8 +52,13 @@ class Cells:
     moving: MovingPlaces
     knobs: HandoverConfig
     backhaul: Backhaul
+    search: HandoverSearch = field(init=False)
+    station: Integers = field(init=False)
+    """Station of each device's last task, [devices]."""
     works: dict[tuple[int, int], Work] = field(default_factory=dict)
     """Devices at work, by the key of their task."""
+    tasks: dict[tuple[int, int], Task] = field(default_factory=dict)
+    """Their tasks, in the same order."""
     expected: dict[tuple[int, int], HandoversAhead] = field(default_factory=dict)
     """Their handovers, as far as they have been looked for last."""
     waiting: dict[tuple[int, int], Work] = field(default_factory=dict)
@@ -61,17 +68,22 @@ class Cells:
     rounds: list[int] = field(default_factory=list)
     """Rounds in whose `metrics` they have been counted, as far as they have."""
 
+    def __post_init__(self) -> None:
+        self.search = HandoverSearch(self.moving, self.world.handover_rule)
+        self.station = np.zeros(len(self.world.population), dtype=np.int64)
+
     def watch(self, works: Iterable[Work]) -> None:
         """Put the next handovers of devices that begin to work, or of a resumed run, on the clock."""
         begun = list(works)
         for work in begun:
             task = work.task
+            key = task.key
             if task.since_cell_s == -math.inf:
                 task.since_cell_s = self.clock.now
             if task.needs_device:
-                self.works[task.key] = work
+                self.works[key], self.tasks[key] = work, task
             if task.queued_s is not None:
-                self.waiting[task.key] = work
+                self.waiting[key] = work
         until_s = self.clock.now + _AT_FIRST_S
         if begun:
             # Of a round that is over soon all at once.
@@ -91,13 +103,13 @@ class Cells:
         if not works or len(self.world.bands_hz) == 1:
             return
         tasks = [work.task for work in works]
-        ids, station = (np.array([getattr(task, name) for task in tasks]) for name in ("device", "station"))
+        ids, station = np.array([task.device for task in tasks]), np.array([task.station for task in tasks])
         # A condition that has held for longer would have led to a handover before now.
         held_s = self.clock.now - self.knobs.trigger_s - ROUNDING_S
         since_s = np.maximum([task.since_cell_s for task in tasks], held_s)
-        all_ahead = self.moving.handovers_until(self.world.handover_rule, ids, station, since_s, until_s)
-        for work, ahead in zip(works, all_ahead, strict=True):
-            self._put(work, HandoversAhead(work.task.since_cell_s, ahead, until_s))
+        all_ahead = self.search.until(ids, station, since_s, until_s)
+        for work, task, ahead in zip(works, tasks, all_ahead, strict=True):
+            self._put(work, task, HandoversAhead(task.since_cell_s, ahead, until_s))
         self._look_again(works, until_s)
 
     def _look_again(self, works: list[Work], t_s: float) -> None:
@@ -110,9 +122,8 @@ class Cells:
 
         self.clock.call_at(t_s, EventKind.HANDOVER, look)
 
-    def _put(self, work: Work, expected: HandoversAhead) -> None:
+    def _put(self, work: Work, task: Task, expected: HandoversAhead) -> None:
         """Put the first handover that a device expects on the clock; it puts the next one."""
-        task = work.task
         self.expected[task.key] = expected
         if not expected.ahead:
             return
@@ -122,7 +133,7 @@ class Cells:
             if task.since_cell_s == expected.since_s and task.needs_device and task.phase != AWAY:
                 self._hand_over(work, first.station, [first.gain_from_db, first.gain_to_db])
                 if task.needs_device:
-                    self._put(work, HandoversAhead(task.since_cell_s, later, expected.until_s))
+                    self._put(work, task, HandoversAhead(task.since_cell_s, later, expected.until_s))
 
         self.clock.call_at(max(first.t_s, self.clock.now), EventKind.HANDOVER, happen, task.device)
 
@@ -145,6 +156,7 @@ class Cells:
         if not task.needs_device:
             return
         left, task.station, task.since_cell_s = task.station, to, now_s
+        self.station[task.device] = to
         task.handovers += 1
         if not self.world.merges_where_started:
             task.server = int(self.backhaul.edge[to])
@@ -193,7 +205,8 @@ class Cells:
     def _is_ping_pong(self, number: int) -> bool:
         """Whether a handover brings a device back to the station that it has left within the last second."""
         device, t_s, task, _, to, *_ = self.rows[number]
-        for before in reversed(self.rows[:number]):
+        for place in range(number - 1, -1, -1):
+            before = self.rows[place]
             if before[1] < t_s - _PING_PONG_S:
                 return False
             if (before[0], before[2]) == (device, task):
@@ -203,9 +216,9 @@ class Cells:
     def left_cell(self, task: Task) -> None:
         """Give the bandwidth of a task that needs its device no more to those that wait in its cell."""
         key = task.key
-        for kept in (self.works, self.expected, self.waiting):
+        for kept in (self.works, self.tasks, self.expected, self.waiting):
             kept.pop(key, None)
-        if self._waiting_in(task.station):
+        if self.waiting and self._waiting_in(task.station):
             self.clock.soon(lambda _: self._serve(task.station))
 
     def back_in_cell(self, task: Task) -> None:
@@ -224,10 +237,11 @@ class Cells:
         waiting = [work for work in self._waiting_in(station) if work.task.phase != AWAY]
         if not waiting:
             return
-        there = [work for work in self.works.values() if work.task.station == station and work.task.taken]
-        free_hz = float(self.world.bands_hz[station]) - sum(work.task.grant.bandwidth_hz for work in there)
+        there = [task.grant.bandwidth_hz for task in self.tasks.values() if task.station == station and task.taken]
+        band_hz = self.world.bands_hz.item(station)
+        free_hz = band_hz - sum(there)
         for work in sorted(waiting, key=lambda work: (work.task.queued_s, work.task.device)):
-            if free_hz <= _FREE * float(self.world.bands_hz[station]):
+            if free_hz <= _FREE * band_hz:
                 return
             task = work.task
             task.grant.bandwidth_hz = min(self._wanted_hz(work), free_hz)

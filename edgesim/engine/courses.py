@@ -7,8 +7,9 @@ from itertools import repeat
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers
-from edgesim.engine.moving_places import Handover, MovingPlaces
+from edgesim.base.arrays import Floats, Integers, repeated
+from edgesim.engine.handover_search import Handover
+from edgesim.engine.moving_places import MovingPlaces
 from edgesim.engine.uplink import Upload
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
@@ -33,47 +34,53 @@ class Courses:
     def foresee(
         self,
         tasks: Sequence[Task],
-        t_s: float,
-        deadline_s: float,
-        tolerance_s: float,
+        ids: Integers,
+        station: Integers,
+        bits: Floats,
+        instants_s: tuple[float, float, float],
         ahead: Sequence[Sequence[Handover]],
     ) -> None:
-        """Work out the courses of uploads that are granted at an instant, up to where they are due or expected to end.
+        """Work out the courses of uploads of one round, which are granted together, to where they are due or end.
 
-        ``ahead`` has the handovers that are expected of each, behind which its course is worked out, too. Where uploads
-        are due at no instant, as without rounds, each has its course worked out when it begins.
+        They are those of ``tasks``, of devices ``ids`` in the cells of ``station`` with ``bits`` to send, [n].
+        ``instants_s`` are those of the grant and the deadline, and its tolerance. ``ahead`` has the handovers that are
+        expected of each, behind which its course is worked out, too; it is empty where tasks keep their stations.
+        Where uploads are due at no instant, as without rounds, each has its course worked out when it begins.
         """
+        t_s, deadline_s, tolerance_s = instants_s
         due_s = deadline_s + 2.0 * tolerance_s
         if math.isinf(due_s) or due_s <= t_s:
             self.foreseen = {}
             return
-        granted = [
-            (at.device, at.number, at.handovers, at.station, at.grant.bandwidth_hz, at.grant.rx_power_w, at.grant.bits)
-            for at in tasks
-        ]
-        *known, weight_hz, rx_power_w, bits = np.array(granted).T
+        number, count = tasks[0].number, len(tasks)
+        weight_hz = np.array([at.grant.bandwidth_hz for at in tasks])
+        rx_power_w = np.array([at.grant.rx_power_w for at in tasks])
         # Phase by phase, as the clock adds them up.
         starts_s = np.array([t_s + at.broadcast_s + at.download_s + at.compute_s for at in tasks])
-        until_s = _horizons_s(self.moving.link, rx_power_w, weight_hz, bits, due_s, starts_s)
+        handovers = np.array([at.handovers for at in tasks]) if ahead else np.zeros(count, dtype=np.int64)
         farthest_s = min(due_s, t_s + _FARTHEST_S)
-        horizons_s = np.minimum(until_s, farthest_s)
-        columns = [*(column.astype(np.int64) for column in known), np.full(len(tasks), t_s), horizons_s]
+        until_s = np.minimum(_horizons_s(self.moving.link, rx_power_w, weight_hz, bits, due_s, starts_s), farthest_s)
+        all_until_s, since_s = until_s.tolist(), repeated(t_s, count)
         behind = [
-            (at.device, at.number, at.handovers + more, to.station, to.t_s, farthest_s)
-            for at, all_of_it, until in zip(tasks, ahead, horizons_s.tolist(), strict=True)
+            (row, more, to.station, to.t_s)
+            for row, all_of_it in enumerate(ahead)
             for more, to in enumerate(all_of_it, 1)
-            if to.t_s < until
+            if to.t_s < all_until_s[row]
         ]
         if behind:
-            columns = [np.append(*both) for both in zip(columns, zip(*behind, strict=True), strict=True)]
-        ids, numbers, handovers, station, since_s, until_s = columns
-        pieces = self._of(ids, numbers, station, since_s, until_s, handovers)
-        planned = list[Planned | None]()
+            row, more, cell, begins_s = (np.array(column) for column in zip(*behind, strict=True))
+            ids, station = np.concatenate((ids, ids[row])), np.concatenate((station, cell))
+            handovers, since_s = np.concatenate((handovers, handovers[row] + more)), np.concatenate((since_s, begins_s))
+            until_s = np.concatenate((until_s, repeated(farthest_s, len(behind))))
+        pieces = self._of(ids, number, station, since_s, until_s, handovers)
+        planned: list[Planned | None] = [None] * len(ids)
         if weight_hz.all():
-            planned += pieces.plan(self.moving.link, weight_hz, bits, starts_s, deadline_s)
-        planned += [None] * (len(ids) - len(planned))
-        keys = zip(ids.tolist(), numbers.tolist(), handovers.tolist(), strict=True)
-        courses = map(Course, repeat(pieces), range(len(ids)), station.tolist(), until_s.tolist(), planned)
+            # What an upload has sent is asked when its device is handed over, or at the deadline.
+            stops_s = np.array([all_of_it[0].t_s if all_of_it else deadline_s for all_of_it in ahead or ([],) * count])
+            planned[:count] = pieces.plan(self.moving.link, weight_hz, bits, starts_s, stops_s)
+        keys = zip(ids.tolist(), repeat(number), handovers.tolist(), strict=False)
+        known = pieces.since_s, until_s.tolist(), planned
+        courses = map(Course, repeat(pieces), range(len(ids)), station.tolist(), *known)
         self.foreseen = dict(zip(keys, courses, strict=True))
 
     def of(self, uploads: Sequence[Upload], station: int, until_s: float) -> list[Course]:
@@ -83,7 +90,7 @@ class Courses:
         ids, numbers, handovers = np.array([(at.device, at.number, at.handovers) for at in uploads]).T
         since_s, until_each_s = np.array([at.since_s for at in uploads]), np.full(len(ids), until_s)
         pieces = self._of(ids, numbers, np.full(len(ids), station), since_s, until_each_s, handovers)
-        return [Course(pieces, row, station, until_s) for row in range(len(ids))]
+        return [Course(pieces, row, station, since, until_s) for row, since in enumerate(pieces.since_s)]
 
     def of_begun(self, upload: Upload, station: int, now_s: float) -> Course:
         """The course of an upload that begins: that of its grant, or one that is worked out now."""
@@ -97,7 +104,7 @@ class Courses:
     def _of(
         self,
         ids: Integers,
-        numbers: Integers,
+        numbers: int | Integers,
         station: Integers,
         since_s: Floats,
         until_s: Floats,
@@ -111,12 +118,6 @@ class Courses:
         return PowerPieces(along.begin_s[kept], rx_power_w[kept], first, along.end_s[last])
 
 
-def _rates_bps(link: ShannonLink, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
-    """Rates of bandwidths, in bit/s; 0 at 0 Hz."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(bandwidth_hz > 0, link.rates(bandwidth_hz, rx_power_w), 0.0)
-
-
 def _horizons_s(
     link: ShannonLink, rx_power_w: Floats, weight_hz: Floats, left_bits: Floats, due_s: Floats | float, now_s: Floats
 ) -> Floats:
@@ -125,8 +126,11 @@ def _horizons_s(
     They are when the uploads are due or, where these are expected to end far earlier, twice as far away as they would
     end on their reservations at the powers that they were granted for.
     """
-    with np.errstate(divide="ignore"):
-        expected_s = 2.0 * left_bits / _rates_bps(link, weight_hz, rx_power_w)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates_bps = link.rates(weight_hz, rx_power_w)
+        # At 0 Hz the rate is 0.
+        rates_bps[weight_hz == 0] = 0.0
+        expected_s = 2.0 * left_bits / rates_bps
     until_s = now_s + np.minimum(np.maximum(expected_s, _NEAREST_S), _FARTHEST_S)
     return np.where(due_s > now_s, np.minimum(due_s, until_s), until_s)
 

@@ -16,7 +16,7 @@ from edgesim.devices.places import FixedPlaces, places_around_one_station
 from edgesim.devices.population import Population, make_population
 from edgesim.devices.topology import ONE_STATION, Topology, load_topology
 from edgesim.engine.clock import drift_s
-from edgesim.engine.moving_places import MovingPlaces
+from edgesim.engine.moving_places import FEW_STATIONS, MovingPlaces
 from edgesim.engine.world import World
 from edgesim.mobility.chords_ahead import ChordsAhead
 from edgesim.mobility.models import make_paths
@@ -31,8 +31,6 @@ from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.search import Search
 
-_FEW_STATIONS = 8
-"""Stations up to which the gains of all chords to all of them are worked out together."""
 _RECORDED = Rule(
     {"radio.channel": GIVEN},
     {"mobility": None, "radio.shadowing": None, "radio.fading": (None, "none"), "round.outage": None},
@@ -97,7 +95,7 @@ def make_moving_places(
     if config.radio.shadowing == "map":
         between = config.radio.between_stations or 0.0
         maps = draw_maps(environment, Squares.covering(side_m, *paths.box), stations_m, least_m, streams, between)
-        if len(stations_m) <= _FEW_STATIONS:
+        if len(stations_m) <= FEW_STATIONS:
             gains = maps.gains_to_all
     drawn = DrawnGains(environment, stations_m, least_m, streams) if maps is None else MapGains(maps)
     radio = drawn, environment.link(), stations_m, least_m

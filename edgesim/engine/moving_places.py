@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.devices.attachment import Attach
-from edgesim.devices.event_a3 import EventA3, Handovers, next_handovers
+from edgesim.devices.event_a3 import EventA3, Handovers, Ways, next_handovers, stretches
 from edgesim.devices.places import Places
 from edgesim.mobility.chords import Chords, chords_of, chords_until
 from edgesim.mobility.chords_ahead import ChordsAhead
@@ -20,6 +20,8 @@ from edgesim.radio.link import ShannonLink
 from edgesim.radio.maps import RadioMaps
 from edgesim.radio.place_gains import PlaceGains
 
+FEW_STATIONS = 8
+"""Stations up to which what chords known ahead have to do with all of them is worked out with the chords."""
 _BEYOND = 4.0
 """Sides of squares by which a straight way goes on past the last instant that is asked for."""
 
@@ -32,15 +34,6 @@ class GainsAlong(NamedTuple):
     begin_s: Floats
     end_s: Floats
     gain: Floats
-
-
-class Handover(NamedTuple):
-    """A handover of one device: its instant, in s, and the station that takes over, with the gains then in dB."""
-
-    t_s: float
-    station: int
-    gain_from_db: float
-    gain_to_db: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +96,10 @@ class MovingPlaces(Places):
 
         ``end_s`` is above ``t_s``.
         """
-        return self._along(ids, draws, station, *self.chords.until(ids, t_s, end_s))
+        known = self.chords.gains_until(ids, station, t_s, end_s)
+        if known is not None:
+            return GainsAlong(*known)
+        return self._along(ids, draws, station, self.chords.until(ids, t_s, end_s)[0])
 
     def gains_ahead(
         self, ids: Integers, draws: int | Integers, station: Integers, now_s: float, t_s: Floats, end_s: Floats
@@ -140,32 +136,10 @@ class MovingPlaces(Places):
         else:
             # Not of all devices: each is asked at instants of its own, and further ahead than its uploads.
             chords = chords_until(self.paths, ids, begins_s, ends_s, self.chords.side_m)
-        columns = chords.place, chords.begin_s, chords.end_s, self._lasting_db(ids, chords, None), station, begins_s
-        return next_handovers(rule, *columns)
+        ways = Ways(chords.place, chords.begin_s, chords.end_s, self.lasting_db(ids, chords))
+        return next_handovers(rule, ways, stretches(rule, ways, station), station, begins_s)
 
-    def handovers_until(
-        self, rule: EventA3, ids: Integers, station: Integers, since_s: Floats, end_s: float
-    ) -> list[list[Handover]]:
-        """All handovers of each device before an instant, in order of time, as `next_handovers` finds each of them."""
-        chords, gains = self.chords.until(ids, since_s, end_s)
-        place, begins_s, ends_s = chords.place, chords.begin_s, chords.end_s
-        gain_db = self._lasting_db(ids, chords, gains)
-        ways: list[list[Handover]] = [[] for _ in ids]
-        rows = np.arange(len(ids))
-        while len(rows):
-            found = next_handovers(rule, place, begins_s, ends_s, gain_db, station, since_s)
-            more = np.flatnonzero(found.t_s < end_s)
-            rows, station, since_s = rows[more], found.station[more], found.t_s[more]
-            columns = since_s, station, found.gain_from_db[more], found.gain_to_db[more]
-            for row, *values in zip(rows.tolist(), *(column.tolist() for column in columns), strict=True):
-                ways[row].append(Handover(*values))
-            # Each goes on from the chord of its handover.
-            ahead = np.isin(place, more) & (ends_s > found.t_s[place])
-            place, begins_s, ends_s = np.searchsorted(more, place[ahead]), begins_s[ahead], ends_s[ahead]
-            gain_db = gain_db[:, ahead]
-        return ways
-
-    def _lasting_db(self, ids: Integers, chords: Chords, gain: Floats | None) -> Floats:
+    def lasting_db(self, ids: Integers, chords: Chords, gain: Floats | None = None) -> Floats:
         """Gains of chords to all stations in dB by which devices are handed over, [M, k]; ``gain`` if it is known."""
         x_m, y_m = chords.x_m, chords.y_m
         if self.how == "nearest":
@@ -184,13 +158,8 @@ class MovingPlaces(Places):
         """Facts for ``run.json``: the memory of the maps."""
         return {} if self.maps is None else {"maps_bytes": self.maps.nbytes}
 
-    def _along(
-        self, ids: Integers, draws: int | Integers, station: Integers, chords: Chords, gains: Floats | None = None
-    ) -> GainsAlong:
+    def _along(self, ids: Integers, draws: int | Integers, station: Integers, chords: Chords) -> GainsAlong:
         place = chords.place
-        if gains is None:
-            drawn_in = draws if isinstance(draws, int) else draws[place]
-            gain = self.gains.mean_power_gain(ids[place], drawn_in, station[place], chords.x_m, chords.y_m)
-        else:
-            gain = gains[station[place], np.arange(len(place))]
+        drawn_in = draws if isinstance(draws, int) else draws[place]
+        gain = self.gains.mean_power_gain(ids[place], drawn_in, station[place], chords.x_m, chords.y_m)
         return GainsAlong(place, chords.begin_s, chords.end_s, gain)

@@ -92,6 +92,8 @@ class RunParts:
         not from the edge servers.
         """
         world, accounts, station = self.world, self.learner.accounts, self.world.places.stations(ids, self.clock.now)
+        if self.cells is not None:
+            self.cells.station[ids] = station
         bits = accounts.download_bits(ids, round)
         broadcast_s = self.backhaul.download_s(station, bits, from_cloud)
         down_s = world.download_s(ids, bits, accounts.model_bits)
@@ -129,9 +131,10 @@ class RunParts:
         if charges is not None:
             self.sizing.expect(working)
         if self.courses is not None and len(working):
-            tasks = [at.task for at in working]
-            ahead = [()] * len(tasks) if self.cells is None else [self.cells.ahead(task) for task in tasks]
-            self.courses.foresee(tasks, self.clock.now, *working[0].work.due, ahead)
+            tasks, (deadline_s, tolerance_s) = [at.task for at in working], working[0].work.due
+            ahead = [] if self.cells is None else [self.cells.ahead(task) for task in tasks]
+            instants_s = self.clock.now, deadline_s, tolerance_s
+            self.courses.foresee(tasks, ids, station, bits, instants_s, ahead)
 
     def tell(
         self,

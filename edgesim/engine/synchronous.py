@@ -187,8 +187,7 @@ class Rounds:
             station = None
             if parts.cells is not None:
                 # Devices that have begun to work may have been handed over since.
-                begun = [this.working[device].task.station for device in ids.tolist()] if this.working else None
-                station = world.places.stations(ids, this.t_start_s) if begun is None else np.array(begun, dtype=int)
+                station = parts.cells.station[ids] if this.working else world.places.stations(ids, this.t_start_s)
                 this.station_candidates = np.bincount(station, minlength=len(world.bands_hz)).tolist()
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz

@@ -30,6 +30,7 @@ from edgesim.radio.grant import Grant
 
 Outcome = Literal["done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept"]
 _NOTHING: Final = Grant(0.0, 0.0, 0.0)
+_WITHOUT_DEVICE: Final = (BACKHAUL, ENDED)
 
 
 @dataclass(slots=True)
@@ -109,7 +110,7 @@ class Task:
     @property
     def needs_device(self) -> bool:
         """Whether the device is still busy with the task; not while the update travels by wire, nor at its end."""
-        return self.phase not in (BACKHAUL, ENDED)
+        return self.phase not in _WITHOUT_DEVICE
 
     @property
     def has_received(self) -> bool:
@@ -260,9 +261,9 @@ class Work:
         if phase == BROADCAST or task.phase == BACKHAUL:
             # The device has not begun, or may be at another task by now, whose power it draws.
             empty_s = None
-        task.phase, task.since_s = phase, self._clock.now
-        if self._signals.left_cell is not None and not task.needs_device:
+        if self._signals.left_cell is not None and phase in _WITHOUT_DEVICE and task.phase != BACKHAUL:
             self._signals.left_cell(task)
+        task.phase, task.since_s = phase, self._clock.now
         task.drops_s = task.leaves_s if empty_s is None else min(task.leaves_s, empty_s(task))
 
     def leave_cell(self, outcome: Outcome) -> None:

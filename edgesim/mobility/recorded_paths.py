@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from typing_extensions import override
 
-from edgesim.base.arrays import Floats, Integers, ranks
+from edgesim.base.arrays import Floats, Integers, pairs, ranks
 from edgesim.base.errors import EdgesimError
 from edgesim.mobility.legs import Instants, Legs, joined
 from edgesim.mobility.paths import Box, Paths
@@ -33,8 +33,7 @@ class RecordedPaths(Paths):
         leg_device, self._legs = _legs_of(device, t_s, x_m, y_m, self._period_s)
         self._bounds = np.searchsorted(leg_device, np.arange(count + 1))
         """First leg of each device, and the number of legs, [devices + 1]."""
-        # NumPy orders complex numbers by their real and then their imaginary parts: by device and then by time.
-        self._keys = leg_device + 1j * self._legs.t0_s
+        self._keys = pairs(leg_device, self._legs.t0_s)
 
     @property
     @override
@@ -83,7 +82,7 @@ class RecordedPaths(Paths):
         """Number of each device's leg at an instant, [n], counted through all repetitions."""
         t_s = np.broadcast_to(t_s, len(ids))
         cycle = np.floor_divide(t_s, self._period_s)
-        row = np.searchsorted(self._keys, ids + 1j * (t_s - cycle * self._finite_period_s), "right") - 1
+        row = np.searchsorted(self._keys, pairs(ids, t_s - cycle * self._finite_period_s), "right") - 1
         legs = np.diff(self._bounds)[ids]
         return np.asarray(cycle.astype(np.int64) * legs + np.maximum(row - self._bounds[ids], 0))
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgesim.base.arrays import Floats, Integers, ranks
+from edgesim.base.arrays import Floats, Integers
 from edgesim.radio.capacity import NEARLY
 from edgesim.radio.link import ShannonLink
 
@@ -21,9 +21,9 @@ class Planned(NamedTuple):
     bits: float
     end_s: float
     """Instant at which it has carried the bits, inf if not on the known part; nan where that is left open."""
-    due_s: float
-    due_bits: float
-    """Bits that it carries until ``due_s``; nan where they are left open."""
+    stop_s: float
+    stop_bits: float
+    """Bits that it carries until ``stop_s``; nan where they are left open."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,35 +39,46 @@ class PowerPieces:
     last_s: Floats
     """End of the last piece of each upload, [n]; may be inf."""
 
+    @property
+    def since_s(self) -> list[float]:
+        """Begin of the first piece of each upload, [n]."""
+        begins_s: list[float] = self.begins_s[self.first[:-1]].tolist()
+        return begins_s
+
     def plan(
-        self, link: ShannonLink, bandwidth_hz: Floats, bits: Floats, start_s: Floats, due_s: float
+        self, link: ShannonLink, bandwidth_hz: Floats, bits: Floats, start_s: Floats, stop_s: Floats
     ) -> list[Planned]:
-        """Work out the first m uploads, of bandwidths above 0, [m], as their `Course` does one by one."""
+        """Work out the first m uploads, of bandwidths above 0, [m], as their `Course` does one by one.
+
+        ``stop_s`` is the instant until which each may be asked for its bits.
+        """
         count = len(bits)
-        first, counts = self.first[:count], np.diff(self.first[: count + 1])
-        upload = np.repeat(np.arange(count), counts)
-        column, begins_s = ranks(counts), self.begins_s[: len(upload)]
-        ends_s = np.append(begins_s[1:], 0.0)
-        ends_s[first + counts - 1] = self.last_s[:count]
+        first, counts = self.first[:count], self.first[1 : count + 1] - self.first[:count]
+        upload = np.arange(count).repeat(counts)
+        begins_s = self.begins_s[: len(upload)]
+        ends_s = np.empty(len(upload))
+        ends_s[:-1], ends_s[first + counts - 1] = begins_s[1:], self.last_s[:count]
         starts_s = start_s[upload]
         rates_bps = link.rates(bandwidth_hz[upload], self.rx_power_w[: len(upload)])
         carried = np.zeros((count, int(counts.max())))
+        column = np.arange(len(upload)) - first[upload]
         carried[upload, column] = rates_bps * np.maximum(ends_s - np.maximum(begins_s, starts_s), 0.0)
-        np.cumsum(carried, axis=1, out=carried)
+        carried.cumsum(axis=1, out=carried)
         # Pieces of the begin, the end and the last instant; what lies on a single one is left to the course.
         piece = np.bincount(upload[ends_s <= starts_s], minlength=count)
         end_piece = np.add.reduce(carried < (bits * NEARLY)[:, None], axis=1, dtype=np.int64)
-        due_piece = np.bincount(upload[begins_s < due_s], minlength=count) - 1
+        stop_piece = np.bincount(upload[begins_s < stop_s[upload]], minlength=count) - 1
         planned_end_s, planned_bits = np.full((2, count), np.nan)
-        planned_end_s[(end_piece > piece) & (end_piece >= counts)] = np.inf
-        rows = ((end_piece > piece) & (end_piece < counts)).nonzero()[0]
+        ends, goes_on = end_piece > piece, end_piece >= counts
+        planned_end_s[ends & goes_on] = np.inf
+        rows = (ends & ~goes_on).nonzero()[0]
         at, before = first[rows] + end_piece[rows], carried[rows, end_piece[rows] - 1]
         planned_end_s[rows] = begins_s[at] + (bits[rows] - before) / rates_bps[at]
-        rows = (due_piece > piece).nonzero()[0]
-        at, before = first[rows] + due_piece[rows], carried[rows, due_piece[rows] - 1]
-        planned_bits[rows] = before + rates_bps[at] * (np.minimum(due_s, ends_s[at]) - begins_s[at])
-        columns = bandwidth_hz, start_s, bits, planned_end_s, np.full(count, due_s), planned_bits
-        return list(map(Planned._make, np.array(columns).T.tolist()))
+        rows = (stop_piece > piece).nonzero()[0]
+        at, before = first[rows] + stop_piece[rows], carried[rows, stop_piece[rows] - 1]
+        planned_bits[rows] = before + rates_bps[at] * (np.minimum(stop_s[rows], ends_s[at]) - begins_s[at])
+        columns = bandwidth_hz, start_s, bits, planned_end_s, stop_s, planned_bits
+        return list(map(Planned, *(column.tolist() for column in columns)))
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +94,8 @@ class Course:
     """Position of the upload among the pieces."""
     station: int
     """Station that receives the upload."""
+    since_s: float
+    """Begin of the first piece."""
     until_s: float
     """Instant up to which all pieces are known."""
     planned: Planned | None = None
@@ -104,16 +117,14 @@ class Course:
 
     def is_of(self, station: int, t_s: float) -> bool:
         """Whether this is the course to a station from an instant on."""
-        if self.station != station or t_s >= self.until_s:
-            return False
-        return t_s >= self.pieces.begins_s.item(self.pieces.first.item(self.row))
+        return self.station == station and self.since_s <= t_s < self.until_s
 
     def bits(self, link: ShannonLink, bandwidth_hz: float, start_s: float, end_s: float) -> float:
         """Bits that the upload's bandwidth carries between two instants, the second one finite."""
         planned = self.planned
-        is_planned = planned is not None and planned.due_s == end_s and planned[:2] == (bandwidth_hz, start_s)
-        if planned is not None and is_planned and not math.isnan(planned.due_bits):
-            return planned.due_bits
+        is_planned = planned is not None and planned.stop_s == end_s and planned[:2] == (bandwidth_hz, start_s)
+        if planned is not None and is_planned and not math.isnan(planned.stop_bits):
+            return planned.stop_bits
         edges_s, rates_bps, piece_bits = self._sums(link, bandwidth_hz)
         piece = bisect_right(edges_s, start_s, 0, len(rates_bps)) - 1
         last = min(bisect_left(edges_s, end_s), len(rates_bps)) - 1

@@ -126,7 +126,10 @@ def _refuse_too_many(squares: Squares, stations: int, decorrelation_m: float) ->
         side_m for side_m in wider_m if _squares(squares.of_side(side_m), stations, decorrelation_m) <= MOST_SQUARES
     )
     side_m = next(fits, None)
-    remedy = "no grid is wide enough" if side_m is None else f"radio.grid_m = {side_m:g} fits"
+    if side_m is None:
+        remedy = "no grid is wide enough: make the area smaller, or set radio.shadowing = 'per_run'"
+    else:
+        remedy = f"radio.grid_m = {side_m:g} fits"
     raise EdgesimError(
         f"radio.grid_m ({squares.side_m:g}) makes maps of {count:,} squares, more than {MOST_SQUARES:,}; {remedy}",
         "radio.grid_m",

@@ -14,6 +14,10 @@ Model = Annotated[str, typer.Option(help="Model.")]
 Policies = Annotated[str, typer.Option(help="Policies to compare.")]
 Rounds = Annotated[int, typer.Option(min=1, help="Rounds of each run.")]
 Seconds = Annotated[float, typer.Option(min=3, help="Simulated seconds of each run.")]
+Speeds = Annotated[str, typer.Option(help="Speeds of all devices in m/s.")]
+Turn = Annotated[float, typer.Option(min=0.001, help="Mean seconds between two turns.")]
+Deadlines = Annotated[str, typer.Option(help="Deadlines in seconds.")]
+Sharing = Annotated[str, typer.Option(help="reserved or reshared bands.")]
 TracesFolder = Annotated[Path, typer.Option(help="Where recordings lie that are given by name.")]
 Target = Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")]
 """Options that several scenarios have."""
@@ -32,8 +36,11 @@ OPTIONS = (
     ("devices.profile", "profile"),
     ("devices.radius_m", "radius"),
     ("learning.model", "model"),
+    ("mobility.speed_mps", "speeds"),
+    ("mobility.turn_s", "turn"),
     ("radio.bandwidth_hz", "band_mhz"),
     ("radio.channel", "channel"),
+    ("radio.sharing", "sharing"),
     ("round.close", "close"),
     ("round.count", "count"),
     ("round.count", "participants"),

@@ -43,6 +43,10 @@ def convert(
     recorded = read_recording(source, format, **options)
     need_availability(source, recorded, observed)
     if isinstance(recorded, PositionRows):
+        if stays is None and gap_s is not None:
+            raise EdgesimError("gap_s: is for the intervals of stays, which needs a file to write them to")
+        if stays is not None and stays.resolve() == target.resolve():
+            raise EdgesimError(f"stays: expected another file than that of the positions (got {stays})")
         intervals = None if stays is None else recorded_stays(recorded, _gap_s(gap_s), source)
         write_positions(target, recorded)
         if stays is not None and intervals is not None:

@@ -20,7 +20,7 @@ HANDED_OVER, INTERRUPTION_S, PAYLOAD_BITS = size(100_000, 3_000), 0.05, 6e7
 NOISE_W_PER_HZ = 10 ** ((-174.0 - 30.0) / 10)
 CONFIG = {
     "seed": 5,
-    "rounds": size(100, 3),
+    "rounds": size(25, 3),
     "devices": {"count": 60},
     "round": {"payload_bits": PAYLOAD_BITS, "tmax_s": 40.0, "admission": "count", "count": 60,
               "allocator": "equal_share", "computes": "selected"},
@@ -40,16 +40,16 @@ def test_bits_are_conserved_over_very_many_handovers(benchmark, tmp_path):
     assert handovers is not None
     assert len(handovers) >= HANDED_OVER
     uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
-    columns = handovers[["device", "t_s", "from_station", "to_station"]].sort_values("t_s")
-    joined = uploads.sort_values("t_start_s").astype({"device": "int64"})
-    columns = columns.astype({"device": "int64"})
-    # The station of a piece is that of the last handover before it, or the one that the next handover leaves.
+    task = ["device", "task"]
+    columns = handovers[[*task, "t_s", "from_station", "to_station"]].sort_values("t_s")
+    joined = uploads.sort_values("t_start_s").astype(dict.fromkeys(task, "int64"))
+    columns = columns.astype(dict.fromkeys(task, "int64"))
+    # A piece between two handovers of its task has the station that the first one enters and the next one leaves.
     for direction, of in (("backward", "to_station"), ("forward", "from_station")):
-        other = columns[["device", "t_s", of]]
-        joined = pd.merge_asof(
-            joined, other, left_on="t_start_s", right_on="t_s", by="device", direction=direction
-        ).drop(columns="t_s")
-    # A device's next task may begin at another station: only pieces are looked at whose two neighbours agree.
+        other = columns[[*task, "t_s", of]]
+        joined = pd.merge_asof(joined, other, left_on="t_start_s", right_on="t_s", by=task, direction=direction).drop(
+            columns="t_s"
+        )
     pieces = joined[joined["to_station"] == joined["from_station"]]
     assert len(pieces) > 0.8 * HANDED_OVER
     moving = make_world(complete(parse(CONFIG, "handovers")), Streams(CONFIG["seed"])).moving

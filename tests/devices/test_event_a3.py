@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.devices.event_a3 import EventA3, Handovers, next_handovers
+from edgesim.devices.event_a3 import EventA3, Handovers, Ways, between_all, next_handovers, stretches
 from edgesim.mobility.chords import Chords, chords_of
 from edgesim.mobility.legs import Legs
 from edgesim.radio.link import ShannonLink
@@ -35,7 +35,11 @@ def worked_chords(side_m: float) -> Chords:
 
 def first_handover(chords: Chords, gain_db: np.ndarray, rule: EventA3 = WORKED, station: int = 0) -> Handovers:
     since_s = np.array([chords.begin_s[0]])
-    return next_handovers(rule, chords.place, chords.begin_s, chords.end_s, gain_db, np.array([station]), since_s)
+    return found_on(rule, Ways(chords.place, chords.begin_s, chords.end_s, gain_db), np.array([station]), since_s)
+
+
+def found_on(rule: EventA3, ways: Ways, station: np.ndarray, since_s: np.ndarray) -> Handovers:
+    return next_handovers(rule, ways, stretches(rule, ways, station), station, since_s)
 
 
 @pytest.mark.parametrize(("side_m", "expected_s"), [(1.0, 6.022666666667), (5.0, 6.089333333333)])
@@ -117,7 +121,13 @@ def test_handovers_of_many_devices_are_those_of_a_plain_replay(seed, hysteresis_
     # Few different gains, so that several neighbours are as strong.
     gain_db = random.integers(0, 6, (stations, len(place))).astype(float)
     own, since_s = random.integers(0, stations, 5), random.uniform(0, 0.25, 5)
-    found = next_handovers(rule, place, begin_s, begin_s + length_s, gain_db, own, since_s)
+    ways = Ways(place, begin_s, begin_s + length_s, gain_db)
+    found, of_all = (
+        found_on(rule, ways, own, since_s),
+        next_handovers(rule, ways, between_all(rule, ways), own, since_s),
+    )
+    np.testing.assert_array_equal(of_all.t_s, found.t_s)
+    np.testing.assert_array_equal(of_all.station, found.station)
     for device in range(5):
         rows = np.flatnonzero(place == device)
         expected = replayed(
@@ -160,9 +170,8 @@ def handovers_per_metre(stations_m: np.ndarray, random: np.random.Generator) -> 
     station = gain_db[:, np.searchsorted(chords.place, np.arange(count))].argmax(axis=0)
     since_s, handovers = zero, 0
     while np.isfinite(since_s).any():
-        found = next_handovers(
-            EventA3(0.0, 0.0, 0.0), chords.place, chords.begin_s, chords.end_s, gain_db, station, since_s
-        )
+        ways = Ways(chords.place, chords.begin_s, chords.end_s, gain_db)
+        found = found_on(EventA3(0.0, 0.0, 0.0), ways, station, since_s)
         station, since_s = found.station, found.t_s
         handovers += np.count_nonzero(np.isfinite(since_s))
     return handovers / (count * way_m)
@@ -178,6 +187,7 @@ def test_rates_of_handovers_are_those_of_the_borders_of_cells():
     fields = [random.uniform(-half_m, half_m, (random.poisson(density * 4 * half_m**2), 2)) for _ in range(12)]
     assert 4 * math.sqrt(density) / math.pi == pytest.approx(0.002736369862, abs=1e-12)
     assert 4 / (math.pi * APART_M) == pytest.approx(0.002546479089, abs=1e-12)
+    assert math.pi * APART_M / (4 * 15.0) == pytest.approx(26.179938780, abs=1e-9)
     for layouts, expected in (([hexagons] * 6, 4 / (math.pi * APART_M)), (fields, 4 * math.sqrt(density) / math.pi)):
         # Ways in one field of stations are not independent, their means in several fields are.
         rates = np.array([handovers_per_metre(layout, random) for layout in layouts])

@@ -131,7 +131,7 @@ def test_in_the_long_run_all_blocks_are_driven_alike_and_speeds_have_the_density
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"speed_mps": [0.0, 1.0]}, r"mobility\.speed_mps|least speed above 0"),
+        ({"speed_mps": [0.0, 1.0]}, r"mobility\.speed_mps: expected a least speed above 0"),
         ({"block_m": 251.0}, r"^mobility\.block_m: expected at most devices\.radius_m, 250 m, .* \(got 251\)$"),
         ({"block_m": 0.5}, r"mobility\.block_m"),
         ({"pause_s": 3.0}, r"mobility\.pause_s"),

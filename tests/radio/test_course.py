@@ -20,7 +20,7 @@ def course_of(edges_s: list[float], powers_w: list[float]) -> Course:
     pieces = PowerPieces(
         np.array(edges_s[:-1]), np.array(powers_w), np.array([0, len(powers_w)]), np.array(edges_s[-1:])
     )
-    return Course(pieces, 0, 0, edges_s[-1])
+    return Course(pieces, 0, 0, edges_s[0], edges_s[-1])
 
 
 @given(POWERS, st.floats(0.0, 1.0), st.floats(1e3, 1e8), st.floats(1e4, 1e7))
@@ -65,14 +65,15 @@ def test_what_is_planned_together_is_what_each_course_answers(seed):
     )
     hz, bits = 10.0 ** rng.uniform(5, 7, 6), 10.0 ** rng.uniform(4, 7, 6)
     starts_s = rng.uniform(0.0, 0.9, 6) * powers.last_s
-    due_s = float(rng.uniform(0.5, 1.0) * powers.last_s.max())
-    for row, planned in enumerate(powers.plan(LINK, hz, bits, starts_s, due_s)):
-        course, of = Course(powers, row, 0, math.inf), (hz.item(row), bits.item(row), starts_s.item(row))
+    stops_s = rng.uniform(0.0, 1.0, 6) * powers.last_s.max()
+    for row, planned in enumerate(powers.plan(LINK, hz, bits, starts_s, stops_s)):
+        stop_s = stops_s.item(row)
+        course, of = Course(powers, row, 0, 0.0, math.inf), (hz.item(row), bits.item(row), starts_s.item(row))
         assert planned[:3] == (of[0], of[2], of[1])
         if not math.isnan(planned.end_s):
             assert planned.end_s == course.end_s(LINK, *of)
-            assert planned.end_s == Course(powers, row, 0, math.inf, planned).end_s(LINK, *of)
-        if not math.isnan(planned.due_bits):
-            assert planned.due_bits == course.bits(LINK, of[0], of[2], due_s)
-        pieces = edges_s[row].searchsorted(of[2], "right"), edges_s[row].searchsorted(due_s)
-        assert math.isnan(planned.due_bits) == (pieces[0] >= min(pieces[1], counts[row]))
+            assert planned.end_s == Course(powers, row, 0, 0.0, math.inf, planned).end_s(LINK, *of)
+        if not math.isnan(planned.stop_bits):
+            assert planned.stop_bits == course.bits(LINK, of[0], of[2], stop_s)
+        pieces = edges_s[row].searchsorted(of[2], "right"), edges_s[row].searchsorted(stop_s)
+        assert math.isnan(planned.stop_bits) == (pieces[0] >= min(pieces[1], counts[row]))

@@ -195,7 +195,7 @@ def test_an_environment_states_the_distance_of_a_law_of_one_branch():
 )
 def test_maps_of_too_many_squares_name_a_grid_that_fits(radius_m, stations, fits):
     squares = Squares.covering(1.0, -radius_m, radius_m, -radius_m, radius_m)
-    remedy = f"radio.grid_m = {fits} fits" if fits else "no grid is wide enough"
+    remedy = f"radio.grid_m = {fits} fits" if fits else "no grid is wide enough: .*per_run'"
     with pytest.raises(
         EdgesimError, match=rf"^radio.grid_m \(1\) makes maps of [\d,]+ squares, more than 16,777,216; {remedy}$"
     ):

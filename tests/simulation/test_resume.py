@@ -529,7 +529,9 @@ MADE_ANEW: dict[type, set[str]] = {
     Everyone: {"unheard"},
     Asked: {"joiners", "answers"},
     # Devices at work come back as latecomers: they are watched anew, and those without bandwidth wait again.
-    Cells: {"clock", "world", "moving", "knobs", "backhaul", "works", "expected", "waiting"},
+    Cells: {
+        "clock", "world", "moving", "knobs", "backhaul", "works", "tasks", "expected", "waiting", "search", "station",
+    },
     Deadlines: set(),
     MovingDeadlines: {"a"},
     EveryRound: {"parts"},

@@ -221,6 +221,10 @@ def test_a_gap_ends_a_stay_and_one_row_is_none(tmp_path):
     for gap_s in (0.01, 2e6, math.nan):
         with pytest.raises(EdgesimError, match=r"^gap_s: expected seconds from 0\.1 to 1e\+06"):
             convert(path, tmp_path / "no.parquet", stays=stays, gap_s=gap_s)
+    no = tmp_path / "no.parquet"
+    for same, message in (({"gap_s": 5.0}, "^gap_s: is for"), ({"stays": no}, "^stays: expected another")):
+        with pytest.raises(EdgesimError, match=message):
+            convert(path, no, **same)
     (tmp_path / "links.csv").write_text("t_s,bps\n0,5\n")
     with pytest.raises(EdgesimError, match=r"^stays, gap_s: are for recorded positions"):
         convert(tmp_path / "links.csv", tmp_path / "no.parquet", stays=stays)

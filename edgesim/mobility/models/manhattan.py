@@ -1,15 +1,13 @@
 """Manhattan: devices drive along the streets of a grid, and may turn at each crossing, as in ETSI TR 101 112."""
 
-from typing import Self
-
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.base.errors import EdgesimError
 from edgesim.mobility.legs import Legs
-from edgesim.mobility.models.motion import Motion, Speeds
+from edgesim.mobility.models.motion import Motion, SpeedsAbove0
 from edgesim.mobility.paths import Ground, Paths
 from edgesim.streams import Streams
 
@@ -27,16 +25,10 @@ class Manhattan(Motion):
     point of a street that is nearest to their placement.
     """
 
-    speed_mps: Speeds = Field([1.0, 2.0])
+    speed_mps: SpeedsAbove0 = Field([1.0, 2.0])
     """Least, above 0, and greatest speed; that of each block is uniform between them."""
     block_m: float = Field(100.0, ge=1.0, le=1e4)
     """Distance between two streets, at most ``devices.radius_m``."""
-
-    @model_validator(mode="after")
-    def _no_standstill(self) -> Self:
-        if self.speed_mps[0] <= 0:
-            raise ValueError("speed_mps: expected a least speed above 0: a block at speed 0 never ends")
-        return self
 
     @override
     def make(self, ground: Ground, streams: Streams) -> Paths:

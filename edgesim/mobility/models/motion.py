@@ -21,10 +21,18 @@ def _rising(speeds: list[float]) -> list[float]:
     return speeds
 
 
+def _above_0(speeds: list[float]) -> list[float]:
+    if speeds[0] <= 0:
+        raise ValueError("expected a least speed above 0: a leg at speed 0 never ends")
+    return speeds
+
+
 Speeds = Annotated[
     list[Annotated[MetresPerSecond, Field(ge=0)]], Field(min_length=2, max_length=2), AfterValidator(_rising)
 ]
 """Least and greatest speed, between which each leg draws its own."""
+SpeedsAbove0 = Annotated[Speeds, AfterValidator(_above_0)]
+"""`Speeds` of models whose legs end at a place, not at an instant."""
 
 
 class Motion(Section):

@@ -1,29 +1,23 @@
 """Random waypoint: from point to uniform point of the disc, each way at a speed of its own, with pauses between."""
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from typing_extensions import override
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.mobility.legs import Legs
-from edgesim.mobility.models.motion import Motion, Speeds, points_in_disc
+from edgesim.mobility.models.motion import Motion, SpeedsAbove0, points_in_disc
 from edgesim.mobility.paths import Ground
 from edgesim.streams import Streams
-
-
-def _above_0(speeds: list[float]) -> list[float]:
-    if speeds[0] <= 0:
-        raise ValueError("expected a least speed above 0: ways at speed 0 never end")
-    return speeds
 
 
 class Waypoint(Motion):
     """Draws: streams ``waypoint``, indexed by the leg, ``waypoint-start`` and ``waypoint-ends``, by the trial."""
 
-    speed_mps: Annotated[Speeds, AfterValidator(_above_0)] = Field([1.0, 2.0])
+    speed_mps: SpeedsAbove0 = Field([1.0, 2.0])
     """Least, above 0, and greatest speed; that of each way is uniform between them."""
     pause_s: float = Field(0.0, ge=0, le=1e6)
     """Rest at every waypoint."""
