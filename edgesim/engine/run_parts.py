@@ -9,7 +9,7 @@ import numpy as np
 import simpy
 
 from edgesim.activities import ACTIVITIES
-from edgesim.base.arrays import Integers
+from edgesim.base.arrays import Floats, Integers
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.at_work import Working
@@ -18,6 +18,7 @@ from edgesim.engine.clock import Clock
 from edgesim.engine.courses import Courses
 from edgesim.engine.decision import Planner
 from edgesim.engine.decisions import Answerer, ByPolicy
+from edgesim.engine.ended_work import Brought, EndedWork
 from edgesim.engine.evaluations import Evaluations, tests_by_time
 from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.moving_reserved_band import MovingReservedBand, MovingReservedLink
@@ -77,6 +78,20 @@ class RunParts:
         self.evaluations = Evaluations(config, self.learner, self.report)
         self.answerer = ByPolicy(self.selector)
 
+    def columns(
+        self, ids: Integers, round: int, from_cloud: bool
+    ) -> tuple[Integers, Floats, Floats, Integers, Integers, Floats]:
+        """First columns of the tasks of devices that begin to work, [n] each, up to `Task.broadcast_s`.
+
+        The ``round`` decides how many bits each receives; ``from_cloud`` is whether the broadcast comes from the cloud,
+        not from the edge servers.
+        """
+        world, accounts, station = self.world, self.learner.accounts, self.world.places.stations(ids, self.clock.now)
+        bits = accounts.download_bits(ids, round)
+        broadcast_s = self.backhaul.download_s(station, bits, from_cloud)
+        down_s = world.download_s(ids, bits, accounts.model_bits)
+        return ids, bits, down_s, station, self.backhaul.edge[station], broadcast_s
+
     def tasks(
         self,
         ids: Integers,
@@ -88,16 +103,10 @@ class RunParts:
     ) -> list[Task]:
         """Make the tasks of devices that begin to work, [n], with the ``numbers`` of their draws, [n].
 
-        The ``round`` decides how many bits each receives; ``from_cloud`` is whether the broadcast comes from the cloud,
-        not from the edge servers.
+        Other arguments are as those of `columns`.
         """
-        world, accounts, station = self.world, self.learner.accounts, self.world.places.stations(ids, self.clock.now)
-        bits = accounts.download_bits(ids, round)
-        broadcast_s = self.backhaul.download_s(station, bits, from_cloud)
-        down_s = world.download_s(ids, bits, accounts.model_bits)
-        columns = ids, bits, down_s, station, self.backhaul.edge[station], broadcast_s
-        rows = zip(*[column.tolist() for column in columns], compute_s, leaves_s, numbers, strict=True)
-        return [Task(*row) for row in rows]
+        columns = [column.tolist() for column in self.columns(ids, round, from_cloud)]
+        return [Task(*row) for row in zip(*columns, compute_s, leaves_s, numbers, strict=True)]
 
     def grant(
         self,
@@ -118,8 +127,7 @@ class RunParts:
         if (charges := accounts.up) is not None and charges.rule.known != "before the run":
             of_codec, bits = charges.granted(bits, settings)
         granted = list(map(Grant, hz, rx_power_w, bits.tolist(), of_codec))
-        # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
-        backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
+        backhaul_s = self.wires_s(station, bits)
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
             at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s
@@ -133,26 +141,42 @@ class RunParts:
             ahead = [()] * len(tasks) if self.cells is None else [self.cells.ahead(task) for task in tasks]
             self.courses.foresee(tasks, self.clock.now, *working[0].work.due, ahead)
 
+    def wires_s(self, station: Integers, bits: Floats) -> Floats:
+        """Seconds that updates of some bits take from stations to their servers, [n] each."""
+        # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
+        return self.backhaul.upload_s(station, bits) * self.learner.accounts.sends
+
+    @cached_property
+    def are_known_ahead(self) -> bool:
+        """Whether `KnownWork` can play what devices do, but for those that leave and come back."""
+        accounts, config = self.learner.accounts, self.world.config
+        is_free = self.courses is None and self.batteries is None
+        is_whole = accounts.up is None and accounts.down is None and config.merging is None
+        bands = [band.link.is_constant for band in self.bands if isinstance(band, ReservedBand)]
+        return is_free and is_whole and config.round.late == "drop" and bands == [True] * len(self.bands)
+
     def tell(
         self,
         round: int,
         merged: Merged,
-        tasks: Sequence[Task],
+        tasks: Sequence[Brought],
         selected: Integers,
         arrived: Integers,
         gradients: Gradients,
         length_s: float,
         checked_in: Callable[[], Integers],
-        ended: Callable[[], list[Task]],
+        ended: Callable[[], EndedWork],
     ) -> None:
         """Tell the answerer of the decisions what became of them, once a model is made of ``merged`` updates.
 
-        The finished ``tasks`` of these come in the same order; ``ended`` answers with all that have ended since the
+        The finished ``tasks`` of these come in the same order; ``ended`` answers with all work that has ended since the
         model before. The others are as in `RoundReport`.
         """
-        duration_s = [at.spans[-1].t_end_s + at.backhaul_s - (at.spans[0].t_start_s - at.broadcast_s) for at in tasks]
+        duration_s = [task.duration_s for task in tasks]
         measured = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
-        received = None if self.sizing.receive is None else np.array(self.sizing.received(tasks))
+        received = None
+        if self.sizing.receive is not None:
+            received = np.array(self.sizing.received([task.setting for task in tasks]))
         feedback = Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *measured, received)
         of_devices, now = (selected, arrived, feedback, gradients), (self.clock.now, self.evaluations.accuracy)
         report = RoundReport(round, checked_in, *of_devices, length_s, *now, lambda: self.report.spending(ended()))

@@ -135,10 +135,10 @@ class Sizing:
         charges.fit(grant, self._room_bits(carried, *row, due_s))
         self._cross_wires(task)
 
-    def received(self, tasks: Sequence[Task]) -> list[float]:
-        """Share of each task's update that the server has received as a stream, [n]; 0 where that is none."""
+    def received(self, settings: Sequence[int]) -> list[float]:
+        """Share of each update that the server has received as a stream, [n], by `Task.received_setting`."""
         whole = self.charges.rule.granted
-        return [task.grant.setting / whole if task.fate == "done" else 0.0 for task in tasks]
+        return [setting / whole for setting in settings]
 
     def _receive(self, task: Task) -> bool:
         """Take what was received of an upload; returns whether that is anything."""

@@ -112,6 +112,11 @@ class Task:
         return self.phase not in (BACKHAUL, ENDED)
 
     @property
+    def received_setting(self) -> int:
+        """Setting of an update that the server has received in time; 0 where it has not."""
+        return self.grant.setting if self.fate == "done" else 0
+
+    @property
     def has_received(self) -> bool:
         """Whether the device has received the model."""
         return any(span.activity != DOWNLOAD or span.outcome == "done" for span in self.spans)

@@ -12,6 +12,7 @@ import edgesim
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import Stopped
 from edgesim.config_file import parse
+from edgesim.engine.ended_work import ended_work
 from edgesim.engine.protocols import PROTOCOLS
 from edgesim.folder.records import read_table
 from edgesim.folder.run_schema import SCHEMAS
@@ -89,7 +90,7 @@ class OfNothing(Idle):
         yield from ()
         merged, now_s = parts.learner.merge([], parts.world.bands_hz[:0].astype(int)), parts.clock.now
         row = RoundRow(number.round, number.frame, now_s, now_s, 0, 0, 0, 0, 0, 0, 0.0)
-        parts.report.round(row, [], merged, Origin([], []), None, {})
+        parts.report.round(row, ended_work([]), merged, Origin([], []), None, {})
         return None
 
 
