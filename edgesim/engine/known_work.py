@@ -5,6 +5,7 @@ with its round. The phases are those of `edgesim.engine.phases.COURSE`, each pla
 gets one event, the arrival that closes the round.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from edgesim.engine.phases import COURSE, Phase
 from edgesim.engine.uplink import planned_end_s
 from edgesim.engine.work import Outcome
 from edgesim.learning.jobs import Arrived, Promise
+from edgesim.radio.grant import Grant
 from edgesim.radio.link import ReservedLink
 
 OUTCOMES: tuple[Outcome, ...] = ("done", "dropped", "late", "unscheduled", "cancelled")
@@ -62,32 +64,37 @@ class Tasks:
         self.backhaul_s = np.zeros(count)
 
 
-@dataclass
-class Leg:
-    """One phase of all tasks that have it, as it goes unless the round closes before."""
+class Legs(NamedTuple):
+    """The phases that any task has, as they go unless the round closes before: [L, n] but for the first, [L]."""
 
-    phase: Phase
+    phases: list[Phase]
     has: Booleans
-    """Which tasks have the phase if they come so far, [n]."""
+    """Which tasks have the phase if they come so far."""
     begin_s: Floats
     end_s: Floats
     order: Integers
-    """Priority of the event that ends it, by which events of one instant are ordered, [n]."""
+    """Priority of the event that ends the phase, by which events of one instant are ordered."""
     breaks: Booleans
-    """Which devices leave in the phase, [n]."""
+    """Which devices leave in the phase."""
 
 
 class Rows(NamedTuple):
-    """What one activity adds to the rows of all tasks, each [n]."""
+    """Rows of ``activities`` that tasks may have: [A, n] by activity, but for the first, [A], and the last three."""
 
-    activity: int
+    activity: Integers
     there: Booleans
-    """Which tasks have the row."""
+    """Which rows there are."""
     begin_s: Floats
     end_s: Floats
     outcome: Integers
+    """Number among `OUTCOMES`."""
     bits: Floats
     bandwidth_hz: Floats
+    count: Integers
+    """How many rows each task has, [n]."""
+    first: Integers
+    """Place of each task's first row, [n]; so the last."""
+    last: Integers
 
 
 class KnownWork:
@@ -100,19 +107,24 @@ class KnownWork:
         self._clock, self._links, self._tolerance_s = clock, links, tolerance_s
         self.tasks, self.promises = tasks, promises
         self._begin_s = clock.now
-        self._legs: list[Leg] = []
+        self._legs: Legs | None = None
         self._closed_by: tuple[float, int] | None = None
         self._fate: Integers | None = None
         """Number of each task's end among `OUTCOMES`, [n], once the work is over."""
-        self._rows: list[Rows] = []
 
     def share(self, rows: Integers, grant: Grants, backhaul_s: Floats, deadline_s: float) -> None:
         """Grant uploads to the devices at some positions, [S], and play all work as if the round never closed."""
-        tasks = self.tasks
+        tasks, count = self.tasks, len(self.tasks.device)
         tasks.taken[rows], tasks.backhaul_s[rows] = True, backhaul_s
-        for name, column in vars(grant).items():
+        columns = vars(grant).items()
+        for name, column in columns:
             getattr(tasks.grant, name)[rows] = column
-        at_s, goes_on, nobody = np.full(len(tasks.device), self._begin_s), ~_nobody(tasks), _nobody(tasks)
+        grants = map(Grant, *(column.tolist() for _, column in columns))
+        for row, of_promise in zip(rows.tolist(), grants, strict=True):
+            self.promises[row].grant = of_promise
+        at_s, goes_on = np.full(count, self._begin_s), np.ones(count, dtype=bool)
+        leave = tasks.leaves_s.min(initial=math.inf) < math.inf
+        legs = []
         for phase in COURSE:
             amount = phase.amount(tasks)
             if not isinstance(amount, np.ndarray):
@@ -120,56 +132,68 @@ class KnownWork:
             has = goes_on if phase.is_reported else goes_on & (amount > 0)
             if not np.count_nonzero(has):
                 continue
-            leg = Leg(phase, has, at_s, at_s + amount, FIRST[phase.kind] + tasks.device, nobody)
             if phase.ends == "by the band":
-                self._send(leg, deadline_s)
+                end_s, breaks = self._send(has, at_s, deadline_s)
+                kind = EventKind.ARRIVED
             else:
-                if phase.kind == EventKind.ARRIVED:
-                    due = np.abs(leg.end_s - deadline_s) <= self._tolerance_s
-                    leg.end_s = np.where(due, np.maximum(deadline_s, at_s), leg.end_s)
-                if phase.breaks:
-                    leg.breaks = has & (tasks.leaves_s < leg.end_s - self._tolerance_s)
-            if phase.breaks and np.count_nonzero(leg.breaks):
-                leg.end_s = np.where(leg.breaks, np.maximum(tasks.leaves_s, at_s), leg.end_s)
-                leg.order = np.where(leg.breaks, FIRST[EventKind.LEFT] + tasks.device, leg.order)
-                goes_on = goes_on & ~leg.breaks
-            at_s = leg.end_s if has.all() else np.where(has, leg.end_s, at_s)
-            self._legs.append(leg)
+                end_s, breaks, kind = at_s + amount, None, phase.kind
+                if kind == EventKind.ARRIVED:
+                    due = np.abs(end_s - deadline_s) <= self._tolerance_s
+                    end_s = np.where(due, np.maximum(deadline_s, at_s), end_s)
+                if leave and phase.breaks:
+                    breaks = has & (tasks.leaves_s < end_s - self._tolerance_s)
+            order = FIRST[kind] + tasks.device
+            if breaks is None:
+                breaks = np.zeros(count, dtype=bool)
+            elif np.count_nonzero(breaks):
+                end_s = np.where(breaks, np.maximum(tasks.leaves_s, at_s), end_s)
+                order = np.where(breaks, FIRST[EventKind.LEFT] + tasks.device, order)
+                goes_on = goes_on & ~breaks
+            legs.append((phase, has, at_s, end_s, order, breaks))
+            at_s = np.where(has, end_s, at_s)
+        if legs:
+            phases, *others = zip(*legs, strict=True)
+            self._legs = Legs(list(phases), *map(np.array, others))
 
-    def _send(self, leg: Leg, deadline_s: float) -> None:
-        """End the uploads of a leg, each by itself: functions of arrays round the last bit otherwise."""
-        tasks, grant, leaves = self.tasks, self.tasks.grant, list[int]()
-        leg.end_s, leg.order = leg.begin_s.copy(), FIRST[EventKind.ARRIVED] + tasks.device
-        rows = leg.has.nonzero()[0]
-        columns = tasks.device, tasks.station, grant.bandwidth_hz, grant.rx_power_w, grant.bits, leg.begin_s
+    def _send(self, has: Booleans, at_s: Floats, deadline_s: float) -> tuple[Floats, Booleans | None]:
+        """End the uploads that some tasks have, each by itself: functions of arrays round the last bit otherwise.
+
+        Returns the ends, and which devices leave before.
+        """
+        tasks, grant, leaves, ends_s = self.tasks, self.tasks.grant, list[int](), list[float]()
+        rows = has.nonzero()[0]
+        columns = tasks.device, tasks.station, grant.bandwidth_hz, grant.rx_power_w, grant.bits, at_s
         of_rows = zip(*(column[rows].tolist() for column in (*columns, tasks.backhaul_s, tasks.leaves_s)), strict=True)
-        ends_s = []
         for row, (device, station, hz, power_w, bits, begin_s, wires_s, leaves_s) in enumerate(of_rows):
             link = self._links[station]
             end_s = link.end_s(device, hz, power_w, bits, begin_s)
             end_s = planned_end_s(end_s, deadline_s - wires_s, self._tolerance_s, begin_s)
-            if (left_s := max(leaves_s, begin_s)) < end_s:
+            if leaves_s < end_s:
+                left_s = max(leaves_s, begin_s)
                 sent = link.bits(device, hz, power_w, begin_s, left_s)
                 if bits - sent > link.bits(device, hz, power_w, left_s, left_s + self._tolerance_s):
                     leaves.append(row)
             ends_s.append(end_s)
-        leg.end_s[rows] = ends_s
-        if leaves:
-            leg.breaks = _nobody(tasks)
-            leg.breaks[rows[leaves]] = True
+        end_s = at_s.copy()
+        end_s[rows] = ends_s
+        if not leaves:
+            return end_s, None
+        breaks = np.zeros(len(has), dtype=bool)
+        breaks[rows[leaves]] = True
+        return end_s, breaks
 
     def close_with(self, count: int, deadline_s: float, close: Callable[[], None]) -> None:
         """Have ``close`` called at the arrival with a number, from 1, if it comes by the deadline."""
-        device = self.tasks.device
-        arrives, at_s, order = self.tasks.taken, np.full(len(device), self._begin_s), FIRST[0] + device
-        for leg in self._legs:
-            arrives = arrives & ~leg.breaks
-            at_s, order = np.where(leg.has, leg.end_s, at_s), np.where(leg.has, leg.order, order)
-        rows = (arrives & (at_s <= deadline_s)).nonzero()[0]
+        if (legs := self._legs) is None:
+            return
+        everyone = np.arange(len(self.tasks.device))
+        last = len(legs.phases) - 1 - legs.has[::-1].argmax(axis=0)
+        at_s, order = legs.end_s[last, everyone], legs.order[last, everyone]
+        rows = (self.tasks.taken & ~legs.breaks[last, everyone] & (at_s <= deadline_s)).nonzero()[0]
         if len(rows) < count:
             return
-        last = rows[np.lexsort((order[rows], at_s[rows]))[count - 1]]
-        by = float(at_s[last]), int(order[last])
+        closing = rows[np.lexsort((order[rows], at_s[rows]))[count - 1]]
+        by = float(at_s[closing]), int(order[closing])
 
         def happen(_: simpy.Event) -> None:
             self._closed_by = by
@@ -181,46 +205,26 @@ class KnownWork:
         """End all work now: work that is cut off is late or was not taken, unless it has another ``outcome``."""
         if self._fate is not None:
             return
-        tasks, (t_s, order) = self.tasks, self._closed_by or (self._clock.now, FIRST[EventKind.STOP])
+        tasks, legs, (t_s, order) = self.tasks, self._legs, self._closed_by or (self._clock.now, FIRST[EventKind.STOP])
         cut = np.where(tasks.taken, _LATE, _UNSCHEDULED)
         if outcome is not None:
             cut[:] = OUTCOMES.index(outcome)
-        goes_on, fate = ~_nobody(tasks), cut
-        for leg in self._legs:
-            begun = goes_on & leg.has
-            over = begun & ((leg.end_s < t_s) | ((leg.end_s == t_s) & (leg.order <= order)))
-            ends, left = over & ~leg.breaks, over & leg.breaks
-            goes_on, fate = goes_on & (ends | ~leg.has), np.where(left, _DROPPED, fate)
-            if leg.phase.is_reported:
-                for promise, is_due in zip(self.promises, ends.tolist(), strict=True):
-                    promise.due = is_due
-            if leg.phase.name in ACTIVITIES:
-                end_s = np.where(over, leg.end_s, t_s)
-                there = begun & (end_s > leg.begin_s)
-                if leg.phase.ends == "at an instant":
-                    there |= ends
-                ended = np.where(ends, _DONE, np.where(left, _DROPPED, cut))
-                sent = self._sent(leg, there, ends, end_s)
-                self._rows.append(Rows(NUMBER_OF[leg.phase.name], there, leg.begin_s, end_s, ended, *sent))
-        self._fate = np.where(goes_on, _DONE, fate)
-
-    def _sent(self, leg: Leg, there: Booleans, ends: Booleans, end_s: Floats) -> tuple[Floats, Floats]:
-        """Bits and mean bandwidths of a phase from its start to some instants, [n]."""
-        phase, tasks, grant, lasted_s = leg.phase, self.tasks, self.tasks.grant, end_s - leg.begin_s
-        bits = np.zeros(len(end_s))
-        cut = (there & ~ends).nonzero()[0]
-        if phase.bits is not None:
-            whole, amount = np.asarray(phase.bits(tasks)), np.asarray(phase.amount(tasks))
-            bits[ends] = whole[ends]
-            bits[cut] = whole[cut] * lasted_s[cut] / amount[cut]
-        if phase.ends != "by the band":
-            return bits, np.zeros(len(end_s))
-        bits[ends] = grant.bits[ends]
-        columns = tasks.station, tasks.device, grant.bandwidth_hz, grant.rx_power_w, leg.begin_s, end_s
-        for row, station, *span in zip(cut.tolist(), *(column[cut].tolist() for column in columns), strict=True):
-            bits[row] = min(self._links[station].bits(*span), grant.bits[row])
-        hertz_seconds = lasted_s * grant.bandwidth_hz
-        return bits, np.divide(hertz_seconds, lasted_s, out=np.zeros(len(end_s)), where=there)
+        self._cut = self._fate = cut
+        if legs is None:
+            return
+        over = legs.has & ((legs.end_s < t_s) | ((legs.end_s == t_s) & (legs.order <= order)))
+        ends = over & ~legs.breaks
+        # A task begins a phase once it has come through all phases before, and whoever has left goes no further.
+        through = np.logical_and.accumulate(ends | ~legs.has)
+        begun = legs.has.copy()
+        begun[1:] &= through[:-1]
+        self._over, self._ends, self._begun = over & begun, ends & begun, begun
+        left = (self._over & legs.breaks).any(axis=0)
+        self._fate = np.where(through[-1], _DONE, np.where(left, _DROPPED, cut))
+        self._now_s = t_s
+        (reported,) = (row for row, phase in enumerate(legs.phases) if phase.is_reported)
+        for promise, is_due in zip(self.promises, self._ends[reported].tolist(), strict=True):
+            promise.due = is_due
 
     # Answers once the work is over.
 
@@ -250,10 +254,9 @@ class KnownWork:
     @property
     def computed(self) -> list[Promise]:
         """Jobs that were computed, in the order of their ends."""
-        for leg in self._legs:
-            if leg.phase.is_reported:
-                rows = np.lexsort((leg.order, leg.end_s)).tolist()
-                return [self.promises[row] for row in rows if self.promises[row].due]
+        for phase, _, _, end_s, order, _ in zip(*self._legs, strict=True) if self._legs is not None else ():
+            if phase.is_reported:
+                return [self.promises[row] for row in np.lexsort((order, end_s)).tolist() if self.promises[row].due]
         return []
 
     def arrived(self, selected: Integers) -> Integers:
@@ -264,12 +267,16 @@ class KnownWork:
 
     def updates(self, arrived: Integers) -> list[tuple[Brought, Arrived]]:
         """Updates of devices that have arrived, in their order."""
-        tasks, rows, number = self.tasks, self.tasks.device.searchsorted(arrived), self.tasks.number
-        first_s = last_s = np.zeros(len(rows))
-        for part in self._rows:
-            last_s = np.where(part.there[rows], part.end_s[rows], last_s)
-        for part in reversed(self._rows):
-            first_s = np.where(part.there[rows], part.begin_s[rows], first_s)
+        if not len(arrived):
+            return []
+        tasks, rows, number, written = (
+            self.tasks,
+            self.tasks.device.searchsorted(arrived),
+            self.tasks.number,
+            self._rows,
+        )
+        first, last = written.first[rows], written.last[rows]
+        last_s, first_s = written.end_s[last, rows], written.begin_s[first, rows]
         lasted_s = last_s + tasks.backhaul_s[rows] - (first_s - tasks.broadcast_s[rows])
         columns = arrived, tasks.server[rows], tasks.station[rows], tasks.grant.bits[rows], lasted_s
         return [
@@ -278,39 +285,64 @@ class KnownWork:
         ]
 
     @cached_property
+    def _rows(self) -> Rows:
+        """The rows that the tasks have of their activities."""
+        legs, tasks, fate = self._legs, self.tasks, self._fate
+        assert legs is not None
+        assert fate is not None
+        places = [place for place, phase in enumerate(legs.phases) if phase.name in ACTIVITIES]
+        phases = [legs.phases[place] for place in places]
+        begin_s, over, ends = legs.begin_s[places], self._over[places], self._ends[places]
+        end_s = np.where(over, legs.end_s[places], self._now_s)
+        lasted_s = end_s - begin_s
+        there = self._begun[places] & (lasted_s > 0)
+        outcome = np.where(ends, _DONE, np.where(over, _DROPPED, self._cut))
+        bits, bandwidth_hz = np.zeros(there.shape), np.zeros(there.shape)
+        for place, phase in enumerate(phases):
+            if phase.is_reported:
+                # Also work that takes no time.
+                there[place] |= ends[place]
+            cut = (there[place] & ~ends[place]).nonzero()[0]
+            if phase.ends == "by the band":
+                hz = tasks.grant.bandwidth_hz
+                np.divide(lasted_s[place] * hz, lasted_s[place], out=bandwidth_hz[place], where=there[place])
+                bits[place, ends[place]] = tasks.grant.bits[ends[place]]
+                columns = tasks.station, tasks.device, hz, tasks.grant.rx_power_w, begin_s[place], end_s[place]
+                for row, station, *span in zip(cut.tolist(), *(of[cut].tolist() for of in columns), strict=True):
+                    bits[place, row] = min(self._links[station].bits(*span), tasks.grant.bits[row])
+            elif phase.bits is not None:
+                whole, amount_s = np.asarray(phase.bits(tasks)), np.asarray(phase.amount(tasks))
+                bits[place, ends[place]] = whole[ends[place]]
+                bits[place, cut] = whole[cut] * lasted_s[place, cut] / amount_s[cut]
+        count, first, last = there.sum(axis=0), there.argmax(axis=0), len(places) - 1 - there[::-1].argmax(axis=0)
+        # Before work was cut off, nothing may have been going on, and nothing follows work that is not used: the last
+        # row has the outcome of the task.
+        marked = ((fate != _DROPPED) & (count > 0)).nonzero()[0]
+        outcome[last[marked], marked] = np.where((fate == _DONE) & ~tasks.taken, _UNSCHEDULED, fate)[marked]
+        activity = np.array([NUMBER_OF[phase.name] for phase in phases])
+        return Rows(activity, there, begin_s, end_s, outcome, bits, bandwidth_hz, count, first, last)
+
+    @cached_property
     def ended(self) -> EndedWork:
         """All work, once it is over."""
-        tasks, fate, parts = self.tasks, self._fate, self._rows
-        assert fate is not None
+        tasks = self.tasks
         down_bits = np.where(tasks.download_s == 0, tasks.download_bits, 0.0)
-        if not parts:
+        if self._legs is None:
             return replace(ended_work([]), down_bits=sum(down_bits.tolist()))
-        there = np.stack([part.there for part in parts], axis=1)
-        outcome, rows = np.stack([part.outcome for part in parts], axis=1), there.sum(axis=1)
-        # Before work was cut off, nothing may have been going on, and for work that is not used nothing follows: the
-        # last row has the outcome of the task.
-        last = len(parts) - 1 - there[:, ::-1].argmax(axis=1)
-        marked = ((fate != _DROPPED) & (rows > 0)).nonzero()[0]
-        outcome[marked, last[marked]] = np.where((fate == _DONE) & ~tasks.taken, _UNSCHEDULED, fate)[marked]
-        if parts[0].activity == NUMBER_OF[DOWNLOAD]:
-            down_bits += np.where(parts[0].there & (tasks.download_s != 0), parts[0].bits, 0.0)
-        columns = zip(*(part[2:] for part in parts), strict=True)
-        begin_s, end_s, _, bits, bandwidth_hz = (np.stack(column, axis=1)[there] for column in columns)
-        worked = rows.nonzero()[0]
+        rows = self._rows
+        if rows.activity[0] == NUMBER_OF[DOWNLOAD]:
+            down_bits += np.where(rows.there[0] & (tasks.download_s != 0), rows.bits[0], 0.0)
+        there, worked = rows.there.T, rows.count.nonzero()[0]
         return EndedWork(
             tasks.device[worked],
             np.full(len(worked), tasks.number),
             tasks.station[worked],
-            rows[worked],
-            np.broadcast_to([part.activity for part in parts], there.shape)[there],
-            begin_s,
-            end_s,
-            [OUTCOMES[number] for number in outcome[there].tolist()],
-            bits,
-            bandwidth_hz,
+            rows.count[worked],
+            np.broadcast_to(rows.activity, there.shape)[there],
+            rows.begin_s.T[there],
+            rows.end_s.T[there],
+            [OUTCOMES[number] for number in rows.outcome.T[there].tolist()],
+            rows.bits.T[there],
+            rows.bandwidth_hz.T[there],
             sum(down_bits.tolist()),
         )
-
-
-def _nobody(tasks: Tasks) -> Booleans:
-    return np.zeros(len(tasks.device), dtype=bool)
