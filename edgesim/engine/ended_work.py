@@ -1,7 +1,6 @@
 """What devices did in tasks that have ended, as columns from which rows are written."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -37,8 +36,7 @@ class Brought(NamedTuple):
         return cls(task.key, task.server, task.station, task.grant.bits, lasted_s, task.received_setting)
 
 
-@dataclass(frozen=True)
-class EndedWork:
+class EndedWork(NamedTuple):
     """Tasks that have rows of ``activities``, [T], by device, and these rows, [R]."""
 
     device: Integers

@@ -7,9 +7,9 @@ gets one event, the arrival that closes the round.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import simpy
@@ -90,7 +90,7 @@ class Rows(NamedTuple):
     """Number among `OUTCOMES`."""
     bits: Floats
     bandwidth_hz: Floats
-    count: Integers
+    of_task: Integers
     """How many rows each task has, [n]."""
     first: Integers
     """Place of each task's first row, [n]; so the last."""
@@ -124,7 +124,7 @@ class KnownWork:
             self.promises[row].grant = of_promise
         at_s, goes_on = np.full(count, self._begin_s), np.ones(count, dtype=bool)
         leave = tasks.leaves_s.min(initial=math.inf) < math.inf
-        legs = []
+        legs: list[tuple[Any, ...]] = []
         for phase in COURSE:
             amount = phase.amount(tasks)
             if not isinstance(amount, np.ndarray):
@@ -328,16 +328,16 @@ class KnownWork:
         tasks = self.tasks
         down_bits = np.where(tasks.download_s == 0, tasks.download_bits, 0.0)
         if self._legs is None:
-            return replace(ended_work([]), down_bits=sum(down_bits.tolist()))
+            return ended_work([])._replace(down_bits=sum(down_bits.tolist()))
         rows = self._rows
         if rows.activity[0] == NUMBER_OF[DOWNLOAD]:
             down_bits += np.where(rows.there[0] & (tasks.download_s != 0), rows.bits[0], 0.0)
-        there, worked = rows.there.T, rows.count.nonzero()[0]
+        there, worked = rows.there.T, rows.of_task.nonzero()[0]
         return EndedWork(
             tasks.device[worked],
             np.full(len(worked), tasks.number),
             tasks.station[worked],
-            rows.count[worked],
+            rows.of_task[worked],
             np.broadcast_to(rows.activity, there.shape)[there],
             rows.begin_s.T[there],
             rows.end_s.T[there],
