@@ -33,7 +33,8 @@ class Brought(NamedTuple):
         """Facts on a task whose update is at its server."""
         first, last = task.spans[0], task.spans[-1]
         lasted_s = last.t_end_s + task.backhaul_s - (first.t_start_s - task.broadcast_s)
-        return cls(task.key, task.server, task.station, task.grant.bits, lasted_s, task.received_setting)
+        setting = task.grant.setting and task.received_setting
+        return cls((task.device, task.number), task.server, task.station, task.grant.bits, lasted_s, setting)
 
 
 class EndedWork(NamedTuple):
@@ -64,17 +65,21 @@ def ended_work(ended: Sequence[Task]) -> EndedWork:
     """Columns of tasks that have ended."""
     tasks = sorted([task for task in ended if task.spans], key=attrgetter("device"))
     spans = [span for task in tasks for span in task.spans]
+    of_task = [(task.device, task.number, task.station, len(task.spans)) for task in tasks]
+    device, number, station, rows = np.array(of_task, dtype=np.int64).reshape(-1, 4).T.copy()
+    of_row = [(span.t_start_s, span.t_end_s, span.bits, span.bandwidth_hz) for span in spans]
+    begin_s, end_s, bits, bandwidth_hz = np.array(of_row, dtype=np.float64).reshape(-1, 4).T.copy()
     return EndedWork(
-        np.array([task.device for task in tasks], dtype=np.int64),
-        np.array([task.number for task in tasks], dtype=np.int64),
-        np.array([task.station for task in tasks], dtype=np.int64),
-        np.array([len(task.spans) for task in tasks], dtype=np.int64),
+        device,
+        number,
+        station,
+        rows,
         np.array([NUMBER_OF[span.activity] for span in spans], dtype=np.int64),
-        np.array([span.t_start_s for span in spans], dtype=np.float64),
-        np.array([span.t_end_s for span in spans], dtype=np.float64),
+        begin_s,
+        end_s,
         [span.outcome for span in spans],
-        np.array([span.bits for span in spans], dtype=np.float64),
-        np.array([span.bandwidth_hz for span in spans], dtype=np.float64),
+        bits,
+        bandwidth_hz,
         sum([task.download_bits if task.download_s == 0 else _received_bits(task) for task in ended]),
         tasks,
     )
