@@ -12,7 +12,6 @@ import edgesim
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import Stopped
 from edgesim.config_file import parse
-from edgesim.engine.ended_work import ended_work
 from edgesim.engine.protocols import PROTOCOLS
 from edgesim.folder.records import read_table
 from edgesim.folder.run_schema import SCHEMAS
@@ -33,6 +32,7 @@ import simpy
 
 from edgesim.base.needs import Rule
 from edgesim.engine.protocols.protocol import Protocol
+from edgesim.engine.ended_work import ended_work
 from edgesim.engine.report import Origin, RoundRow
 from edgesim.engine.synchronous import Rounds
 from edgesim.engine.unsynchronised import Unsynchronised
