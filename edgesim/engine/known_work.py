@@ -212,15 +212,10 @@ class KnownWork:
         self._cut = self._fate = cut
         if legs is None:
             return
-        over = legs.has & ((legs.end_s < t_s) | ((legs.end_s == t_s) & (legs.order <= order)))
-        ends = over & ~legs.breaks
-        # A task begins a phase once it has come through all phases before, and whoever has left goes no further.
-        through = np.logical_and.accumulate(ends | ~legs.has)
-        begun = legs.has.copy()
-        begun[1:] &= through[:-1]
-        self._over, self._ends, self._begun = over & begun, ends & begun, begun
+        self._over = legs.has & ((legs.end_s < t_s) | ((legs.end_s == t_s) & (legs.order <= order)))
+        self._ends = self._over & ~legs.breaks
         left = (self._over & legs.breaks).any(axis=0)
-        self._fate = np.where(through[-1], _DONE, np.where(left, _DROPPED, cut))
+        self._fate = np.where(left, _DROPPED, np.where((self._ends | ~legs.has).all(axis=0), _DONE, cut))
         self._now_s = t_s
         (reported,) = (row for row, phase in enumerate(legs.phases) if phase.is_reported)
         for promise, is_due in zip(self.promises, self._ends[reported].tolist(), strict=True):
@@ -295,7 +290,7 @@ class KnownWork:
         begin_s, over, ends = legs.begin_s[places], self._over[places], self._ends[places]
         end_s = np.where(over, legs.end_s[places], self._now_s)
         lasted_s = end_s - begin_s
-        there = self._begun[places] & (lasted_s > 0)
+        there = legs.has[places] & (lasted_s > 0)
         outcome = np.where(ends, _DONE, np.where(over, _DROPPED, self._cut))
         bits, bandwidth_hz = np.zeros(there.shape), np.zeros(there.shape)
         for place, phase in enumerate(phases):
