@@ -34,7 +34,7 @@ class EventKind(IntEnum):
     STOP = 7
 
 
-_FIRST = tuple(2 + (kind << 32) for kind in EventKind)
+FIRST = tuple(2 + (kind << 32) for kind in EventKind)
 """Priority of the device 0 in each kind; SimPy's own are 0 and 1: triggered events come before anything timed."""
 
 
@@ -53,7 +53,7 @@ class Instant(simpy.Event):
     def __init__(self, clock: "Clock", t_s: float, kind: EventKind, device: int = 0) -> None:
         # Instead of the base's __init__, which would be called and then overruled.
         self.env, self.callbacks = clock, []
-        heappush(clock._queue, (t_s, _FIRST[kind] + device, next(clock._eid), self))  # type: ignore[misc]
+        heappush(clock._queue, (t_s, FIRST[kind] + device, next(clock._eid), self))  # type: ignore[misc]
 
 
 class Clock(simpy.Environment):
@@ -65,6 +65,11 @@ class Clock(simpy.Environment):
     def call_at(self, t_s: float, kind: EventKind, callback: Callback, device: int = 0) -> None:
         """Have ``callback`` called, with the event, at ``t_s``, which must not lie in the past."""
         Instant(self, t_s, kind, device).callbacks.append(callback)
+
+    def call_by_order(self, t_s: float, order: int, callback: Callback) -> None:
+        """As `call_at`, with a priority of `FIRST` plus a device."""
+        kind, device = divmod(order - FIRST[0], FIRST[1] - FIRST[0])
+        self.call_at(t_s, EventKind(kind), callback, device)
 
     def set_forward(self, t_s: float) -> None:
         """Set the time of a new clock without events, in seconds."""

@@ -315,11 +315,12 @@ def _checked(shares_hz: Floats, request: Request, name: str) -> Floats:
     count, band_hz = len(request.ids), request.bandwidth_hz
     answer = type(shares_hz).__name__
     if isinstance(shares_hz, np.ndarray):
-        answer = f"an array of {shares_hz.dtype} and shape {shares_hz.shape}"
         if shares_hz.shape == (count,) and shares_hz.dtype.kind in "iuf":
             if shares_hz.min() >= 0 and shares_hz.sum() <= band_hz * (1 + 1e-9):
                 return shares_hz
             answer = f"{shares_hz.min():.10g} to {shares_hz.max():.10g} Hz, {shares_hz.sum():.10g} Hz in all,"
+        else:
+            answer = f"an array of {shares_hz.dtype} and shape {shares_hz.shape}"
     raise EdgesimError(
         f"round.allocator {name!r}: allocate returned {answer} for {count} uploads; expected an array of 0 Hz or more "
         f"for each, at most {band_hz:.10g} Hz in all",

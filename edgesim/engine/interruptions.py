@@ -33,12 +33,11 @@ class Interruptions:
         """Instant at which a device whose stay ends at ``until_s`` leaves its work; inf if leaves are ignored."""
         return math.inf if self.world.config.availability.interruption == "ignore" else until_s
 
-    def away_s(self, devices: list[int], t_start_s: Floats, t_end_s: Floats) -> Floats:
+    def away_s(self, ids: Integers, t_start_s: Floats, t_end_s: Floats) -> Floats:
         """Seconds of each stretch of work in which its device was away, [n]; 0 unless interruptions are ignored."""
-        away_s = np.zeros(len(devices))
-        if self.world.config.availability.interruption != "ignore" or not devices:
+        away_s = np.zeros(len(ids))
+        if self.world.config.availability.interruption != "ignore" or not len(ids):
             return away_s
-        ids = np.array(devices, dtype=np.int64)
         until_s = self.world.availability.available_until(ids, t_start_s, float(t_end_s.max()))
         for row in np.flatnonzero(until_s < t_end_s).tolist():
             away_s[row] = self._away_s(ids[row : row + 1], float(until_s[row]), float(t_end_s[row]))

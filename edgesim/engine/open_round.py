@@ -8,9 +8,12 @@ import simpy
 
 from edgesim.base.arrays import Integers
 from edgesim.engine.at_work import Working
+from edgesim.engine.ended_work import EndedWork, ended_work
+from edgesim.engine.known_work import KnownWork
 from edgesim.engine.process import RoundNumber
 from edgesim.engine.work import Outcome
 from edgesim.learning.interface import TrainingRound
+from edgesim.learning.jobs import Promise
 
 
 @dataclass
@@ -30,6 +33,8 @@ class OpenRound:
     closed: simpy.Event
     decision: simpy.Event
     all_reported: simpy.Event
+    known: KnownWork | None = None
+    """The work of the round where it is known ahead; None where it is `working`."""
     working: dict[int, Working] = field(default_factory=dict)
     """Devices that began to work in the round, by id."""
     reports: set[int] = field(default_factory=set)
@@ -52,6 +57,39 @@ class OpenRound:
     """Latecomers of earlier rounds whose work ended in this one; filled at its close."""
     fates: list[Outcome | None] = field(default_factory=list)
     """Outcomes at the close of the devices taken."""
+
+    @property
+    def began(self) -> Integers:
+        """Devices that began to work in the round, ascending."""
+        return np.array(list(self.working), dtype=np.int64) if self.known is None else self.known.began
+
+    @property
+    def fates_now(self) -> list[Outcome | None]:
+        """Outcomes of the devices taken, once the round is closed."""
+        if self.known is not None:
+            return self.known.fates
+        return [working.task.fate for working in self.working.values() if working.task.taken]
+
+    @property
+    def lost(self) -> list[Promise]:
+        """Jobs of work that is over and was computed, and whose updates did not arrive."""
+        if self.known is not None:
+            return self.known.lost
+        return [at.promise for at in (*self.over, *self.working.values()) if at.is_lost]
+
+    @property
+    def bandwidth_hz(self) -> float:
+        """Sum of the bandwidths granted."""
+        if self.known is not None:
+            return self.known.bandwidth_hz
+        return sum([working.task.grant.bandwidth_hz for working in self.working.values()])
+
+    def ended(self) -> EndedWork:
+        """Work whose rows are those of the round, once it is closed."""
+        if self.known is not None:
+            return self.known.ended
+        here = [at.task for at in self.working.values() if not at.task.carried]
+        return ended_work([at.task for at in self.over] + here)
 
     def timed(self, part: str) -> "_Timed":
         """Add the wall time of a block to a part of this round."""

@@ -43,7 +43,7 @@ COURSE = (
     Phase(DOWNLOAD, "at an instant", attrgetter("download_s"), breaks=True, bits=attrgetter("download_bits")),
     Phase(COMPUTE, "at an instant", attrgetter("compute_s"), breaks=True, is_reported=True),
     Phase(WAIT, "at the decision", lambda task: task.taken is None),
-    Phase(SILENCE, "at an instant", lambda task: task.grant.bits and task.silence_s, breaks=True),
+    Phase(SILENCE, "at an instant", lambda task: task.silence_s and task.grant.bits and task.silence_s, breaks=True),
     Phase(QUEUE, "by the cell", attrgetter("queued_s"), breaks=True),
     Phase(UPLOAD, "by the band", attrgetter("grant.bits"), breaks=True),
     Phase(BACKHAUL, "at an instant", attrgetter("backhaul_s"), kind=EventKind.ARRIVED),

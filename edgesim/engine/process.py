@@ -8,7 +8,7 @@ import simpy
 
 from edgesim.config import RoundConfig, RunConfig
 from edgesim.engine.decisions import Decision
-from edgesim.engine.work import Task
+from edgesim.engine.ended_work import EndedWork
 from edgesim.traces.search import Search
 
 
@@ -54,8 +54,8 @@ class Process(Protocol):
     def restore(self, remembered: dict[str, Any]) -> None:
         """Restore a result of `snapshot`, in a run whose clock stands at its instant."""
 
-    def break_off(self) -> list[Task]:
-        """End all work, since the run is over; returns the tasks without rows."""
+    def break_off(self) -> EndedWork:
+        """End all work, since the run is over; returns the work without rows."""
 
 
 def stopped(config: RunConfig) -> str:

@@ -3,24 +3,27 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 
-from edgesim.activities import ACTIVITIES, DOWNLOAD, ON_AIR
+from edgesim.activities import ACTIVITIES, ON_AIR
 from edgesim.base.arrays import Floats
 from edgesim.devices.battery import Batteries
 from edgesim.devices.population import Population
 from edgesim.devices.topology import Backhaul
+from edgesim.engine.ended_work import NUMBER_OF, Brought, EndedWork, ended_work
 from edgesim.engine.interruptions import Interruptions
-from edgesim.engine.work import Span, Task
+from edgesim.engine.work import Task
 from edgesim.engine.world import World
 from edgesim.folder import work_kinds
 from edgesim.folder.records import TableWriter
 from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.selection.view import Spending
+
+_NAMES = list(ACTIVITIES)
+_ON_AIR = np.array([name in ON_AIR for name in ACTIVITIES])
 
 
 @dataclass(frozen=True)
@@ -46,20 +49,8 @@ class RoundRow:
 class Origin:
     """Task and staleness of each merged update."""
 
-    tasks: list[Task]
+    tasks: list[Brought]
     staleness: list[int]
-
-
-@dataclass(frozen=True)
-class WrittenRows:
-    """Rows of ``activities`` that were written together."""
-
-    tasks: list[Task]
-    """Tasks that have rows."""
-    spans: list[Span]
-    """One span per row, by task; so are the outcomes and the energies."""
-    outcome: Sequence[str]
-    energy_j: list[float]
 
 
 @dataclass
@@ -91,15 +82,17 @@ class Totals:
         """Add empty slots; None if they cannot be counted."""
         self.empty_slots = None if count is None or self.empty_slots is None else self.empty_slots + count
 
-    def add_work(self, work: WrittenRows) -> None:
-        """Add the energy and the uploads of written rows."""
+    def add_work(self, work: EndedWork, energy_j: Sequence[float]) -> None:
+        """Add the energy and the uploads of written rows; ``energy_j`` is [R]."""
         sums = self.joules
-        for span, joules in zip(work.spans, work.energy_j, strict=True):
-            sums[span.activity] = sums.get(span.activity, 0.0) + joules
+        for number, joules in zip(work.activity.tolist(), energy_j, strict=True):
+            sums[_NAMES[number]] = sums.get(_NAMES[number], 0.0) + joules
         if self.uploads is not None:
-            for task in work.tasks:
-                if any(span.activity in ON_AIR for span in task.spans):
-                    self.uploads[task.device] = self.uploads.get(task.device, 0) + 1
+            on_air = np.repeat(work.device, work.rows)[_ON_AIR[work.activity]]
+            # A task may have sent in parts.
+            of_task = np.repeat(work.number, work.rows)[_ON_AIR[work.activity]]
+            for device, _ in dict.fromkeys(zip(on_air.tolist(), of_task.tolist(), strict=True)):
+                self.uploads[device] = self.uploads.get(device, 0) + 1
 
 
 @dataclass
@@ -156,7 +149,7 @@ class Report:
     def round(
         self,
         row: RoundRow,
-        ended: list[Task],
+        ended: EndedWork,
         merged: Merged,
         origin: Origin,
         evaluation: Evaluation | None,
@@ -164,16 +157,16 @@ class Report:
     ) -> None:
         """Write a round's rows of ``activities``, ``updates``, ``metrics`` and ``rounds``.
 
-        A task has its rows in the round in which it ends; ``ended`` are those of this one. ``values`` are further rows
+        A task has its rows in the round in which it ends; ``ended`` is the work of this one. ``values`` are more rows
         of ``metrics`` by (name, key). With ``holds_rows`` the row of ``rounds`` of a model that is not tested yet waits
         for `write_row`.
         """
-        work = self._activities(row.round, ended)
+        energy_j = self._activities(row.round, ended)
         updates = {
             "round": [row.round] * len(merged.ids),
             "device": merged.ids,
             "weight": merged.weight,
-            "task": [task.number for task in origin.tasks],
+            "task": [task.key[1] for task in origin.tasks],
             "staleness": origin.staleness,
         }
         if merged.loss is not None:
@@ -182,11 +175,10 @@ class Report:
         self.totals.add_round(row)
         self._told, self._told_until_s = row.round, row.t_end_s
         idle_j = self._idle_j(row.t_end_s)
-        used = {(task.device, task.number) for task in origin.tasks}
-        metrics = {**values, **self._wasted(work, used), **self._supply(row.t_end_s, idle_j)}
+        used = {task.key for task in origin.tasks}
+        metrics = {**values, **self._wasted(ended, energy_j, used), **self._supply(row.t_end_s, idle_j)}
         self.write_metrics(row.round, metrics.items())
-        bits_up = sum([span.bits for span in work.spans if span.activity in ON_AIR])
-        self.spent = Spending(bits_up, _bits_down(ended), sum(work.energy_j) + idle_j)
+        self.spent = Spending(_bits_up(ended), ended.down_bits, sum(energy_j) + idle_j)
         columns = vars(row) | vars(self.spent) | {"train_loss": _train_loss(merged)}
         self._waiting = {name: [value] for name, value in columns.items()}
         if not self.holds_rows:
@@ -194,11 +186,9 @@ class Report:
         elif evaluation is not None:
             self.write_row(evaluation, [row.t_end_s])
 
-    def spending(self, ended: list[Task]) -> Spending:
+    def spending(self, ended: EndedWork) -> Spending:
         """Bits and joules of the work of ended tasks, which may have no rows yet."""
-        work = self._work(ended)
-        bits_up = sum([span.bits for span in work.spans if span.activity in ON_AIR])
-        return Spending(bits_up, _bits_down(ended), sum(work.energy_j))
+        return Spending(_bits_up(ended), ended.down_bits, sum(self._energy_j(ended)))
 
     def write_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
         """Write the row of ``rounds`` that waits, if one does, with the test of its model.
@@ -219,10 +209,12 @@ class Report:
                 row["macro_f1"] = [evaluation.macro_f1]
             self.writer.write("rounds", row)
 
-    def _wasted(self, work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
+    def _wasted(
+        self, work: EndedWork, energy_j: Sequence[float], used: set[tuple[int, int]]
+    ) -> dict[tuple[str, str], float]:
         """Wasted work as from `_wasted_by_kind`; kept weights count in the round whose model is made without them."""
         if "kept" not in work.outcome and not self._kept:
-            return _wasted_by_kind(work, used)
+            return _wasted_by_kind(work, energy_j, used)
         kept = [task for task in work.tasks if any(span.outcome == "kept" for span in task.spans)]
         decided = [task for task in work.tasks if task not in kept]
         self._kept += kept
@@ -230,65 +222,63 @@ class Report:
             devices = {device for device, _ in used}
             decided += [task for task in self._kept if task.device not in devices]
             self._kept = []
-        return _wasted_by_kind(self._work(decided), used)
+        work = ended_work(decided)
+        return _wasted_by_kind(work, self._energy_j(work), used)
 
-    def _work(self, ended: list[Task]) -> WrittenRows:
-        """Collect the rows of ended tasks, by device."""
-        tasks = sorted([task for task in ended if task.spans], key=attrgetter("device"))
-        energy_j = []
-        # On single numbers: energies are worked out for every row of a run, where conversions to arrays would dominate.
-        for task in tasks:
-            for span in task.spans:
-                power_w, efficiency = self.drawn[span.activity]
-                lasted_s, device = span.t_end_s - span.t_start_s, task.device
-                energy_j.append(power_w.item(device) * lasted_s / efficiency.item(device))
-        spans = [span for task in tasks for span in task.spans]
-        return WrittenRows(tasks, spans, [span.outcome for span in spans], energy_j)
+    def _energy_j(self, work: EndedWork) -> list[float]:
+        """Energy of each row, in J, [R]."""
+        device, lasted_s, energy_j = np.repeat(work.device, work.rows), work.t_end_s - work.t_start_s, np.empty(0)
+        for name, number in NUMBER_OF.items():
+            rows = (work.activity == number).nonzero()[0]
+            if len(rows):
+                power_w, efficiency = self.drawn[name]
+                there = device[rows]
+                energy_j = energy_j if len(energy_j) else np.empty(len(device))
+                energy_j[rows] = power_w[there] * lasted_s[rows] / efficiency[there]
+        return energy_j.tolist()
 
-    def _activities(self, number: int, ended: list[Task]) -> WrittenRows:
-        """Write the rows of ``activities`` of ended tasks."""
-        work = self._work(ended)
-        tasks, spans = work.tasks, work.spans
+    def _activities(self, number: int, work: EndedWork) -> list[float]:
+        """Write the rows of ``activities`` of ended tasks; returns the energy of each, in J."""
         if self.writes_stations:
-            stations = [(("task_station", f"{task.device}/{task.number}"), float(task.station)) for task in tasks]
+            of_task = zip(*(column.tolist() for column in (work.device, work.number, work.station)), strict=True)
+            stations = [(("task_station", f"{device}/{task}"), float(station)) for device, task, station in of_task]
             self.write_metrics(number, stations)
-        devices = [task.device for task in tasks for _ in task.spans]
-        # As arrays, since rows wait in memory: numbers that lie scattered there take long to be read again.
-        starts_s = np.array([span.t_start_s for span in spans], dtype=np.float64)
-        ends_s = np.array([span.t_end_s for span in spans], dtype=np.float64)
-        self.totals.add_work(work)
-        away_s = self.interruptions.away_s(devices, starts_s, ends_s)
+        energy_j, device = self._energy_j(work), np.repeat(work.device, work.rows)
+        self.totals.add_work(work, energy_j)
         self.writer.write(
             "activities",
             {
-                "round": [number] * len(spans),
-                "device": devices,
-                "task": [task.number for task in tasks for _ in task.spans],
-                "activity": [span.activity for span in spans],
-                "t_start_s": starts_s,
-                "t_end_s": ends_s,
+                "round": np.full(len(device), number),
+                "device": device,
+                "task": np.repeat(work.number, work.rows),
+                "activity": [_NAMES[kind] for kind in work.activity.tolist()],
+                "t_start_s": work.t_start_s,
+                "t_end_s": work.t_end_s,
                 "outcome": work.outcome,
-                "bits": np.array([span.bits for span in spans], dtype=np.float64),
-                "bandwidth_hz": np.array([span.bandwidth_hz for span in spans], dtype=np.float64),
-                "energy_j": np.array(work.energy_j, dtype=np.float64),
-                "away_s": away_s,
+                "bits": work.bits,
+                "bandwidth_hz": work.bandwidth_hz,
+                "energy_j": np.array(energy_j),
+                "away_s": self.interruptions.away_s(device, work.t_start_s, work.t_end_s),
             },
         )
-        return work
+        return energy_j
 
-    def end(self, t_s: float, ended: list[Task]) -> None:
+    def end(self, t_s: float, ended: EndedWork) -> None:
         """Write the work since the last round, at the end of the run, as rows of the round that was open.
 
-        ``ended`` are the tasks that have no rows yet. That round gets no rows in ``rounds`` and ``updates``, so that
+        ``ended`` is the work that has no rows yet. That round gets no rows in ``rounds`` and ``updates``, so that
         what they were sent is a row ``bits_down`` of ``metrics``. Where an empty battery may have ended idling, what
         idling took of each device is written too.
         """
         number, idle_j = self._told + 1, self._idle_j(t_s)
-        work = self._activities(number, ended)
-        if (sent_bits := _bits_down(ended)) > 0:
+        energy_j = self._activities(number, ended)
+        if (sent_bits := ended.down_bits) > 0:
             self.write_metrics(number, [(("bits_down", ""), sent_bits)])
-        if t_s > self._told_until_s or work.spans or self._kept:
-            wasted = _wasted_by_kind(self._work(work.tasks + self._kept) if self._kept else work, set())
+        if t_s > self._told_until_s or len(ended.rows) or self._kept:
+            if self._kept:
+                ended = ended_work([*ended.tasks, *self._kept])
+                energy_j = self._energy_j(ended)
+            wasted = _wasted_by_kind(ended, energy_j, set())
             self.write_metrics(number, (wasted | self._supply(t_s, idle_j)).items())
         if self._idle_of_devices_j is not None:
             by_device = enumerate(self._idle_of_devices_j.tolist())
@@ -354,13 +344,17 @@ def _train_loss(merged: Merged) -> float | None:
     return float(np.average(merged.loss, weights=merged.weight))
 
 
-def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float = 0.0) -> dict[tuple[str, str], float]:
+def bits_on_wires(
+    backhaul: Backhaul, tasks: Iterable[Brought], model_bits: float = 0.0
+) -> dict[tuple[str, str], float]:
     """Bits that crossed each link on their way up, as rows of ``metrics``.
 
     Updates of merged ``tasks``, and the edge servers' own models of ``model_bits`` each where they went to the cloud.
     """
     bits: dict[tuple[str, str], float] = {}
-    crossed = [(backhaul.paths[task.server][task.station], task.grant.bits) for task in tasks]
+    if not backhaul.has_wires:
+        return bits
+    crossed = [(backhaul.paths[task.server][task.station], task.bits) for task in tasks]
     if model_bits:
         crossed += [(links, model_bits) for links in backhaul.server_links]
     for links, size in crossed:
@@ -369,36 +363,34 @@ def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float =
     return bits
 
 
-def _bits_down(tasks: Iterable[Task]) -> float:
-    """Bits of the models that the devices of some tasks were sent, in full where receiving them takes no time."""
-    return sum([task.download_bits if task.download_s == 0 else _received_bits(task) for task in tasks])
+def _bits_up(work: EndedWork) -> float:
+    """Bits that devices sent."""
+    return float(sum(work.bits[_ON_AIR[work.activity]].tolist()))
 
 
-def _received_bits(task: Task) -> float:
-    return sum([span.bits for span in task.spans if span.activity == DOWNLOAD])
-
-
-def _wasted_by_kind(work: WrittenRows, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
+def _wasted_by_kind(
+    work: EndedWork, energy_j: Sequence[float], used: set[tuple[int, int]]
+) -> dict[tuple[str, str], float]:
     """Seconds, bits and joules that led nowhere, by (name, kind); kinds that did not occur are left out.
 
     ``used`` are the tasks, as (device, number), whose updates were merged.
     """
-    merged = [(task.device, task.number) in used for task in work.tasks]
+    merged = [key in used for key in zip(work.device.tolist(), work.number.tolist(), strict=True)]
     if all(merged) and work_kinds.USABLE.issuperset(work.outcome):
         # Nearly always so without rounds: no work was wasted, so none has to be sorted into kinds.
         return {}
     kinds = work_kinds.kinds(
-        np.repeat(np.arange(len(merged)), [len(task.spans) for task in work.tasks]),
-        np.array([span.activity in ON_AIR for span in work.spans], dtype=bool),
+        np.repeat(np.arange(len(merged)), work.rows),
+        _ON_AIR[work.activity],
         np.array([work_kinds.NUMBER[outcome] for outcome in work.outcome]),
         np.array(merged, dtype=bool),
     )
     amounts: dict[tuple[str, str], float] = {}
-    for number, span, joules in zip(kinds.tolist(), work.spans, work.energy_j, strict=True):
+    lasted_s = (work.t_end_s - work.t_start_s).tolist()
+    for number, seconds, bits, joules in zip(kinds.tolist(), lasted_s, work.bits.tolist(), energy_j, strict=True):
         kind = work_kinds.KINDS[number]
         if kind != work_kinds.USEFUL:
-            values = {"wasted_s": span.t_end_s - span.t_start_s, "wasted_bits": span.bits, "wasted_j": joules}
-            for name, value in values.items():
+            for name, value in {"wasted_s": seconds, "wasted_bits": bits, "wasted_j": joules}.items():
                 amounts[name, kind] = amounts.get((name, kind), 0.0) + value
     return {place: amount for place, amount in sorted(amounts.items()) if amount > 0}
 

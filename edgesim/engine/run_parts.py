@@ -18,6 +18,7 @@ from edgesim.engine.clock import Clock
 from edgesim.engine.courses import Courses
 from edgesim.engine.decision import Planner
 from edgesim.engine.decisions import Answerer, ByPolicy
+from edgesim.engine.ended_work import Brought, EndedWork
 from edgesim.engine.evaluations import Evaluations, tests_by_time
 from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.moving_reserved_band import MovingReservedBand, MovingReservedLink
@@ -77,6 +78,20 @@ class RunParts:
         self.evaluations = Evaluations(config, self.learner, self.report)
         self.answerer = ByPolicy(self.selector)
 
+    def columns(
+        self, ids: Integers, round: int, from_cloud: bool
+    ) -> tuple[Integers, Floats, Floats, Integers, Integers, Floats]:
+        """First columns of the tasks of devices that begin to work, [n] each, up to `Task.broadcast_s`.
+
+        The ``round`` decides how many bits each receives; ``from_cloud`` is whether the broadcast comes from the cloud,
+        not from the edge servers.
+        """
+        world, accounts, station = self.world, self.learner.accounts, self.world.places.stations(ids, self.clock.now)
+        bits = accounts.download_bits(ids, round)
+        broadcast_s = self.backhaul.download_s(station, bits, from_cloud)
+        down_s = world.download_s(ids, bits, accounts.model_bits)
+        return ids, bits, down_s, station, self.backhaul.edge[station], broadcast_s
+
     def tasks(
         self,
         ids: Integers,
@@ -88,16 +103,11 @@ class RunParts:
     ) -> list[Task]:
         """Make the tasks of devices that begin to work, [n], with the ``numbers`` of their draws, [n].
 
-        The ``round`` decides how many bits each receives; ``from_cloud`` is whether the broadcast comes from the cloud,
-        not from the edge servers.
+        Other arguments are as those of `columns`.
         """
-        world, accounts, station = self.world, self.learner.accounts, self.world.places.stations(ids, self.clock.now)
+        columns = self.columns(ids, round, from_cloud)
         if self.cells is not None:
-            self.cells.station[ids] = station
-        bits = accounts.download_bits(ids, round)
-        broadcast_s = self.backhaul.download_s(station, bits, from_cloud)
-        down_s = world.download_s(ids, bits, accounts.model_bits)
-        columns = ids, bits, down_s, station, self.backhaul.edge[station], broadcast_s
+            self.cells.station[ids] = columns[3]
         rows = zip(*[column.tolist() for column in columns], compute_s, leaves_s, numbers, strict=True)
         return [Task(*row) for row in rows]
 
@@ -120,8 +130,7 @@ class RunParts:
         if (charges := accounts.up) is not None and charges.rule.known != "before the run":
             of_codec, bits = charges.granted(bits, settings)
         granted = list(map(Grant, hz, rx_power_w, bits.tolist(), of_codec))
-        # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
-        backhaul_s = self.backhaul.upload_s(station, bits) * accounts.sends
+        backhaul_s = self.wires_s(station, bits)
         for at, grant, wires_s in zip(working, granted, backhaul_s.tolist(), strict=True):
             at.promise.grant = at.task.grant = grant
             at.task.taken, at.task.backhaul_s = True, wires_s
@@ -136,26 +145,40 @@ class RunParts:
             instants_s = self.clock.now, deadline_s, tolerance_s
             self.courses.foresee(tasks, ids, station, bits, instants_s, ahead)
 
+    def wires_s(self, station: Integers, bits: Floats) -> Floats:
+        """Seconds that updates of some bits take from stations to their servers, [n] each."""
+        # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
+        return self.backhaul.upload_s(station, bits) * self.learner.accounts.sends
+
+    @cached_property
+    def are_known_ahead(self) -> bool:
+        """Whether `KnownWork` can play what devices do, but for those that leave and come back."""
+        accounts, config = self.learner.accounts, self.world.config
+        is_free = self.courses is None and self.batteries is None
+        is_whole = accounts.up is None and accounts.down is None and config.merging is None
+        bands = [band.link.is_constant for band in self.bands if isinstance(band, ReservedBand)]
+        return is_free and is_whole and config.round.late == "drop" and bands == [True] * len(self.bands)
+
     def tell(
         self,
         round: int,
         merged: Merged,
-        tasks: Sequence[Task],
+        tasks: Sequence[Brought],
         selected: Integers,
         arrived: Integers,
         gradients: Gradients,
         length_s: float,
         checked_in: Callable[[], Integers],
-        ended: Callable[[], list[Task]],
+        ended: Callable[[], EndedWork],
         received: Floats | None = None,
     ) -> None:
         """Tell the answerer of the decisions what became of them, once a model is made of ``merged`` updates.
 
-        The finished ``tasks`` of these come in the same order; ``ended`` answers with all that have ended since the
+        The finished ``tasks`` of these come in the same order; ``ended`` answers with all work that has ended since the
         model before. The others are as in `RoundReport`.
         """
-        duration_s = [at.spans[-1].t_end_s + at.backhaul_s - (at.spans[0].t_start_s - at.broadcast_s) for at in tasks]
-        times_s = np.array(duration_s, dtype=np.float64), np.array([at.airtime_s for at in tasks], dtype=np.float64)
+        duration_s, airtime_s = ([getattr(task, name) for task in tasks] for name in ("duration_s", "airtime_s"))
+        times_s = np.array(duration_s, dtype=np.float64), np.array(airtime_s, dtype=np.float64)
         measured = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
         feedback = Feedback(merged.ids, *times_s, *measured)
         of_devices, now = (selected, arrived, feedback, gradients), (self.clock.now, self.evaluations.accuracy)

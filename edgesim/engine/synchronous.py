@@ -19,6 +19,8 @@ from edgesim.engine.deadlines import Deadlines, make_deadlines
 from edgesim.engine.decision import exceed, make_timeline, share
 from edgesim.engine.drafting import AllArrivals, make_drafting
 from edgesim.engine.due_rounds import EveryRound, make_due_rounds
+from edgesim.engine.ended_work import Brought, EndedWork, ended_work
+from edgesim.engine.known_work import Grants, KnownWork, Tasks
 from edgesim.engine.latecomers import Latecomers
 from edgesim.engine.open_round import OpenRound
 from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, stopped, too_few_left
@@ -153,9 +155,15 @@ class Rounds:
         if compute_s is None or accounts.settled_at_begin:
             compute_s = parts.world.compute_s(ids, number, accounts.charged_samples(ids, number))
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
-        signals = self._signals(this.decision, this.deadline_s, tolerance_s)
         horizon_s = self.latecomers.horizon_s(this.deadline_s - tolerance_s)
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
+        if self._is_known_ahead(leaves_s):
+            columns = Tasks(*parts.columns(ids, number, self.servers.in_cloud), compute_s, leaves_s, number)
+            for promise, server in zip(promises, columns.server.tolist(), strict=True):
+                promise.server = server
+            this.known = KnownWork(clock, parts.world.links, columns, promises, tolerance_s)
+            return compute_s
+        signals = self._signals(this.decision, this.deadline_s, tolerance_s)
         numbers = [number] * len(ids)
         tasks = parts.tasks(ids, number, self.servers.in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
         versions = self.servers.models.tolist()
@@ -166,6 +174,15 @@ class Rounds:
         if parts.cells is not None:
             parts.cells.watch(this.working[task.device].work for task in tasks)
         return compute_s
+
+    def _is_known_ahead(self, leaves_s: Floats) -> bool:
+        """Whether the work of devices that leave at some instants, [n], is known once the band is shared."""
+        parts = self.parts
+        if not parts.are_known_ahead or parts.world.config.round.delay_knowledge == "reported":
+            return False
+        # Of a pause it is not known ahead how long it lasts.
+        is_lasting = parts.interruptions.back_s is None or not np.count_nonzero(leaves_s < math.inf)
+        return is_lasting and type(self.drafting) is AllArrivals
 
     def _signals(self, decision: simpy.Event, deadline_s: float, tolerance_s: float) -> RoundSignals:
         callbacks = self._on_computed, self._on_arrived, lambda _: None
@@ -219,6 +236,13 @@ class Rounds:
         this.selected, knobs = ids, self.parts.world.config.round
         this.closes_with = wanted_arrivals(self.wanted, len(ids), knobs) if len(ids) else None
         rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round, gain)
+        if (known := this.known) is not None:
+            rows, bits = known.began.searchsorted(ids), self.parts.learner.accounts.settle(ids, this.number.round)
+            wires_s = self.parts.wires_s(known.tasks.station[rows], bits)
+            known.share(rows, Grants(bandwidth_hz, rx_power_w, bits), wires_s, this.deadline_s)
+            if this.closes_with is not None:
+                known.close_with(this.closes_with, this.deadline_s, lambda: succeed_once(this.closed))
+            return
         for working in this.working.values():
             working.task.taken = False
         taken = [this.working[device] for device in ids.tolist()]
@@ -249,12 +273,18 @@ class Rounds:
         if len(this.arrived) == this.closes_with:
             succeed_once(this.closed)
 
-    def _close(self, this: OpenRound) -> tuple[Integers, list[tuple[Task, Arrived]]]:
+    def _close(self, this: OpenRound) -> tuple[Integers, list[tuple[Brought, Arrived]]]:
         """End the round's work; returns the devices whose updates arrived in time, and all updates in order of start.
 
         Updates that were not picked come last. In a skipped round these are the devices that have sent anything, and
         the work of all devices.
         """
+        if (known := this.known) is not None:
+            known.end()
+            if self.parts.learner.accounts.measured is not None:
+                self.candidates.unheard += known.computed
+            arrived = known.arrived(this.selected)
+            return arrived, known.updates(arrived)
         this.over, accounts = self.latecomers.close(this), self.parts.learner.accounts
         self.due_rounds.settle(this.working.values())
         if accounts.down is not None:
@@ -263,20 +293,21 @@ class Rounds:
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         if not accounts.is_due:
             trained = [this.working[device] for device in arrived.tolist()]
-            return arrived[: len(arrived) * accounts.sends], [(at.task, Arrived(at.promise)) for at in trained]
+            updates = [(Brought.of(at.task), Arrived(at.promise)) for at in trained]
+            return arrived[: len(arrived) * accounts.sends], updates
         limit = self.parts.world.config.staleness.limit
         late = [(at, int(self.servers.models[at.promise.server]) - at.version) for at in this.over if at.arrived]
         in_time, unpicked = ([this.working[id] for id in ids.tolist()] for ids in self.drafting.split(this, arrived))
         in_limit = [(at, age) for at, age in late if limit is None or age <= limit]
-        updates = [(at.task, Arrived(at.promise, age, server=at.task.server)) for at, age in in_limit]
+        updates = [(Brought.of(at.task), Arrived(at.promise, age, server=at.task.server)) for at, age in in_limit]
         # A device is remembered by its last row: of two updates by the one that began later.
-        updates.sort(key=lambda update: update[0].number)
-        updates += [(at.task, Arrived(at.promise, server=at.task.server)) for at in in_time]
-        updates += [(at.task, Arrived(at.promise, picked=False, server=at.task.server)) for at in unpicked]
+        updates.sort(key=lambda update: update[0].key[1])
+        updates += [(Brought.of(at.task), Arrived(at.promise, server=at.task.server)) for at in in_time]
+        updates += [(Brought.of(at.task), Arrived(at.promise, picked=False, server=at.task.server)) for at in unpicked]
         return arrived, updates
 
     def _merge(
-        self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]
+        self, this: OpenRound, arrived: Integers, updates: list[tuple[Brought, Arrived]]
     ) -> Steps[tuple[Merged, Origin]]:
         """Merge the picked updates, none in a skipped round, and wait until servers and cloud have computed.
 
@@ -289,14 +320,12 @@ class Rounds:
             # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
             parts.evaluations.before_merge(clock.now + server_s + self.servers.to_cloud_s(this.number))
         # Noted before time passes again: an update that is late now may arrive while server or cloud compute.
-        this.fates = [working.task.fate for working in this.working.values() if working.task.taken]
+        this.fates = this.fates_now
         with this.timed("train"):
             build_jobs([working.promise for working in self.latecomers.at_work.values()] + self.candidates.unheard)
             if accounts.adds_lost and accounts.sends:
-                lost = [at for at in (*this.over, *this.working.values()) if at.is_lost]
-                parts.learner.lose([at.promise for at in lost])
-            began = np.array(list(this.working), dtype=np.int64)
-            merged = parts.learner.merge(brought, began) if accounts.is_due else parts.learner.skip(brought)
+                parts.learner.lose(this.lost)
+            merged = parts.learner.merge(brought, this.began) if accounts.is_due else parts.learner.skip(brought)
             self.candidates.learn(parts.learner)
         if merged.server_wall_s:
             this.wall_s["train"] -= merged.server_wall_s
@@ -307,7 +336,7 @@ class Rounds:
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
             whom, length_s = (this.selected, arrived, this.training), clock.now - this.t_start_s
-            asked = lambda: this.checked_in, lambda: self._ended(this)
+            asked = lambda: this.checked_in, this.ended
             received = None
             if parts.sizing.receive is not None and accounts.sends:
                 taken = [this.working[device].task for device in this.selected.tolist()]
@@ -323,7 +352,7 @@ class Rounds:
         parts, number, now_s = self.parts, this.number, self.parts.clock.now
         with this.timed("evaluate"):
             evaluation = parts.evaluations.of_row(number, now_s)
-        tasks, fates, accounts = [at.task for at in this.working.values()], this.fates, parts.learner.accounts
+        fates, accounts = this.fates, parts.learner.accounts
         row = RoundRow(
             round=number.round,
             frame=number.frame,
@@ -335,7 +364,7 @@ class Rounds:
             late=fates.count("late"),
             dropped=fates.count("dropped"),
             jobs_trained=parts.learner.jobs_trained - this.jobs_before,
-            bandwidth_hz=sum([task.grant.bandwidth_hz for task in tasks]),
+            bandwidth_hz=this.bandwidth_hz,
             model_held=self.servers.model_held,
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
@@ -346,20 +375,16 @@ class Rounds:
             values |= {("station_candidates", str(station)): float(count) for station, count in counts}
         crossed = origin.tasks
         if not accounts.is_due and accounts.sends:
-            crossed = [task for task in tasks if task.fate == "done"]
+            crossed = [Brought.of(at.task) for at in this.working.values() if at.task.fate == "done"]
         values |= bits_on_wires(parts.backhaul, crossed, accounts.model_bits if self.servers.in_cloud else 0.0)
         values |= merged.metrics
         if parts.sizing.receive is not None and accounts.sends:
-            taken = [task for task in tasks if task.taken]
+            taken = [at.task for at in this.working.values() if at.task.taken]
             keys = [("received_share", f"{task.device}/{task.number}") for task in taken]
             values |= zip(keys, parts.sizing.received(taken), strict=True)
         with this.timed("evaluate"):
             values |= self.due_rounds.values(number, is_new=len(merged.ids) > 0)
-        parts.report.round(row, self._ended(this), merged, origin, evaluation, values)
-
-    def _ended(self, this: OpenRound) -> list[Task]:
-        """Tasks whose rows are those of a round that is closed."""
-        return [late.task for late in this.over] + [at.task for at in this.working.values() if not at.task.carried]
+        parts.report.round(row, this.ended(), merged, origin, evaluation, values)
 
     def snapshot(self) -> dict[str, Any]:
         """Snapshot of the state between two models."""
@@ -376,11 +401,13 @@ class Rounds:
         self.latecomers.restore(records, lambda at: self._signals(decided, at.deadline_s, at.tolerance_s))
         self.parts.sizing.expect(self.latecomers.at_work.values())
 
-    def break_off(self) -> list[Task]:
-        """End all work, since the run is over; returns the tasks without rows."""
+    def break_off(self) -> EndedWork:
+        """End all work, since the run is over; returns the work without rows."""
         this, late = self.open, list(self.latecomers.at_work.values())
-        tasks = ([] if this is None else self._ended(this)) + [working.task for working in late]
-        at_work = late + ([] if this is None else [at for at in this.working.values() if not at.task.carried])
-        for working in at_work:
+        if this is not None and this.known is not None:
+            this.known.end("cancelled")
+            return this.known.ended
+        here = [] if this is None else [at for at in this.working.values() if not at.task.carried]
+        for working in late + here:
             working.work.break_off("cancelled")
-        return tasks
+        return ended_work([at.task for at in ([] if this is None else this.over) + here + late])

@@ -23,6 +23,7 @@ from edgesim.engine.at_work import Working, restore, snapshot
 from edgesim.engine.choose import choose
 from edgesim.engine.clock import EventKind, succeed_once
 from edgesim.engine.decision import make_timeline
+from edgesim.engine.ended_work import Brought, EndedWork, ended_work
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.phases import BACKHAUL
 from edgesim.engine.process import RoundNumber, Step, Steps, Wanted, too_few_left
@@ -244,7 +245,7 @@ class Unsynchronised:
 
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Merge the buffer, filled in ``length_s``, and report to the selector; returns also the updates' origin."""
-        tasks = [working.task for working in self.arrived]
+        tasks = [Brought.of(working.task) for working in self.arrived]
         begun = [self.at_work[device] for device in self.begun if device in self.at_work]
         build_jobs(working.promise for working in self.arrived + begun)
         ages = [self.version - working.version for working in self.arrived]
@@ -255,7 +256,7 @@ class Unsynchronised:
         self.arrived.clear()
         self.version += 1
         whom = np.array(self.begun, dtype=np.int64), merged.ids, self._open_training(number)
-        self.parts.tell(number.round, merged, tasks, *whom, length_s, self._checked_in, lambda: self.over)
+        self.parts.tell(number.round, merged, tasks, *whom, length_s, self._checked_in, lambda: ended_work(self.over))
         self.training = None
         return merged, Origin(tasks, ages)
 
@@ -289,8 +290,8 @@ class Unsynchronised:
         for t_s in alarms_s:
             self._put_alarm(t_s)
 
-    def break_off(self) -> list[Task]:
-        """End all work, since the run is over; returns the tasks without rows."""
+    def break_off(self) -> EndedWork:
+        """End all work, since the run is over; returns the work without rows."""
         for device, working in self.at_work.items():
             working.work.break_off("cancelled")
             if (down := self.parts.learner.accounts.down) is not None:
@@ -299,7 +300,7 @@ class Unsynchronised:
             self.over.append(working.task)
         self.at_work.clear()
         self.line.clear()
-        return self.over
+        return ended_work(self.over)
 
     def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, origin: Origin) -> None:
         """Evaluate the model and write its rows."""
@@ -323,6 +324,6 @@ class Unsynchronised:
         )
         values = bits_on_wires(parts.backhaul, origin.tasks) | dict(merged.metrics)
         values |= {} if parts.cells is None else parts.cells.values(number.round)
-        parts.report.round(row, self.over, merged, origin, evaluation, values)
+        parts.report.round(row, ended_work(self.over), merged, origin, evaluation, values)
         self.over.clear()
         self.begun.clear()

@@ -36,14 +36,19 @@ class Upload:
     """Handovers of its task so far, each of which fades anew."""
 
     def planned_end_s(self, end_s: float, now_s: float) -> float:
-        """Instant at which an upload ends whose computed end is ``end_s``, finite and not before ``now_s``."""
-        # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
-        return max(self.deadline_s, now_s) if abs(end_s - self.deadline_s) <= self.tolerance_s else end_s
+        """As `planned_end_s` of the module."""
+        return planned_end_s(end_s, self.deadline_s, self.tolerance_s, now_s)
 
     def whole(self) -> None:
         """Count the remaining bits as sent."""
         self.sent_bits += self.remaining_bits
         self.remaining_bits = 0.0
+
+
+def planned_end_s(end_s: float, deadline_s: float, tolerance_s: float, now_s: float) -> float:
+    """Instant at which an upload ends whose computed end is ``end_s``, not before ``now_s``."""
+    # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
+    return max(deadline_s, now_s) if abs(end_s - deadline_s) <= tolerance_s else end_s
 
 
 Over = Callable[[bool], None]

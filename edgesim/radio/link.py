@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -15,6 +15,9 @@ _LN2 = math.log(2.0)
 
 class Known(Protocol):
     """Time for which a link is known: for ever, unless the link was recorded."""
+
+    is_constant: ClassVar[bool] = True
+    """Whether an upload's rate never changes, so that no recording of it ends."""
 
     def known_until_s(self, device: int) -> float:
         """Instant, in s, from which on a run knows nothing of a device's link; inf if the run does not reach it."""
@@ -136,6 +139,7 @@ class RecordedLink:
     capacity: CapacityTables
     bandwidth_hz: float
     """B, the whole band."""
+    is_constant: ClassVar[bool] = False
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
@@ -218,6 +222,7 @@ class RecordedOwnLinks:
 
     capacity: CapacityTables
     """Link k is that of device k of the run."""
+    is_constant: ClassVar[bool] = False
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float

@@ -48,7 +48,10 @@ class Column:
         if len(rows) == self._length:
             return self.whole() if rows is _all_rows(self._length) else self.whole()[rows]
         if self._some is None:
-            self._some = self._unknown(), np.zeros(self._length, dtype=bool)
+            self._some = values, known = self._unknown(), np.zeros(self._length, dtype=bool)
+            values[rows] = asked = self._compute(rows)
+            known[rows] = True
+            return np.array(asked, dtype=values.dtype)
         values, known = self._some
         missing = rows[~known[rows]]
         if len(missing):

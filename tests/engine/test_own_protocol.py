@@ -32,6 +32,7 @@ import simpy
 
 from edgesim.base.needs import Rule
 from edgesim.engine.protocols.protocol import Protocol
+from edgesim.engine.ended_work import ended_work
 from edgesim.engine.report import Origin, RoundRow
 from edgesim.engine.synchronous import Rounds
 from edgesim.engine.unsynchronised import Unsynchronised
@@ -89,7 +90,7 @@ class OfNothing(Idle):
         yield from ()
         merged, now_s = parts.learner.merge([], parts.world.bands_hz[:0].astype(int)), parts.clock.now
         row = RoundRow(number.round, number.frame, now_s, now_s, 0, 0, 0, 0, 0, 0, 0.0)
-        parts.report.round(row, [], merged, Origin([], []), None, {})
+        parts.report.round(row, ended_work([]), merged, Origin([], []), None, {})
         return None
 
 

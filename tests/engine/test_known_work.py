@@ -1,0 +1,76 @@
+"""Rounds played ahead as arrays beside the same rounds played event by event, to the last bit."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from edgesim.config_file import parse
+from edgesim.engine import run_parts
+from edgesim.engine.clock import Clock
+from edgesim.engine.decisions import ByPolicy
+from edgesim.engine.run_parts import RunParts
+from edgesim.simulation import composition as simulation
+
+TABLES = ("rounds", "activities", "updates", "metrics")
+STAYS = {"model": "markov", "leave_probability": 0.4, "join_probability": 0.6, "slot_s": 3.0}
+COUNT = {"computes": "selected", "admission": "count", "count": 8, "over_commitment": 1.5, "tmax_s": 12.0,
+         "delay_knowledge": "planned", "allocator": "equal_share"}  # fmt: skip
+WIRED = {"file": "seven-cells", "attach": "nearest"}
+
+
+def run(folder, knobs, monkeypatch):
+    """Tables of a run, and the durations that its policy heard of."""
+    heard = []
+    monkeypatch.setattr(ByPolicy, "hear", lambda _, report: heard.append(report.feedback.duration_s.tolist()))
+    config = {
+        "rounds": 12,
+        "devices": {"count": 24},
+        "data": {"dataset": "none", "partition": "fedteddi"},
+        "learning": {"training": "none", "pretrain": True},
+        **knobs,
+        "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, **knobs["round"]},
+    }
+    simulation.run(parse(config, "test"), folder)
+    return {name: pq.read_table(folder / f"{name}.parquet") for name in TABLES}, heard
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"round": {"close": "deadline", "download_s": 0.4}},
+        {"round": COUNT},
+        {"round": COUNT, "stop_at_s": 12.3},
+        {"round": {**COUNT, "download_s": 0.7}, "availability": STAYS},
+        {"round": {"download_s": 0.7}, "availability": {**STAYS, "interruption": "pause"}},
+        {
+            "round": {**COUNT, "computes": "candidates", "download_s": 0.5},
+            "availability": STAYS,
+            "topology": WIRED,
+            "devices": {"count": 80},
+        },
+    ],
+    ids=["deadline", "count", "stopped", "leaves", "paused", "wired"],
+)
+def test_a_round_played_ahead_is_the_round_played_event_by_event(tmp_path, monkeypatch, knobs):
+    ahead, heard = run(tmp_path / "ahead", knobs, monkeypatch)
+    monkeypatch.setattr(RunParts, "are_known_ahead", False)
+    by_events, heard_by_events = run(tmp_path / "events", knobs, monkeypatch)
+    assert heard == heard_by_events
+    for name in TABLES:
+        assert ahead[name].equals(by_events[name]), name
+    assert ahead["activities"].num_rows > 0
+
+
+def test_a_round_played_ahead_takes_no_event_for_a_device(tmp_path, monkeypatch):
+    """A round has its deadline, the arrival that closes it, and its close."""
+    made = []
+
+    class Counted(Clock):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(run_parts, "Clock", Counted)
+    rows = run(tmp_path, {"round": COUNT}, monkeypatch)[0]["activities"]
+    assert rows.num_rows >= 12 * 2 * COUNT["count"]
+    assert next(made[0]._eid) == 12 * 3
