@@ -202,8 +202,8 @@ class RoundReport:
     what_was_spent: Callable[[], Spending]
     """Answers with `spent`; asked while the report is heard."""
     received: Floats | None = None
-    """Share of the numbers of each of ``selected`` that was received by the deadline, in that order, 0 where nothing
-    came; None unless uploads are streams."""
+    """Share of the numbers of each of ``selected`` that was received by the deadline, in that order, [S], 0 where
+    nothing came; None unless uploads are streams."""
 
     @cached_property
     def spent(self) -> Spending:

@@ -71,7 +71,7 @@ def test_a_run_tells_roc_auc_and_the_cosine_of_successive_changes_on_request(tmp
     assert by_class.size().tolist() == [10] * 5
     tables = read_table(tmp_path / "all", "rounds")
     assert by_class.mean().loc[1:].tolist() == pytest.approx(tables["macro_f1"].tolist(), abs=1e-12)
-    shown = CliRunner().invoke(app, ["show", str(tmp_path / "all")], env={"COLUMNS": "300"}).stdout
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "all"), "--all"], env={"COLUMNS": "300"}).stdout
     assert re.search(rf"F1 by class\W+0: {by_class.get_group(4).iloc[0]:.3f}, 1: ", shown)
     basic, _ = run(tmp_path / "basic")
     assert not set(basic["name"]) & {"roc_auc", "update_cosine", "class_f1"}

@@ -54,7 +54,7 @@ def test_one_runs_waste_is_drawn_over_its_rounds(run):
     assert tops.edges.tolist() == [0.5, 1.5, 2.5, 3.5]
     assert tops.values.tolist() == pytest.approx([1.0, 1.0, 1.0])
     assert axes.patches[0].get_data().values.tolist() == pytest.approx([4 / 14] * 3)
-    assert axes.get_xlabel() == "round"
+    assert axes.get_xlabel() == "communication round"
 
 
 PARTS = {"a": Part("first", "#000000"), "b": Part("second", "#999999", "//"), "c": Part("never", "#FF0000")}

@@ -105,7 +105,7 @@ def test_the_page_needs_nothing_but_itself(any_html, any_page):
 
 
 def test_the_pages_tables_are_those_of_edgesim_show(any_run, any_page):
-    shown = CliRunner().invoke(app, ["show", str(any_run)], env={"COLUMNS": "200"}).output
+    shown = CliRunner().invoke(app, ["show", str(any_run), "--all"], env={"COLUMNS": "200"}).output
     facts = {name: values[0] for name, values in cells(any_page, "status").items()}
     for name in ("rounds", "arrived", "bits up", "energy", "simulated time"):
         assert re.search(rf"{name} +│ {re.escape(facts[name])} ", shown), (name, facts[name])
