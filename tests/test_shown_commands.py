@@ -33,7 +33,7 @@ ONLY_PARSED = (
     ("edgesim trace show phones.parquet", "of a recording that is downloaded"),
     ("edgesim scenario fading --quick", "becomes another process, a scenario's: `test_scenario` runs these"),
     ("edgesim study run runs/STUDY --executor ray", "needs a cluster"),
-    ("edgesim study run runs/first-study --executor ray", "needs a cluster"),
+    ("edgesim study run runs/policies --executor ray", "needs a cluster"),
     ("edgesim export runs/mine --mlflow", "needs MLflow, which takes minutes to install"),
 )
 """Beginnings of commands that are only parsed (`test_pages`), and why."""
@@ -112,7 +112,7 @@ def lay_out(past: Path, page: str) -> None:
     axes = '[study]\nseeds = 1\n[study.axes]\nselection.policy = ["random", "fed-cbs"]\n'
     Path("STUDY.toml").write_text(SMALL + axes)
     Path("OLD.toml").write_text("rounds = 3\n[learning]\nproximal = 0.1\n")
-    for name, source in (("demo", "study"), ("STUDY", "my_study"), ("first-study", "my_study")):
+    for name, source in (("demo", "study"), ("STUDY", "my_study")):
         shutil.copytree(past / source, Path("runs") / name)
     for name in ("one-study", "other-study"):
         shutil.copytree(past / name, Path("runs") / name)
