@@ -340,7 +340,9 @@ class Rounds:
             received = None
             if parts.sizing.receive is not None and accounts.sends:
                 taken = [this.working[device].task for device in this.selected.tolist()]
-                received = np.array(parts.sizing.received(taken))
+                # Of a device that left its stream is as unknown as that of any work it left.
+                left = [task.fate == "dropped" for task in taken]
+                received = np.where(left, np.nan, parts.sizing.received(taken))
             parts.tell(this.number.round, merged, tasks, *whom, length_s, *asked, received)
         if server_s:
             yield clock.timeout(server_s)

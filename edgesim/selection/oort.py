@@ -150,7 +150,7 @@ class Oort:
     def _hear_streams(self, report: RoundReport, received: Floats) -> None:
         """Lengthen the uploads of streams by what was not received of them: all end by the deadline, whole or not.
 
-        One of which nothing came takes longer than the round.
+        One of which nothing came takes the round at least, and what a device takes that left is not known.
         """
         duration_s, feedback, share = self.state.duration_s, report.feedback, np.ones(len(self.state.duration_s))
         share[report.selected] = received

@@ -203,7 +203,7 @@ class RoundReport:
     """Answers with `spent`; asked while the report is heard."""
     received: Floats | None = None
     """Share of the numbers of each of ``selected`` that was received by the deadline, in that order, [S], 0 where
-    nothing came; None unless uploads are streams."""
+    nothing came and NaN of a device that left; None unless uploads are streams."""
 
     @cached_property
     def spent(self) -> Spending:

@@ -155,11 +155,13 @@ def _check_allocator(config: RunConfig) -> None:
         return
     if PROTOCOLS[config.round.protocol].has_rounds and config.radio.sharing != "own":
         by_error = ", 'least_error'" if upload.codec == "qsgd" else ""
+        of_whole = config.round.leftover == "equal_finish"
+        shares = "round.leftover = 'equal_finish'" if of_whole else "'least', its default,"
         raise EdgesimError(
-            f"upload.size = {upload.size!r} needs round.allocator = 'equal_bits'{by_error} or 'equal_share': 'least', "
-            "its default, would share the band for the smallest size",
+            f"upload.size = {upload.size!r} needs round.allocator = 'equal_bits'{by_error} or 'equal_share': {shares} "
+            "would share the band for the smallest size",
             "upload.size",
-            "round.allocator",
+            "round.leftover" if of_whole else "round.allocator",
         )
 
 

@@ -199,7 +199,7 @@ def test_of_streams_that_the_deadline_ended_a_whole_one_would_take_longer(view_o
     """All uploads end with the round at 0.8 s: of one all was received, of another a quarter, of a third nothing.
 
     The second computed for 0.5 s; a quarter in 0.3 s makes a whole of 1.2 s, so 0.5 s + 1.2 s. Of the third, and of
-    one that was planned with 2 s, is known that they would take longer than the round.
+    one that was planned with 2 s, is known that they would take the round at least; of one that left, nothing.
     """
     policy, planned_s = Oort(OortOptions(), 12, 2), np.full(12, 0.5)
     planned_s[9] = 2.0
@@ -208,8 +208,8 @@ def test_of_streams_that_the_deadline_ended_a_whole_one_would_take_longer(view_o
     received = np.array([0.25, 0.0, 1.0, 0.0])
     policy.hear(report_of(1, range(12), [4, 7, 1, 9], heard=[1, 4], received=received, length_s=0.8, **of_merged))
     assert policy.state.duration_s[[1, 4, 7, 9]] == pytest.approx([0.8, 1.7, 0.8, 2.0])
-    policy.hear(report_of(2, range(12), [5], heard=[], received=np.array([0.0]), length_s=0.8))
-    assert policy.state.duration_s[5] == 0.8
+    policy.hear(report_of(2, range(12), [5, 6], heard=[], received=np.array([0.0, np.nan]), length_s=0.8))
+    assert policy.state.duration_s[[5, 6]].tolist() == [0.8, 0.5]
 
 
 def test_a_latecomer_that_was_not_selected_this_round_is_heard_of(knowledge, view_of, report_of):

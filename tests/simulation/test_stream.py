@@ -246,15 +246,19 @@ def test_the_server_decodes_the_prefix_that_was_received(run):
 
 
 def test_policies_hear_the_shares_that_were_received(run, monkeypatch):
-    """Those of all who were selected, as `metrics` has them, and airtimes of the merged; without streams no shares."""
+    """Those of all who were selected, as `metrics` has them, but of those who left; airtimes of the merged."""
     heard = []
     monkeypatch.setattr(Oort, "hear", lambda policy, report: heard.append(report))
     slow = {"radio": {"bandwidth_hz": 4e5}, "devices": {"mu_samples_per_s": 150.0}}
-    folder = run(upload=TOPK, selection={"policy": "oort"}, **TRAINING | slow)
+    come_and_go = {"availability": {"model": "bernoulli", "probability": 0.8, "slot_s": 0.3}}
+    folder = run(upload=TOPK, selection={"policy": "oort"}, **TRAINING | slow | come_and_go)
     rows = read_table(folder, "metrics").query("name == 'received_share'")
     expected = {(row.round, int(row.key.partition("/")[0])): row.value for row in rows.itertuples()}
     told = {(of.round, device): share for of in heard for device, share in zip(of.selected, of.received, strict=True)}
-    assert told == expected
+    gone = read_table(folder, "activities").query("outcome == 'dropped'")
+    left = told.keys() & set(zip(gone["round"], gone["device"], strict=True))
+    assert left == {key for key, share in told.items() if np.isnan(share)} != set()
+    assert told | dict.fromkeys(left, 0.0) == expected
     assert 0 < sum(0 < share < 1 for share in told.values()) < len(told)
     assert 0 in told.values()
     up = read_table(folder, "activities").query("activity == 'upload'").set_index(["round", "device"])
