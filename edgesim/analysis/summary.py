@@ -144,12 +144,12 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
         if missed or fell:
             notes.append(
                 "> b (k of n): k of n runs reached it. The mean lies above b, in which the other runs count with what "
-                "they had taken by their last test; they are left out of intervals, savings and p."
+                "they had taken by their last test; intervals and savings leave them out."
             )
         notes.append("stays: from then on no test of the run is below the target.")
         notes += unequal_time(study.finished)
     if "pairs" in summary and not (summary["pairs"] > 0).any() and set(summary["policy"]) != {study.reference}:
-        notes.append(f"No comparison: no run of the reference policy {study.reference!r} reached the target.")
+        notes.append(f"No savings: no run of the reference policy {study.reference!r} reached the target.")
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
         notes.append(f"No update arrived in any round of {_some(idle)}: the model never changed.")

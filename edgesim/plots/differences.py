@@ -57,7 +57,9 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
     several = len(panels) > 1
     names = [style.folded(row, _NAMES_IN) for row in rows]
     row_in = max(0.09 + 0.115 * max(name.count("\n") + 1 for name in names), 0.09 * len(panels) + 0.05)
-    width, height = style.panel_size(len(measures), 0.85 + row_in * len(rows))
+    # As high as the title of the comparison is long in a few lines.
+    rows_in = max(row_in * len(rows), 0.9)
+    width, height = style.panel_size(len(measures), 0.85 + rows_in)
     looks = _looks(table)
     legend = [*(titles if several else ()), *looks, *([_RATIO] if any(row["never"] for row in table) else ())]
     with style.figure(width, height, legend) as figure:
@@ -83,8 +85,9 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
         every[0].set_yticks(range(len(rows)), names)
         every[0].set_ylim(len(rows) - 0.5, -0.5)
         # A line that is longer than its panel is high would leave the figure at its top.
-        compared = style.folded(against([each.pairing for each in comparisons], reference), row_in * len(rows) + 0.3)
+        compared = against([each.pairing for each in comparisons], reference)
         compared += note_of_seeds({row["pairs"] for row in table if row["pairs"]} or {0})
+        compared = "\n".join(style.folded(line, rows_in + 0.3) for line in compared.splitlines())
         for axes in every[:: style.abreast(len(every))]:
             axes.set_ylabel(compared)
         marks = [Line2D([], [], color=styles[name].color, marker=styles[name].marker) for name in titles if several]

@@ -28,7 +28,7 @@ from edgesim.simulation import named_code, resumption
 from edgesim.simulation.complete import as_toml, complete
 from edgesim.simulation.inputs import input_digests, version_of
 from edgesim.simulation.notes import end_notes
-from edgesim.simulation.past import extend, is_longer
+from edgesim.simulation.past import extend, is_longer, refuse_other_end
 from edgesim.simulation.simulation import Simulation
 from edgesim.traces import models
 from edgesim.traces.absences import absences
@@ -112,7 +112,7 @@ def run(
         may_resume = restarted in (UNFINISHED, SHORTER) and not fresh
         try:
             if restarted == SHORTER and may_resume:
-                extend(folder, records.read_config(folder), config, as_toml(config))
+                extend(folder, records.read_config(folder), as_toml(config))
             how = restarted, may_resume, strict, other_machine, checkpoint_s, until
             return _simulated(config, folder, lease, *how, on_round, on_start, on_note, target, cores)
         except Taken:
@@ -277,7 +277,7 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     """Reason to run a complete config into a folder; None if the folder has its run, finished and current.
 
     The reason is empty if the folder is empty or does not exist. With ``fresh`` a finished run is run again too. Raises
-    `EdgesimError` for a folder that holds anything else.
+    `EdgesimError` for a folder that holds anything else, or a shorter run that would not be the beginning of this one.
     """
     with system_errors(f"{folder}: cannot be a run folder", "; choose another folder"):
         if folder.exists() and not folder.is_dir():
@@ -305,6 +305,7 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     if run.get("status") == "finished" and (faults := digests.damaged(folder, run)):
         return f"had a damaged {faults[0]}"
     if key is not None:
+        refuse_other_end(config, f"{folder}: holds a shorter run; choose another folder, or run it anew (fresh)")
         return SHORTER
     files = [f"{name}.parquet" for name in SCHEMAS]
     files += [] if config.learning.training == "none" else [MODEL_FILE]

@@ -41,12 +41,8 @@ def refuse_other_end(config: RunConfig, what: str) -> None:
         raise EdgesimError(f"{what}; it cannot be extended, since its rounds depend on how many there are ({key})")
 
 
-def extend(folder: Path, then: Mapping[str, Any], config: RunConfig, now: Mapping[str, Any]) -> int:
-    """Prepare a run to resume with a later end; returns the round after which it resumes, 0 if it restarts.
-
-    Raises `EdgesimError` if its past rounds would not be the same.
-    """
-    refuse_other_end(config, f"{folder}: holds a shorter run; choose another folder, or restart it with fresh")
+def extend(folder: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> int:
+    """Prepare a run to resume with a later end; returns the round after which it resumes, 0 if it restarts."""
     for saved in checkpoints.whole(folder, lambda _: None):
         # In a frame's last round, and after it, all work ends.
         if not saved.about.place[2] and first_difference(saved.about.config, then) is None:
