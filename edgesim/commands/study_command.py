@@ -40,13 +40,13 @@ def status(folder: Folder) -> None:
 @plain_errors
 @with_executor
 def run(
-    study: Annotated[Path, typer.Argument(help="TOML file, with \\[study] or beside --axis, or the folder of a study.")],
+    study: Annotated[Path, typer.Argument(help="TOML file, with \\[study] or beside --axis, or a study's folder.")],
     axis: Annotated[
         list[str] | None,
         typer.Option(help="A key and its values, such as selection.policy=random,fedteddi; may be repeated."),
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option(help="Number of seeds, or the seeds, such as 3,7; 3 seeds where there is no \\[study].")
+        str | None, typer.Option(help="Number of seeds, or the seeds, such as 3,7; 3 seeds without \\[study].")
     ] = None,
     target: Annotated[float | None, typer.Option(help="Accuracy of what is to a target.")] = None,
     reference: Annotated[
