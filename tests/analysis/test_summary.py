@@ -199,7 +199,8 @@ def test_bare_run_folders_are_told_apart_by_the_settings_that_differ(tmp_path, r
 
 
 def test_studies_beside_bare_runs_are_said_to_be_left_out(tmp_path, run_writer):
-    run_writer(tmp_path / "a", [LOW], policy="random")
+    config = run_writer(tmp_path / "a", [LOW]) / "config.toml"
+    config.write_text(config.read_text() + '[selection]\npolicy = "random"\n')
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies/plan.json").write_text("{}")
     assert "Not part of it are the studies in this folder: policies." in footnotes(summarise(tmp_path), tmp_path)
