@@ -21,6 +21,7 @@ from edgesim.base.errors import EdgesimError
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run
+from edgesim.mobility.models.direction import Direction
 from edgesim.plots.style import save
 from edgesim.scenario import Runs, start, work
 from edgesim.scenario import scenario as framed
@@ -333,7 +334,7 @@ def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_t
     scripts = [ast.parse(path.read_text()) for path in SCENARIOS.glob("*.py")]
     mains = [node for script in scripts for node in script.body if isinstance(node, ast.FunctionDef)]
     options = {"folder"} | {argument.arg for main in mains if main.name == "main" for argument in main.args.args}
-    config = RunConfig().model_dump()
+    config = RunConfig().model_dump() | {"mobility": Direction.model_fields}
     for field, name in OPTIONS:
         section, key = field.split(".")
         assert key in config[section] | TableModel.model_fields

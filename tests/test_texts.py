@@ -125,7 +125,7 @@ def test_a_run_of_a_stranger_is_shown_and_drawn_with_its_names_as_text(name, who
     stations = pq.read_table(folder / "stations.parquet")
     names = pa.array([f"{name} {k}".encode(errors="replace").decode() for k in range(len(stations))])
     pq.write_table(stations.set_column(stations.column_names.index("name"), "name", names), folder / "stations.parquet")
-    shown = CliRunner().invoke(app, ["show", str(folder)], env={"COLUMNS": "400"})
+    shown = CliRunner().invoke(app, ["show", str(folder), "--all"], env={"COLUMNS": "400"})
     assert shown.exit_code == 0, shown.output
     assert all(one.isprintable() or one == "\n" for one in shown.output)
     assert shown.output.count(printable(name)) >= 4

@@ -81,11 +81,7 @@ def test_what_is_given_beside_the_file_replaces_what_it_has(tmp_path, studies_he
         ("reference", "referense", "unknown key 'study.referense', did you mean 'study.reference'?"),
         ('"round.tmax_s"', '"round.tmx_s"', "run narrow-random-tmx0.5-s3: unknown key 'round.tmx_s', did you mean"),
         ("[0.5, 1.0]", "[0.5, -1.0]", "run narrow-random-tmax-1-s3: round.tmax_s: input should be greater"),
-        (
-            "selection.policy",
-            "selection.polcy",
-            "unknown key 'selection.polcy', did you mean 'policy'?",
-        ),
+        ("selection.policy", "selection.polcy", "unknown key 'selection.polcy', did you mean 'selection.policy'?"),
         ("[0.5, 1.0]", "0.5", "axis round.tmax_s: expected a list of values (got 0.5)"),
         ("radius_m", "radus_m", "run wide-random-tmax0.5-s3: unknown key 'devices.radus_m', did you mean"),
         ('"best-channel"]', '"best"]', "run narrow-best-tmax0.5-s3: selection.policy: unknown policy 'best'"),
