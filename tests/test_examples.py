@@ -70,8 +70,10 @@ def examples(page: Path, language: str) -> list[Example]:
 
 def pages(language: str) -> Any:
     # The README's program is run as it is typed, in `test_pages`; what stands in coming-from.md in `test_coming_from`.
-    others = [("python", "README.md"), ("python", "coming-from.md"), ("toml", "coming-from.md")]
-    shown = [page for page in PAGES if examples(page, language) and (language, page.name) not in others]
+    others = [("python", "README.md"), ("python", "docs/coming-from.md"), ("toml", "docs/coming-from.md")]
+    shown = [
+        page for page in PAGES if examples(page, language) and (language, str(page.relative_to(ROOT))) not in others
+    ]
     return pytest.mark.parametrize("page", shown, ids=lambda page: str(page.relative_to(ROOT)))
 
 
