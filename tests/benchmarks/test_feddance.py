@@ -95,6 +95,7 @@ def test_time_to_select_among_a_hundred_thousand(benchmark, yardstick_s, phones,
         places=lambda: PLACES,
         ready_s=lambda rows: ready_s[rows],
         upload_s=lambda rows, at_once: ready_s[rows],
+        finish_s=lambda rows, at_once: ready_s[rows],
         leaves_s=lambda rows, horizon_s: phones.available_until(EVERYONE[rows], now_s, now_s + horizon_s) - now_s,
     )
     samples = random.integers(40, 50, DEVICES)
