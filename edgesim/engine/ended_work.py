@@ -33,7 +33,7 @@ class Brought(NamedTuple):
         """Facts on a task whose update is at its server."""
         first, last = task.spans[0], task.spans[-1]
         lasted_s = last.t_end_s + task.backhaul_s - (first.t_start_s - task.broadcast_s)
-        return cls((task.device, task.number), task.server, task.station, task.grant.bits, lasted_s, task.airtime_s)
+        return cls(task.key, task.server, task.station, task.grant.bits, lasted_s, task.airtime_s)
 
 
 class EndedWork(NamedTuple):

@@ -264,12 +264,7 @@ class KnownWork:
         """Updates of devices that have arrived, in their order."""
         if not len(arrived):
             return []
-        tasks, rows, number, written = (
-            self.tasks,
-            self.tasks.device.searchsorted(arrived),
-            self.tasks.number,
-            self._rows,
-        )
+        tasks, rows, written = self.tasks, self.tasks.device.searchsorted(arrived), self._rows
         first, last = written.first[rows], written.last[rows]
         last_s, first_s = written.end_s[last, rows], written.begin_s[first, rows]
         lasted_s = last_s + tasks.backhaul_s[rows] - (first_s - tasks.broadcast_s[rows])

@@ -227,13 +227,13 @@ class Report:
 
     def _energy_j(self, work: EndedWork) -> list[float]:
         """Energy of each row, in J, [R]."""
-        device, lasted_s, energy_j = np.repeat(work.device, work.rows), work.t_end_s - work.t_start_s, np.empty(0)
+        device, lasted_s = np.repeat(work.device, work.rows), work.t_end_s - work.t_start_s
+        energy_j = np.empty(len(device))
         for name, number in NUMBER_OF.items():
             rows = (work.activity == number).nonzero()[0]
             if len(rows):
                 power_w, efficiency = self.drawn[name]
                 there = device[rows]
-                energy_j = energy_j if len(energy_j) else np.empty(len(device))
                 energy_j[rows] = power_w[there] * lasted_s[rows] / efficiency[there]
         return energy_j.tolist()
 
