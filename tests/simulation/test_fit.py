@@ -271,7 +271,10 @@ def test_a_codec_of_ones_own_that_answers_no_setting_that_fits_is_refused_by_nam
             "by count it enters least bandwidths alone",
         ),
         *[
-            ({"round": knobs}, rf"upload\.size = 'fit' needs round\.allocator = 'equal_bits' or 'equal_share': {shares}")
+            (
+                {"round": knobs},
+                rf"upload\.size = 'fit' needs round\.allocator = 'equal_bits' or 'equal_share': {shares}",
+            )
             for knobs, shares in (
                 ({"allocator": "least"}, r"'least', its default, would share"),
                 ({"allocator": "least", "leftover": "equal_finish"}, r"round\.leftover = 'equal_finish' would share"),
