@@ -75,6 +75,18 @@ def test_a_dry_run_of_what_would_be_refused_says_why_and_nothing_else(setting, s
     assert not Path("runs").exists()
 
 
+def test_a_dry_run_downloads_nothing(monkeypatch):
+    def refuse(*_: object) -> None:
+        raise AssertionError("a dry run opened a connection")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    Path("run.toml").write_text(CONFIG.replace('"none"\npartition', '"cifar10"\ndownload = true\npartition'))
+    done = CliRunner().invoke(app, ["run", "run.toml", "--dry-run"])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1].startswith("data: cifar10 in data: files are missing")
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["run.toml"]
+
+
 def test_a_dry_run_keeps_two_refusals_apart():
     edgesim.run("run.toml")
     done = CliRunner().invoke(app, ["run", "run.toml", "--dry-run", "--set", "round.tmax_s=0.001"])

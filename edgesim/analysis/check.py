@@ -1,14 +1,17 @@
 """The check of a folder: all that is checked of every run in it."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgesim.analysis.file_faults import file_faults
 from edgesim.analysis.invariants import broken_invariants
-from edgesim.analysis.runs import has_runs, read_study
+from edgesim.analysis.runs import has_runs, read_study, studies_in
 from edgesim.base.errors import EdgesimError
+from edgesim.base.lease import is_of_lease
 from edgesim.folder.digests import KEY
 from edgesim.folder.records import read_run
+from edgesim.folder.state import state_of
 
 
 @dataclass
@@ -20,8 +23,12 @@ class Checked:
     """Lines on the faults of each run folder; empty lists for runs that are whole."""
     unverifiable: list[Path] = field(default_factory=list)
     """Finished runs without digests: their tables can be read, but may have been changed since."""
+    unfinished: dict[Path, str] = field(default_factory=dict)
+    """Status of each run that has files but is not finished."""
     not_begun: int = 0
     """Planned runs of a study without files."""
+    left_out: list[str] = field(default_factory=list)
+    """Names of the studies that lie in the folder and are no part of it."""
 
     @property
     def damaged(self) -> list[str]:
@@ -29,16 +36,22 @@ class Checked:
         return [fault for faults in self.faults.values() for fault in faults]
 
     def summary(self) -> str:
-        """Line with the numbers of runs that are whole, damaged, not to be verified and not begun."""
+        """Line with the numbers of runs that are whole, unfinished, damaged, not to be verified and not begun.
+
+        It names the studies that are left out.
+        """
         damaged = sum(map(bool, self.faults.values()))
         unverifiable = [run for run in self.unverifiable if not self.faults[run]]
+        so_far = Counter(f"{status}, whole so far" for run, status in self.unfinished.items() if not self.faults[run])
         counts = {
-            "whole": len(self.faults) - damaged - len(unverifiable),
+            "whole": len(self.faults) - damaged - len(unverifiable) - so_far.total(),
+            **so_far,
             "damaged": damaged,
             "readable, but without digests to compare with": len(unverifiable),
             "not begun": self.not_begun,
         }
-        return f"{self.folder}: runs: " + ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        line = f"{self.folder}: runs: " + "; ".join(f"{count} {what}" for what, count in counts.items() if count)
+        return line + (f"; not checked: the studies {', '.join(self.left_out)}" if self.left_out else "")
 
 
 def check(folder: Path) -> Checked:
@@ -55,10 +68,11 @@ def check(folder: Path) -> Checked:
         return checked
     for entry in read_study(folder).planned:
         run = entry.run.folder
-        if run.is_dir() and any(run.iterdir()):
+        if run.is_dir() and not all(is_of_lease(path.name) for path in run.iterdir()):
             _check_run(run, checked)
         else:
             checked.not_begun += 1
+    checked.left_out = studies_in(folder)
     return checked
 
 
@@ -70,6 +84,8 @@ def run_faults(folder: Path) -> list[str]:
 
 def _check_run(folder: Path, checked: Checked) -> None:
     checked.faults[folder] = run_faults(folder)
+    if (status := state_of(folder).status) != "finished":
+        checked.unfinished[folder] = status
     if not checked.faults[folder]:
         run = read_run(folder)
         if run["status"] == "finished" and KEY not in run:

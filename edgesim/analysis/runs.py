@@ -292,6 +292,11 @@ def run_folders(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob("*/run.json"))
 
 
+def studies_in(folder: Path) -> list[str]:
+    """Names of the studies that lie in a folder, which are no part of its own."""
+    return sorted(path.parent.name for path in folder.glob(f"*/{PLAN}"))
+
+
 def has_runs(folder: Path) -> bool:
     """Whether `read_study` can read a folder: a study's, or another one that run folders lie in."""
     return is_study(folder) or bool(run_folders(folder))

@@ -11,7 +11,7 @@ from edgesim.analysis.equal_time import stretched_payloads, unequal_time
 from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
 from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_names, why_undefined
 from edgesim.analysis.products import Products, digest_of_study
-from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, is_study, own_metrics_of, read_study
+from edgesim.analysis.runs import Knob, RunFolder, StudyFolder, own_metrics_of, read_study, studies_in
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed, too_few
 from edgesim.analysis.stored_measures import StoredMeasures
@@ -130,7 +130,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     """Notes for readers of the summary table, one or two sentences each."""
     study = read_study(study_folder)
     notes = ["Means over seeds, with 95 % t intervals."]
-    if beside := sorted(path.name for path in study_folder.iterdir() if path.is_dir() and is_study(path)):
+    if beside := studies_in(study_folder):
         notes.append(f"Not part of it are the studies in this folder: {', '.join(beside)}.")
     if "final_accuracy_low" in summary:
         few = too_few(summary["final_accuracy_low"].to_numpy(), summary["final_accuracy_high"].to_numpy())

@@ -18,6 +18,7 @@ from edgesim.engine.decision import Planner
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.idle_devices import are_there
 from edgesim.learning.charges import numbers_of
+from edgesim.learning.datasets import is_downloaded_first
 from edgesim.screen.console import PlainConsole
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import as_toml
@@ -49,14 +50,18 @@ def dry_run(
 ) -> Outlook:
     """Work out what `edgesim.run` would do with the same arguments, and write nothing.
 
-    Data are read and the model is made, but nothing is trained. Raises `EdgesimError` for a config that is not valid in
-    itself; other reasons to refuse it are in the result.
+    Data are read and the model is made, but nothing is trained; images are decoded into the cache, as for a run. Data
+    that the run would download first are not fetched: the result then says no more than that. Raises `EdgesimError` for
+    a config that is not valid in itself; other reasons to refuse it are in the result.
     """
     settings = configured(config, set)
     is_file = isinstance(config, str | Path)
     tell_user_code(settings, str(config) if is_file else "config", not user_code, PlainConsole() if is_file else None)
     settings = completed(settings, set)
     folder = folder_for(out, config, "run", [settings])
+    if is_downloaded_first(settings.data):
+        text = "files are missing that the run would download; the rest is known once they are there"
+        return Outlook(settings, folder, {"data": f"{settings.data.dataset} in {settings.data.folder}: {text}"})
     facts: dict[str, str] = {}
     refused = refusals(lambda: facts.update(_folder(folder, settings)))
 

@@ -21,6 +21,7 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.folder.records import read_config, read_run, read_table
 from edgesim.folder.run_progress import RunProgress
+from edgesim.folder.state import state_of
 from edgesim.plots.formats import USUAL
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.progress import ROUNDS, bar
@@ -45,8 +46,8 @@ class Run(analysed.RunFolder):
 
     @property
     def status(self) -> str:
-        """``finished``, ``running``, ``interrupted`` or ``failed``."""
-        return str(read_run(self.folder)["status"])
+        """``finished``, ``running``, ``stopped``, ``lost`` (its process is gone), ``failed`` or ``pruned``."""
+        return state_of(self.folder).status
 
     @property
     def accuracy(self) -> float:

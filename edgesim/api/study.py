@@ -51,8 +51,8 @@ class StudyResult:
 
     @property
     def unfinished(self) -> dict[str, str]:
-        """Status of every other run, by name."""
-        return {entry.run.folder.name: entry.status for entry in self.plan.planned if entry.status != "finished"}
+        """Status of every other run, by name, in the words of `edgesim study status`; read anew each time."""
+        return {name: state.status for name, state in read_ledger(self.folder).items() if state.status != "finished"}
 
     def table(self) -> pd.DataFrame:
         """The summary: a row for each combination of knobs, with means over seeds and 95 % intervals."""

@@ -95,11 +95,12 @@ def _options_text(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in options.items())
 
 
-def _status(folder: Path, run: Mapping[str, Any]) -> str:
-    """End of a run or, before its end, whether a process still works on it."""
-    if run["status"] == "running" and state_of(folder).status == "lost":
+def _status(folder: Path) -> str:
+    """State of a run, and why."""
+    state = state_of(folder)
+    if state.status == "lost":
         return f"lost (its process is gone; edgesim resume {folder} resumes it)"
-    return f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else "")
+    return state.status + (f" ({state.reason})" if state.reason else "")
 
 
 def print_run(folder: Path, console: Console, whole: bool = True) -> None:
@@ -112,7 +113,7 @@ def print_run(folder: Path, console: Console, whole: bool = True) -> None:
     rounds = records.read_table(folder, "rounds")
     devices = records.read_table(folder, "devices")
     table = Table(title=str(folder), show_header=False, title_justify="left")
-    table.add_row("status", _status(folder, run))
+    table.add_row("status", _status(folder))
     policy = run.get("decisions") or records.setting(folder, config, "selection.policy", str)
     seed = records.setting(folder, config, "seed", int)
     table.add_row("policy, seed", f"{policy}, {seed}")

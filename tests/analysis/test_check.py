@@ -20,6 +20,7 @@ from edgesim.folder import checkpoints
 from edgesim.folder.records import SCHEMAS, read_run, read_table
 from edgesim.screen.console import PlainConsole
 from edgesim.simulation import composition as simulation
+from edgesim.studies.ledger import read_ledger
 
 VALUES = {
     "seed": 4,
@@ -214,11 +215,28 @@ def test_a_study_says_of_each_damaged_file_which_it_is_and_runs_that_run_again(t
     assert status == 1
     assert lines == [
         f"{tmp_path}/study/s2/updates.parquet: is damaged: its bytes are not those that the run wrote",
-        f"{tmp_path}/study: runs: 1 whole, 1 damaged, 1 not begun",
+        f"{tmp_path}/study: runs: 1 whole; 1 damaged; 1 not begun",
     ]
     endings = run_study(study, tmp_path / "study", console=PlainConsole(quiet=True))
     assert [ending.reused for ending in endings.values()] == [True, False, False]
     assert check(tmp_path / "study").damaged == []
+
+
+def test_runs_that_are_not_finished_and_studies_that_are_left_out_are_named(tmp_path, whole):
+    shutil.copytree(whole, tmp_path / "lost")
+    edgesim.run(VALUES, tmp_path / "whole", {"seed": 5}, quiet=True)
+    facts = read_run(forget_digests(tmp_path / "lost"))
+    (tmp_path / "lost" / "run.json").write_text(json.dumps(facts | {"status": "running"}))
+    run_study(Study("s", grid(VALUES, {}, [1])), tmp_path / "study")
+    line = f"{tmp_path}: runs: 1 whole; 1 lost, whole so far; not checked: the studies study"
+    assert checked(tmp_path) == (0, [line])
+    assert edgesim.open(tmp_path / "lost").status == read_ledger(tmp_path)["lost"].status == "lost"
+    assert edgesim.open(tmp_path).unfinished == {"lost": "lost"}
+    # Killed before it had written anything.
+    shutil.rmtree(tmp_path / "study/s1")
+    (tmp_path / "study/s1").mkdir()
+    (tmp_path / "study/s1/lease-0001.json").write_text("{}")
+    assert checked(tmp_path / "study") == (0, [f"{tmp_path}/study: runs: 1 not begun"])
 
 
 def test_what_is_no_folder_of_edgesim_is_refused(tmp_path):

@@ -167,4 +167,4 @@ def test_a_study_checks_its_runs_when_asked_and_ends_with_the_faults(tmp_path, b
     assert (done.exit_code, "1 of 3 runs have faults" in " ".join(done.output.split())) == (2, True)
     listed = CliRunner().invoke(app, ["check", str(study)])
     assert listed.exit_code == 1
-    assert "runs: 2 whole, 1 damaged" in " ".join(listed.output.split())
+    assert "runs: 2 whole; 1 damaged" in " ".join(listed.output.split())

@@ -312,7 +312,7 @@ def test_an_episodes_folder_is_kept_apart_from_runs(tmp_path):
         for _ in range(2):
             turn = episode.decide(turn.view.ids)
     run = edgesim.open(folder)
-    assert (run.status, len(run.rounds), run.config["seed"]) == ("interrupted", 2, 2)
+    assert (run.status, len(run.rounds), run.config["seed"]) == ("stopped", 2, 2)
     with pytest.raises(EdgesimError, match=r"holds an episode, whose decisions came from outside; choose another"):
         edgesim.run(config, folder, {"seed": 2}, quiet=True)
     (tmp_path / "other").mkdir()

@@ -135,7 +135,7 @@ def test_rounds_that_are_not_finished_count_for_nothing_in_a_run_that_was_killed
 def test_a_run_without_a_finished_round_shows_no_work(tmp_path):
     RunWriter(tmp_path / "none", {"seed": 0, "selection": {"policy": "random"}}, {}).close("interrupted")
     text = shown(print_run, tmp_path / "none")
-    assert "interrupted" in text
+    assert "stopped" in text
     assert "useful" not in text
 
 

@@ -14,10 +14,10 @@ from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist, mnist_files
 from edgesim.learning.datasets.npz import load_npz
 from edgesim.learning.datasets.office_caltech import load_office_caltech, office_caltech_folder
 from edgesim.learning.datasets.public import OTHERS, Shared, share_out
-from edgesim.learning.datasets.published import path_of
+from edgesim.learning.datasets.published import NotThere, path_of
 from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
 
-__all__ = ["DATASETS", "Dataset", "dataset_files", "load_dataset", "load_shared"]
+__all__ = ["DATASETS", "Dataset", "dataset_files", "is_downloaded_first", "load_dataset", "load_shared"]
 
 DATASETS: dict[str, Callable[[str, DataConfig], Dataset]] = {
     "digits": load_digits,
@@ -50,6 +50,18 @@ def dataset_files(config: DataConfig) -> list[Path]:
     return [] if name in DATASETS or name == "none" else [path_of(name, "data.dataset")]
 
 
+def is_downloaded_first(config: DataConfig) -> bool:
+    """Whether a run would download the data set that a config names, since its files are missing."""
+    try:
+        dataset_files(config.model_copy(update={"download": False}))
+    except NotThere:
+        return config.download
+    except EdgesimError:
+        # Whoever loads the data set is told why that cannot be done.
+        return False
+    return False
+
+
 def load_shared(config: DataConfig) -> Shared:
     """The data set that a config names, with its private and public images; raises `EdgesimError`."""
     other = None
@@ -67,7 +79,7 @@ def _named_as_public() -> Iterator[None]:
     except EdgesimError as error:
         text = str(error).replace("data.dataset:", "data.public:", 1)
         fields = ["data.public" if field == "data.dataset" else field for field in error.fields]
-        raise EdgesimError(text, *fields) from None
+        raise type(error)(text, *fields) from None
 
 
 def _other(config: DataConfig) -> DataConfig:

@@ -13,6 +13,10 @@ from edgesim.base.unpack import unpack
 from edgesim.config import DataConfig
 
 
+class NotThere(EdgesimError):  # noqa: N818 - reads as what it is
+    """Files of a published data set are missing."""
+
+
 @dataclass(frozen=True)
 class PublishedDataset:
     """A published data set: its files as torchvision lays them out, and the servers of its archives."""
@@ -42,7 +46,7 @@ def locate(published: PublishedDataset, config: DataConfig, suffixes: Sequence[s
     """Paths of the files, as torchvision lays them out below ``data.folder``, or in that folder itself.
 
     Each may bear any of the suffixes; the first that is there counts. Where files are missing they are downloaded
-    if ``data.download`` says so. Raises `EdgesimError` that says what is missing and where to put it.
+    if ``data.download`` says so. Raises `NotThere` that says what is missing and where to put it.
     """
     folder = path_of(config.folder, "data.folder")
     places = [folder / published.subfolder, folder]
@@ -53,7 +57,7 @@ def locate(published: PublishedDataset, config: DataConfig, suffixes: Sequence[s
     if paths is None:
         missing = next(file for file in published.files if not _complete([file], places[:1], suffixes))
         zipped = " (.gz will do)" if ".gz" in suffixes else ""
-        raise EdgesimError(
+        raise NotThere(
             f"data.dataset: {published.name} is not there, {places[0] / missing} is missing: put "
             f"{', '.join(published.files)} there{zipped}, or set data.folder to where they lie, "
             "or data.download = true",
