@@ -45,6 +45,8 @@ _IN_POINTS = {
     "we_percent": 100 * MARGIN_POINTS,
     "idp_points": 100 * MARGIN_POINTS,
 }
+IDENTICAL = "identical"
+"""Reading of a comparison whose choices made the same runs."""
 LEAST_SEEDS = 3
 """Seeds from which choices may count as equivalent; the spread of two differences is next to unknown."""
 
@@ -86,11 +88,13 @@ def _knobs(compared: Comparison) -> dict[str, Knob]:
 def read(compared: Comparison, row: Mapping[Any, Any]) -> str:
     """Reading of a row of `judge` in words, by `edgesim.analysis.statistics.reading`.
 
-    Choices are never ``equivalent`` by fewer than `LEAST_SEEDS` seeds, nor where a run never reached the target: what
-    comes after the restricted times is unknown.
+    Choices whose runs are the same are ``identical``. They are never ``equivalent`` by fewer than `LEAST_SEEDS` seeds,
+    nor where a run never reached the target: what comes after the restricted times is unknown.
     """
     below, above = WORDS.get(compared.measure, ("lower", "higher"))
     p = float(row["p_holm"])
+    if not row["differing"] and compared.pairing.is_same:
+        return IDENTICAL
     if row["never"]:
         with np.errstate(divide="ignore"):
             ratio = Interval(*(float(np.log(row[name])) for name in ("ratio", "ratio_low", "ratio_high")))

@@ -13,7 +13,7 @@ from edgesim.analysis.static_pairs import pairs
 from edgesim.base.errors import EdgesimError
 from edgesim.base.registry import did_you_mean
 
-_COLUMNS = ("train_loss", "test_loss", "macro_f1")
+COLUMNS = ("train_loss", "test_loss", "macro_f1")
 """Columns of ``rounds`` that may be named beside the measures of a summary; so may rows of ``metrics`` without keys."""
 _NAMED = 3
 _IDP = "idp_points"
@@ -25,7 +25,7 @@ def outcomes(runs: Sequence[RunFolder], names: Sequence[str], target: float | No
     Static runs, to which IDP compares, have no IDP themselves, and lack nothing.
 
     Names are those of a summary's columns, forgetting of single classes and a config's own metrics among them, of
-    `_COLUMNS`, and of rows of ``metrics`` without keys: of the latter two the mean over the last five rounds that have
+    `COLUMNS`, and of rows of ``metrics`` without keys: of the latter two the mean over the last five rounds that have
     them.
 
     Raises `EdgesimError` for a measure that no run has, or that some lack, and for one to a target without a target.
@@ -74,9 +74,9 @@ def outcome(run: RunFolder, names: Sequence[str], target: float | None) -> Measu
 
 
 def _rows(run: RunFolder) -> dict[str, float]:
-    """Mean over the last rounds with a value, of `_COLUMNS` and of each row of ``metrics`` without a key, by name."""
+    """Mean over the last rounds with a value, of `COLUMNS` and of each row of ``metrics`` without a key, by name."""
     metrics = run.metrics[(run.metrics["key"] == "") & (run.metrics["round"] > 0)].sort_values("round", kind="stable")
     series = {str(name): rows["value"] for name, rows in metrics.groupby("name")}
-    series |= {name: run.rounds.sort_values("round")[name].dropna() for name in _COLUMNS}
+    series |= {name: run.rounds.sort_values("round")[name].dropna() for name in COLUMNS}
     means = {name: float(rows.tail(FINAL_EVALUATIONS).mean()) for name, rows in series.items() if len(rows)}
     return means | own_metrics(run)

@@ -9,6 +9,7 @@ from edgesim.analysis.censored import Outcomes
 from edgesim.analysis.judgement import Sides
 from edgesim.analysis.measures import step
 from edgesim.analysis.runs import Knob, RunFolder
+from edgesim.folder.digests import WHAT_WAS_DONE
 
 Knobs = Mapping[str, Knob]
 Measures = Mapping[str, float]
@@ -28,6 +29,12 @@ class Pairing:
     """The runs of each seed that both have."""
     lone: tuple[tuple[RunFolder, ...], tuple[RunFolder, ...]]
     """Runs of the first whose seed the second lacks, and of the second whose seed the first lacks."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both made the same runs: of each seed, the devices' work and the model have the same bytes."""
+        did = [tuple([run.digests.get(name) for name in WHAT_WAS_DONE] for run in pair) for pair in self.runs]
+        return all(any(mine) and mine == theirs for mine, theirs in did)
 
 
 @dataclass(frozen=True, eq=False)

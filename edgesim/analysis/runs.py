@@ -14,6 +14,7 @@ from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
 from edgesim.base.text_file import read_json
+from edgesim.folder.digests import KEY
 from edgesim.folder.records import OUTSIDE, is_episode, read_config, read_rows, read_run, read_table, setting
 from edgesim.folder.state import state_of
 
@@ -185,6 +186,12 @@ class RunFolder:
         """Run and round that the run was forked from; None if it is no fork."""
         fork = read_run(self.folder).get("fork")
         return Fork(str(fork.get("parent")), int(fork.get("round", 0))) if isinstance(fork, dict) else None
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """Digests of the run's files by name, as `edgesim.folder.digests`; empty where it has none."""
+        digests = read_run(self.folder).get(KEY)
+        return digests if isinstance(digests, dict) else {}
 
     @property
     def why_without_roc_auc(self) -> str:

@@ -129,7 +129,7 @@ def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
 def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     """Notes for readers of the summary table, one or two sentences each."""
     study = read_study(study_folder)
-    notes = ["Means over seeds, with 95 % t intervals."]
+    notes = [_how_to_read(summary, study)]
     if beside := studies_in(study_folder):
         notes.append(f"Not part of it are the studies in this folder: {', '.join(beside)}.")
     if "final_accuracy_low" in summary:
@@ -138,18 +138,14 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     if "not_reached" in summary:
         missed, total = int(summary["not_reached"].sum()), int(summary["seeds"].sum())
         fell = int(summary["not_stayed"].sum()) - missed
-        notes.append(
-            f"Target accuracy {study.target:.4g}: "
-            + (f"{missed} of {total} runs never reached it" if missed else f"all {total} runs reached it")
-            + (f", and {fell} that did were below it at their end." if fell else ".")
-        )
         if missed or fell:
             notes.append(
-                "> b (k of n): k of n runs reached it. The mean lies above b, in which the other runs count with what "
-                "they had taken by their last test; intervals and savings leave them out."
+                f"Target accuracy {study.target:.4g}: {missed} of {total} runs never reached it"
+                + (f", and {fell} that did were below it at their end." if fell else ".")
+                + " > b (k of n): k of n runs reached it. The mean lies above b, in which the other runs count with "
+                "what they had taken by their last test; intervals and savings leave them out."
             )
-        notes.append("stays: from then on no test of the run is below the target.")
-        notes += unequal_time(study.finished)
+            notes += unequal_time(study.finished)
     if "pairs" in summary and not (summary["pairs"] > 0).any() and set(summary["policy"]) != {study.reference}:
         notes.append(f"No savings: no run of the reference policy {study.reference!r} reached the target.")
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
@@ -166,6 +162,17 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     if lost:
         notes.append(f"{lost} failed or unfinished {'run is' if lost == 1 else 'runs are'} left out.")
     return notes
+
+
+def _how_to_read(summary: pd.DataFrame, study: StudyFolder) -> str:
+    """Note on the columns of the tables that a summary has."""
+    meanings = {
+        "final_accuracy": f"accuracy: mean of a run's last {metrics.FINAL_EVALUATIONS} tests",
+        "rounds_to_stay": "stays: no test from then on is below the target",
+        "saving": f"saving: of the rounds of {study.reference}",
+    }
+    shown = [text for name, text in meanings.items() if name in summary and summary[name].notna().any()]
+    return f"Means over seeds ± 95 % t intervals{'; '.join(['', *shown])}."
 
 
 def _notes_of_metrics(study: StudyFolder) -> list[str]:

@@ -21,7 +21,7 @@ from edgesim.base.validation import keys_called
 from edgesim.commands import completion, new_command, study_command, trace_command
 from edgesim.commands import explain as explaining
 from edgesim.commands.check_command import check_command
-from edgesim.commands.compare_command import compare_command
+from edgesim.commands.compare_command import EPILOG, compare_command
 from edgesim.commands.doctor import main as diagnose
 from edgesim.commands.export_command import export_command
 from edgesim.commands.report_command import report_command
@@ -40,7 +40,8 @@ _ABOUT = "A discrete-event simulator of a wireless edge network whose devices re
 app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
 app.add_typer(trace_command.app, name="trace")
 app.add_typer(study_command.app, name="study")
-for _command in (compare_command, check_command, report_command, export_command, watch_command, tune_command):
+app.command("compare", epilog=EPILOG)(compare_command)
+for _command in (check_command, report_command, export_command, watch_command, tune_command):
     app.command(_command.__name__.removesuffix("_command"))(_command)
 
 

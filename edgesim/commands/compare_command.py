@@ -9,13 +9,15 @@ import typer
 import edgesim
 from edgesim.analysis.compare import knobs_text
 from edgesim.analysis.judgement import EXACT
+from edgesim.analysis.measures import NAMES
+from edgesim.analysis.outcomes import COLUMNS
 from edgesim.analysis.statistics import seeds_for_exact
 from edgesim.analysis.variance import SHARED_SEEDS
 from edgesim.base.errors import EdgesimError
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
 from edgesim.tables.sentences import sentence
-from edgesim.tables.show_differences import effect_text, ends_text, restricted_note, spreads_note
+from edgesim.tables.show_differences import effect_text, ends_text, readings_note, restricted_note, spreads_note
 from edgesim.tables.show_variance import variance_table
 from edgesim.tables.table_files import TABLE_FORMAT_HELP, TableFormat, table_text
 from edgesim.tables.table_text import bare_table, number, p_value, print_whole
@@ -24,19 +26,25 @@ _PAST = "common past"
 _USUAL = ("reading", "pairs", "difference", "95 %", "corrected p", _PAST)
 """Columns that are shown without ``--wide``, beside those that name the comparison."""
 
-_NOTES = "p: paired t test over seeds, corrected by Holm for all comparisons of the table in which a pair differs."
 _WIDE_NOTES = (
-    " corrected: the interval at the level at which p was judged. d_z: mean over standard deviation of the "
+    "corrected: the interval at the level at which p was judged. d_z: mean over standard deviation of the "
     "differences; d_av: over the root mean of the two variances. seeds: how many it takes, with the spread of these, "
     "to find a difference of the size of detect significant at that level in 8 of 10 studies."
 )
+
+_MEASURES = [*NAMES, *COLUMNS]
+EPILOG = f"Measures: {', '.join(_MEASURES)}; and names in the table metrics (means of the last rounds)."
 
 
 @plain_errors
 def compare_command(
     paths: Annotated[list[Path], typer.Argument(metavar="RUN_OR_STUDY...", help="Run folders and study folders.")],
     metric: Annotated[
-        list[str], typer.Option(help="A measure of summary.csv, test_loss, or a name in metrics; may be repeated.")
+        list[str],
+        typer.Option(
+            help="A measure, see below; may be repeated.",
+            autocompletion=lambda incomplete: [name for name in _MEASURES if name.startswith(incomplete)],
+        ),
     ],
     by: Annotated[str, typer.Option(help="Knob whose values are compared, such as policy.")],
     reference: Annotated[
@@ -71,8 +79,19 @@ def compare_command(
 
 def _print(result: edgesim.Compared, headings: list[str], rows: list[list[str]], wide: bool) -> None:
     console = PlainConsole()
-    knobs, texts = _varying(result), headings.index("pairs")
-    print_whole(console, bare_table("", headings[:texts], headings[texts:], rows))
+    knobs = _varying(result)
+    cells = [dict(zip(headings, row, strict=True)) for row in rows]
+    # What all rows have in common stands above the table, so that it fits a terminal.
+    common = (
+        {}
+        if wide
+        else {name: cells[0][name] for name in ("against", "pairs") if len({row[name] for row in cells}) == 1}
+    )
+    title = ", ".join(f"{name} {value}" for name, value in common.items())
+    names = ["measure", *knobs, "choice", "against", "reading"]
+    shown = [name for name in headings if name not in common]
+    texts, numbers = ([name for name in shown if (name in names) == is_text] for is_text in (True, False))
+    print_whole(console, bare_table(title, texts, numbers, ([row[name] for name in shown] for row in cells)))
     for test, row in zip(result.found, result.table.to_dict("records"), strict=True):
         place = {name: value for name, value in test.pairing.place.items() if name in knobs}
         console.print(sentence(row, knobs_text(place)))
@@ -90,7 +109,7 @@ def _notes(table: pd.DataFrame, tests: int, names: list[str], wide: bool) -> lis
 
     ``names`` are the columns that name a comparison.
     """
-    notes = [_NOTES + _WIDE_NOTES * wide]
+    notes = readings_note(table) + [_WIDE_NOTES] * wide
     is_exact = bool((table["test"] == EXACT).any())
     # Where no comparison has a p value there is no test to speak of.
     if tests and (wide or is_exact):

@@ -27,6 +27,10 @@ _FILES = (
 )
 
 
+WHAT_WAS_DONE = ("activities.parquet", "model.safetensors")
+"""Files that two runs have in common if their devices did the same and learnt the same."""
+
+
 def digests_of(folder: Path) -> dict[str, str]:
     """SHA-256 of the config, each table and the model in a run folder, by the file's name, in order."""
     return {name: file_digest(folder / name).hex() for name in sorted(_FILES) if (folder / name).is_file()}

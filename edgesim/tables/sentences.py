@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.analysis.differences import WORDS
+from edgesim.analysis.differences import IDENTICAL, WORDS
 from edgesim.analysis.judgement import UNLIKE_SPREADS
 
 _CLAIMS = {
@@ -24,6 +24,8 @@ def sentence(row: Mapping[Any, Any], where: str = "") -> str:
     choice, other, name = row["choice"], row["against"], row["measure"]
     facts = f"({_facts(row)}{_past(row)})"
     place = f"At {where}: " if where else ""
+    if row["reading"] == IDENTICAL:
+        return f"{place}{choice} and {other} made the same runs, with the same {name} (n = {row['pairs']})."
     below, above = _CLAIMS.get(name, (f"has a lower {name} than", f"has a higher {name} than"))
     if row["reading"] == "equivalent":
         return f"{place}{choice} and {other} are equivalent in {name} {facts}."

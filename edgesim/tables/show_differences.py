@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from edgesim.analysis.differences import MARGIN_POINTS, MARGIN_SHARE, OUTCOMES, differences_table
+from edgesim.analysis.differences import IDENTICAL, MARGIN_POINTS, MARGIN_SHARE, OUTCOMES, differences_table
 from edgesim.analysis.judgement import UNLIKE_SPREADS
 from edgesim.analysis.runs import read_study
 from edgesim.tables.table_text import (
@@ -69,11 +69,6 @@ _DIFFERENCES = {
 }
 _MOST_NAMED = 3
 _TITLES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
-_TESTED = (
-    "p: paired t test over seeds, corrected by Holm for all comparisons of {} in which a pair differs; intervals are "
-    f"not corrected. equivalent: three seeds or more, and the interval lies within {MARGIN_SHARE:.0%} of the "
-    f"reference's mean (accuracy, F1, AUC, misses: {MARGIN_POINTS:g}"
-)
 
 
 def print_comparison(folder: Path, console: Console) -> None:
@@ -93,7 +88,6 @@ def print_comparison(folder: Path, console: Console) -> None:
         shown.add_column("reading", no_wrap=True)
         add_in_sections(shown, table[table["measure"] == name], varied, functools.partial(_compared_cells, name))
         print_whole(console, shown)
-    console.print(_TESTED.format("these tables" if len(outcomes) > 1 else "the table") + ").", highlight=False)
     _print_notes(table, varied, console)
 
 
@@ -118,9 +112,7 @@ def print_differences(
         cells = [_marked(of[name], looks[name][1]) if name in of else "" for name in measures]
         shown.add_row(*(plain(values[knob]) for knob in varied), *cells)
     print_whole(console, shown)
-    points = "; WE and IDP: one point" if any(name in measures for name in ("we_percent", "idp_points")) else ""
-    marks = "*: significant (p below 0.05); =: equivalent; else inconclusive."
-    console.print(f"{marks} {_TESTED.format('the table')}{points}).", highlight=False)
+    console.print("*: significant (p below 0.05); =: equivalent or identical; else inconclusive.", highlight=False)
     if len(measures) < len(present):
         same = [looks[name][0].replace("\n", " ") for name in present if name not in measures]
         console.print(f"The same in all pairs: {', '.join(same)}.", highlight=False)
@@ -134,7 +126,7 @@ def _varied(table: pd.DataFrame, always: str | None = None) -> list[str]:
 
 
 def _marked(row: Mapping[Any, Any], form: str) -> str:
-    marks = {"equivalent": " =", "inconclusive": "  ", "": "  "}
+    marks = {"equivalent": " =", IDENTICAL: " =", "inconclusive": "  ", "": "  "}
     return difference_text(row, form) + marks.get(row["reading"], " *")
 
 
@@ -145,7 +137,7 @@ def _compared_cells(name: str, row: Mapping[Any, Any]) -> tuple[str, str, str, s
 
 def difference_text(row: Mapping[Any, Any], form: str) -> str:
     """A difference with its interval; where a run never reached the target, a ratio of times with its interval."""
-    if not row["never"]:
+    if not row["never"] and row["reading"] != IDENTICAL:
         return with_interval({"": row["difference"], "_high": row["high"]}, "", form)
     return f"{effect_text(row, form)} {ends_text(row)}".rstrip()
 
@@ -156,10 +148,13 @@ def effect_text(row: Mapping[Any, Any], form: str) -> str:
 
 
 def ends_text(row: Mapping[Any, Any], kind: str = "") -> str:
-    """The ends of the interval of a difference or of a ratio; of the corrected one for the kind ``_holm``."""
+    """The ends of the interval of a difference or of a ratio; of the corrected one for the kind ``_holm``.
+
+    Empty where there is none, and where both choices made the same runs.
+    """
     before = "ratio_" if row["never"] else ""
     low, high = row[f"{before}low{kind}"], row[f"{before}high{kind}"]
-    return "" if pd.isna(low) else f"[{low:.4g}, {high:.4g}]"
+    return "" if pd.isna(low) or row["reading"] == IDENTICAL else f"[{low:.4g}, {high:.4g}]"
 
 
 def restricted_note(table: pd.DataFrame) -> list[str]:
@@ -188,6 +183,24 @@ def spreads_note(table: pd.DataFrame, names: Sequence[str]) -> list[str]:
     ]
 
 
+def readings_note(table: pd.DataFrame) -> list[str]:
+    """Note on p, with the number of comparisons that it is corrected for, and on the readings of a table."""
+    notes, tests = [], int(table["alpha"].notna().sum())
+    if tests:
+        which = f"all {len(table)} comparisons" if tests > 1 else "one comparison"
+        if tests < len(table):
+            which = f"the {tests} of {len(table)} comparisons in which a pair differs"
+        notes.append(f"p: paired t test over seeds, corrected by Holm for {which}; intervals are not corrected.")
+    if (table["reading"] == "equivalent").any():
+        margins = (
+            f"{MARGIN_SHARE:.0%} of the reference's mean (accuracy and other shares: one point, {MARGIN_POINTS:g})"
+        )
+        notes.append(f"equivalent: the interval lies within {margins}.")
+    if (table["reading"] == IDENTICAL).any():
+        notes.append("identical: both made the same runs.")
+    return [" ".join(notes)] if notes else []
+
+
 def _print_notes(table: pd.DataFrame, varied: Sequence[str], console: Console) -> None:
-    for note in restricted_note(table) + spreads_note(table, varied):
+    for note in readings_note(table) + restricted_note(table) + spreads_note(table, varied):
         console.print(note, highlight=False)

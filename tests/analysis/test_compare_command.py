@@ -6,8 +6,10 @@ import re
 
 import pandas as pd
 import pytest
+from small_runs import TIMING
 from typer.testing import CliRunner
 
+import edgesim as edgesim_api
 from edgesim.commands.cli import app
 from edgesim.tables.sentences import sentence
 from edgesim.tables.table_files import latex, markdown
@@ -63,6 +65,20 @@ def test_the_usual_table_fits_100_columns_and_the_wide_one_has_all(study):
     assert max(map(len, usual)) <= 100
     assert {"d_z", "d_av", "detect", "seeds", "corrected"} <= {*wide[0].split()} - {"corrected p"}
     assert "d_av" not in usual[0]
+
+
+def test_choices_that_made_the_same_runs_are_called_identical_and_others_with_the_same_measure_are_not(tmp_path):
+    """Within 0.5 s all four devices fit the band, within 0.35 s not; nobody misses the deadline at either."""
+    world = TIMING | {"rounds": 2, "devices": {"count": 4}}
+    axes = {"selection.policy": ["random", "best-channel"], "round.tmax_s": [0.35, 0.5]}
+    edgesim_api.study(world, axes, seeds=2, out=tmp_path / "study", quiet=True)
+    typed = ("compare", tmp_path / "study", "--metric", "miss_rate", "--by", "policy", "--within", "tmax_s")
+    table = pd.read_csv(io.StringIO(edgesim(*typed, "--format", "csv")[1])).set_index("tmax_s")
+    assert table["differing"].tolist() == [0, 0]
+    assert table["reading"].tolist() == ["inconclusive", "identical"]
+    output = edgesim(*typed)[1]
+    assert "At tmax_s = 0.5: best-channel and random made the same runs, with the same miss_rate (n = 2)." in output
+    assert "identical: both made the same runs" in output
 
 
 def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equivalence(study):

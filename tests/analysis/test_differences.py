@@ -258,7 +258,7 @@ def test_measures_in_which_no_pair_differs_are_named_below_the_table_instead(par
     heading = next(line for line in printed.splitlines() if line.startswith("setting"))
     assert heading.split() == ["setting", "algorithm", "WE", "IDP", "ID"]
     assert "The same in all pairs: scheduled, arrived, missed." in printed
-    assert "WE and IDP: one point" in printed
+    assert "(accuracy and other shares: one point, 0.01)" in printed
     # Of runs that are the same throughout, nothing is left out.
     same = table.assign(difference=0.0, low=0.0, high=0.0, differing=0)
     print_differences(same, "fedavg", Console(width=200))

@@ -120,7 +120,7 @@ def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_write
     assert "scheduled" in summary
     learnt = ("accuracy", "target", "saving", "rounds", "reached", "pairs", "infeasible")
     assert not [name for name in summary if any(word in name for word in learnt)]
-    assert footnotes(summary, folder) == ["Means over seeds, with 95 % t intervals."]
+    assert footnotes(summary, folder) == ["Means over seeds ± 95 % t intervals."]
 
 
 @pytest.mark.parametrize(("last", "noted"), [(0.9, True), (0.31, False)])
