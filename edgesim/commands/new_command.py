@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import system_errors
-from edgesim.base.registry import look_up
+from edgesim.base.registry import did_you_mean, look_up
 from edgesim.folder.records import write_whole
 
 TEMPLATES = {
@@ -96,7 +96,9 @@ def write_preset(name: str, folder: Path) -> Path:
 
     Raises `EdgesimError` for an unknown name, with the names there are, and for a folder that holds anything.
     """
-    look_up(presets(), name, "preset")
+    if name not in (known := presets()):
+        hint = did_you_mean(name, known) or ";"
+        raise EdgesimError(f"--like {name}: no paper's setting has this name{hint} known: {', '.join(known)}")
     _make_empty(folder)
     file = folder / "run.toml"
     with system_errors(f"{folder}: cannot be written"):

@@ -36,6 +36,8 @@ PAPERS = {
                          "learning.epochs": [3, 5], "learning.momentum": 0.9, "learning.weight_decay": 5e-4}),
     "afl": (50, 250, {"round.count": 17, "learning.optimiser": "adam", "learning.lr": 1e-3, "learning.batch_size": 64,
                       "learning.epochs": 2, "data.partition_options": {"alpha": 0.3}}),
+    "privacy": (50, 100, {"round.count": 17, "privacy.mechanism": "local", "privacy.noise": 0.1, "privacy.clip": 1,
+                          "privacy.delta": 1e-5}),
     "amiri": (30, 60, {"round.count": 5, "selection.channels": 10, "learning.model": "linear"}),
 }  # fmt: skip
 """Devices, rounds and numbers of each paper, or where it has none those of its page."""
@@ -87,6 +89,9 @@ def of_scenario(name: str) -> dict:
         return of["Setting"]("paper", "cifar10", 100, 20, None).config("fedstg", "iid_partition")
     if name == "afl":
         return of["config"](of["world"]("fashion-mnist", 250, None, 50), of["AFL"], of["dealt"](0.3))
+    if name == "privacy":
+        section = of["mechanisms"](0.1, 1.0, 1e-5, ["local"])["local"]
+        return of["config"](of["world"]("digits", 100, None, 50), {"share": 0.35, "privacy": section}, of["dealt"](1e4))
     return of["cell"](60, 5) | {"data": of["DATA"]["two classes"]}
 
 
@@ -118,7 +123,8 @@ def test_an_unknown_preset_is_refused_with_the_names_and_the_closest():
     answer = CliRunner().invoke(app, ["init", "x", "--like", "fedtedi"])
     assert answer.exit_code == 2
     assert "did you mean 'fedteddi'?" in answer.output
-    assert "afl, amiri, dpfl, feddance, fedstg, fedteddi" in " ".join(answer.output.split())
+    assert answer.output.startswith("error: --like fedtedi: no paper's setting has this name, did you mean")
+    assert "afl, amiri, dpfl, feddance, fedstg, fedteddi, privacy" in " ".join(answer.output.split())
     assert not Path("x").exists()
     with pytest.raises(EdgesimError, match="not an empty folder"):
         new_command.write_preset("afl", Path.cwd().parent)

@@ -172,9 +172,18 @@ def test_the_study_to_start_from_is_one(tmp_path):
     assert answer("study", "new", "mine.toml").exit_code == 0
     values = tomllib.loads((tmp_path / "mine.toml").read_text())
     runs = runs_of(values, study_table(values, "mine.toml"))
-    assert [run.folder for run in runs][::6] == ["random-tmax0.5-s0", "best-channel-tmax0.5-s0"]
+    assert [run.folder for run in runs][::6] == ["random-tmax0.5-s0", "fedteddi-tmax0.5-s0"]
     again = answer("study", "new", "mine.toml")
     assert (again.exit_code, again.output) == (2, "error: mine.toml: is there already; choose another name\n")
+
+
+@pytest.mark.slow
+def test_the_study_to_start_from_leaves_policies_a_choice_that_shows(tmp_path):
+    answer("study", "new", "mine.toml")
+    table = edgesim.study("mine.toml", seeds=1, jobs=2, quiet=True).table().set_index(["policy", "tmax_s"])
+    assert table.loc["random", "scheduled"].tolist() == pytest.approx([4, 11], abs=1)
+    gain = table.loc["fedteddi", "final_accuracy"] - table.loc["random", "final_accuracy"]
+    assert (gain > 0.04).all()
 
 
 def test_typed_axes_and_seeds():
