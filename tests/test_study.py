@@ -239,7 +239,6 @@ TWO_GRIDS = grid(TIMING, DEADLINE, [0]) + grid(TIMING, DEADLINE, [0, 1])
     ("runs", "options", "words"),
     [
         ([], {}, "study 's' has no runs"),
-        (grid(TIMING, {"round.tmax_s": [0.8, 0.8]}, [0]), {}, "run tmax0.8-s0 is in the study twice"),
         (grid(TIMING, DEADLINE, [0, 0]), {}, "run tmax0.8-s0 is in the study twice"),
         (TWO_GRIDS, {}, "run tmax0.8-s0 is in the study twice"),
         (TWO_GRIDS[:1], {"target": 70}, r"target: expected an accuracy above 0 and at most 1 \(got 70"),

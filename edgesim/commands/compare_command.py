@@ -46,7 +46,7 @@ def compare_command(
             autocompletion=lambda incomplete: [name for name in _MEASURES if name.startswith(incomplete)],
         ),
     ],
-    by: Annotated[str, typer.Option(help="Knob whose values are compared, such as policy.")],
+    by: Annotated[str, typer.Option(help="Knob whose values are compared.")] = "policy",
     reference: Annotated[
         str | None, typer.Option(help="Value that all others are compared with; by policy the study's, else every two.")
     ] = None,

@@ -66,6 +66,8 @@ def run(
     format_: Annotated[str, typer.Option("--format", help=FORMAT_HELP)] = USUAL,
 ) -> None:
     """Run a study, or what is missing of it: what was never begun, stopped or lost; several processes may at once."""
+    if not study.exists():
+        raise EdgesimError(f"{study}: no such file or folder")
     if not study.is_file():
         planning = {"axis": axis, "seeds": seeds, "target": target, "reference": reference, "set": set_, "out": out}
         if given := [name for name, value in {**planning, "fresh": fresh or None}.items() if value is not None]:

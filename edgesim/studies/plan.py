@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.analysis.runs import KNOB_NAMES
+from edgesim.analysis.runs import KNOB_NAMES, value_text
 from edgesim.base.errors import EdgesimError, ForeignOption
 from edgesim.base.needs import value_at
 from edgesim.config import RunConfig
@@ -157,6 +157,9 @@ def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
                 "of its own, named by labels",
                 key,
             )
+    texts = [value_text(value) for value in plain]
+    if twice := next((text for text in texts if texts.count(text) > 1), ""):
+        raise EdgesimError(f"axis {key}: {twice} is given twice", key)
     return plain
 
 

@@ -187,7 +187,7 @@ def readings_note(table: pd.DataFrame) -> list[str]:
     """Note on p, with the number of comparisons that it is corrected for, and on the readings of a table."""
     notes, tests = [], int(table["alpha"].notna().sum())
     if tests:
-        which = f"all {len(table)} comparisons" if tests > 1 else "one comparison"
+        which = f"all {tests} comparisons" if tests > 2 else "both comparisons" if tests > 1 else "one comparison"
         if tests < len(table):
             which = f"the {tests} of {len(table)} comparisons in which a pair differs"
         notes.append(f"p: paired t test over seeds, corrected by Holm for {which}; intervals are not corrected.")

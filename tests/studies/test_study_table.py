@@ -82,6 +82,7 @@ def test_what_is_given_beside_the_file_replaces_what_it_has(tmp_path, studies_he
         ('"round.tmax_s"', '"round.tmx_s"', "run narrow-random-tmx0.5-s3: unknown key 'round.tmx_s', did you mean"),
         ("[0.5, 1.0]", "[0.5, -1.0]", "run narrow-random-tmax-1-s3: round.tmax_s: input should be greater"),
         ("selection.policy", "selection.polcy", "unknown key 'selection.polcy', did you mean 'selection.policy'?"),
+        ("[0.5, 1.0]", "[0.5, 0.5]", "axis round.tmax_s: 0.5 is given twice"),
         ("[0.5, 1.0]", "0.5", "axis round.tmax_s: expected a list of values (got 0.5)"),
         ("radius_m", "radus_m", "run wide-random-tmax0.5-s3: unknown key 'devices.radus_m', did you mean"),
         ('"best-channel"]', '"best"]', "run narrow-best-tmax0.5-s3: selection.policy: unknown policy 'best'"),
@@ -95,12 +96,6 @@ def test_a_fault_of_a_file_is_one_line_that_names_file_and_key(tmp_path, old, ne
     assert str(caught.value).startswith(f"{path}: ")
     assert words in str(caught.value)
     assert not (tmp_path / "runs").exists()
-
-
-def test_a_value_given_twice_is_named_by_its_run(tmp_path):
-    path = write(tmp_path, (WORLD + STUDY).replace("[0.5, 1.0]", "[0.5, 0.5]"))
-    with pytest.raises(EdgesimError, match=r"run narrow-random-tmax0\.5-s3 is in the study twice"):
-        edgesim.study(path, jobs=1, quiet=True)
 
 
 def test_a_setting_beside_the_file_cannot_make_two_labels_one(tmp_path):
@@ -149,8 +144,9 @@ def test_the_command_runs_a_file_and_any_config_beside_axes_and_resumes_both(tmp
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["runs", "--seeds", "2"], "--seeds: is for a TOML file, and runs is none"),
-        (["runs", "--fresh"], "--fresh: is for a TOML file, and runs is none"),
+        (["made", "--seeds", "2"], "--seeds: is for a TOML file, and made is none"),
+        (["made", "--fresh"], "--fresh: is for a TOML file, and made is none"),
+        (["absent.toml", "--axis", "rounds=1"], "absent.toml: no such file or folder"),
         (["plain.toml", "--axis", "round.tmax_s"], "--axis round.tmax_s: expected KEY=VALUE,VALUE,..."),
         (["plain.toml", "--axis", "rounds=1,2", "--axis", "rounds=3"], "--axis rounds=3: rounds is given twice"),
         (["plain.toml", "--axis", "rounds=1,,2"], "--axis rounds=1,,2: expected KEY=VALUE,VALUE,..."),
@@ -161,6 +157,7 @@ def test_the_command_runs_a_file_and_any_config_beside_axes_and_resumes_both(tmp
 )
 def test_a_fault_of_the_command_is_one_line(tmp_path, words, line):
     write(tmp_path, WORLD, "plain.toml")
+    (tmp_path / "made").mkdir()
     done = answer("study", "run", *words)
     assert done.exit_code == 2
     assert done.output.startswith("error: ")
