@@ -161,6 +161,17 @@ def test_what_the_rows_of_papers_quote_is_in_the_studies_of_their_pages():
         assert {*lacking} <= beside, page
 
 
+@pytest.mark.parametrize("page", ["amiri", "fedpaq"])
+def test_what_the_page_of_a_paper_quotes_is_in_its_studies(page):
+    """Pages of which every number comes from rows; another test has the table beside the paper."""
+    studies = {row["study"] for row in PLAN["pages"][page] if "study" in row}
+    studies |= {name for name, of in PLAN["studies"].items() if of.get("page") == page}
+    before, rest = (DOCS / f"papers/{page}.md").read_text().split("<!-- Written")
+    text = " ".join((before + rest.partition("<!-- End -->")[2]).split())
+    assert len(WITH_INTERVAL.findall(text)) > 10
+    assert not_found(text, sorted(studies)) == []
+
+
 def test_every_section_that_quotes_intervals_is_checked():
     quoting = {title for title in headings("results.md") if WITH_INTERVAL.search(section("results.md", title))}
     assert quoting - {"Papers repeated"} == {*SECTIONS}

@@ -88,7 +88,7 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
 
 
 def _draw_parts(axes: Axes, cut: pd.DataFrame, place: dict[int, int], start_s: float) -> None:
-    """Outline uploads of which a part was received, as high as all of it would be; the ``share`` stands right of the axes."""
+    """Outline uploads received in part, as high as all of each would be; the ``share`` stands right of the axes."""
     left, width = cut["t_start_s"] - start_s, cut["t_end_s"] - cut["t_start_s"]
     axes.barh(cut["device"].map(place), width, left=left, height=_HEIGHT, facecolor="none", edgecolor="#777777", lw=0.6)
     for row, share in zip(cut["device"].map(place), cut["share"], strict=True):
