@@ -21,6 +21,9 @@ PLAIN = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]| s )")
 """A number with decimals that is no deadline."""
 P = re.compile(r"\bp (?:(=|<) )?(\d(?:\.\d+)?(?:(?:,| and| to) \d\.\d+)*)")
 
+PREDICTION = re.compile(r"\| \([a-d]\) [^|]*\|[^|]*\|[^|]*\|")
+"""A row about a prediction of ``scenarios/compression.py``, of which ``tests/scenario/test_compression.py`` has the
+numbers."""
 LEVEL = ("<", "0.05")
 """What is called significant, which is no result."""
 
@@ -132,7 +135,7 @@ SECTIONS = sorted({of["section"] for of in PLAN["studies"].values() if "section"
 @pytest.mark.parametrize("title", SECTIONS)
 def test_what_a_section_quotes_is_in_its_studies(title):
     studies = [name for name, of in PLAN["studies"].items() if of.get("section") == title]
-    text = section("results.md", title)
+    text = PREDICTION.sub("", section("results.md", title))
     assert WITH_INTERVAL.search(text)
     assert not_found(text, studies) == []
 

@@ -5,8 +5,10 @@ import runpy
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import scipy
 
 from edgesim.analysis.recommendation import compare, recommend, stand
 from edgesim.analysis.statistics import mean_interval
@@ -142,6 +144,62 @@ def test_the_widths_of_intervals_on_the_page_are_those_of_the_committed_runs():
         ends = [(f"{half[due_s == of].min():.1f}", f"{half[due_s == of].max():.1f}") for of in ("0.4", "0.8", "1.6")]
         quoted = re.findall(r"intervals are (±.*? at 1\.6 s)", text)[said]
         assert re.findall(r"(\d+\.\d) to (\d+\.\d)", quoted) == ends
+
+
+TO_TARGET = pd.read_csv(DOCS / "papers/seeds/compression-random-differences.csv")
+RUNS = pd.read_csv(DOCS / "papers/seeds/compression-random.csv").set_index(["place", "codec", "seed"]).sort_index()
+LATE = ["1 MHz, 1.6 s", "2 MHz, 1.6 s", "5 MHz, 1.6 s", "20 MHz, 1.6 s"]
+
+
+def test_differences_to_the_target_are_those_of_the_rows_of_runs():
+    """Differences where all runs arrive, else ratios of what was spent up to the least that a run which never arrived
+    had spent when it was last tested; and Holm's correction."""
+    for row in TO_TARGET.to_dict("records"):
+        own, none = (RUNS.loc[row["place"], codec] for codec in (row["codec"], "none"))
+        values, ends = ([of[f"{row['measure']}{end}"] for of in (own, none)] for end in ("", "_bound"))
+        assert row["pairs"] == len(values[0]) == len(values[1])
+        assert row["never"] == (values[0].isna() | values[1].isna()).sum()
+        if row["never"]:
+            spent = [np.log(of.fillna(np.inf).clip(upper=pd.concat(ends).min())) for of in values]
+            assert row["ratio"] == pytest.approx(np.exp((spent[0] - spent[1]).mean()), rel=1e-6)
+            continue
+        difference = values[0] - values[1]
+        assert row["difference"] == pytest.approx(difference.mean(), rel=1e-5)
+        if row["measure"] == "joules_to_target":
+            test = scipy.stats.ttest_1samp(difference, 0)
+            assert (row["low"], row["high"]) == pytest.approx([*test.confidence_interval()], rel=1e-4)
+            assert row["p"] == pytest.approx(test.pvalue, rel=1e-4)
+    ordered = TO_TARGET[TO_TARGET["differing"] > 0].sort_values("p")
+    corrected = ((len(ordered) - np.arange(len(ordered))) * ordered["p"]).clip(upper=1).cummax()
+    assert ordered["p_holm"].to_numpy() == pytest.approx(corrected.to_numpy(), rel=1e-5)
+
+
+def test_what_the_page_says_of_the_way_to_the_target_is_in_these_differences():
+    """Numbers with intervals have a test of all pages; here are who is meant, and how many."""
+    text, _ = section()
+    assert "over [162 comparisons]" in text
+    assert len(TO_TARGET) == 162
+    of, is_less = TO_TARGET[TO_TARGET["p_holm"] < 0.05], (TO_TARGET["difference"] < 0) | (TO_TARGET["ratio"] < 1)
+    counts = of.groupby(["measure", is_less]).size()
+    kinds = [("seconds", True), ("seconds", False), ("joules", True), ("joules", False)]
+    numbers = {"Ten of 81 arrive sooner": 10, "Five arrive later": 5, "Two take fewer joules": 2, "25 take more": 25}
+    for (said, number), (measure, less) in zip(numbers.items(), kinds, strict=True):
+        assert said in text
+        assert counts[f"{measure}_to_target", less] == number
+
+    def who(measure, less):
+        rows = of[(of["measure"] == f"{measure}_to_target") & (is_less[of.index] == less)]
+        return set(zip(rows["codec"], rows["place"], strict=True))
+
+    sooner = {("sign", LATE[2]), ("sign", LATE[3]), ("topk", LATE[2]), ("qsgd 4 bits", LATE[3])}
+    assert who("seconds", True) == sooner | {("randk", place) for place in (*LATE, "5 MHz, 0.8 s", "20 MHz, 0.8 s")}
+    assert {codec for codec, _ in who("seconds", False)} == {"topk", "topk that fits", "topk stream"}
+    assert who("joules", True) == {("qsgd 8 bits", "5 MHz, 0.4 s"), ("qsgd that fits", "5 MHz, 0.4 s")}
+    more = who("joules", False)
+    assert {(codec, "20 MHz, 0.8 s") for codec in SCRIPT["CODECS"] if codec != "none"} <= more
+    assert not {place for _, place in more}.intersection(LATE)
+    assert "where `none` arrives in four of 40 runs" in text
+    assert RUNS.loc[(LATE, "none"), "joules_to_target"].notna().sum() == 4
 
 
 @pytest.mark.slow
