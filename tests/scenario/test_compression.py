@@ -109,6 +109,16 @@ def rows():
     )
 
 
+def scores_of(policy):
+    return rows()[rows()["policy"] == policy]
+
+
+@cache
+def pairs_of(policy):
+    """All comparisons of two codecs at a place and a cost under a policy."""
+    return compare(scores_of(policy), ["place", "cost"], "codec")
+
+
 def section():
     text = (DOCS / "results.md").read_text().split("## Coarser, less, or fewer devices?\n")[1].split("\n## ")[0]
     return " ".join(text.split()), [table for table in text.split("\n\n") if table.startswith("| place |")]
@@ -209,8 +219,7 @@ def test_verdicts_and_winners_of_the_page_are_those_of_the_committed_runs(tmp_pa
     for policy in POLICIES:
         studies[policy] = tmp_path / policy
         studies[policy].mkdir()
-        scores = rows()[rows()["policy"] == policy]
-        pairs = compare(scores, ["place", "cost"], "codec")
+        scores, pairs = scores_of(policy), pairs_of(policy)
         recommended = recommend(stand(scores, pairs, ["place", "cost"], "codec"), ["place", "cost"], "codec")
         for name, table in {"scores": scores, "pairs": pairs, "recommendation": recommended}.items():
             table.to_csv(studies[policy] / f"{name}.csv", index=False)
@@ -237,3 +246,57 @@ def test_verdicts_and_winners_of_the_page_are_those_of_the_committed_runs(tmp_pa
     points = 100 * pd.concat(behind)["difference"]
     assert f"Random), by {points.min():.0f} to {points.max():.0f} points" in text
     assert "At equal *bits* randk is the one winner at eight, nine and nine of the twelve places." in text
+
+
+@pytest.mark.slow
+def test_what_the_page_says_of_comparisons_with_none_and_of_rounds_is_that_of_the_committed_runs():
+    text, _ = section()
+    pairs = pd.concat({policy: pairs_of(policy) for policy in POLICIES}, names=["policy"])
+    pairs = pairs[pairs["p_holm"] < 0.05].assign(points=lambda of: 100 * of["difference"])
+    at = {cost: pairs[pairs["cost"] == cost] for cost in ("seconds", "joules")}
+    gains = at["seconds"].query("worse == 'none'")
+
+    def span(of):
+        return f"{of.min():.0f} to {of.max():.0f}"
+
+    late = gains[gains["place"] == "20 MHz, 1.6 s"].groupby("better")["points"]
+    assert (late.size()[["randk", "sign", "qsgd 4 bits"]] == 3).all()
+    randk, sign, qsgd = (span(late.get_group(codec)) for codec in ("randk", "sign", "qsgd 4 bits"))
+    assert (
+        f"it is {randk} points more accurate than updates as they are, sign {sign} and qsgd with 4 bits {qsgd}" in text
+    )
+    (early,) = gains[gains["place"].str.endswith("0.4 s")].reset_index().to_dict("records")
+    assert "At 0.4 s one comparison with `none` is significant (qsgd that fits, 5 MHz, Best Channel)" in text
+    assert (early["better"], early["place"], early["policy"]) == ("qsgd that fits", "5 MHz, 0.4 s", "best-channel")
+    behind = at["seconds"].groupby(["policy", "worse"])["place"].nunique().unstack("worse")
+    assert "topk of one size is ruled out at eight to ten of the twelve places, randk nowhere" in text
+    assert sorted(behind["topk"]) == [8, 10, 10]
+    assert "randk" not in behind
+
+    assert "Nothing is shown to be better than `none` where `none` can send" in text
+    assert len(at["joules"].query("worse == 'none'")) == 0
+    lost = at["joules"].query("better == 'none'")
+    slow = lost[lost["worse"].str.startswith("topk") & ~lost["place"].str.endswith("0.4 s")]
+    of_three = pairs_of("random").query("cost == 'joules' and better == 'none' or cost == 'joules' and worse == 'none'")
+    compared = of_three[~of_three["place"].str.endswith("0.4 s")]["place"].nunique() * 3 * len(POLICIES)
+    assert f"behind `none` in {len(slow)} of {compared} comparisons, by {span(slow['points'])} points" in text
+    wide = lost[(lost["place"] == "20 MHz, 0.8 s") & lost["worse"].isin(["qsgd that fits", "randk stream"])]
+    assert len(wide) == 2 * len(POLICIES)
+    assert f"under every policy, by {span(wide['points'])}" in text
+
+    spent = rows()[rows()["cost"] == "seconds"]
+    rounds = spent[spent["place"].str.endswith("1.6 s")].groupby("codec")["rounds"]
+    assert f"randk with 1 % of the numbers makes {span(rounds.get_group('randk'))} rounds and everything" in text
+    assert all(
+        (rounds.get_group(codec) == 10).all() for codec in SCRIPT["CODECS"] if "fits" in codec or "stream" in codec
+    )
+    by_policy = spent.pivot_table(index=["place", "codec", "seed"], columns="policy", values="value")
+    equal = (by_policy["random"] == by_policy["best-channel"]).sum()
+    assert f"{equal} of {len(by_policy):,} runs are equally accurate" in text
+    apart = 100 * (by_policy.max(axis=1) - by_policy.min(axis=1)).unstack("codec")
+    means = apart[apart["none"].notna()].mean()
+    others = means.drop("none")
+    assert (
+        f"lie {means['none']:.1f} points apart without a codec and {others.min():.1f} to {others.max():.1f} with"
+        in text
+    )
