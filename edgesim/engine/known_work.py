@@ -202,12 +202,13 @@ class KnownWork:
         granted = grant.bandwidth_hz[rows], grant.rx_power_w[rows], grant.bits[rows]
         sending = Sending(device, station, np.zeros_like(device), *granted, begin_s)
         courses.foresee(tasks.number, sending, (self._begin_s, deadline_s, tolerance_s), ())
-        followed = {}
-        for of, at, hz, power_w, bits, since_s in zip(
-            *(of.tolist() for of in (device, station, *granted, begin_s)), strict=True
-        ):
-            upload = Upload(of, power_w, hz, bits, deadline_s, tolerance_s, since_s, number=tasks.number)
-            followed[of] = courses.to_end(upload, at, deadline_s + tolerance_s)
+        followed, columns = {}, (column.tolist() for column in (device, station, *granted, begin_s))
+        for of, at, hz, power_w, bits, since_s in zip(*columns, strict=True):
+            course = courses.foreseen.get((of, tasks.number, 0))
+            if course is None or course.planned is None or not course.planned.end_s < math.inf:
+                upload = Upload(of, power_w, hz, bits, deadline_s, tolerance_s, since_s, number=tasks.number)
+                course = courses.to_end(upload, at, deadline_s + tolerance_s)
+            followed[of] = course
         return MovingReservedLink(courses.moving.link, followed)
 
     def close_with(self, count: int, deadline_s: float, close: Callable[[], None]) -> None:
