@@ -1,7 +1,7 @@
 """Work of a round as arrays, where all of it is known in closed form once the band is shared.
 
-So it is where uploads keep their reservations at constant rates, where devices draw from the mains, and where work ends
-with its round. The phases are those of `edgesim.engine.phases.COURSE`, each played for all devices at once; the clock
+So it is where uploads keep their reservations in their cells, on links that are not recorded, where devices draw from
+the mains, and where work ends with its round. The phases are those of `edgesim.engine.phases.COURSE`, each played for all devices at once; the clock
 gets one event, the arrival that closes the round.
 """
 

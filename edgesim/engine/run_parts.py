@@ -160,7 +160,7 @@ class RunParts:
         accounts, config = self.learner.accounts, self.world.config
         is_free = self.cells is None and self.batteries is None
         is_whole = accounts.up is None and accounts.down is None and config.merging is None
-        bands = [band.link.is_constant for band in self.bands if isinstance(band, ReservedBand)]
+        bands = [band.link.is_endless for band in self.bands if isinstance(band, ReservedBand)]
         return is_free and is_whole and config.round.late == "drop" and bands == [True] * len(self.bands)
 
     def tell(
