@@ -1,8 +1,8 @@
 """Work of a round as arrays, where all of it is known in closed form once the band is shared.
 
 So it is where uploads keep their reservations in their cells, on links that are not recorded, where devices draw from
-the mains, and where work ends with its round. The phases are those of `edgesim.engine.phases.COURSE`, each played for all devices at once; the clock
-gets one event, the arrival that closes the round.
+the mains, and where work ends with its round. The phases are those of `edgesim.engine.phases.COURSE`, each played for
+all devices at once; the clock gets one event, the arrival that closes the round.
 """
 
 import math
@@ -198,17 +198,16 @@ class KnownWork:
     def _followed(self, courses: Courses, rows: Integers, at_s: Floats, deadline_s: float) -> MovingReservedLink:
         """The link of uploads of devices that move, which have reservations until they end or the round does."""
         tasks, grant, tolerance_s = self.tasks, self.tasks.grant, self._tolerance_s
-        device, station, begin_s = (column[rows] for column in (tasks.device, tasks.station, at_s))
         granted = grant.bandwidth_hz[rows], grant.rx_power_w[rows], grant.bits[rows]
-        sending = Sending(device, station, np.zeros_like(device), *granted, begin_s)
+        sending = Sending(tasks.device[rows], tasks.station[rows], np.zeros_like(rows), *granted, at_s[rows])
         courses.foresee(tasks.number, sending, (self._begin_s, deadline_s, tolerance_s), ())
-        followed, columns = {}, (column.tolist() for column in (device, station, *granted, begin_s))
-        for of, at, hz, power_w, bits, since_s in zip(*columns, strict=True):
-            course = courses.foreseen.get((of, tasks.number, 0))
+        followed = {}
+        for device, station, _, hz, power_w, bits, since_s in zip(*(of.tolist() for of in sending), strict=True):
+            course = courses.foreseen.get((device, tasks.number, 0))
             if course is None or course.planned is None or not course.planned.end_s < math.inf:
-                upload = Upload(of, power_w, hz, bits, deadline_s, tolerance_s, since_s, number=tasks.number)
-                course = courses.to_end(upload, at, deadline_s + tolerance_s)
-            followed[of] = course
+                upload = Upload(device, power_w, hz, bits, deadline_s, tolerance_s, since_s, number=tasks.number)
+                course = courses.to_end(upload, station, deadline_s + tolerance_s)
+            followed[device] = course
         return MovingReservedLink(courses.moving.link, followed)
 
     def close_with(self, count: int, deadline_s: float, close: Callable[[], None]) -> None:
