@@ -289,6 +289,10 @@ def study_of_the_readme() -> str:
     return block("README.md", "python", "edgesim.study")
 
 
+def test_the_readme_is_120_lines_at_most():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
 def test_the_config_and_the_python_of_the_readme_are_one_world():
     names: dict[str, Any] = {}
     exec(study_of_the_readme(), names)

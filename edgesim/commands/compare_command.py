@@ -82,12 +82,8 @@ def _print(result: edgesim.Compared, headings: list[str], rows: list[list[str]],
     knobs = _varying(result)
     cells = [dict(zip(headings, row, strict=True)) for row in rows]
     # What all rows have in common stands above the table, so that it fits a terminal.
-    common = (
-        {}
-        if wide
-        else {name: cells[0][name] for name in ("against", "pairs") if len({row[name] for row in cells}) == 1}
-    )
-    title = ", ".join(f"{name} {value}" for name, value in common.items())
+    common = [name for name in ("measure", "against", "pairs") if not wide and len({row[name] for row in cells}) == 1]
+    title = ", ".join(f"{name} {cells[0][name]}" for name in common)
     names = ["measure", *knobs, "choice", "against", "reading"]
     shown = [name for name in headings if name not in common]
     texts, numbers = ([name for name in shown if (name in names) == is_text] for is_text in (True, False))

@@ -79,6 +79,13 @@ def test_choices_that_made_the_same_runs_are_called_identical_and_others_with_th
     output = edgesim(*typed)[1]
     assert "At tmax_s = 0.5: best-channel and random made the same runs, with the same miss_rate (n = 2)." in output
     assert "identical: both made the same runs" in output
+    measure = "spectral_efficiency_bps_per_hz"
+    title, *table = edgesim(*["compare", tmp_path / "study", "--metric", measure, "--within", "tmax_s"])[
+        1
+    ].splitlines()[:5]
+    assert title.strip() == f"measure {measure}, against random, pairs 2"
+    assert table[0].split() == ["tmax_s", "choice", "reading", "difference", "95", "%", "corrected", "p"]
+    assert max(map(len, table)) <= 100
 
 
 def test_seeds_are_counted_for_the_difference_that_is_named_or_the_margin_of_equivalence(study):
