@@ -45,12 +45,12 @@ LEARNING = {
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> Path:
-    """Two policies on three seeds, one run of which failed."""
+    """Two policies on three seeds and a narrow band, one run of which failed."""
     folder, plan = tmp_path_factory.mktemp("studies") / "two", []
     for policy in ("random", "best-channel"):
         for seed in range(3):
             name = f"{policy}-s{seed}"
-            config = {**LEARNING, "seed": seed, "selection": {"policy": policy}}
+            config = {**LEARNING, "radio": {"bandwidth_hz": 2e6}, "seed": seed, "selection": {"policy": policy}}
             simulation.run(parse(config, "test"), folder / name)
             plan.append({"folder": name, "knobs": {"policy": policy}, "seed": seed, "status": "finished"})
     plan.append({"folder": "lost", "knobs": {"policy": "random"}, "seed": 3, "status": "failed"})
