@@ -111,7 +111,7 @@ class KnownWork:
         promises: Sequence[Promise],
         tolerance_s: float,
     ) -> None:
-        """Begin tasks now, in cells with some ``links``; the ``tolerance_s`` is that of `RoundSignals`.
+        """Begin tasks now; ``links`` are those of the stations' bands, and ``tolerance_s`` is that of `RoundSignals`.
 
         ``courses`` are those of devices that move.
         """
@@ -172,7 +172,8 @@ class KnownWork:
         Returns the ends, and which devices leave before.
         """
         tasks, grant, leaves, ends_s = self.tasks, self.tasks.grant, list[int](), list[float]()
-        rows = has.nonzero()[0]
+        # The round is over before the others begin.
+        rows = (has & (at_s <= deadline_s + self._tolerance_s)).nonzero()[0]
         if self._courses is not None:
             self._links = [self._followed(self._courses, rows, at_s, deadline_s)] * len(self._links)
         columns = tasks.device, tasks.station, grant.bandwidth_hz, grant.rx_power_w, grant.bits, at_s
@@ -187,7 +188,7 @@ class KnownWork:
                 if bits - sent > link.bits(device, hz, power_w, left_s, left_s + self._tolerance_s):
                     leaves.append(row)
             ends_s.append(end_s)
-        end_s = at_s.copy()
+        end_s = np.where(has, math.inf, at_s)
         end_s[rows] = ends_s
         if not leaves:
             return end_s, None
@@ -204,6 +205,7 @@ class KnownWork:
         followed = {}
         for device, station, _, hz, power_w, bits, since_s in zip(*(of.tolist() for of in sending), strict=True):
             course = courses.foreseen.get((device, tasks.number, 0))
+            # The end is inf beyond what is known of the course, and nan where it was left open.
             if course is None or course.planned is None or not course.planned.end_s < math.inf:
                 upload = Upload(device, power_w, hz, bits, deadline_s, tolerance_s, since_s, number=tasks.number)
                 course = courses.to_end(upload, station, deadline_s + tolerance_s)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from edgesim.devices.topology import Backhaul
 from edgesim.engine.at_work import Working
 from edgesim.engine.clock import Clock
 from edgesim.engine.courses import Courses
-from edgesim.engine.decision import Timeline, settings_of_set
+from edgesim.engine.decision import Timeline, path_links, settings_of_set
 from edgesim.engine.phases import ENDED
 from edgesim.engine.uplink import Upload
 from edgesim.engine.work import Task
@@ -21,6 +21,7 @@ from edgesim.learning.accounts import Accounts
 from edgesim.learning.charges import UploadCharges
 from edgesim.learning.interface import Learner
 from edgesim.learning.sizes.size_rule import Instant
+from edgesim.radio.course import Course
 
 Carried = Callable[[int, float, float, float, float], float]
 """Bits that a bandwidth carries for a device at a received power between two instants: `ReservedLink.bits`."""
@@ -93,7 +94,10 @@ class Sizing:
         return settings
 
     def of_task(self, task: Task, round: int, hz: float) -> list[int]:
-        """Setting of a device that begins to work now, on its average gain, for ``round.tmax_s`` from now on, [1]."""
+        """Setting of a device that begins to work now, on its average gain, for ``round.tmax_s`` from now on, [1].
+
+        Of devices that move it goes by what plans know of their paths.
+        """
         charges, world, now_s, ids = self.charges, self.world, self.clock.now, np.array([task.device])
         rx_power_w = world.rx_power_w(ids, world.gain(ids, np.array([task.number]), now_s, np.array([task.station])))
         begins_s = now_s + task.broadcast_s + task.download_s + task.compute_s
@@ -105,7 +109,8 @@ class Sizing:
             begins_s,
             now_s + world.config.round.tmax_s,
         )
-        room_bits = self._room_bits(world.links[task.station].bits, *row)
+        links = world.links if world.moving is None else path_links(world, world.moving, now_s, ids, task.number)
+        room_bits = self._room_bits(links[task.station].bits, *row)
         return [charges.sized(float(self.accounts.settle(ids, round)[0]), room_bits)[0]]
 
     def expect(self, working: Iterable[Working]) -> None:
@@ -130,7 +135,9 @@ class Sizing:
         charges, grant, now_s = self.charges, task.grant, self.clock.now
         begun_s = task.spans[0].t_start_s - task.broadcast_s
         due_s = begun_s + self.world.config.round.tmax_s if math.isinf(deadline_s) else deadline_s
-        carried = self.world.links[task.station].bits if self.courses is None else self._along(task, self.courses)
+        carried = self.world.links[task.station].bits
+        if self.courses is not None:
+            carried = self._along(task, self.courses, due_s)
         row = task.device, (task.station, task.server), grant.bandwidth_hz, grant.rx_power_w, now_s
         grant.setting, grant.bits = charges.sized(grant.bits, self._room_bits(carried, *row, due_s))
         self._cross_wires(task)
@@ -154,16 +161,16 @@ class Sizing:
         if self._has_wires:
             task.backhaul_s = self.backhaul.crossed_s(task.station, task.server, task.grant.bits)
 
-    def _along(self, task: Task, courses: Courses) -> Carried:
-        """Bits that a bandwidth carries between two instants along the way of a device that moves."""
+    def _along(self, task: Task, courses: Courses, due_s: float) -> Carried:
+        """Bits that a bandwidth carries from now to instants up to ``due_s`` along the way of a device that moves."""
+        now_s, draws = self.clock.now, {"number": task.number, "handovers": task.handovers}
 
-        def carried(device: int, hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
-            draws = {"number": task.number, "handovers": task.handovers}
-            upload = Upload(device, rx_power_w, hz, 0.0, end_s, 0.0, start_s, **draws)
-            (course,) = courses.of([upload], task.station, end_s)
-            return course.bits(courses.moving.link, hz, start_s, end_s)
+        @cache
+        def course() -> Course:
+            upload = Upload(task.device, task.grant.rx_power_w, 0.0, 0.0, due_s, 0.0, now_s, **draws)
+            return courses.of([upload], task.station, due_s)[0]
 
-        return carried
+        return lambda _, hz, __, start_s, end_s: course().bits(courses.moving.link, hz, start_s, end_s)
 
     def _wires(self, station: int) -> tuple[int, int]:
         """A station and its own server, which merges what is planned there."""

@@ -147,9 +147,12 @@ def _in_columns(columns: list[int], at_least: int) -> str:
 
 
 def check_paths(world: World, rounds: int) -> None:
-    """Refuse more rounds than recorded paths last, if all rounds last to their deadline; raises `EdgesimError`."""
+    """Refuse more rounds than recorded paths last, if all rounds last to their deadline; raises `EdgesimError`.
+
+    Runs that end at an instant are checked where their world is made.
+    """
     knobs, least_s = world.config.round, rounds * world.config.round.tmax_s
-    if world.moving is None or knobs.close != "deadline":
+    if world.moving is None or knobs.close != "deadline" or world.config.stop_at_s is not None:
         return
     # The slack covers the rounding of the clock, which adds up the rounds.
     if least_s * (1 - 1e-9) > world.moving.paths.known_until_s:

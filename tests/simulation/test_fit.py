@@ -116,6 +116,20 @@ def test_without_rounds_an_upload_has_what_computing_leaves_of_tmax_s(run):
     assert_as_many_as_fit(planned, planned["begun_s"] + TMAX_S, make_codec("topk", {}))
 
 
+def test_without_rounds_a_plan_goes_by_what_is_known_of_the_path(run):
+    """At 30 m/s plans on the present gain are often late, those on the known path fill ``tmax_s``."""
+    fast = {"model": "direction", "speed_mps": [30.0, 30.0]}
+    world = {"mobility": fast, "rounds": 12, "radio": {"fading": "none"}, "upload": {"fit_at": "plan"}}
+    lengths_s = {}
+    for knowledge in ("present", "known"):
+        knobs = {**BUFFERED, "tmax_s": 4.0, "payload_bits": 32.0 * 40 * D, "path_knowledge": knowledge}
+        up = uploads_of(run(knowledge, round=knobs, **world)).query("outcome == 'done'")
+        lengths_s[knowledge] = (up["t_end_s"] - up["begun_s"]).to_numpy()
+    assert (lengths_s["present"] > 4.0 + 1e-3).any()
+    assert lengths_s["known"].max() == pytest.approx(4.0, rel=1e-4)
+    assert (lengths_s["known"] <= 4.0 + 1e-6).all()
+
+
 def test_without_rounds_quick_and_slow_devices_take_as_long_and_the_run_says_so(run):
     """Uploads fill what computing leaves, so that those that begin together arrive together."""
     folder = run(round=BUFFERED, rounds=12)
