@@ -55,15 +55,11 @@ def fluid(band_hz, starts_s, bits, snr_hz, weights_hz):
     return ends_s
 
 
-def test_two_equal_uploads_that_start_together_share_the_band_to_the_end():
-    ends = play("reshared", 1e6, [0.0, 0.0], [1e7, 1e7], [1e9, 1e9], [1.0, 1.0])
-    assert [end for end, *_ in ends] == pytest.approx([1.823735, 1.823735], abs=1e-6)
-
-
-def test_a_second_upload_halves_the_band_and_carries_the_remaining_bits_over():
-    # Alone 9,967,226.259 bit/s until 0.5 s, then both at 5,483,252.726; the second ends on its own at full rate.
-    ends = play("reshared", 1e6, [0.0, 0.5], [1e7, 1e7], [1e9, 1e9], [1.0, 1.0])
-    assert [end for end, *_ in ends] == pytest.approx([1.414856, 1.914856], abs=1e-6)
+@pytest.mark.parametrize(("second_s", "ends_s"), [(0.0, [1.823735, 1.823735]), (0.5, [1.414856, 1.914856])])
+def test_a_second_upload_halves_the_band_and_carries_the_remaining_bits_over(second_s, ends_s):
+    # Alone 9,967,226.259 bit/s, both 5,483,252.726 each; the second ends on its own at full rate.
+    ends = play("reshared", 1e6, [0.0, second_s], [1e7, 1e7], [1e9, 1e9], [1.0, 1.0])
+    assert [end for end, *_ in ends] == pytest.approx(ends_s, abs=1e-6)
 
 
 def test_fifty_random_uploads_end_as_a_fluid_integration_says():
