@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from whole_runs import TIMED, merged, play
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.content import find
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
 from edgesim.engine.world import World
-from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -81,13 +81,10 @@ def test_uploads_meet_the_noise_density_and_figure_of_the_channel_file(
         "devices": {"count": 5},
         "radio": {"channel": str(path), "sharing": sharing},
         "round": {"payload_bits": 1e6, "admission": "count", "count": 1, "leftover": "equal_finish"},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
     }
-    config = simulation.complete(parse(values, "test"))
-    simulation.run(config, tmp_path / "run")
+    config = simulation.complete(parse(merged(TIMED, values), "test"))
+    uploads = play(tmp_path / "run", TIMED, values).uploads
     here = make_world(config, Streams(config.seed))
-    uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
     assert len(uploads) == 3
     noise_w_per_hz = 10 ** ((density_dbm_per_hz + figure_db - 30) / 10)
     for row in uploads.itertuples():
