@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 from stopped_runs import assert_stops_change_nothing
-from whole_runs import configs, runs
+from whole_runs import configs, plays
 
 from edgesim.base.errors import EdgesimError
 from edgesim.engine.run_parts import RunParts
-from edgesim.folder.records import read_run, read_table
 from edgesim.learning.charges import UploadCharges
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.levels import elias
@@ -37,15 +36,15 @@ BUFFERED = {"protocol": "buffered", "admission": "count", "count": 3, "protocol_
 
 
 config = configs(BASE)
-run = runs(config)
+run = plays(BASE)
 
 
 def uploads_of(folder):
-    return read_table(folder, "activities").query("activity == 'upload' and outcome == 'done'")
+    return folder.activities.query("activity == 'upload' and outcome == 'done'")
 
 
 def over_plan(folder):
-    rows = read_table(folder, "metrics").query("name == 'codec' and key == 'bits_over_plan'")
+    rows = folder.metrics.query("name == 'codec' and key == 'bits_over_plan'")
     return rows.set_index("round")["value"]
 
 
@@ -69,11 +68,11 @@ def test_uploads_take_the_bits_of_their_levels_and_end_early(run):
     assert (up["bits"] < BOUND_BITS / 2).all()
     assert up["bits"].nunique() > len(up) / 2
     # Planned by the most that they can take, least bandwidths leave time over.
-    ends = up["t_end_s"] - up["round"].map(read_table(folder, "rounds").set_index("round")["t_start_s"])
+    ends = up["t_end_s"] - up["round"].map(folder.rounds.set_index("round")["t_start_s"])
     assert (ends < 1.0).all()
     for number, rows in up.groupby("round"):
         assert over_plan(folder)[number] == pytest.approx((rows["bits"] - BOUND_BITS).mean())
-    assert read_run(folder)["update_bits"] == BOUND_BITS
+    assert folder.facts["update_bits"] == BOUND_BITS
 
 
 def test_the_bits_are_those_of_the_levels_that_the_server_decodes(run, monkeypatch):
@@ -99,7 +98,7 @@ def test_a_band_planned_by_the_last_sizes_serves_more_devices(run):
     """The first time a device is planned with the most that it can take; what it then took may be exceeded."""
     narrow = {"radio": {"bandwidth_hz": 1.5e3}, "rounds": 6}
     folders = [run(plan, upload={"plan": plan}, **narrow) for plan in ("bound", "last")]
-    bound, last = (read_table(folder, "rounds")["selected"] for folder in folders)
+    bound, last = (folder.rounds["selected"] for folder in folders)
     assert last[0] == bound[0] < 6
     assert last[1:].mean() > bound[1:].mean()
     over = over_plan(folders[1])
@@ -128,7 +127,7 @@ def test_planned_by_its_last_message_on_a_band_shared_anew_each_has_what_that_as
     radio = {"sharing": "reshared", "fading": "none" if outage is None else "rayleigh"}
     knobs = {"outage": outage, "close": "deadline"}
     folder = run(upload={"plan": "last"}, radio=radio, round=knobs, rounds=5)
-    up, rounds = uploads_of(folder), read_table(folder, "rounds").set_index("round")
+    up, rounds = uploads_of(folder), folder.rounds.set_index("round")
     last, config_of = np.full(6, float(BOUND_BITS)), complete(config(radio=radio, round=knobs))
     with Simulation(config_of) as again:
         for number, hz_of, planned in asked:
@@ -152,7 +151,7 @@ def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(r
     fading = {"radio": {"fading": "rayleigh"}, "round": {"outage": 0.4, "close": "deadline"}, "rounds": 10}
     late, timing = {}, {"training": "none", "pretrain": True, "back_end": "auto"}
     for name, sections in {"bound": {"learning": timing, "evaluation": None}, "own": {}}.items():
-        up = read_table(run(name, **fading, **sections), "activities").query("activity == 'upload'")
+        up = run(name, **fading, **sections).activities.query("activity == 'upload'")
         late[name] = set(up.query("outcome == 'late'")[["round", "device"]].itertuples(index=False, name=None))
         uploads = len(up)
     assert late["own"] < late["bound"]
@@ -162,8 +161,8 @@ def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(r
 def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_that_left(run):
     slots = {"model": "bernoulli", "probability": 0.85, "slot_s": 0.05}
     folder = run(availability=slots, rounds=10, round={"close": "deadline"}, devices={"mu_samples_per_s": 300.0})
-    rounds, gone = read_table(folder, "rounds").set_index("round"), 0
-    for number, work in read_table(folder, "activities").groupby("round"):
+    rounds, gone = folder.rounds.set_index("round"), 0
+    for number, work in folder.activities.groupby("round"):
         first_s = work.query("activity == 'upload'")["t_start_s"].min()
         left = work[(work["outcome"] == "dropped") & (work["t_end_s"] < first_s)]
         here = rounds["selected"][number] - left["device"].nunique()
@@ -175,7 +174,7 @@ def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_
 def test_without_training_the_most_is_charged_and_run_json_says_so(run):
     folder = run(learning={"training": "none", "pretrain": True, "back_end": "auto"}, evaluation=None)
     assert uploads_of(folder)["bits"].unique().tolist() == [BOUND_BITS]
-    assert read_run(folder)["update_bits_notice"].startswith("the most that an update takes: without training")
+    assert folder.facts["update_bits_notice"].startswith("the most that an update takes: without training")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +218,7 @@ def test_where_the_band_is_full_messages_above_their_plan_are_late_and_no_others
 
     monkeypatch.setattr(UploadCharges, "write", caught)
     folder = run(upload={"plan": "last"}, radio={"bandwidth_hz": 1.5e3}, rounds=8, round={"close": "deadline"})
-    up = read_table(folder, "activities").query("activity == 'upload'")
+    up = folder.activities.query("activity == 'upload'")
     outcomes = {device: rows["outcome"].tolist() for device, rows in up.groupby("device")}
     assert outcomes == {device: ["late" if bits > 0 else "done" for bits in each] for device, each in over.items()}
     assert {"late", "done"} == set(up["outcome"])
@@ -275,8 +274,6 @@ def test_the_plan_by_bounds_is_written_out():
 def test_a_plan_by_the_last_message_is_noted_where_an_outage_is_promised(run):
     timing = {"learning": {"training": "none", "pretrain": True, "back_end": "auto"}, "evaluation": None, "rounds": 1}
     fading = {"radio": {"fading": "rayleigh"}, "round": {"outage": 0.1, "close": "deadline"}}
-    noted = {
-        plan: read_run(run(plan, upload={"plan": plan}, **timing, **fading))["notes"] for plan in ("bound", "last")
-    }
+    noted = {plan: run(plan, upload={"plan": plan}, **timing, **fading).facts["notes"] for plan in ("bound", "last")}
     assert "outage" not in noted["bound"]
     assert noted["last"]["outage"].startswith("round.outage = 0.1 may not be kept with upload.plan = 'last'")

@@ -90,3 +90,13 @@ def runs(config: Callable[..., RunConfig]) -> Any:
         return play
 
     return run
+
+
+def plays(base: Mapping[str, Any]) -> Any:
+    """Fixture that simulates the config ``base`` with other sections in a folder of a name."""
+
+    @pytest.fixture
+    def run(tmp_path):
+        return lambda name="run", **sections: play(tmp_path / name, base, sections)
+
+    return run
