@@ -389,8 +389,7 @@ def for_2_s(folder):
 
 
 @pytest.mark.parametrize(
-    ("sections", "needed"),
-    [({"stop_at_s": 5.0}, "5"), ({"round": {"close": "deadline"}}, "6"), ({}, "2.000000001")],
+    ("sections", "needed"), [({"stop_at_s": 5.0}, "5"), ({"round": {"close": "deadline"}}, "6"), ({}, "2.000000001")]
 )
 def test_a_recording_that_ends_before_the_run_is_refused_with_its_remedy(tmp_path, sections, needed):
     with pytest.raises(EdgesimError) as refused:

@@ -86,8 +86,7 @@ def test_the_feedback_of_a_round_is_of_all_updates_merged_in_it_late_ones_too(wi
 
 
 @pytest.mark.parametrize(
-    ("ends", "horizon"),
-    [({"stop_at_s": 5.0}, 6), ({"stop_at_s": 2.4}, 3), ({"stop_at_s": 0.9}, 1), ({"rounds": 7}, 7)],
+    ("ends", "horizon"), [({"stop_at_s": 5.0}, 6), ({"stop_at_s": 2.4}, 3), ({"stop_at_s": 0.9}, 1), ({"rounds": 7}, 7)]
 )
 def test_the_horizon_of_a_frame_is_its_rounds_or_those_that_fit_into_the_time(ends, horizon, witness, tmp_path):
     """K_l of FedTeddi: floor(stop_at_s / tmax_s), here of 0.8 s, although rounds may end sooner and be more."""

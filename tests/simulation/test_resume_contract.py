@@ -70,11 +70,7 @@ def test_a_policy_is_resumed(policy, tmp_path):
 
 COUNT = {"admission": "count", "count": 5}
 LATE = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.2, "tmax_s": 0.6}
-ROUNDS = {
-    "synchronous": LATE,
-    "buffered": {**COUNT, "protocol_options": {"buffer": 3}},
-    "asynchronous": COUNT,
-}
+ROUNDS = {"synchronous": LATE, "buffered": {**COUNT, "protocol_options": {"buffer": 3}}, "asynchronous": COUNT}
 """Knobs by protocol with which work goes on behind a checkpoint."""
 BATTERY = {"battery_j": 6.0, "battery_start": "drawn", "recharge_w": 1.0, "idle_power_w": 0.2}
 
@@ -128,10 +124,7 @@ WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("synchronous",),
     ),
     "cells": ({"topology": {"file": "three-cells"}, "radio": {"sharing": "reshared"}}, PROTOCOLS),
-    "edges": (
-        {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3}},
-        ("synchronous",),
-    ),
+    "edges": ({"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3}}, ("synchronous",)),
     "a moving deadline": ({"round": {"moving_deadline": 0.5}}, ("synchronous",)),
     "an end in time": ({"rounds": 100, "stop_at_s": 9.1}, PROTOCOLS),
     # Places stay free, so that the server waits for devices that are away; nobody leaves when they come.

@@ -394,10 +394,7 @@ def test_a_dry_run_tells_what_a_merge_holds_and_what_a_change_takes():
     assert down.startswith("a change of 2,410 numbers takes 1,012 bits on the way down, 1.312% of a model's")
 
 
-OWN = {
-    "fedmd": "its devices send no models",
-    "fedproto": "its devices send no models",
-}
+OWN = {"fedmd": "its devices send no models", "fedproto": "its devices send no models"}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
