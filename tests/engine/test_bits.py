@@ -6,11 +6,8 @@ import pytest
 from whole_runs import TIMED, merged, write_rows
 from whole_runs import play as simulate
 
-from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
-from edgesim.learning.timing_only import TimingOnlyLearner
-from edgesim.selection.column import Column
 
 BITS = 1e6
 #: Paths to the cloud of three-cells, as latency and rate of each link by its key.
@@ -105,35 +102,6 @@ def test_an_upload_is_that_of_a_run_in_which_all_send_as_much(way, play, tmp_pat
     pd.testing.assert_frame_equal(of(uneven, 1, (3, 4)), of(thrice, 1, (3, 4)), check_exact=True)
     assert of(uneven, 1, (1, 2))["bits"].to_numpy() == pytest.approx(2 * BITS)
     assert of(uneven, 1, (3, 4))["bits"].to_numpy() == pytest.approx(3 * BITS)
-
-
-@pytest.mark.parametrize("round_", [{}, {"protocol": "buffered", **COUNT, "protocol_options": {"buffer": 3}}], ids=str)
-def test_reservations_go_by_the_plan_and_uploads_by_what_is_settled_when_the_band_is_shared(round_, play, monkeypatch):
-    """Twice the bits are planned. Each merged job knows its grant: the row of its upload, and the bits of that."""
-    plan, merge, grants = Accounts.plan, TimingOnlyLearner.merge, {}
-
-    def plan_twice(accounts, ids, round):
-        down, up = plan(accounts, ids, round)
-        return down, Column(len(ids), lambda rows: 2 * up[rows])
-
-    def note(learner, arrived, *more):
-        grants.update({(one.promise.round, one.promise.device): one.promise.grant for one in arrived})
-        return merge(learner, arrived, *more)
-
-    monkeypatch.setattr(TimingOnlyLearner, "merge", note)
-    as_planned = uploads(play("fedavg", round=round_))
-    monkeypatch.setattr(Accounts, "plan", plan_twice)
-    halved = uploads(play("fedavg", round=round_))
-    assert halved["bits"].to_numpy() == pytest.approx(BITS)
-    if not round_:
-        # Reservations for two, of least bandwidth, end at the deadline; with half of the bits they end half way there.
-        length_s = halved["t_end_s"] - halved["t_start_s"]
-        assert length_s.to_numpy() == pytest.approx((as_planned["t_end_s"] - as_planned["t_start_s"]).to_numpy() / 2)
-        assert (halved["bandwidth_hz"] > as_planned["bandwidth_hz"]).all()
-        rows = {(row.round, row.device): row for row in halved.itertuples()}
-        assert rows.keys() == grants.keys()
-        assert all(grants[key].bandwidth_hz == pytest.approx(row.bandwidth_hz) for key, row in rows.items())
-    assert {grant.bits for grant in grants.values()} == {BITS}
 
 
 def test_a_proportional_share_goes_by_what_each_sends(play):
