@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from contract import ALLOWED, CASES, make_config, marked_setting
 from stopped_runs import assert_stops_change_nothing
+from whole_runs import TIMED, merged
 
 from edgesim import joining
 from edgesim.config import RunConfig
@@ -51,21 +52,19 @@ def measured(config: RunConfig) -> RunConfig:
 
 @pytest.mark.parametrize("policy", SELECTORS)
 def test_a_policy_is_resumed(policy, tmp_path):
-    config = parse(
-        {
-            "seed": 2,
-            "rounds": 5,
-            "devices": {"count": 16},
-            "availability": {"model": "bernoulli", "probability": 0.7},
-            "round": {"tmax_s": 0.8, "payload_bits": 1.8e7, "admission": "count", "count": 4, "over_commitment": 1.5},
-            "learning": {"pretrain": False, "steps": 2, "back_end": "loop"},
-            "evaluation": {"every": 3, "samples": 20},
-            "selection": {"policy": policy},
-            "data": {"partition": "fedteddi"},
-        },
-        "test",
-    )
-    assert_stops_change_nothing(config, tmp_path, (4,))
+    knobs = {"tmax_s": 0.8, "payload_bits": 1.8e7, "admission": "count", "count": 4, "over_commitment": 1.5}
+    sections = {
+        "seed": 2,
+        "rounds": 5,
+        "devices": {"count": 16},
+        "availability": {"model": "bernoulli", "probability": 0.7},
+        "round": knobs,
+        "learning": {"pretrain": False, "steps": 2, "back_end": "loop"},
+        "evaluation": {"every": 3, "samples": 20},
+        "selection": {"policy": policy},
+        "data": {"partition": "fedteddi"},
+    }
+    assert_stops_change_nothing(parse(sections, "test"), tmp_path, (4,))
 
 
 COUNT = {"admission": "count", "count": 5}
@@ -76,17 +75,16 @@ BATTERY = {"battery_j": 6.0, "battery_start": "drawn", "recharge_w": 1.0, "idle_
 
 
 def config(protocol: str, **sections: Any) -> RunConfig:
-    values: dict[str, Any] = {
+    base = {
         "seed": 3,
         "rounds": 12,
         "devices": {"count": 14},
         "radio": {"bandwidth_hz": 4e6},
         "round": {"payload_bits": 1e6, "protocol": protocol, **ROUNDS[protocol]},
-        "data": {"dataset": "none"} if "drift" in sections else {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
+        "data": {"dataset": "none"} if "drift" in sections else TIMED["data"],
+        "learning": TIMED["learning"],
     }
-    given = {key: values.get(key, {}) | value for key, value in sections.items() if isinstance(value, dict)}
-    return parse(values | sections | given, "test")
+    return parse(merged(base, sections), "test")
 
 
 QUICK = {("pause", "reshared", True), ("abort", "reserved", False)}
@@ -109,92 +107,52 @@ def test_a_protocol_is_resumed_with_work_in_flight(protocol, interruption, shari
     assert_stops_change_nothing(this, tmp_path, (3, 6, 9))
 
 
+SLOTS = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": "pause"}
+SELDOM = {"model": "bernoulli", "probability": 0.3, "slot_s": 0.4, "interruption": "ignore"}
+SLOT_S = {"availability": SLOTS}
+CELLS = {"topology": {"file": "three-cells"}}
+EDGES = {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3}}
+SHARED = {"radio": {"sharing": "reshared"}}
+FADING = {"radio": {"fading": "rayleigh"}}
+WAYPOINTS = {"mobility": {"model": "waypoint", "speed_mps": [20.0, 60.0], "pause_s": 1.0}}
+TURNS = {"mobility": {"model": "direction", "speed_mps": [20.0, 60.0], "turn_s": 2.0}}
+FAST = {"mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0}}
+HANDOVER = {"hysteresis_db": 0.0, "trigger_s": 0.05, "interruption_s": 0.2}
+STARTED = {"handover": {"trigger_s": 0.05, "interruption_s": 0.2, "merge": "where_started"}}
+IN_ROUNDS, ALL, NO_ROUNDS = ("synchronous",), tuple(ROUNDS), ("buffered", "asynchronous")
 WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "slots by rounds": (
-        {"availability": {"model": "bernoulli", "probability": 0.7, "interruption": "pause"}},
-        ("synchronous",),
-    ),
-    "chains by rounds": ({"availability": {"model": "markov"}}, ("synchronous",)),
-    "downloads": ({"round": {"download_s": 0.3}}, PROTOCOLS),
-    "fading": ({"radio": {"fading": "rayleigh"}, "staleness": {"limit": 2}}, PROTOCOLS),
-    "a recorded band": ({"radio": {"channel": "recorded-capacity", "sharing": "reshared"}}, PROTOCOLS),
+    "slots by rounds": ({"availability": {key: of for key, of in SLOTS.items() if key != "slot_s"}}, IN_ROUNDS),
+    "chains by rounds": ({"availability": {"model": "markov"}}, IN_ROUNDS),
+    "downloads": ({"round": {"download_s": 0.3}}, ALL),
+    "fading": (FADING | {"staleness": {"limit": 2}}, ALL),
+    "a recorded band": ({"radio": {"channel": "recorded-capacity", "sharing": "reshared"}}, ALL),
     # A dozen uploads of unlike weights at the checkpoints.
-    "many latecomers": (
-        {"radio": {"sharing": "reshared", "fading": "rayleigh"}, "devices": {"count": 30}},
-        ("synchronous",),
-    ),
-    "cells": ({"topology": {"file": "three-cells"}, "radio": {"sharing": "reshared"}}, PROTOCOLS),
-    "edges": ({"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3}}, ("synchronous",)),
-    "a moving deadline": ({"round": {"moving_deadline": 0.5}}, ("synchronous",)),
-    "an end in time": ({"rounds": 100, "stop_at_s": 9.1}, PROTOCOLS),
+    "many latecomers": (merged(SHARED, FADING, {"devices": {"count": 30}}), IN_ROUNDS),
+    "cells": (CELLS | SHARED, ALL),
+    "edges": (EDGES, IN_ROUNDS),
+    "a moving deadline": ({"round": {"moving_deadline": 0.5}}, IN_ROUNDS),
+    "an end in time": ({"rounds": 100, "stop_at_s": 9.1}, ALL),
     # Places stay free, so that the server waits for devices that are away; nobody leaves when they come.
-    "too few devices": (
-        {
-            "availability": {"model": "bernoulli", "probability": 0.3, "slot_s": 0.4, "interruption": "ignore"},
-            "round": {"count": 12},
-        },
-        ("buffered", "asynchronous"),
-    ),
-    "sessions": ({"availability": {"model": "renewal"}}, PROTOCOLS),
-    "motion": (
-        {
-            "mobility": {"model": "waypoint", "speed_mps": [20.0, 60.0], "pause_s": 1.0},
-            "topology": {"file": "three-cells"},
-            "radio": {"fading": "rayleigh"},
-            "round": {"path_knowledge": "straight"},
-        },
-        tuple(ROUNDS),
-    ),
+    "too few devices": ({"availability": SELDOM, "round": {"count": 12}}, NO_ROUNDS),
+    "sessions": ({"availability": {"model": "renewal"}}, ALL),
+    "motion": (WAYPOINTS | CELLS | FADING | {"round": {"path_knowledge": "straight"}}, ALL),
     "motion on a shared band": (
-        {
-            "mobility": {"model": "direction", "speed_mps": [20.0, 60.0], "turn_s": 2.0},
-            "radio": {"sharing": "reshared", "shadowing": "per_round"},
-            "availability": {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": "pause"},
-        },
-        tuple(ROUNDS),
+        merged(TURNS, SHARED, {"radio": {"shadowing": "per_round"}, "availability": SLOTS}),
+        ALL,
     ),
     # In an interruption, and waiting for bandwidth in a full cell.
-    "handovers": (
-        {
-            "mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0},
-            "topology": {"file": "three-cells"},
-            "radio": {"fading": "rayleigh"},
-            "handover": {"hysteresis_db": 0.0, "trigger_s": 0.05, "interruption_s": 0.2},
-        },
-        tuple(ROUNDS),
-    ),
+    "handovers": (FAST | CELLS | FADING | {"handover": HANDOVER}, ALL),
     "handovers on a shared band": (
-        {
-            "mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0},
-            "topology": {"file": "three-cells"},
-            "radio": {"sharing": "reshared"},
-            "availability": {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": "pause"},
-            "handover": {"hysteresis_db": 0.0, "trigger_s": 0.05, "interruption_s": 0.2, "upload": "restart"},
-        },
-        tuple(ROUNDS),
+        FAST | CELLS | SHARED | {"availability": SLOTS, "handover": {**HANDOVER, "upload": "restart"}},
+        ALL,
     ),
-    "handovers between edge servers": (
-        {
-            "mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0},
-            "topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3},
-            "handover": {"trigger_s": 0.05, "interruption_s": 0.2, "merge": "where_started"},
-            "round": {"late": "keep"},
-        },
-        ("synchronous",),
-    ),
+    "handovers between edge servers": (FAST | EDGES | STARTED | {"round": {"late": "keep"}}, IN_ROUNDS),
 }
 QUICK_WORLDS = {
-    ("handovers", "synchronous"),
-    ("motion", "synchronous"),
-    ("motion on a shared band", "synchronous"),
-    ("motion on a shared band", "asynchronous"),
-    ("slots by rounds", "synchronous"),
-    ("many latecomers", "synchronous"),
-    ("cells", "buffered"),
-    ("edges", "synchronous"),
-    ("a moving deadline", "synchronous"),
-    ("too few devices", "buffered"),
-    ("too few devices", "asynchronous"),
+    *((world, "synchronous") for world in ("handovers", "motion", "slots by rounds", "many latecomers", "edges")),
+    *((world, "synchronous") for world in ("motion on a shared band", "a moving deadline")),
+    *(("motion on a shared band", "asynchronous"), ("cells", "buffered")),
+    *(("too few devices", protocol) for protocol in NO_ROUNDS),
 }
 
 
