@@ -111,6 +111,14 @@ def test_a_search_for_devices_that_never_meet_gives_up_with_one_line(monkeypatch
             return np.where(second % 2 == ids, t_s, second + 1)
 
     batteries = Batteries(1.0, 0.5, 1.0, np.ones(2), np.zeros(2), np.zeros(2))
+
+    def next_s(count, *limits):
+        return next_time_with(count, Alternating(), batteries, np.arange(2), 0.0, Search(*limits))
+
+    assert next_s(1, 30.0) == 0.0
+    assert next_s(2, 30.0) == np.inf
+    # Behind the run's end any instant will do.
+    assert 30.0 < next_s(2, 1e3, 30.0) < 32.0
     for limit, most in (("CHARGED_LIMIT", 50), ("DRAW_LIMIT", 49 * 10 + 10)):
         with monkeypatch.context() as patch:
             patch.setattr(f"edgesim.engine.check_in.{limit}", most)

@@ -4,7 +4,6 @@ import io
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import tomli_w
 from typer.testing import CliRunner
@@ -14,11 +13,8 @@ from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
 from edgesim.config import YEAR_S
 from edgesim.config_file import parse
-from edgesim.devices.battery import Batteries
-from edgesim.engine.check_in import next_time_with
 from edgesim.folder.records import read_run, read_table
 from edgesim.simulation import composition as simulation
-from edgesim.traces.search import Search
 
 WITHOUT_ROUNDS = {"protocol": "buffered", "admission": "count", "count": 2, "protocol_options": {"buffer": 2}}
 
@@ -143,21 +139,6 @@ def test_a_run_in_which_nobody_comes_in_sight_is_an_error_that_names_the_limit(t
     with pytest.raises(EdgesimError, match=r"^no round was finished: fewer than 1 devices .*availability\.search_s"):
         run(tmp_path / "run", model | {"search_s": 1000.0})
     assert read_run(tmp_path / "run")["status"] == "failed"
-
-
-def test_charged_devices_that_are_never_there_together_within_the_limit_never_come():
-    class Alternating:
-        def available(self, ids, t_s):
-            return np.floor(t_s) % 2 == ids
-
-        def next_available(self, ids, t_s):
-            return np.where(np.floor(t_s) % 2 == ids, t_s, np.floor(t_s) + 1)
-
-    batteries = Batteries(1.0, 0.5, 1.0, np.ones(2), np.zeros(2), np.zeros(2))
-    assert next_time_with(2, Alternating(), batteries, np.arange(2), 0.0, Search(30.0)) == np.inf
-    assert next_time_with(1, Alternating(), batteries, np.arange(2), 0.0, Search(30.0)) == 0.0
-    # Behind the run's end any instant will do.
-    assert 30.0 < next_time_with(2, Alternating(), batteries, np.arange(2), 0.0, Search(1e3, 30.0)) < 32.0
 
 
 def test_tasks_that_are_all_lost_end_the_run_in_a_line(tmp_path, monkeypatch):

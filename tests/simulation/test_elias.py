@@ -39,12 +39,12 @@ config = configs(BASE)
 run = plays(BASE)
 
 
-def uploads_of(folder):
-    return folder.activities.query("activity == 'upload' and outcome == 'done'")
+def uploads_of(played):
+    return played.uploads.query("outcome == 'done'")
 
 
-def over_plan(folder):
-    rows = folder.metrics.query("name == 'codec' and key == 'bits_over_plan'")
+def over_plan(played):
+    rows = played.metrics.query("name == 'codec' and key == 'bits_over_plan'")
     return rows.set_index("round")["value"]
 
 
@@ -62,17 +62,17 @@ def test_the_bits_that_are_charged_are_those_of_a_message_that_can_be_read(bucke
 
 def test_uploads_take_the_bits_of_their_levels_and_end_early(run):
     """Levels are worked out again of what the server decodes: multiples of the length over 7."""
-    folder = run()
-    up = uploads_of(folder)
+    played = run()
+    up = uploads_of(played)
     assert len(up) > 8
     assert (up["bits"] < BOUND_BITS / 2).all()
     assert up["bits"].nunique() > len(up) / 2
     # Planned by the most that they can take, least bandwidths leave time over.
-    ends = up["t_end_s"] - up["round"].map(folder.rounds.set_index("round")["t_start_s"])
+    ends = up["t_end_s"] - up["round"].map(played.rounds.set_index("round")["t_start_s"])
     assert (ends < 1.0).all()
     for number, rows in up.groupby("round"):
-        assert over_plan(folder)[number] == pytest.approx((rows["bits"] - BOUND_BITS).mean())
-    assert folder.facts["update_bits"] == BOUND_BITS
+        assert over_plan(played)[number] == pytest.approx((rows["bits"] - BOUND_BITS).mean())
+    assert played.facts["update_bits"] == BOUND_BITS
 
 
 def test_the_bits_are_those_of_the_levels_that_the_server_decodes(run, monkeypatch):
@@ -98,7 +98,7 @@ def test_a_band_planned_by_the_last_sizes_serves_more_devices(run):
     """The first time a device is planned with the most that it can take; what it then took may be exceeded."""
     narrow = {"radio": {"bandwidth_hz": 1.5e3}, "rounds": 6}
     folders = [run(plan, upload={"plan": plan}, **narrow) for plan in ("bound", "last")]
-    bound, last = (folder.rounds["selected"] for folder in folders)
+    bound, last = (played.rounds["selected"] for played in folders)
     assert last[0] == bound[0] < 6
     assert last[1:].mean() > bound[1:].mean()
     over = over_plan(folders[1])
@@ -126,8 +126,8 @@ def test_planned_by_its_last_message_on_a_band_shared_anew_each_has_what_that_as
     monkeypatch.setattr(RunParts, "grant", caught)
     radio = {"sharing": "reshared", "fading": "none" if outage is None else "rayleigh"}
     knobs = {"outage": outage, "close": "deadline"}
-    folder = run(upload={"plan": "last"}, radio=radio, round=knobs, rounds=5)
-    up, rounds = uploads_of(folder), folder.rounds.set_index("round")
+    played = run(upload={"plan": "last"}, radio=radio, round=knobs, rounds=5)
+    up, rounds = uploads_of(played), played.rounds.set_index("round")
     last, config_of = np.full(6, float(BOUND_BITS)), complete(config(radio=radio, round=knobs))
     with Simulation(config_of) as again:
         for number, hz_of, planned in asked:
@@ -151,7 +151,7 @@ def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(r
     fading = {"radio": {"fading": "rayleigh"}, "round": {"outage": 0.4, "close": "deadline"}, "rounds": 10}
     late, timing = {}, {"training": "none", "pretrain": True, "back_end": "auto"}
     for name, sections in {"bound": {"learning": timing, "evaluation": None}, "own": {}}.items():
-        up = run(name, **fading, **sections).activities.query("activity == 'upload'")
+        up = run(name, **fading, **sections).uploads
         late[name] = set(up.query("outcome == 'late'")[["round", "device"]].itertuples(index=False, name=None))
         uploads = len(up)
     assert late["own"] < late["bound"]
@@ -160,9 +160,10 @@ def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(r
 
 def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_that_left(run):
     slots = {"model": "bernoulli", "probability": 0.85, "slot_s": 0.05}
-    folder = run(availability=slots, rounds=10, round={"close": "deadline"}, devices={"mu_samples_per_s": 300.0})
-    rounds, gone = folder.rounds.set_index("round"), 0
-    for number, work in folder.activities.groupby("round"):
+    knobs = {"round": {"close": "deadline"}, "devices": {"mu_samples_per_s": 300.0}}
+    played = run(availability=slots, rounds=10, **knobs)
+    rounds, gone = played.rounds.set_index("round"), 0
+    for number, work in played.activities.groupby("round"):
         first_s = work.query("activity == 'upload'")["t_start_s"].min()
         left = work[(work["outcome"] == "dropped") & (work["t_end_s"] < first_s)]
         here = rounds["selected"][number] - left["device"].nunique()
@@ -172,9 +173,9 @@ def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_
 
 
 def test_without_training_the_most_is_charged_and_run_json_says_so(run):
-    folder = run(learning={"training": "none", "pretrain": True, "back_end": "auto"}, evaluation=None)
-    assert uploads_of(folder)["bits"].unique().tolist() == [BOUND_BITS]
-    assert folder.facts["update_bits_notice"].startswith("the most that an update takes: without training")
+    played = run(learning={"training": "none", "pretrain": True, "back_end": "auto"}, evaluation=None)
+    assert uploads_of(played)["bits"].unique().tolist() == [BOUND_BITS]
+    assert played.facts["update_bits_notice"].startswith("the most that an update takes: without training")
 
 
 @pytest.mark.parametrize(
@@ -198,9 +199,8 @@ def test_a_payload_of_another_model_takes_the_code_of_as_many_numbers(
     upload = {"norm": norm, "bucket": bucket}
     own = uploads_of(run("own", upload=upload, radio={"bandwidth_hz": 3e5})).query("round == 1").set_index("device")
     coded.clear()
-    up = uploads_of(
-        run(upload=upload, round={"payload_bits": 32 * numbers, "tmax_s": 4.0}, radio={"bandwidth_hz": 8e6})
-    )
+    knobs = {"payload_bits": 32 * numbers, "tmax_s": 4.0}
+    up = uploads_of(run(upload=upload, round=knobs, radio={"bandwidth_hz": 8e6}))
     assert sorted(bits for *_, bits in coded) == sorted(up["bits"])
     for vector, uniforms, _ in coded:
         assert len(vector) == len(uniforms) == numbers
@@ -217,8 +217,8 @@ def test_where_the_band_is_full_messages_above_their_plan_are_late_and_no_others
         over.setdefault(device, []).append(grant.over_plan_bits)
 
     monkeypatch.setattr(UploadCharges, "write", caught)
-    folder = run(upload={"plan": "last"}, radio={"bandwidth_hz": 1.5e3}, rounds=8, round={"close": "deadline"})
-    up = folder.activities.query("activity == 'upload'")
+    played = run(upload={"plan": "last"}, radio={"bandwidth_hz": 1.5e3}, rounds=8, round={"close": "deadline"})
+    up = played.uploads
     outcomes = {device: rows["outcome"].tolist() for device, rows in up.groupby("device")}
     assert outcomes == {device: ["late" if bits > 0 else "done" for bits in each] for device, each in over.items()}
     assert {"late", "done"} == set(up["outcome"])
@@ -230,32 +230,25 @@ def test_without_rounds_sizes_follow_the_values_as_well(run):
     assert (up["bits"] < BOUND_BITS).all()
 
 
-@pytest.mark.parametrize(
-    "sections",
-    [
-        {"upload": {"plan": "last"}},
-        {
-            "round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5},
-            "upload": {"plan": "last"},
-        },
-        {"round": BUFFERED, "upload": {"plan": "last"}},
-    ],
-    ids=["rounds", "late", "buffered"],
-)
-def test_a_run_that_is_killed_and_resumed_has_every_byte(sections, tmp_path):
-    assert_stops_change_nothing(config(**sections, rounds=6), tmp_path, (2, 4))
+LATE = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5}
 
 
+@pytest.mark.parametrize("round_", [{}, LATE, BUFFERED], ids=["rounds", "late", "buffered"])
+def test_a_run_that_is_killed_and_resumed_has_every_byte(round_, tmp_path):
+    assert_stops_change_nothing(config(upload={"plan": "last"}, round=round_, rounds=6), tmp_path, (2, 4))
+
+
+DOWN = {"codec": "qsgd", "rounding": "nearest", "coding": "elias"}
+
+
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
         ({"upload": {"size": "fit"}}, r"upload\.coding = 'elias' needs upload\.size = 'fixed', not 'fit'"),
         ({"upload": {"size": "stream"}}, r"upload\.size: 'stream' does not go with .* coding = 'elias'"),
         ({"upload": {"coding": "fixed", "plan": "last"}}, r"upload\.plan.* needs upload\.coding = 'elias'"),
-        (
-            {"download": {"codec": "qsgd", "rounding": "nearest", "coding": "elias"}},
-            r"download\.codec = 'qsgd' needs download\.coding = 'fixed', not 'elias': bits by values are of",
-        ),
+        ({"download": DOWN}, r"'qsgd' needs download\.coding = 'fixed', not 'elias': bits by values are of"),
         ({"upload": {"plan": "mean"}}, r"upload\.plan: "),
         ({"upload": {"coding": "rice"}}, r"upload\.coding: "),
     ],
