@@ -174,14 +174,6 @@ def test_policies_compare_with_the_round_before_and_take_the_run_as_their_horizo
     assert any((now != before).any() for _, before, now in views)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_fedteddi_schedules_under_every_law(law, play):
-    learning = {"epochs": None, "steps": 2}
-    updates = play(law, "late", selection={"policy": "fedteddi"}, learning=learning).updates
-    assert updates["round"].nunique() > 6
-    assert updates["loss"].notna().all()
-
-
 def test_a_run_trains_on_the_classes_that_the_law_deals(play):
     """A model that meets the high classes after the swap alone learns them then."""
     played = play("swap", rounds=20, learning={"epochs": 3, "lr": 0.2}, evaluation={"every": 1})

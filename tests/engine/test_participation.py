@@ -194,11 +194,16 @@ def test_rounds_in_seconds_that_straddle_columns_wait_as_they_do_in_the_run(tmp_
         assert fits.facts.get("empty_slots") == (2 if model is law else None)
 
 
-def test_rounds_that_fit_after_a_wait_up_to_the_clocks_rounding_are_all_run(tmp_path):
+def test_rounds_that_fit_or_wait_up_to_the_clocks_rounding_do_so_in_the_check_too(tmp_path):
+    """Deadlines of 0.7 s as columns: five rounds fit behind an empty one; before another, the fourth of four waits."""
     assert 1 * 0.7 + 5 * 0.7 > 6 * 0.7
-    law = {"model": "table", "file": programme(tmp_path / "files", ["0", "1", "1", "1", "1", "1"]), "slot_s": 0.7}
-    found, _ = run(tmp_path / "run", law, 5, devices=1, tmax_s=0.7, **CLOSE)
-    assert found.sum() == 5
+    law = {"model": "table", "file": programme(tmp_path / "fits", "011111"), "slot_s": 0.7}
+    assert run(tmp_path / "run", law, 5, devices=1, tmax_s=0.7, **CLOSE)[0].sum() == 5
+    assert 2 * 0.7 + 3 * 0.7 < 5 * 0.7
+    law |= {"file": programme(tmp_path / "waits", "001110")}
+    with pytest.raises(EdgesimError, match=r"waits in columns 1, 2, 6, where no device"):
+        run(tmp_path / "short", law, 4, devices=1, tmax_s=0.7, **CLOSE)
+    assert not (tmp_path / "short").exists()
 
 
 def test_rounds_that_the_draws_from_a_file_of_probabilities_leave_empty_are_counted_beforehand(tmp_path):
@@ -208,12 +213,3 @@ def test_rounds_that_the_draws_from_a_file_of_probabilities_leave_empty_are_coun
         run(tmp_path / "short", law, 3, devices=2)
     assert not (tmp_path / "short").exists()
     assert run(tmp_path / "force", {**law, "if_empty": "force"}, 3, devices=2)[0].shape == (2, 3)
-
-
-def test_a_round_that_would_begin_a_rounding_step_before_an_empty_column_waits_in_the_check_too(tmp_path):
-    assert 2 * 0.7 + 3 * 0.7 < 5 * 0.7
-    file = programme(tmp_path / "files", ["0", "0", "1", "1", "1", "0"])
-    law = {"model": "table", "file": file, "slot_s": 0.7}
-    with pytest.raises(EdgesimError, match=r"waits in columns 1, 2, 6, where no device"):
-        run(tmp_path / "short", law, 4, devices=1, tmax_s=0.7, **CLOSE)
-    assert not (tmp_path / "short").exists()

@@ -77,17 +77,13 @@ def draw_round(random: np.random.Generator, count: int, own: bool) -> Values:
     if by_count:
         knobs |= {"admission": "count", "count": int(random.integers(1, count + 1))}
     if protocol != "synchronous":
-        return (
-            knobs
-            | {"protocol": protocol}
-            | ({"protocol_options": {"buffer": int(random.integers(1, 5))}} if protocol == "buffered" else {})
-        )
+        options = {"protocol_options": {"buffer": int(random.integers(1, 5))}} if protocol == "buffered" else {}
+        return knobs | {"protocol": protocol} | options
     knobs["close"] = pick(random, "arrivals", "arrivals", "deadline")
     knobs["late"] = pick(random, "drop", "keep")
     knobs["delay_knowledge"] = pick(random, "known", "planned", "reported")
-    knobs["computes"] = (
-        "candidates" if knobs["delay_knowledge"] == "reported" else pick(random, "candidates", "selected")
-    )
+    either = ["candidates"] if knobs["delay_knowledge"] == "reported" else ["candidates", "selected"]
+    knobs["computes"] = pick(random, *either)
     knobs["min_candidates"] = int(random.integers(1, 3))
     if knobs["delay_knowledge"] == "planned":
         knobs["plan_quantile"] = pick(random, 0.3, 0.6, 0.9)
@@ -225,10 +221,8 @@ class Told:
         if math.isinf(self.length_s):
             return sum(max(0.0, min(b, end_s) - max(a, start_s)) for a, b in self.intervals[device])
         laps = range(int(start_s // self.length_s), int(end_s // self.length_s) + 1)
-        shifted = [
-            (a + lap * self.length_s, b + lap * self.length_s) for lap in laps for a, b in self.intervals[device]
-        ]
-        return sum(max(0.0, min(b, end_s) - max(a, start_s)) for a, b in shifted)
+        shifts_s = [(lap * self.length_s, *span) for lap in laps for span in self.intervals[device]]
+        return sum(max(0.0, min(b + lap_s, end_s) - max(a + lap_s, start_s)) for lap_s, a, b in shifts_s)
 
 
 def end_of(rows: pd.DataFrame) -> str:
@@ -442,10 +436,8 @@ def check_updates(told: Told) -> None:
         check_staleness(told)
     if "limit" not in told.config["staleness"]:
         for row in told.rounds.itertuples():
-            arrived = {
-                key for key, rows in told.tasks.items() if end_of(rows) == "done" and rows["round"].iloc[0] == row.round
-            }
-            assert merged[row.round] == arrived
+            ended = {key for key, rows in told.tasks.items() if rows["round"].iloc[0] == row.round}
+            assert merged[row.round] == {key for key in ended if end_of(told.tasks[key]) == "done"}
     if told.config["learning"]["training"] == "real":
         jobs = told.rounds["jobs_trained"]
         if told.config["round"]["protocol"] == "asynchronous":
@@ -471,16 +463,9 @@ def check_models_held(told: Told) -> None:
 
 
 CHECKS = (
-    check_tasks,
-    check_energy_and_bits,
-    check_batteries,
-    check_availability,
-    check_band,
-    check_counts,
-    check_candidates,
-    check_updates,
-    check_models_held,
-)
+    check_tasks, check_energy_and_bits, check_batteries, check_availability, check_band, check_counts, check_candidates,
+    check_updates, check_models_held,
+)  # fmt: skip
 
 
 def run_and_check(number: int, folder: Path, moves: bool = False) -> Told:

@@ -1,5 +1,6 @@
 """Rounds that make no model: what they cost in seconds, joules and bits, and what stands in the tables."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -34,18 +35,18 @@ device,1,2,3,4,5,6,7,8
 """Device 2 is away in round 5, and device 1 in round 7."""
 
 
-@pytest.fixture
-def sections(tmp_path):
+@pytest.fixture(scope="module")
+def sections(tmp_path_factory):
     """Three devices with links and speeds of their own, and how rounds that are not due are skipped."""
-    rows = [(k, S_PER_SAMPLE[k], LINK_BPS[k]) for k in range(3)]
-    (tmp_path / "presence.csv").write_text(PRESENCE)
-    profile = write_rows(tmp_path / "phones.csv", "device,s_per_sample,link_bps", rows)
+    rows, folder = [(k, S_PER_SAMPLE[k], LINK_BPS[k]) for k in range(3)], tmp_path_factory.mktemp("world")
+    (folder / "presence.csv").write_text(PRESENCE)
+    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", rows)
     base = {
         "seed": 3,
         "rounds": 8,
         "devices": {"count": 3, "profile": profile},
         "radio": {"sharing": "own"},
-        "availability": {"model": "table", "file": str(tmp_path / "presence.csv"), "slots": "rounds"},
+        "availability": {"model": "table", "file": str(folder / "presence.csv"), "slots": "rounds"},
         "round": {"tmax_s": 3.0, "download_s": "link"},
         "data": {"partition": "iid", "samples_per_device": SAMPLES, "validation_per_class": 20},
         "learning": {"pretrain": False, "epochs": 1, "batch_size": 20, "lr": 0.1, "model": "mlp"},
@@ -59,10 +60,17 @@ def sections(tmp_path):
     return make
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory, sections):
+    """The run with a way to skip, simulated once."""
+    folder = tmp_path_factory.mktemp("once")
+    return cache(lambda skip: play(folder / str(skip), sections(skip)))
+
+
 @pytest.fixture
-def run(tmp_path, sections):
+def run(tmp_path, sections, once):
     """Simulate a run of such sections."""
-    return lambda skip=None, name="run", **more: play(tmp_path / name, sections(skip, **more))
+    return lambda skip=None, name="run", **more: play(tmp_path / name, sections(skip, **more)) if more else once(skip)
 
 
 def transfer_s(device):

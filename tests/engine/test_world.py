@@ -34,20 +34,6 @@ def drawn_w(here: World, ids: Integers, round: int) -> Floats:
     return here.drawn_rx_power_w(ids, round, gain(here, ids, round))
 
 
-def test_without_fading_an_upload_lives_with_the_average() -> None:
-    still = world()
-    assert drawn_w(still, EVERYONE, 3).tolist() == mean_w(still, EVERYONE, 3).tolist()
-
-
-def test_fading_changes_the_upload_but_not_the_plan() -> None:
-    still, fading = world(), world(fading="rayleigh")
-    assert mean_w(fading, EVERYONE, 3).tolist() == mean_w(still, EVERYONE, 3).tolist()
-    factor = drawn_w(fading, EVERYONE, 3) / mean_w(fading, EVERYONE, 3)
-    # Exp(1) lies below its mean with probability 1 - 1/e.
-    share = 1 - np.exp(-1)
-    assert np.mean(factor < 1) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / len(EVERYONE)))
-
-
 def test_the_config_overrides_the_fading_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "rayleigh.toml"
     file.write_text('fading = "rayleigh"\n' + find("channels", "fedteddi-macro", ".toml").read_text())

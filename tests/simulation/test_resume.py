@@ -86,7 +86,8 @@ def resumed(folder, **how):
 
 def test_a_stopped_run_keeps_two_checkpoints_and_can_be_read(stopped):
     assert saved_rounds(stopped) == [5, 4]
-    assert read_run(stopped)["status"] == "interrupted"
+    run = read_run(stopped)
+    assert (run["status"], run["reason"]) == ("interrupted", "stopped by Ctrl-C or SIGTERM")
     assert read_table(stopped, "rounds")["round"].tolist() == [1, 2, 3, 4, 5, 6]
 
 
@@ -396,8 +397,6 @@ MINE = """
 from dataclasses import dataclass
 import numpy as np
 from edgesim.selection.random_choice import RandomChoice
-from edgesim.streams import Streams
-from edgesim import PlannedRun, Study, run_study
 
 @dataclass
 class Turns:
