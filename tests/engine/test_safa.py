@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from whole_runs import configs, play, write_rows
 
@@ -154,25 +153,6 @@ def test_every_rounds_model_is_that_of_the_plain_loop(weights, sections, tmp_pat
     assert (rounds["dropped"] > 0).any()
     assert plain.fetched_in_vain > 0
     assert (models[ROUNDS] - models[0]).abs().max() > 0.01
-
-
-def test_all_back_ends_train_from_the_same_models(sections, tmp_path):
-    found = {}
-    for back_end in ("loop", "workers", "stacked"):
-        learning = {"back_end": back_end} | ({"workers": 1} if back_end == "workers" else {})
-        found[back_end] = load_file(play(tmp_path / back_end, sections, learning=learning).folder / "model.safetensors")
-    for name, tensor in found["loop"].items():
-        np.testing.assert_array_equal(found["workers"][name], tensor)
-        np.testing.assert_allclose(found["stacked"][name], tensor, atol=1e-4)
-
-
-def test_a_timing_only_run_has_the_same_rows(sections, tmp_path):
-    real, none = (play(tmp_path / kind, sections, learning={"training": kind}) for kind in ("real", "none"))
-    assert real.activities.equals(none.activities)
-    columns = ["round", "device", "weight", "staleness"]
-    assert real.updates[columns].equals(none.updates[columns])
-    counts = [played.metrics.query("name == 'safa'").reset_index(drop=True) for played in (real, none)]
-    assert counts[0].equals(counts[1])
 
 
 def standing_of(played):
