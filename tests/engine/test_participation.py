@@ -9,7 +9,6 @@ from whole_runs import TIMED, play, write_rows
 
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.selection import SELECTORS
 
 DEVICES, SEED, TMAX_S = 10, 3, 0.8
 CLOSE = {"close": "deadline"}
@@ -70,22 +69,6 @@ def test_every_algorithm_and_protocol_detail_of_a_seed_meets_the_same_matrix(tmp
         found, other = run(tmp_path / f"knobs-{number}", law, ROUNDS, **knobs)
         assert np.array_equal(found, expected), knobs
         assert other.rounds["t_end_s"].iloc[-1] != fedavg.rounds["t_end_s"].iloc[-1]
-
-
-WITHOUT_TRAINING = [name for name, kind in SELECTORS.items() if not kind.looks_at - {"class_counts"}]
-
-
-@pytest.mark.parametrize("policy", [name for name in WITHOUT_TRAINING if name != "random"])
-def test_every_policy_meets_the_same_candidates(tmp_path, policy):
-    """Every policy that needs no training, and as many as random selection meets."""
-
-    def candidates(policy):
-        knobs = {"payload_bits": 1e5, "admission": "count", "count": 3, "min_candidates": 3}
-        sections = {"availability": LAWS[2], "round": knobs, "data": {"dataset": "digits"}}
-        more = {"seed": SEED, "rounds": 30, "devices": {"count": DEVICES}, "selection": {"policy": policy}}
-        return play(tmp_path / policy, TIMED, sections, more).rounds["candidates"].tolist()
-
-    assert candidates(policy) == candidates("random")
 
 
 def test_rounds_and_seconds_give_one_matrix_where_slots_are_deadlines(tmp_path):

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 from whole_runs import merged, play, write_rows
 
+from edgesim.analysis.check import run_faults
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
@@ -381,13 +382,10 @@ def test_every_policy_goes_on_over_skipped_rounds(run, policy, skip):
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("skip", ["discard", "carry", "sent"])
 def test_rows_add_up_in_any_world(run, world, skip):
-    """Joules and bits of rounds are those of activities, kinds of work add up, nobody sends in a silent round."""
+    """What `edgesim check` adds up is right, nothing is merged in a skipped round, and nobody sends in a silent one."""
     found = run(skip, **merged({"availability": {"model": "always"}}, ON_A_BAND, WORLDS[world]), rounds=14)
     acts, rounds = found.activities, found.rounds.set_index("round")
-    of_round = acts[acts["round"].isin(rounds.index)].groupby("round")
-    up = acts[acts["activity"] == "upload"].groupby("round")["bits"].sum().reindex(rounds.index, fill_value=0.0)
-    assert rounds["energy_j"].to_numpy() == pytest.approx(of_round["energy_j"].sum().to_numpy(), rel=1e-9)
-    assert rounds["bits_up"].to_numpy() == pytest.approx(up.to_numpy(), rel=1e-9)
+    assert run_faults(found.folder) == []
     skipped = [round for round, due in of_metrics(found, "due").items() if not due]
     assert skipped
     assert not set(skipped) & set(found.updates["round"])
@@ -401,6 +399,3 @@ def test_rows_add_up_in_any_world(run, world, skip):
     computed = silent[silent["outcome"].isin(ends) & (silent["activity"] == "compute")].groupby("round").size()
     both = taken.add(computed if skip != "sent" else 0, fill_value=0)
     assert (both <= rounds["selected"]).all()
-    work = work_by_kind(acts, found.updates)
-    told = found.metrics.query("name == 'wasted_j'")["value"].sum()
-    assert told == pytest.approx(work.loc[work["kind"] != "useful", "joules"].sum(), rel=1e-9, abs=1e-12)

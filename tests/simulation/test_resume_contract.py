@@ -109,7 +109,6 @@ def test_a_protocol_is_resumed_with_work_in_flight(protocol, interruption, shari
 
 SLOTS = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": "pause"}
 SELDOM = {"model": "bernoulli", "probability": 0.3, "slot_s": 0.4, "interruption": "ignore"}
-SLOT_S = {"availability": SLOTS}
 CELLS = {"topology": {"file": "three-cells"}}
 EDGES = {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3}}
 SHARED = {"radio": {"sharing": "reshared"}}
