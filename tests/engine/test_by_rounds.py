@@ -7,6 +7,7 @@ import pytest
 from whole_runs import TIMED
 from whole_runs import play as simulate
 
+from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
@@ -77,6 +78,8 @@ def test_latecomers_work_in_slots_in_which_their_device_is_there(tmp_path, inter
     played = run(tmp_path / "run", 120, interruption=interruption, **LATE, **sharing)
     acts, there, start_s = played.activities, draws(120), played.rounds["t_start_s"].to_numpy()
     assert played.rounds["late"].sum() > 20
+    # Nor is the band overdrawn while they keep their reservations.
+    assert run_faults(played.folder) == []
     # Seconds of each row in rounds for which its device was not drawn.
     ends_s, away_s = np.append(start_s[1:], np.inf), []
     for row in acts.itertuples():
