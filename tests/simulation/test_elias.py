@@ -4,17 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from stopped_runs import assert_stops_change_nothing
 from whole_runs import configs, plays
 
 from edgesim.base.errors import EdgesimError
 from edgesim.engine.run_parts import RunParts
 from edgesim.learning.charges import UploadCharges
-from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.levels import elias
-from edgesim.learning.codecs.message import Reader
 from edgesim.learning.codecs.qsgd import Qsgd
+from edgesim.learning.transforms.encode import Encode
 from edgesim.radio.bandwidth import min_bandwidth_hz
 from edgesim.simulation.complete import complete
 from edgesim.simulation.simulation import Simulation
@@ -48,37 +46,8 @@ def over_plan(played):
     return rows.set_index("round")["value"]
 
 
-@pytest.mark.parametrize("bucket", [7, 64, 1_000])
-def test_the_bits_that_are_charged_are_those_of_a_message_that_can_be_read(bucket):
-    codec = make_codec("qsgd", {"coding": "elias", "norm": "l2", "bucket": bucket})
-    vector = torch.randn(200, generator=torch.Generator().manual_seed(bucket))
-    uniforms = torch.rand(200, generator=torch.Generator().manual_seed(1))
-    message = codec.write(vector, uniforms, 7)
-    assert len(message) == codec.written_bits(vector, uniforms, 7) <= codec.bits(200, 7)
-    assert codec.bits(200, 7) == make_codec("qsgd", {"bucket": bucket}).bits(200, 7) + -(-200 // bucket)
-    read = codec.read(Reader(message), 200, uniforms, 7)
-    np.testing.assert_allclose(read, codec.coded(vector, uniforms, 7).numpy(), rtol=1e-6)
-
-
-def test_uploads_take_the_bits_of_their_levels_and_end_early(run):
-    """Levels are worked out again of what the server decodes: multiples of the length over 7."""
-    played = run()
-    up = uploads_of(played)
-    assert len(up) > 8
-    assert (up["bits"] < BOUND_BITS / 2).all()
-    assert up["bits"].nunique() > len(up) / 2
-    # Planned by the most that they can take, least bandwidths leave time over.
-    ends = up["t_end_s"] - up["round"].map(played.rounds.set_index("round")["t_start_s"])
-    assert (ends < 1.0).all()
-    for number, rows in up.groupby("round"):
-        assert over_plan(played)[number] == pytest.approx((rows["bits"] - BOUND_BITS).mean())
-    assert played.facts["update_bits"] == BOUND_BITS
-
-
-def test_the_bits_are_those_of_the_levels_that_the_server_decodes(run, monkeypatch):
+def test_uploads_take_the_bits_of_the_levels_that_the_server_decodes_and_end_early(run, monkeypatch):
     """Caught where the server receives: each decoded update has the levels whose code was charged."""
-    from edgesim.learning.transforms.encode import Encode
-
     bits, apply = [], Encode.apply
 
     def caught(self, updates):
@@ -90,8 +59,17 @@ def test_the_bits_are_those_of_the_levels_that_the_server_decodes(run, monkeypat
         return passed
 
     monkeypatch.setattr(Encode, "apply", caught)
-    up = uploads_of(run())
+    played = run()
+    up = uploads_of(played)
+    assert len(up) > 8
     assert sorted(bits) == sorted(up["bits"].astype(int))
+    assert (up["bits"] < BOUND_BITS / 2).all()
+    # Planned by the most that they can take, least bandwidths leave time over.
+    ends = up["t_end_s"] - up["round"].map(played.rounds.set_index("round")["t_start_s"])
+    assert (ends < 1.0).all()
+    for number, rows in up.groupby("round"):
+        assert over_plan(played)[number] == pytest.approx((rows["bits"] - BOUND_BITS).mean())
+    assert played.facts["update_bits"] == BOUND_BITS
 
 
 def test_a_band_planned_by_the_last_sizes_serves_more_devices(run):
