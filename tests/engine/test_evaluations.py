@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from whole_runs import Played, merged, play
+from whole_runs import Played, merged, play, slow_but
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -39,14 +39,10 @@ def instants(played) -> pd.Series:
     return played.metric("tested_at_s")
 
 
-@pytest.mark.parametrize(
-    ("every_s", "protocol"),
-    [
-        pytest.param(every_s, protocol, marks=() if every_s == 0.1 or protocol == "buffered" else pytest.mark.slow)
-        for every_s in (0.1, 0.7)
-        for protocol in PROTOCOLS
-    ],
-)
+OFTEN, SELDOM = [(0.1, protocol) for protocol in PROTOCOLS], [(0.7, protocol) for protocol in PROTOCOLS]
+
+
+@pytest.mark.parametrize(("every_s", "protocol"), slow_but([*OFTEN, (0.7, "buffered")], OFTEN + SELDOM))
 def test_at_each_multiple_the_model_in_force_is_tested_once_and_nothing_else_changes(
     tmp_path, monkeypatch, protocol, every_s
 ):

@@ -1,5 +1,6 @@
 """Runs whose devices are handed over while they work; `test_plain_cells` plays random ones beside another simulator."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 from cell_files import plain_channel, write_cells
 from stopped_runs import assert_stops_change_nothing
-from whole_runs import Played, merged, play, write_rows
+from whole_runs import Played, merged, play, slow_but, write_rows
 
 from edgesim.analysis.band_use import use_by_station
 from edgesim.analysis.check import run_faults
@@ -300,11 +301,7 @@ SHARINGS = {
 
 @pytest.mark.parametrize(
     ("sharing", "upload"),
-    [
-        pytest.param(sharing, upload, marks=() if (sharing, upload) == ("reserved", "continue") else pytest.mark.slow)
-        for sharing in SHARINGS
-        for upload in ("continue", "restart", "lost")
-    ],
+    slow_but([("reserved", "continue")], itertools.product(SHARINGS, ("continue", "restart", "lost"))),
 )
 def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_bands(tmp_path, sharing, upload):
     radio, knobs = SHARINGS[sharing]

@@ -3,6 +3,7 @@
 Held against the registries: a new algorithm, policy or protocol that forgets something fails here by its line there.
 """
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from contract import ALLOWED, CASES, make_config, marked_setting
 from stopped_runs import assert_stops_change_nothing
-from whole_runs import TIMED, merged
+from whole_runs import TIMED, merged, slow_but
 
 from edgesim import joining
 from edgesim.config import RunConfig
@@ -87,19 +88,12 @@ def config(protocol: str, **sections: Any) -> RunConfig:
     return parse(merged(base, sections), "test")
 
 
-QUICK = {("pause", "reshared", True), ("abort", "reserved", False)}
+INTERRUPTIONS = ("abort", "pause", "ignore")
+CASES_OF_WORK = list(itertools.product(PROTOCOLS, INTERRUPTIONS, ("reserved", "reshared"), (False, True)))
+QUICK = [case for case in CASES_OF_WORK if case[1:] in (("pause", "reshared", True), ("abort", "reserved", False))]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "interruption", "sharing", "battery"),
-    [
-        pytest.param(protocol, *case, marks=() if case in QUICK else pytest.mark.slow)
-        for protocol in PROTOCOLS
-        for interruption in ("abort", "pause", "ignore")
-        for sharing in ("reserved", "reshared")
-        for case in [(interruption, sharing, False), (interruption, sharing, True)]
-    ],
-)
+@pytest.mark.parametrize(("protocol", "interruption", "sharing", "battery"), slow_but(QUICK, CASES_OF_WORK))
 def test_a_protocol_is_resumed_with_work_in_flight(protocol, interruption, sharing, battery, tmp_path):
     availability = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": interruption}
     devices = BATTERY if battery else {}
@@ -155,14 +149,10 @@ QUICK_WORLDS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("world", "protocol"),
-    [
-        pytest.param(world, protocol, marks=() if (world, protocol) in QUICK_WORLDS else pytest.mark.slow)
-        for world, (_, protocols) in WORLDS.items()
-        for protocol in protocols
-    ],
-)
+PLAYED_WORLDS = [(world, protocol) for world, (_, protocols) in WORLDS.items() for protocol in protocols]
+
+
+@pytest.mark.parametrize(("world", "protocol"), slow_but(QUICK_WORLDS, PLAYED_WORLDS))
 def test_a_world_is_resumed(world, protocol, tmp_path):
     stops = {"too few devices": (2, 4, 6, 8, 10)}.get(world, (3, 6, 7))
     assert_stops_change_nothing(config(protocol, **WORLDS[world][0]), tmp_path, stops)
@@ -181,14 +171,11 @@ MIXES: dict[str, dict[str, Any]] = {
 }
 
 
+OTHER_LAWS = [law for law in LAWS if law != "frames"]
+
+
 @pytest.mark.parametrize(
-    ("law", "protocol"),
-    [
-        pytest.param(law, protocol, marks=() if (law, protocol) == ("rotation", "buffered") else pytest.mark.slow)
-        for law in LAWS
-        if law != "frames"
-        for protocol in PROTOCOLS
-    ],
+    ("law", "protocol"), slow_but([("rotation", "buffered")], itertools.product(OTHER_LAWS, PROTOCOLS))
 )
 def test_a_drift_law_is_resumed(law, protocol, tmp_path):
     data = {"dataset": "digits"} | ({} if law == "rotation" else {"samples_per_device": 20})
@@ -206,9 +193,7 @@ def test_a_joining_law_is_resumed(law, tmp_path):
     assert_stops_change_nothing(config("synchronous", **sections), tmp_path, (3, 6, 7))
 
 
-@pytest.mark.parametrize(
-    "skip", ["carry", *(pytest.param(skip, marks=pytest.mark.slow) for skip in ("discard", "sent"))]
-)
+@pytest.mark.parametrize("skip", slow_but(["carry"], ["carry", "discard", "sent"]))
 def test_skipped_rounds_are_resumed(skip, tmp_path):
     """Every round is made due or skipped by the accuracies before; stopped in both kinds."""
     sections = {"merging": {"signal": "test", "skip": skip}, "data": {"dataset": "digits"}, "learning": TRAINING}

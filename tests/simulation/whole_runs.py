@@ -100,3 +100,12 @@ def plays(base: Mapping[str, Any]) -> Any:
         return lambda name="run", **sections: play(tmp_path / name, base, sections)
 
     return run
+
+
+def slow_but(quick: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
+    """Cases of a parametrised test, of which all but the quick ones are slow."""
+    chosen = list(quick)
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=() if case in chosen else pytest.mark.slow)
+        for case in cases
+    ]
