@@ -14,6 +14,7 @@ STAYS = {"model": "markov", "leave_probability": 0.4, "join_probability": 0.6, "
 COUNT = {"computes": "selected", "admission": "count", "count": 8, "over_commitment": 1.5, "tmax_s": 12.0,
          "delay_knowledge": "planned", "allocator": "equal_share"}  # fmt: skip
 WIRED = {"topology": {"file": "seven-cells", "attach": "nearest"}, "devices": {"count": 80}}
+MOVING = WIRED | {"availability": STAYS, "mobility": {"model": "direction", "speed_mps": [30.0, 40.0]}}
 
 
 def run(folder, knobs, monkeypatch):
@@ -35,8 +36,11 @@ def run(folder, knobs, monkeypatch):
         {"round": {**COUNT, "download_s": 0.7}, "availability": STAYS},
         {"round": {"download_s": 0.7}, "availability": {**STAYS, "interruption": "pause"}},
         WIRED | {"round": {**COUNT, "computes": "candidates", "download_s": 0.5}, "availability": STAYS},
+        MOVING | {"round": {"tmax_s": 12.0, "close": "deadline"}},
+        MOVING | {"round": {**COUNT, "download_s": 0.5, "computes": "candidates"}},
+        MOVING | {"round": {"tmax_s": 12.0, "close": "deadline", "payload_bits": 3e8, "allocator": "equal_share"}},
     ],
-    ids=["deadline", "count", "stopped", "leaves", "paused", "wired"],
+    ids=["deadline", "count", "stopped", "leaves", "paused", "wired", "moving", "moving by count", "moving slowly"],
 )
 def test_a_round_played_ahead_is_the_round_played_event_by_event(tmp_path, monkeypatch, knobs):
     ahead, heard = run(tmp_path / "ahead", knobs, monkeypatch)
