@@ -161,28 +161,6 @@ def test_stop_at_s_ends_the_run_with_the_round_that_closes_then(tmp_path):
     assert set(activities(tmp_path)["round"]) == set(range(1, 8))
 
 
-def test_a_round_in_flight_at_stop_at_s_has_no_row_but_its_work_has(tmp_path):
-    simulation.run(config(training="none", stop_at_s=1.5), tmp_path)
-    assert read_table(tmp_path, "rounds")["round"].tolist() == [1]
-    assert read_table(tmp_path, "updates")["round"].unique().tolist() == [1]
-    acts = activities(tmp_path)
-    assert acts["round"].unique().tolist() == [1, 2]
-    cut = acts[acts["outcome"] == "cancelled"]
-    assert set(cut["round"]) == {2}
-    assert cut["t_end_s"].to_numpy() == pytest.approx(1.5, abs=2e-6)
-
-
-def test_bernoulli_availability_limits_the_candidates_and_drops_who_leaves(tmp_path):
-    half = {"model": "bernoulli", "probability": 0.5, "slot_s": 0.5}
-    simulation.run(config(training="none", rounds=40, availability=half), tmp_path)
-    rounds = read_table(tmp_path, "rounds")
-    assert rounds["candidates"].mean() == pytest.approx(15, abs=2)
-    assert rounds["dropped"].sum() > 0
-    dropped = activities(tmp_path).query("outcome == 'dropped'")
-    # Whoever leaves, leaves at the edge of a slot.
-    assert np.allclose(dropped["t_end_s"] / 0.5, np.round(dropped["t_end_s"] / 0.5))
-
-
 def test_a_table_of_availability_is_slept_through_and_ends_the_run(tmp_path):
     trace = tmp_path / "trace.csv"
     trace.write_text("device,start_s,end_s\n0,5.0,5.9\n1,5.0,5.9\n2,5.2,6.5\n")
@@ -373,45 +351,6 @@ def test_a_loss_that_is_no_number_stops_the_run_says_where_and_keeps_the_rounds_
     assert run["status"] == "failed"
     assert len(read_table(tmp_path, "rounds")) < 9
     read_table(tmp_path, "activities")
-
-
-def test_ctrl_c_leaves_a_readable_run_folder(tmp_path):
-    def stop(done):
-        if done.round == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulation.run(config(rounds=9), tmp_path, on_round=stop)
-    run = read_run(tmp_path)
-    assert (run["status"], run["reason"]) == ("interrupted", "stopped by Ctrl-C or SIGTERM")
-    assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2]
-
-
-def test_rayleigh_fading_makes_uploads_miss_that_the_average_gain_and_a_band_shared_anew_let_through(tmp_path):
-    # Least bandwidths end uploads at the deadline on the average gain: every draw below the mean is late.
-    late, none = {}, {"dataset": "none"}
-    for sharing in ("reserved", "reshared"):
-        radio = {"fading": "rayleigh", "sharing": sharing}
-        simulation.run(config(training="none", rounds=60, radio=radio, data=none), tmp_path / sharing)
-        assert run_faults(tmp_path / sharing) == []
-        rounds = read_table(tmp_path / sharing, "rounds")
-        late[sharing] = rounds["late"].sum() / rounds["selected"].sum()
-    below_mean = 1 - np.exp(-1)
-    sigma = np.sqrt(below_mean * (1 - below_mean) / rounds["selected"].sum())
-    assert late["reshared"] + sigma < late["reserved"] == pytest.approx(below_mean, abs=3 * sigma)
-
-
-@pytest.mark.parametrize("policy", ["random", "fed-cbs"])
-@pytest.mark.parametrize(
-    "way", [{}, {"leftover": "equal_finish"}, {"allocator": "equal_share"}, {"allocator": "proportional"}], ids=str
-)
-def test_any_way_to_share_works_with_any_policy_and_a_count(tmp_path, way, policy):
-    knobs = {"admission": "count", "count": 4, **way}
-    simulation.run(config(policy, training="none", rounds=10, round=knobs), tmp_path)
-    rounds = read_table(tmp_path, "rounds")
-    assert rounds["selected"].tolist() == [4] * 10
-    assert (rounds["bandwidth_hz"] <= 20e6 * (1 + 1e-9)).all()
-    assert rounds["arrived"].sum() > 20
 
 
 def test_equal_finish_ends_rounds_no_later_than_the_other_allocators(tmp_path):

@@ -26,7 +26,8 @@ WORLD = {
 COUNT = {"payload_bits": 4e6, "tmax_s": 0.5, "admission": "count", "count": 4}
 PROTOCOLS = {
     "by band": {"payload_bits": 4e6, "tmax_s": 0.5},
-    "late": COUNT | {"late": "keep", "allocator": "equal_share"},
+    "late": COUNT | {"late": "keep", "over_commitment": 1.5, "allocator": "equal_share"},
+    "on reports": COUNT | {"delay_knowledge": "reported", "report_by_s": 0.3},
     "buffered": COUNT | {"protocol": "buffered", "protocol_options": {"buffer": 3}},
     "asynchronous": COUNT | {"protocol": "asynchronous"},
 }

@@ -3,15 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from whole_runs import TIMED, merged, write_rows
+from whole_runs import play as simulate
 
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
-from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
-from edgesim.learning.timing_only import TimingOnlyLearner
-from edgesim.selection.column import Column
-from edgesim.simulation import composition as simulation
 
 BITS = 1e6
 #: Paths to the cloud of three-cells, as latency and rate of each link by its key.
@@ -61,31 +57,19 @@ def _own_algorithms(monkeypatch):
 
 @pytest.fixture
 def play(tmp_path):
-    """Runs without training; answers their tables."""
+    """Runs without training of an algorithm that sends so many bits."""
 
     def play(name, bits=BITS, **sections):
-        folder = tmp_path / f"run-{len(list(tmp_path.glob('run-*')))}"
-        values = {
-            "rounds": 4,
-            "devices": {"count": 6},
-            "radio": {"bandwidth_hz": 40e6},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "pretrain": True},
-            "algorithm": {"name": name},
-        }
-        merged = values | {key: values.get(key, {}) | given for key, given in sections.items()}
-        knobs = sections.get("round", {})
-        closing = {} if "protocol" in knobs else {"close": "deadline"}
-        merged["round"] = {"payload_bits": bits, "tmax_s": 1.0} | closing | knobs
-        simulation.run(parse(merged, "test"), folder)
-        return {name: read_table(folder, name) for name in ("activities", "rounds", "updates", "metrics", "devices")}
+        base = {"rounds": 4, "devices": {"count": 6}, "radio": {"bandwidth_hz": 40e6}, "algorithm": {"name": name}}
+        closing = {} if "protocol" in sections.get("round", {}) else {"close": "deadline"}
+        base["round"] = {"payload_bits": bits, "tmax_s": 1.0} | closing
+        return simulate(tmp_path / f"run-{len(list(tmp_path.glob('run-*')))}", merged(TIMED, base, sections))
 
     return play
 
 
-def uploads(tables):
-    acts = tables["activities"]
-    return acts[acts["activity"] == "upload"].sort_values(["round", "device"]).reset_index(drop=True)
+def uploads(played):
+    return played.uploads.sort_values(["round", "device"]).reset_index(drop=True)
 
 
 def of(rows, device=None, rounds=(1, 4)):
@@ -95,18 +79,20 @@ def of(rows, device=None, rounds=(1, 4)):
 
 
 COUNT = {"admission": "count", "count": 6}
-PHONES = "device,s_per_sample,link_bps\n" + "".join(f"{k},{0.0001 * (k + 1)!r},{4e6 + 1e6 * k!r}\n" for k in range(6))
+
+
+def phones(folder):
+    """Sections of devices with links of their own."""
+    rows = [(k, 0.0001 * (k + 1), 4e6 + 1e6 * k) for k in range(6)]
+    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", rows)
+    return {"devices": {"profile": profile}, "radio": {"sharing": "own"}}
 
 
 @pytest.mark.parametrize("way", ["least", "equal share", "own links"])
 def test_an_upload_is_that_of_a_run_in_which_all_send_as_much(way, play, tmp_path):
     """Bandwidth, instants, bits and joules of each, row by row; every band is wide enough for all."""
-    (tmp_path / "phones.csv").write_text(PHONES)
-    sections = {
-        "least": {},
-        "equal share": {"round": {**COUNT, "allocator": "equal_share"}},
-        "own links": {"devices": {"profile": str(tmp_path / "phones.csv")}, "radio": {"sharing": "own"}},
-    }[way]
+    equal = {"round": {**COUNT, "allocator": "equal_share"}}
+    sections = {"least": {}, "equal share": equal, "own links": phones(tmp_path)}[way]
     uneven = uploads(play("uneven", **sections))
     once, twice, thrice = (uploads(play("fedavg", times * BITS, **sections)) for times in (1, 2, 3))
     assert len(uneven) == 24
@@ -116,35 +102,6 @@ def test_an_upload_is_that_of_a_run_in_which_all_send_as_much(way, play, tmp_pat
     pd.testing.assert_frame_equal(of(uneven, 1, (3, 4)), of(thrice, 1, (3, 4)), check_exact=True)
     assert of(uneven, 1, (1, 2))["bits"].to_numpy() == pytest.approx(2 * BITS)
     assert of(uneven, 1, (3, 4))["bits"].to_numpy() == pytest.approx(3 * BITS)
-
-
-@pytest.mark.parametrize("round_", [{}, {"protocol": "buffered", **COUNT, "protocol_options": {"buffer": 3}}], ids=str)
-def test_reservations_go_by_the_plan_and_uploads_by_what_is_settled_when_the_band_is_shared(round_, play, monkeypatch):
-    """Twice the bits are planned. Each merged job knows its grant: the row of its upload, and the bits of that."""
-    plan, merge, grants = Accounts.plan, TimingOnlyLearner.merge, {}
-
-    def plan_twice(accounts, ids, round):
-        down, up = plan(accounts, ids, round)
-        return down, Column(len(ids), lambda rows: 2 * up[rows])
-
-    def note(learner, arrived, *more):
-        grants.update({(one.promise.round, one.promise.device): one.promise.grant for one in arrived})
-        return merge(learner, arrived, *more)
-
-    monkeypatch.setattr(TimingOnlyLearner, "merge", note)
-    as_planned = uploads(play("fedavg", round=round_))
-    monkeypatch.setattr(Accounts, "plan", plan_twice)
-    halved = uploads(play("fedavg", round=round_))
-    assert halved["bits"].to_numpy() == pytest.approx(BITS)
-    if not round_:
-        # Reservations for two, of least bandwidth, end at the deadline; with half of the bits they end half way there.
-        length_s = halved["t_end_s"] - halved["t_start_s"]
-        assert length_s.to_numpy() == pytest.approx((as_planned["t_end_s"] - as_planned["t_start_s"]).to_numpy() / 2)
-        assert (halved["bandwidth_hz"] > as_planned["bandwidth_hz"]).all()
-        rows = {(row.round, row.device): row for row in halved.itertuples()}
-        assert rows.keys() == grants.keys()
-        assert all(grants[key].bandwidth_hz == pytest.approx(row.bandwidth_hz) for key, row in rows.items())
-    assert {grant.bits for grant in grants.values()} == {BITS}
 
 
 def test_a_proportional_share_goes_by_what_each_sends(play):
@@ -168,9 +125,9 @@ def test_a_common_finish_is_common_to_all_sizes(sharing, play):
 def test_the_least_band_admits_fewer_devices_that_send_more(play):
     """Of need alone: with a band that all of one size fill, those of twice the size do not fit any more."""
     band = {"bandwidth_hz": uploads(play("fedavg"))["bandwidth_hz"].groupby(np.repeat(range(4), 6)).sum().max()}
-    assert play("fedavg", radio=band)["rounds"]["selected"].tolist() == [6] * 4
+    assert play("fedavg", radio=band).rounds["selected"].tolist() == [6] * 4
     uneven = play("uneven", radio=band)
-    assert (uneven["rounds"]["selected"] < 6).all()
+    assert (uneven.rounds["selected"] < 6).all()
     assert (uploads(uneven).groupby("round")["bandwidth_hz"].sum() <= band["bandwidth_hz"] * (1 + 1e-9)).all()
 
 
@@ -178,27 +135,27 @@ def path_s(station, bits):
     return sum(latency_s + bits / rate_bps for latency_s, rate_bps in WIRES[station].values())
 
 
-def stations(tables):
+def stations(played):
     """Name of each device's station."""
     names = {0: "north-west", 1: "south-west", 2: "east"}
-    return tables["devices"].drop_duplicates("device").set_index("device")["station"].map(names)
+    return played.devices.drop_duplicates("device").set_index("device")["station"].map(names)
 
 
 def test_the_wires_carry_what_each_device_sends(play):
-    tables = play("uneven", topology={"file": "three-cells"}, round={"close": "arrivals"}, devices={"count": 12})
-    where, metrics, sent = stations(tables), tables["metrics"], {}
-    for row in tables["updates"].itertuples():
+    played = play("uneven", topology={"file": "three-cells"}, round={"close": "arrivals"}, devices={"count": 12})
+    where, sent = stations(played), {}
+    for row in played.updates.itertuples():
         bits = BITS * ((2 if row.round < 3 else 3) if row.device % 2 else 1)
         for link in WIRES[where[row.device]]:
             sent[row.round, link] = sent.get((row.round, link), 0.0) + bits
-    found = metrics[metrics["name"] == "backhaul_bits"]
+    found = played.metrics.query("name == 'backhaul_bits'")
     assert len(found) > 8
     assert dict(zip(zip(found["round"], found["key"], strict=True), found["value"], strict=True)) == sent
     # Uploads end early enough for the largest of them to be there at the deadline; the round ends at the last arrival.
-    starts_s = tables["rounds"].set_index("round")["t_start_s"]
-    ends_s = tables["rounds"].set_index("round")["t_end_s"]
+    starts_s = played.rounds.set_index("round")["t_start_s"]
+    ends_s = played.rounds.set_index("round")["t_end_s"]
     there_s = {}
-    for row in uploads(tables).itertuples():
+    for row in uploads(played).itertuples():
         most = BITS * (2 if row.round < 3 else 3)
         assert row.t_end_s == pytest.approx(starts_s[row.round] + 1.0 - path_s(where[row.device], most))
         there_s.setdefault(row.round, []).append(row.t_end_s + path_s(where[row.device], row.bits))
@@ -207,13 +164,13 @@ def test_the_wires_carry_what_each_device_sends(play):
 
 def test_without_rounds_each_update_takes_its_own_time_on_the_wires(play):
     knobs = {"protocol": "asynchronous", "admission": "count", "count": 3, "close": "arrivals"}
-    tables = play("uneven", topology={"file": "three-cells"}, round=knobs, devices={"count": 12})
-    where = stations(tables)
-    rows = uploads(tables)
+    played = play("uneven", topology={"file": "three-cells"}, round=knobs, devices={"count": 12})
+    where = stations(played)
+    rows = uploads(played)
     rows = rows[rows["outcome"] == "done"].set_index(["device", "task"])
-    assert set(tables["updates"]["device"] % 2) == {0, 1}
-    ends_s = tables["rounds"].set_index("round")["t_end_s"]
-    for row in tables["updates"].itertuples():
+    assert set(played.updates["device"] % 2) == {0, 1}
+    ends_s = played.rounds.set_index("round")["t_end_s"]
+    for row in played.updates.itertuples():
         sent = rows.loc[(row.device, row.task)]
         assert ends_s[row.round] == pytest.approx(sent["t_end_s"] + path_s(where[row.device], sent["bits"]))
 
@@ -224,25 +181,25 @@ def test_a_device_that_is_sent_nothing_waits_for_no_broadcast_and_receives_nothi
     knobs = {"download_s": download_s}
     if protocol != "synchronous":
         knobs |= {"protocol": protocol, "admission": "count", "count": 12, "close": "arrivals"}
-    tables = play("sparing", topology={"file": "three-cells"}, round=knobs, devices={"count": 12})
-    acts, where = tables["activities"], stations(tables)
+    played = play("sparing", topology={"file": "three-cells"}, round=knobs, devices={"count": 12})
+    acts, where = played.activities, stations(played)
     began_s = acts[acts["activity"] == "compute"].set_index(["device", "task"])["t_start_s"]
     loads = acts[(acts["activity"] == "download") & (acts["outcome"] == "done")]
     assert len(loads) > 0 or download_s == 0
     assert (loads["device"] % 2 == 0).all()
     assert loads["bits"].to_numpy() == pytest.approx(2 * BITS)
     if protocol == "synchronous":
-        starts_s = tables["rounds"].set_index("round")["t_start_s"]
+        starts_s = played.rounds.set_index("round")["t_start_s"]
         for (device, task), t_s in began_s.items():
             waits_s = 0.0 if device % 2 else path_s(where[device], 2 * BITS) + 2 * download_s
             assert t_s == pytest.approx(starts_s[task] + waits_s)
         # What is planned has no wait either: least bandwidths still end when they must.
-        rows = uploads(tables)
+        rows = uploads(played)
         due_s = rows["round"].map(starts_s) + 1.0 - rows["device"].map(lambda device: path_s(where[device], BITS))
         assert rows["t_end_s"].to_numpy() == pytest.approx(due_s.to_numpy())
         begun = acts.drop_duplicates(["device", "task"]).groupby("task")["device"]
         even = begun.agg(lambda devices: (devices % 2 == 0).sum())
-        assert tables["rounds"]["bits_down"].tolist() == pytest.approx((2 * BITS * even).tolist())
+        assert played.rounds["bits_down"].tolist() == pytest.approx((2 * BITS * even).tolist())
     else:
         for (device, task), t_s in began_s.items():
             if task == 1:
@@ -251,14 +208,8 @@ def test_a_device_that_is_sent_nothing_waits_for_no_broadcast_and_receives_nothi
 
 
 def test_a_download_over_an_own_link_takes_as_long_as_its_bits(play, tmp_path):
-    (tmp_path / "phones.csv").write_text(PHONES)
-    tables = play(
-        "sparing",
-        devices={"profile": str(tmp_path / "phones.csv")},
-        radio={"sharing": "own"},
-        round={"download_s": "link", "tmax_s": 3.0},
-    )
-    loads = tables["activities"].query("activity == 'download'")
+    played = play("sparing", **phones(tmp_path), round={"download_s": "link", "tmax_s": 3.0})
+    loads = played.activities.query("activity == 'download'")
     assert sorted(set(loads["device"])) == [0, 2, 4]
     took_s = loads["t_end_s"] - loads["t_start_s"]
     assert took_s.to_numpy() == pytest.approx((2 * BITS / (4e6 + 1e6 * loads["device"])).to_numpy())
@@ -267,11 +218,11 @@ def test_a_download_over_an_own_link_takes_as_long_as_its_bits(play, tmp_path):
 def test_a_latecomer_goes_on_with_its_own_bits(play):
     """Planned on the median, uneven uploads come late; each brings what its round began with."""
     planned = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5, "close": "arrivals", "tmax_s": 0.5}
-    tables = play("uneven", bits=3e6, round=planned, devices={"count": 12, "mu_samples_per_s": 400.0})
-    late = tables["updates"][tables["updates"]["staleness"] > 0]
+    played = play("uneven", bits=3e6, round=planned, devices={"count": 12, "mu_samples_per_s": 400.0})
+    late = played.updates[played.updates["staleness"] > 0]
     assert len(late) > 0
-    sent = uploads(tables).groupby(["device", "task"])["bits"].sum()
-    for row in tables["updates"].itertuples():
+    sent = uploads(played).groupby(["device", "task"])["bits"].sum()
+    for row in played.updates.itertuples():
         times = (2 if row.task < 3 else 3) if row.device % 2 else 1
         assert sent[row.device, row.task] == pytest.approx(times * 3e6)
 
@@ -293,13 +244,13 @@ def test_devices_with_nothing_to_send_arrive_once_they_have_computed(play, way, 
     sent = uploads(found)
     assert len(sent) > 0
     assert (sent["device"] % 2 == 0).all()
-    quiet = found["updates"][(found["updates"]["device"] % 2 == 1)]
+    quiet = found.updates[(found.updates["device"] % 2 == 1)]
     assert len(quiet) > 0
-    computed = found["activities"].query("activity == 'compute' and outcome == 'done' and device % 2 == 1")
+    computed = found.activities.query("activity == 'compute' and outcome == 'done' and device % 2 == 1")
     assert len(computed) >= len(quiet)
     if way not in ("buffered", "late"):
-        assert (found["rounds"]["arrived"] == 6).all()
+        assert (found.rounds["arrived"] == 6).all()
 
 
 def test_a_first_round_that_no_device_can_meet_refuses_no_run_whose_later_rounds_some_can(play):
-    assert play("lighter")["rounds"]["arrived"].tolist() == [0, 6, 6, 6]
+    assert play("lighter").rounds["arrived"].tolist() == [0, 6, 6, 6]

@@ -4,31 +4,24 @@ import tomllib
 
 import numpy as np
 import pytest
+from whole_runs import TIMED
+from whole_runs import play as simulate
 
+from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 DEVICES, SEED = 12, 4
+HALF = {"model": "bernoulli", "probability": 0.5}
 LATE = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.3}
+BASE = {"seed": SEED, "devices": {"count": DEVICES}, "round": {"payload_bits": 17_881_664.0}}
 
 
-def run(folder, rounds=60, availability=None, devices=None, interruption="abort", policy="random", **knobs):
-    half = {"model": "bernoulli", "probability": 0.5}
-    values = {
-        "seed": SEED,
-        "rounds": rounds,
-        "devices": {"count": DEVICES, **(devices or {})},
-        "availability": {**(availability or half), "interruption": interruption},
-        "round": {"payload_bits": 17_881_664.0, **knobs},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-        "selection": {"policy": policy},
-    }
-    result = simulation.run(parse(values, "test"), folder)
-    return result, read_table(folder, "rounds"), read_table(folder, "activities")
+def run(folder, rounds=60, availability=HALF, devices=None, interruption="abort", policy="random", **knobs):
+    there, more = {**availability, "interruption": interruption}, {"devices": devices or {}, "round": knobs}
+    return simulate(folder, TIMED, BASE, more, rounds=rounds, availability=there, selection={"policy": policy})
 
 
 def draws(slots, probability=0.5):
@@ -40,26 +33,26 @@ def draws(slots, probability=0.5):
 @pytest.mark.parametrize(
     "knobs", [{"leftover": "equal_finish"}, {"admission": "count", "count": 5, "allocator": "equal_share"}], ids=str
 )
-@pytest.mark.parametrize("model", [{"model": "bernoulli", "probability": 0.5}, {"model": "markov"}], ids=str)
+@pytest.mark.parametrize("model", [HALF, {"model": "markov"}], ids=str)
 def test_nobody_leaves_in_the_middle_of_a_round(tmp_path, model, knobs, interruption):
-    _, rounds, acts = run(tmp_path / "run", 60, model, interruption=interruption, **knobs)
-    assert rounds["dropped"].sum() == 0
-    assert not set(acts["outcome"]) & {"dropped", "paused"}
-    assert rounds["selected"].sum() > 100
+    played = run(tmp_path / "run", 60, model, interruption=interruption, **knobs)
+    assert played.rounds["dropped"].sum() == 0
+    assert not set(played.activities["outcome"]) & {"dropped", "paused"}
+    assert played.rounds["selected"].sum() > 100
 
 
 def test_the_candidates_of_a_round_are_those_drawn_for_it_under_every_policy_and_close(tmp_path):
     there = draws(60)
     assert there.any(axis=1).all()
     for policy, knobs in (("random", {}), ("best-channel", {"leftover": "equal_finish"}), ("random", {"tmax_s": 2.0})):
-        _, rounds, acts = run(tmp_path / f"{policy}-{len(knobs)}-{knobs.get('tmax_s')}", policy=policy, **knobs)
-        assert rounds["candidates"].tolist() == there.sum(axis=1).tolist()
-        for number, mine in acts.groupby("round"):
+        played = run(tmp_path / f"{policy}-{len(knobs)}-{knobs.get('tmax_s')}", policy=policy, **knobs)
+        assert played.rounds["candidates"].tolist() == there.sum(axis=1).tolist()
+        for number, mine in played.activities.groupby("round"):
             assert there[number - 1, mine["device"].unique()].all()
 
 
 def test_each_wait_for_enough_devices_lasts_a_deadline_and_has_a_draw_of_its_own(tmp_path):
-    _, rounds, _ = run(tmp_path / "run", 40, min_candidates=8, close="deadline", tmax_s=1.5)
+    rounds = run(tmp_path / "run", 40, min_candidates=8, close="deadline", tmax_s=1.5).rounds
     counts = draws(5000).sum(axis=1)
     slots = np.flatnonzero(counts >= 8)[:40]
     assert rounds["candidates"].tolist() == counts[slots].tolist()
@@ -82,47 +75,40 @@ def test_a_wait_that_does_not_end_is_given_up_with_the_remedy(tmp_path, monkeypa
 @pytest.mark.parametrize("interruption", ["abort", "pause", "ignore"])
 @pytest.mark.parametrize("sharing", [{}, {"leftover": "equal_finish"}], ids=str)
 def test_latecomers_work_in_slots_in_which_their_device_is_there(tmp_path, interruption, sharing):
-    _, rounds, acts = run(tmp_path / "run", 120, interruption=interruption, **LATE, **sharing)
-    there = draws(120)
-    start_s = rounds["t_start_s"].to_numpy()
-    away, begins_at_a_start, ends_at_a_start = 0, [], []
+    played = run(tmp_path / "run", 120, interruption=interruption, **LATE, **sharing)
+    acts, there, start_s = played.activities, draws(120), played.rounds["t_start_s"].to_numpy()
+    assert played.rounds["late"].sum() > 20
+    # Nor is the band overdrawn while they keep their reservations.
+    assert run_faults(played.folder) == []
+    # Seconds of each row in rounds for which its device was not drawn.
+    ends_s, away_s = np.append(start_s[1:], np.inf), []
     for row in acts.itertuples():
-        first = int(np.searchsorted(start_s, row.t_start_s, "right")) - 1
-        last = int(np.searchsorted(start_s, row.t_end_s, "left")) - 1
-        away += not there[first : last + 1, row.device].all()
-        begins_at_a_start.append(row.t_start_s in start_s)
-        ends_at_a_start.append(row.t_end_s in start_s)
-    assert rounds["late"].sum() > 20
+        within_s = np.clip(np.minimum(ends_s, row.t_end_s) - np.maximum(start_s, row.t_start_s), 0, None)
+        away_s.append(within_s[~there[:, row.device]].sum())
     left = acts["outcome"].isin(["dropped", "paused"])
-    assert all(np.array(ends_at_a_start)[left])
+    assert acts[left]["t_end_s"].isin(start_s).all()
+    assert acts["away_s"].tolist() == pytest.approx(away_s, abs=1e-9)
     if interruption == "ignore":
-        assert away > 10
+        assert (acts["away_s"] > 0).sum() > 10
         assert not left.any()
         return
-    assert away == 0
+    assert max(away_s) < 1e-9
     assert set(acts["outcome"][left]) == {"dropped" if interruption == "abort" else "paused"}
     assert left.sum() > 10
     if interruption == "pause":
         # What goes on after a pause began in an earlier round than the one in which it goes on, and loses no bit.
-        uploads = acts.query("activity == 'upload'").sort_values("t_start_s")
-        whole = 0
-        for _, mine in uploads.groupby("device"):
-            sent = 0.0
-            for row in mine.itertuples():
-                sent += row.bits
-                if row.outcome == "done":
-                    assert sent == pytest.approx(17_881_664.0, rel=1e-6)
-                    whole += 1
-                if row.outcome != "paused":
-                    sent = 0.0
-        assert whole > 30
-        assert np.array(begins_at_a_start)[acts["activity"] == "upload"].sum() > 10
+        uploads = played.uploads.sort_values("t_start_s")
+        assert uploads["t_start_s"].isin(start_s).sum() > 10
+        ended = uploads.groupby(["device", "task"]).agg(bits=("bits", "sum"), outcome=("outcome", "last"))
+        assert (ended["outcome"] == "done").sum() > 30
+        assert ended.query("outcome == 'done'")["bits"].to_numpy() == pytest.approx(17_881_664.0, rel=1e-6)
 
 
 def test_batteries_are_charged_while_the_server_waits_and_one_that_never_is_ends_the_run(tmp_path):
     battery = {"battery_j": 30.0, "battery_start": 0.5, "battery_reserve": 0.4}
-    result, rounds, _ = run(tmp_path / "waits", 60, devices={**battery, "recharge_w": 0.2}, min_candidates=6)
-    assert result.reason == "all rounds done"
+    played = run(tmp_path / "waits", 60, devices={**battery, "recharge_w": 0.2}, min_candidates=6)
+    rounds = played.rounds
+    assert played.result.reason == "all rounds done"
     counts = draws(10_000).sum(axis=1)
     gaps_s = rounds["t_start_s"].to_numpy()[1:] - rounds["t_end_s"].to_numpy()[:-1]
     assert gaps_s == pytest.approx(np.round(gaps_s))
@@ -131,9 +117,9 @@ def test_batteries_are_charged_while_the_server_waits_and_one_that_never_is_ends
     slots = np.arange(60) + np.concatenate([[rounds["t_start_s"].iloc[0]], gaps_s]).cumsum().round().astype(int)
     assert np.all(rounds["candidates"] <= counts[slots])
     assert np.any(rounds["candidates"] < counts[slots])
-    result, rounds, _ = run(tmp_path / "empty", 60, devices=battery, min_candidates=6)
-    assert result.reason.startswith("fewer than 6 devices are ever available and charged again, as far as ")
-    assert 0 < len(rounds) < 60
+    empty = run(tmp_path / "empty", 60, devices=battery, min_candidates=6)
+    assert empty.result.reason.startswith("fewer than 6 devices are ever available and charged again, as far as ")
+    assert 0 < len(empty.rounds) < 60
 
 
 def test_the_config_of_a_run_says_its_slots_and_reads_back(tmp_path):
@@ -141,36 +127,16 @@ def test_the_config_of_a_run_says_its_slots_and_reads_back(tmp_path):
         run(tmp_path / name, 1, availability, **knobs)
         return tomllib.loads((tmp_path / name / "config.toml").read_text())
 
-    half = {"model": "bernoulli", "probability": 0.5}
-    found = written("rounds", half)
-    assert found["availability"] == {**half, "slots": "rounds", "interruption": "abort"}
+    found = written("rounds", HALF)
+    assert found["availability"] == {**HALF, "slots": "rounds", "interruption": "abort"}
     assert simulation.why_run(tmp_path / "rounds", simulation.complete(parse(found, "test"))) is None
-    assert written("seconds", {**half, "slot_s": 0.3})["availability"] == {
-        **half, "slot_s": 0.3, "interruption": "abort",
+    assert written("seconds", {**HALF, "slot_s": 0.3})["availability"] == {
+        **HALF, "slot_s": 0.3, "interruption": "abort",
     }  # fmt: skip
     assert written("solar", {"model": "solar"}, tmax_s=2.0)["availability"]["slot_s"] == 2.0
     without = {"protocol": "asynchronous", "admission": "count", "count": 3, "tmax_s": 2.0}
-    assert written("no rounds", half, **without)["availability"] == {**half, "slot_s": 2.0, "interruption": "abort"}
+    assert written("no rounds", HALF, **without)["availability"] == {**HALF, "slot_s": 2.0, "interruption": "abort"}
     for protocol in ("asynchronous", "buffered"):
         with pytest.raises(EdgesimError, match=r"availability\.slots = 'rounds' needs round\.protocol = 'synchronous'"):
-            run(tmp_path / "refused", 1, {**half, "slots": "rounds"}, **without | {"protocol": protocol})
+            run(tmp_path / "refused", 1, {**HALF, "slots": "rounds"}, **without | {"protocol": protocol})
         assert not (tmp_path / "refused").exists()
-
-
-def test_seconds_away_of_latecomers_are_those_of_the_slots_in_which_they_were_away(tmp_path):
-    _, rounds, acts = run(tmp_path / "run", 60, interruption="ignore", leftover="idle", close="deadline", **LATE)
-    starts_s = rounds["t_start_s"].to_numpy()
-    there = draws(60)
-    ends_s = np.append(starts_s[1:], np.inf)
-    away_s = [
-        np.where(
-            there[:, row.device],
-            0.0,
-            np.clip(np.minimum(ends_s, row.t_end_s) - np.maximum(starts_s, row.t_start_s), 0, None),
-        ).sum()
-        for row in acts.itertuples()
-    ]
-    assert acts["away_s"].tolist() == pytest.approx(away_s, abs=1e-9)
-    crossing = acts["t_end_s"].to_numpy() > ends_s[np.searchsorted(starts_s, acts["t_start_s"], "right") - 1] + 1e-9
-    assert (acts["away_s"][crossing] > 0).any()
-    assert (acts["away_s"] == 0).any()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from whole_runs import TIMED, play, write_rows
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -15,7 +16,6 @@ from edgesim.engine.clock import Clock
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.report import Totals
 from edgesim.folder.records import read_run, read_table
-from edgesim.simulation import composition as simulation
 from edgesim.traces.availability import Availability
 from edgesim.traces.search import Search
 
@@ -37,17 +37,13 @@ def at_most(seconds):
 
 
 def run(folder, rounds, availability, devices=None, **knobs):
-    values = {
-        "rounds": rounds,
-        "devices": devices or {"count": 30},
-        "radio": {"channel": "free-space"},
-        "availability": availability,
-        "round": {"payload_bits": 1e6, **knobs},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-    }
-    result = simulation.run(parse(values, "test"), folder)
-    return result, read_table(folder, "rounds"), read_table(folder, "activities")
+    base = {"devices": devices or {"count": 30}, "radio": {"channel": "free-space"}, "round": {"payload_bits": 1e6}}
+    return play(folder, TIMED, base, rounds=rounds, availability=availability, round=knobs)
+
+
+def table(folder, columns, rows, after_end):
+    file = write_rows(folder / "trace.csv", columns, rows)
+    return {"model": "table", "file": file, "after_end": after_end}
 
 
 WITHOUT_ROUNDS = {"protocol": "asynchronous", "admission": "count", "count": 1}
@@ -55,13 +51,14 @@ WITHOUT_ROUNDS = {"protocol": "asynchronous", "admission": "count", "count": 1}
 
 @pytest.mark.parametrize("knobs", [{}, WITHOUT_ROUNDS], ids=["rounds", "asynchronous"])
 def test_repeated_recordings_of_different_length_and_fractional_times_do_not_stop_the_clock(tmp_path, knobs):
-    (tmp_path / "trace.csv").write_text("device,start_s,end_s,length_s\n0,18.8,23.5,75.6\n1,2.7,8.4,97.5\n")
-    trace = {"model": "table", "file": str(tmp_path / "trace.csv"), "after_end": "wrap"}
+    rows = [(0, 18.8, 23.5, 75.6), (1, 2.7, 8.4, 97.5)]
+    trace = table(tmp_path, "device,start_s,end_s,length_s", rows, "wrap")
     with at_most(20):
-        result, _, acts = run(tmp_path / "run", 200, trace, devices={"count": 2}, tmax_s=3.0, **knobs)
-    assert result.reason == "all rounds done"
+        played = run(tmp_path / "run", 200, trace, devices={"count": 2}, tmax_s=3.0, **knobs)
+    acts = played.activities
+    assert played.result.reason == "all rounds done"
     assert set(acts["device"]) == {0, 1}
-    for device, start_s, end_s, length_s in ((0, 18.8, 23.5, 75.6), (1, 2.7, 8.4, 97.5)):
+    for device, start_s, end_s, length_s in rows:
         mine = acts[acts["device"] == device]
         begun_s, ended_s = mine["t_start_s"].to_numpy() % length_s, mine["t_end_s"].to_numpy() % length_s
         assert np.all((begun_s >= start_s) & (ended_s <= end_s + 1e-9))
@@ -69,8 +66,7 @@ def test_repeated_recordings_of_different_length_and_fractional_times_do_not_sto
 
 def test_a_run_whose_devices_do_not_meet_again_in_sight_ends_and_says_so(tmp_path):
     # Device 0 is there at even seconds alone, device 1 at odd ones.
-    (tmp_path / "trace.csv").write_text("device,start_s,end_s,length_s\n0,0,1,2\n1,1,2,4\n1,3,4,4\n")
-    trace = {"model": "table", "file": str(tmp_path / "trace.csv"), "after_end": "wrap"}
+    trace = table(tmp_path, "device,start_s,end_s,length_s", [(0, 0, 1, 2), (1, 1, 2, 4), (1, 3, 4, 4)], "wrap")
     said = (
         "no round was finished: fewer than 2 devices are ever available again, as far as was searched (30 years, "
         "availability.search_s)"
@@ -123,7 +119,8 @@ def test_a_server_that_would_wake_without_progress_says_what_it_asked_for():
 def test_no_round_opens_some_last_bits_before_the_edge_at_which_its_devices_leave(tmp_path, tmax_s, slot_s):
     half = {"model": "bernoulli", "probability": 0.5, "slot_s": slot_s}
     knobs = {"tmax_s": tmax_s, "close": "deadline", "computes": "selected", "admission": "count", "count": 3}
-    _, rounds, acts = run(tmp_path / "run", 200, half, devices={"count": 12}, **knobs, download_s=0.05)
+    played = run(tmp_path / "run", 200, half, devices={"count": 12}, **knobs, download_s=0.05)
+    rounds, acts = played.rounds, played.activities
     # To the clock's rounding all rounds are one deadline long, and where slots are as long, they are the same numbers.
     start_s = rounds["t_start_s"].to_numpy()
     assert start_s == pytest.approx(np.arange(200) * tmax_s, abs=1e-9)
@@ -139,9 +136,8 @@ def test_no_round_opens_some_last_bits_before_the_edge_at_which_its_devices_leav
 def test_who_stays_until_the_deadline_up_to_rounding_stays_for_the_round(tmp_path):
     """A device too slow to be taken leaves a last bit before the deadline at which all work is broken off."""
     before_s = float(np.nextafter(1.0, 0.0))
-    (tmp_path / "trace.csv").write_text(f"device,start_s,end_s\n0,0,{before_s!r}\n1,0,9\n")
-    (tmp_path / "speed.csv").write_text("device,s_per_sample\n0,300\n1,0.001\n")
-    trace = {"model": "table", "file": str(tmp_path / "trace.csv"), "after_end": "absent"}
-    _, _, acts = run(tmp_path / "run", 1, trace, devices={"count": 2, "profile": str(tmp_path / "speed.csv")})
+    trace = table(tmp_path, "device,start_s,end_s", [(0, 0, before_s), (1, 0, 9)], "absent")
+    profile = write_rows(tmp_path / "speed.csv", "device,s_per_sample", [(0, 300), (1, 0.001)])
+    acts = run(tmp_path / "run", 1, trace, devices={"count": 2, "profile": profile}).activities
     slow = acts.query("device == 0")
     assert slow[["activity", "t_end_s", "outcome"]].to_numpy().tolist() == [["compute", 1.0, "unscheduled"]]

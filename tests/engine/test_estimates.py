@@ -1,25 +1,21 @@
-"""What selectors can ask and what they hear, on the golden round (see test_golden_round.py)."""
-
-import importlib.util
-from pathlib import Path
+"""What selectors can ask and what they hear, on the golden round (see golden.py)."""
 
 import numpy as np
 import pytest
-
-from edgesim.config_file import parse
-
-_spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
-golden = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(golden)
+from golden import InOrder, Leaves, play
 
 ROWS = np.arange(3)
 
 
-class Witness(golden.InOrder):
-    """Keeps what it sees and hears in every round."""
+class Witness(InOrder):
+    """Offers devices in a given order, and keeps what it sees, is answered and hears in every round."""
 
-    views, reports, answers = [], [], []
-    ask = staticmethod(lambda estimates: None)
+    def __init__(self, order, ask=lambda estimates: None):
+        super().__init__(order)
+        self.ask, self.views, self.reports, self.answers = ask, [], [], []
+
+    def __call__(self, order):
+        return self
 
     def choose(self, view):
         self.views.append(view)
@@ -30,17 +26,15 @@ class Witness(golden.InOrder):
         self.reports.append(report)
 
 
-@pytest.fixture
-def witness(monkeypatch):
-    class Mine(Witness):
-        views, reports, answers = [], [], []
-
-    monkeypatch.setattr(golden, "InOrder", Mine)
-    return Mine
+def ask(folder, order, question, *more, **knobs):
+    """The answers to a question that is asked in each round."""
+    witness = Witness(order, question)
+    play(folder, order, *more, selector=witness, **knobs)
+    return witness.answers
 
 
-def test_the_estimates_is_what_the_scheduler_plans_with(tmp_path, witness):
-    def ask(estimates):
+def test_the_estimates_is_what_the_scheduler_plans_with(tmp_path):
+    def question(estimates):
         return (
             estimates.places(),
             estimates.ready_s(ROWS),
@@ -51,8 +45,8 @@ def test_the_estimates_is_what_the_scheduler_plans_with(tmp_path, witness):
             estimates.room_bits(ROWS, 2),
         )
 
-    witness.ask = staticmethod(ask)
-    golden.play(tmp_path, [0, 1, 2], golden.Leaves(1, 0.8))
+    witness = Witness([0, 1, 2], question)
+    play(tmp_path, [0, 1, 2], Leaves(1, 0.8), selector=witness)
     (places, ready_s, due_s, alone_s, halved_s, leaves_s, room_bits) = witness.answers[0]
     # Least bandwidths 130, 228 and 421 kHz: two fit into 500 kHz.
     assert places == 2
@@ -63,30 +57,33 @@ def test_the_estimates_is_what_the_scheduler_plans_with(tmp_path, witness):
     assert room_bits == pytest.approx(2.5e5 * np.log2(1 + 1e8 / 2.5e5) * np.array([0.8, 0.5, 0.3]))
     assert leaves_s.tolist() == [np.inf, 0.8, np.inf]
     view = witness.views[0]
-    assert (view.t_s, view.tmax_s) == (0.0, 1.0)
-    # Five steps of 32.
-    assert view.work_samples.tolist() == [160] * 3
+    # Five steps of 32 samples.
+    assert (view.t_s, view.tmax_s, view.work_samples.tolist()) == (0.0, 1.0, [160] * 3)
 
 
-def test_stays_are_counted_from_the_start_of_their_round(tmp_path, witness):
-    witness.ask = staticmethod(lambda estimates: estimates.leaves_s(ROWS, 2.0).tolist())
-    golden.play_rounds(tmp_path, 2, [0, 1, 2], golden.Leaves(1, 1.8))
-    assert witness.answers == [[np.inf, 1.8, np.inf], [np.inf, pytest.approx(0.8), np.inf]]
+def test_stays_are_counted_from_the_start_of_their_round(tmp_path):
+    stays_s = ask(tmp_path, [0, 1, 2], lambda of: of.leaves_s(ROWS, 2.0).tolist(), Leaves(1, 1.8), 2)
+    assert stays_s == [[np.inf, 1.8, np.inf], [np.inf, pytest.approx(0.8), np.inf]]
 
 
-@pytest.mark.parametrize(("count", "places"), [(1, 1), (2, 2), (3, 3)])
-def test_where_the_admission_counts_there_are_as_many_places(count, places, tmp_path, witness, monkeypatch):
-    witness.ask = staticmethod(lambda estimates: estimates.places())
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_where_the_admission_counts_there_are_as_many_places(count, tmp_path):
     knobs = {"admission": "count", "count": count, "allocator": "equal_share"}
-    monkeypatch.setattr(
-        golden, "parse", lambda values, where: parse(values | {"round": values["round"] | knobs}, where)
-    )
-    golden.play(tmp_path, [0, 1, 2])
-    assert witness.answers == [places]
+    assert ask(tmp_path, [0, 1, 2], lambda of: of.places(), **knobs) == [count]
 
 
-def test_durations_run_to_the_arrival_of_the_update(tmp_path, witness):
-    golden.play(tmp_path, [0, 1, 2])
+@pytest.mark.parametrize("outage", [None, 0.2])
+def test_how_long_uploads_take_is_told_for_the_gain_planned_on(tmp_path, outage):
+    """Below -ln(0.8) of its mean Rayleigh power falls once in five."""
+    fading = {"radio": {"fading": "rayleigh" if outage else "none"}}
+    (told,) = ask(tmp_path, [0], lambda of: of.upload_s(ROWS, 1), sections=fading, outage=outage)
+    snr_hz = 1e8 * (-np.log(0.8) if outage else 1.0)
+    assert told == pytest.approx([1e6 / (5e5 * np.log2(1 + snr_hz / 5e5))] * 3)
+
+
+def test_durations_run_to_the_arrival_of_the_update(tmp_path):
+    witness = Witness([0, 1, 2])
+    play(tmp_path, [0, 1, 2], selector=witness)
     (report,) = witness.reports
     assert report.checked_in.tolist() == [0, 1, 2]
     assert report.feedback.ids.tolist() == report.arrived.tolist() == [0, 1]
@@ -94,8 +91,9 @@ def test_durations_run_to_the_arrival_of_the_update(tmp_path, witness):
     assert report.feedback.loss is report.feedback.accuracy is report.feedback.loss_rms is None
 
 
-def test_a_latecomer_is_checked_in_and_its_feedback_comes_with_the_round_it_arrives_in(tmp_path, witness):
-    golden.play_rounds(tmp_path, 2, [2, 0, 1], delay_knowledge="planned", late="keep")
+def test_a_latecomer_is_checked_in_and_its_feedback_comes_with_the_round_it_arrives_in(tmp_path):
+    witness = Witness([2, 0, 1])
+    play(tmp_path, [2, 0, 1], rounds=2, selector=witness, delay_knowledge="planned", late="keep")
     first, second = witness.reports
     assert [report.length_s for report in witness.reports] == [1.0, 1.0]
     assert len(first.feedback.ids) == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from whole_runs import Played, merged, play, slow_but
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -13,6 +14,7 @@ from edgesim.learning.evaluation import predictions
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 
+HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
 TESTED = ["test_loss", "test_accuracy", "macro_f1"]
 COUNT = {"admission": "count", "count": 4, "payload_bits": 1e6, "tmax_s": 0.8}
 PROTOCOLS = {
@@ -23,47 +25,35 @@ PROTOCOLS = {
 }
 
 
-def run(folder, evaluation, round_=PROTOCOLS["synchronous"], **others):
-    values = {
-        "seed": 3,
-        "stop_at_s": 3.0,
-        "round": round_,
-        "learning": {"pretrain": False},
-        "evaluation": evaluation,
-        "data": {"partition": "fedteddi"},
-    }
-    result = simulation.run(parse({**values, **others}, "test"), folder)
-    assert result.status == "finished"
-    return read_table(folder, "rounds")
+BASE = {"seed": 3, "stop_at_s": 3.0, "learning": {"pretrain": False}, "data": {"partition": "fedteddi"}}
 
 
-def instants(folder) -> pd.Series:
+def run(folder, evaluation, round_=PROTOCOLS["synchronous"], **others) -> Played:
+    played = play(folder, BASE, {"evaluation": evaluation, "round": round_}, **others)
+    assert played.result.status == "finished"
+    return played
+
+
+def instants(played) -> pd.Series:
     """Instants, by the model that was in force."""
-    rows = read_table(folder, "metrics").query("name == 'tested_at_s'")
-    return rows.set_index("round")["value"]
+    return played.metric("tested_at_s")
 
 
-@pytest.mark.parametrize(
-    ("every_s", "protocol"),
-    [
-        pytest.param(every_s, protocol, marks=() if every_s == 0.1 or protocol == "buffered" else pytest.mark.slow)
-        for every_s in (0.1, 0.7)
-        for protocol in PROTOCOLS
-    ],
-)
+OFTEN, SELDOM = [(0.1, protocol) for protocol in PROTOCOLS], [(0.7, protocol) for protocol in PROTOCOLS]
+
+
+@pytest.mark.parametrize(("every_s", "protocol"), slow_but([*OFTEN, (0.7, "buffered")], OFTEN + SELDOM))
 def test_at_each_multiple_the_model_in_force_is_tested_once_and_nothing_else_changes(
     tmp_path, monkeypatch, protocol, every_s
 ):
-    all_tested = run(tmp_path / "all", {"every": 1}, PROTOCOLS[protocol])
-    calls = []
-    plain = TorchLearner.evaluate
+    tested_all, calls, plain = run(tmp_path / "all", {"every": 1}, PROTOCOLS[protocol]), [], TorchLearner.evaluate
     monkeypatch.setattr(TorchLearner, "evaluate", lambda self, frame: calls.append(frame) or plain(self, frame))
-    by_time = run(tmp_path / "time", {"every_s": every_s}, PROTOCOLS[protocol])
-
+    seldom = run(tmp_path / "time", {"every_s": every_s}, PROTOCOLS[protocol])
+    all_tested, by_time = tested_all.rounds, seldom.rounds
     at_s = every_s * np.arange(1, int(3.0 / every_s + 1e-9) + 1)
     in_force = np.searchsorted(all_tested["t_end_s"].to_numpy(), at_s, side="right")
-    assert instants(tmp_path / "time").index.tolist() == in_force.tolist()
-    assert instants(tmp_path / "time").tolist() == pytest.approx(at_s.tolist())
+    assert instants(seldom).index.tolist() == in_force.tolist()
+    assert instants(seldom).tolist() == pytest.approx(at_s.tolist())
     tested = by_time["round"].isin(in_force)
     assert tested.any()
     expected = all_tested.copy()
@@ -72,45 +62,46 @@ def test_at_each_multiple_the_model_in_force_is_tested_once_and_nothing_else_cha
     pd.testing.assert_frame_equal(by_time.astype({"model_held": object}), expected)
     assert len(calls) == 1 + tested.sum(), "the start model and each model once"
     for table in set(SCHEMAS) - {"timing", "rounds", "metrics"}:
-        assert read_table(tmp_path / "time", table).equals(read_table(tmp_path / "all", table)), table
-    per_class = read_table(tmp_path / "time", "metrics").query("name == 'class_accuracy' and round > 0")
+        assert getattr(seldom, table).equals(getattr(tested_all, table)), table
+    per_class = seldom.metrics.query("name == 'class_accuracy' and round > 0")
     assert set(per_class["round"]) == set(by_time["round"][tested])
 
 
 def test_an_instant_at_which_a_round_ends_falls_to_the_model_that_it_makes(tmp_path):
     """0.1 + 0.1 + 0.1 is above 0.3 by a rounding step; rounds 3, 6, 9 end at the instants all the same."""
     rounds = PROTOCOLS["synchronous"] | {"tmax_s": 0.1, "close": "deadline", "payload_bits": 1e5}
-    table = run(tmp_path, {"every_s": 0.3}, rounds, stop_at_s=0.9)
-    assert table.loc[table["test_accuracy"].notna(), "round"].tolist() == [3, 6, 9]
-    assert instants(tmp_path).index.tolist() == [3, 6, 9]
+    played = run(tmp_path, {"every_s": 0.3}, rounds, stop_at_s=0.9)
+    assert played.rounds.loc[played.rounds["test_accuracy"].notna(), "round"].tolist() == [3, 6, 9]
+    assert instants(played).index.tolist() == [3, 6, 9]
 
 
-def test_instants_before_the_first_model_belong_to_the_start_model(tmp_path):
-    run(tmp_path, {"every_s": 0.25}, PROTOCOLS["synchronous"] | {"close": "deadline"}, stop_at_s=1.6)
-    assert instants(tmp_path).index.tolist() == [0, 0, 0, 1, 1, 1]
+@pytest.mark.parametrize(
+    ("every_s", "ends", "rounds", "models", "at_s"),
+    [
+        # Before the first model the start model is in force.
+        (0.25, {"stop_at_s": 1.6}, {"close": "deadline"}, [0, 0, 0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0, 1.25, 1.5]),
+        # An instant at the end of the last round is told once.
+        (1.0, {"stop_at_s": None, "rounds": 4}, {"close": "deadline", "tmax_s": 1.0}, [1, 2, 3, 4], [1.0, 2, 3, 4]),
+    ],
+)  # fmt: skip
+def test_instants_belong_to_the_model_in_force(tmp_path, every_s, ends, rounds, models, at_s):
+    played = run(tmp_path, {"every_s": every_s}, PROTOCOLS["synchronous"] | rounds, **ends)
+    assert instants(played).index.tolist() == models
+    assert instants(played).tolist() == at_s
 
 
 def test_the_last_model_of_a_frame_is_tested_at_its_rows_end_and_the_best_is_kept(tmp_path):
     """So often that every model is tested, the further frame starts from the best one, as when testing each round."""
-    labels = np.repeat(np.arange(100), 30)
-    images = np.random.default_rng(0).integers(0, 256, (len(labels), 4, 4), dtype=np.uint8)
-    arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
-    np.savez(tmp_path / "hundred.npz", **arrays)
-    others = {
-        "stop_at_s": None,
-        "rounds": [3, 3],
-        "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 30, "partition": "fedteddi"},
-    }
+    data = {"dataset": str(HUNDRED), "samples_per_device": 6}
     deadline = PROTOCOLS["synchronous"] | {"close": "deadline", "payload_bits": 1e6}
-    for name, evaluation in (("all", {"every": 1}), ("often", {"every_s": 0.4}), ("seldom", {"every_s": 100.0})):
-        run(tmp_path / name, evaluation, deadline, **others)
-    rounds = {name: read_table(tmp_path / name, "rounds") for name in ("all", "often", "seldom")}
-    assert rounds["often"].equals(rounds["all"])
-    model = (tmp_path / "all/model.safetensors").read_bytes()
-    assert (tmp_path / "often/model.safetensors").read_bytes() == model
-    tested = rounds["seldom"]["test_accuracy"].notna()
-    assert rounds["seldom"].loc[tested, "round"].tolist() == [3, 6]
-    assert instants(tmp_path / "seldom").to_dict() == pytest.approx({3: 2.4, 6: 4.8})
+    every, often, seldom = (
+        run(tmp_path / str(of), of, deadline, stop_at_s=None, rounds=[3, 3], data=data)
+        for of in ({"every": 1}, {"every_s": 0.4}, {"every_s": 100.0})
+    )
+    assert often.rounds.equals(every.rounds)
+    assert (often.folder / "model.safetensors").read_bytes() == (every.folder / "model.safetensors").read_bytes()
+    assert seldom.rounds.loc[seldom.rounds["test_accuracy"].notna(), "round"].tolist() == [3, 6]
+    assert instants(seldom).to_dict() == pytest.approx({3: 2.4, 6: 4.8})
 
 
 def test_an_interrupted_run_keeps_the_rows_whose_models_were_not_tested_yet(tmp_path):
@@ -118,12 +109,7 @@ def test_an_interrupted_run_keeps_the_rows_whose_models_were_not_tested_yet(tmp_
         if progress.round == 3:
             raise KeyboardInterrupt
 
-    values = {
-        "rounds": 9,
-        "learning": {"pretrain": False},
-        "evaluation": {"every_s": 1000.0},
-        "data": {"partition": "fedteddi"},
-    }
+    values = merged(BASE, {"stop_at_s": None, "rounds": 9, "evaluation": {"every_s": 1000.0}})
     with pytest.raises(KeyboardInterrupt):
         simulation.run(parse(values, "test"), tmp_path, stop)
     assert read_run(tmp_path)["status"] == "interrupted"
@@ -140,22 +126,16 @@ def test_a_model_that_diverged_is_named_by_the_round_that_made_it(tmp_path, monk
         return (losses if len(tests) == 1 else losses * np.inf), predicted
 
     monkeypatch.setattr("edgesim.learning.learner.predictions", broken)
-    deadline = PROTOCOLS["synchronous"] | {"close": "deadline"}
-    values = {
-        "rounds": 5,
-        "round": deadline,
-        "learning": {"pretrain": False},
-        "evaluation": {"every_s": 1.7},
-        "data": {"partition": "fedteddi"},
-    }
-    result = simulation.run(parse(values, "test"), tmp_path)
+    knobs = PROTOCOLS["synchronous"] | {"close": "deadline"}
+    more = {"stop_at_s": None, "rounds": 5, "round": knobs, "evaluation": {"every_s": 1.7}}
+    result = play(tmp_path, BASE, more).result
     assert (result.status, result.reason.partition(":")[0]) == ("failed", "round 2")
     assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2]
 
 
 def test_the_written_config_of_a_run_tested_by_time_reproduces_it(tmp_path):
     run(tmp_path / "a", {"every_s": 1.0})
-    simulation.run(parse(read_config(tmp_path / "a"), "written"), tmp_path / "b")
+    play(tmp_path / "b", read_config(tmp_path / "a"))
     for table in ("rounds", "metrics"):
         assert (tmp_path / "a" / f"{table}.parquet").read_bytes() == (tmp_path / "b" / f"{table}.parquet").read_bytes()
 
@@ -163,15 +143,9 @@ def test_the_written_config_of_a_run_tested_by_time_reproduces_it(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (
-            {"evaluation": {"every": 2, "every_s": 5.0}},
-            r"evaluation\.every = 2 does not go with evaluation\.every_s = 5",
-        ),
+        ({"evaluation": {"every": 2, "every_s": 5.0}}, r"\.every = 2 does not go with evaluation\.every_s = 5"),
         ({"evaluation": {"every_s": 0.0}}, r"evaluation\.every_s: .* greater than or equal to 0\.001 \(got 0\.0\)"),
-        (
-            {"stop_at_s": 4.0, "evaluation": {"every_s": 5.0}},
-            r"evaluation\.every_s \(5\) must not be above stop_at_s \(4\)",
-        ),
+        ({"stop_at_s": 4.0, "evaluation": {"every_s": 5.0}}, r"every_s \(5\) must not be above stop_at_s \(4\)"),
     ],
 )
 def test_times_of_testing_that_cannot_be_are_refused(values, message):
@@ -185,18 +159,12 @@ def test_until_the_cloud_has_averaged_the_model_before_is_in_force(tmp_path, sto
     (tmp_path / "slow-wires.toml").write_text(wires)
     topology = {"file": str(tmp_path / "slow-wires.toml"), "aggregation": "hierarchical", "cloud_every": 2}
     knobs = {"topology": topology, "stop_at_s": stop_at_s, "devices": {"radius_m": 200.0}}
-    rounds = run(tmp_path / "run", {"every_s": 0.1}, {"payload_bits": 4e6, "tmax_s": 0.9}, **knobs)
+    played = run(tmp_path / "run", {"every_s": 0.1}, {"payload_bits": 4e6, "tmax_s": 0.9}, **knobs)
+    rounds, told = played.rounds, instants(played)
     ends_s = rounds["t_end_s"].to_numpy()
     assert np.diff(np.append(0.0, ends_s)).max() > 1.2, "the way to the cloud takes its time"
     at_s = 0.1 * np.arange(1, int(stop_at_s / 0.1 + 1e-9) + 1)
-    told = instants(tmp_path / "run")
     assert told.tolist() == pytest.approx(at_s.tolist())
     assert told.index.tolist() == np.searchsorted(ends_s, at_s + 1e-9, side="right").tolist()
     with_values = rounds.dropna(subset="test_accuracy")["round"]
     assert set(told.index) - {0} == set(with_values)
-
-
-def test_an_instant_at_the_end_of_the_last_round_is_told_once(tmp_path):
-    run(tmp_path, {"every_s": 1.0}, {"tmax_s": 1.0, "close": "deadline"}, stop_at_s=None, rounds=4)
-    assert instants(tmp_path).tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert instants(tmp_path).index.tolist() == [1, 2, 3, 4]

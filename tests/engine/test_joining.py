@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from whole_runs import merged
+from whole_runs import play as simulate
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.folder.records import read_run, read_table
 from edgesim.learning.drift.law import When
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import make_federation
@@ -41,48 +42,46 @@ BASE = {
 TIMED = {"learning": BASE["learning"] | {"training": "none"}, "joining": {"law": "fedstg", "performance": 1}}
 
 
-def values(**sections):
-    found = dict(BASE)
-    for name, section in sections.items():
-        found[name] = found.get(name, {}) | section if isinstance(section, dict) else section
+def values(*parts, **sections):
+    """Sections of a run, without the keys that are None."""
+    found = merged(BASE, *parts, sections)
     if found.get("drift", {}).get("law", "frames") == "frames":
         found["data"] = {"partition": "fedteddi"} | found["data"]
-    return {name: of for name, of in found.items() if of is not None}
+    return {key: _given(of) if isinstance(of, dict) else of for key, of in found.items()}
+
+
+def _given(section):
+    return {key: of for key, of in section.items() if of is not None}
 
 
 @pytest.fixture
 def play(tmp_path):
-    """Runs a config; answers the folder."""
-
-    def play(**sections):
-        folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
-        simulation.run(parse(values(**sections), "test"), folder)
-        return folder
-
-    return play
+    """Runs a config."""
+    return lambda *parts, **sections: simulate(
+        tmp_path / f"run-{len(list(tmp_path.iterdir()))}", values(*parts, **sections)
+    )
 
 
-def answered(folder, name):
+def answered(played, name):
     """Rows of the answers, [rounds, devices]; nan for devices that were not asked."""
-    rows = read_table(folder, "metrics").query("name == @name")
+    rows = played.metrics.query("name == @name")
     return rows.assign(key=rows["key"].astype(int)).pivot(index="round", columns="key", values="value").to_numpy()
 
 
 def same(one, other, *tables):
     for table in tables:
-        pd.testing.assert_frame_equal(read_table(one, table), read_table(other, table), obj=table)
+        pd.testing.assert_frame_equal(getattr(one, table), getattr(other, table), obj=table)
 
 
 def test_policies_see_the_devices_that_join_as_the_candidates_and_no_other(play, monkeypatch):
     seen = []
     choose = SELECTORS["random"].choose
     monkeypatch.setattr(SELECTORS["random"], "choose", lambda own, view: seen.append(view.ids) or choose(own, view))
-    folder = play()
-    joined, rounds = answered(folder, "joined"), read_table(folder, "rounds")
+    played = play()
+    joined, worked = answered(played, "joined"), played.activities
     assert 0 < joined.sum() < joined.size
     assert [ids.tolist() for ids in seen] == [np.flatnonzero(row).tolist() for row in joined if row.any()]
-    assert rounds["candidates"].tolist() == joined.sum(axis=1).tolist()
-    worked = read_table(folder, "activities")
+    assert played.rounds["candidates"].tolist() == joined.sum(axis=1).tolist()
     for row, number in zip(joined, range(1, 9), strict=True):
         assert set(worked[worked["round"] == number]["device"]) <= set(np.flatnonzero(row))
 
@@ -90,13 +89,12 @@ def test_policies_see_the_devices_that_join_as_the_candidates_and_no_other(play,
 def test_devices_that_are_away_or_at_work_are_not_asked(play):
     away = {"availability": {"model": "bernoulli", "probability": 0.6, "slots": "rounds"}}
     late = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5, "tmax_s": 0.5}
-    folder = play(**away, round=late, joining={"performance": 1, "base": 1.0})
-    asked = ~np.isnan(answered(folder, "join_chance"))
-    work = read_table(folder, "activities")
+    played = play(**away, round=late, joining={"performance": 1, "base": 1.0})
+    asked = ~np.isnan(answered(played, "join_chance"))
     assert 0.3 < asked.mean() < 0.9
-    assert read_table(folder, "rounds")["late"].sum() > 0
-    begun = work.groupby(["device", "task"])["t_end_s"].max()
-    opened = read_table(folder, "rounds").set_index("round")["t_start_s"]
+    assert played.rounds["late"].sum() > 0
+    begun = played.activities.groupby(["device", "task"])["t_end_s"].max()
+    opened = played.rounds.set_index("round")["t_start_s"]
     for (device, task), end_s in begun.items():
         for of_round in range(task + 1, 9):
             if opened[of_round] < end_s - 1e-6:
@@ -104,8 +102,7 @@ def test_devices_that_are_away_or_at_work_are_not_asked(play):
 
 
 def test_a_round_that_nobody_joins_lasts_to_its_deadline_and_leaves_the_model(play):
-    folder = play(joining={"performance": 1, "base": 0.01, "floor": 0.0}, evaluation={"every": 1})
-    rounds = read_table(folder, "rounds")
+    rounds = play(joining={"performance": 1, "base": 0.01, "floor": 0.0}, evaluation={"every": 1}).rounds
     empty = rounds["candidates"] == 0
     assert empty.sum() >= 5
     np.testing.assert_allclose((rounds["t_end_s"] - rounds["t_start_s"])[empty], 2.0)
@@ -113,17 +110,13 @@ def test_a_round_that_nobody_joins_lasts_to_its_deadline_and_leaves_the_model(pl
     assert (rounds["test_loss"] == before)[empty & before.notna()].all()
 
 
-@pytest.mark.parametrize("form", ["paper", "code"])
-def test_all_back_ends_measure_the_same_accuracies_and_so_have_the_same_participants(play, form):
+def test_workers_measure_the_same_accuracies_and_so_have_the_same_participants(play):
+    """Loop and stacked ones measure those of plain torch, below."""
     learning = {"epochs": [1, 3], "batch_size": [4, 12]}
-    runs = [
-        play(joining={"form": form}, learning=learning | kind)
-        for kind in ({"back_end": "loop"}, {"back_end": "workers", "workers": 1}, {"back_end": "stacked"})
-    ]
-    assert len(np.unique(answered(runs[0], "join_chance"))) > 12
-    same(runs[0], runs[1], "rounds", "updates", "metrics", "activities")
-    for name in ("join_chance", "joined"):
-        np.testing.assert_array_equal(answered(runs[0], name), answered(runs[2], name))
+    kinds = ({"back_end": "loop"}, {"back_end": "workers", "workers": 1})
+    loop, workers = (play(learning=learning | kind) for kind in kinds)
+    assert len(np.unique(answered(loop, "join_chance"))) > 12
+    same(loop, workers, "rounds", "updates", "metrics", "activities")
 
 
 def test_a_performance_that_is_given_makes_joins_the_same_for_all_methods_and_without_training(play):
@@ -133,7 +126,7 @@ def test_a_performance_that_is_given_makes_joins_the_same_for_all_methods_and_wi
     for other in [*runs[1:], timed]:
         np.testing.assert_array_equal(answered(runs[0], "joined"), answered(other, "joined"))
     columns = ["round", "t_start_s", "t_end_s", "candidates", "selected", "arrived", "bits_up", "bits_down", "energy_j"]
-    pd.testing.assert_frame_equal(read_table(runs[0], "rounds")[columns], read_table(timed, "rounds")[columns])
+    pd.testing.assert_frame_equal(runs[0].rounds[columns], timed.rounds[columns])
     same(runs[0], timed, "activities")
 
 
@@ -147,33 +140,25 @@ def test_methods_that_do_differently_have_different_participants_where_performan
 def test_all_join_without_the_section_and_under_the_law_without_effect(play):
     absent, everyone = play(joining=None), play(joining={"law": "all"})
     same(absent, everyone, "rounds", "activities", "updates", "devices")
-    assert not len(read_table(absent, "metrics").query("name == 'joined' or name == 'join_chance'"))
+    assert not {"joined", "join_chance"} & set(absent.metrics["name"])
     assert (answered(everyone, "joined") == 1).all()
-    assert "joining" not in (absent / "config.toml").read_text()
-    assert "joining.law" in read_run(everyone)["inputs"]
+    assert "joining" not in (absent.folder / "config.toml").read_text()
+    assert "joining.law" in everyone.facts["inputs"]
 
 
-@pytest.fixture
-def watched(monkeypatch):
-    """All results of jobs that learners ask for, by promise."""
-    found = {}
-    results = TorchLearner.results
+def test_a_device_whose_update_never_arrives_remembers_its_training_all_the_same(play, monkeypatch):
+    """All that join compute, and one of them uploads: the others are known by their own devices alone."""
+    watched, results = {}, TorchLearner.results
 
     def watch(learner, promises):
         brought = results(learner, promises)
-        found.update({id(promise): promise for promise in promises})
+        watched.update({id(promise): promise for promise in promises})
         return brought
 
     monkeypatch.setattr(TorchLearner, "results", watch)
-    return found
-
-
-def test_a_device_whose_update_never_arrives_remembers_its_training_all_the_same(play, watched):
-    """All that join compute, and one of them uploads: the others are known by their own devices alone."""
-    folder = play(
-        round={"computes": "candidates", "count": 1}, joining={"floor": 0.0, "form": "code"}, learning={"epochs": 1}
-    )
-    rounds, chances = read_table(folder, "rounds"), answered(folder, "join_chance")
+    joining = {"floor": 0.0, "form": "code"}
+    played = play(round={"computes": "candidates", "count": 1}, joining=joining, learning={"epochs": 1})
+    rounds, chances = played.rounds, answered(played, "join_chance")
     assert rounds["arrived"].sum() <= 8
     assert rounds["jobs_trained"].sum() == rounds["candidates"].sum() == len(watched) > 20
     history = {}
@@ -190,19 +175,15 @@ def test_a_device_whose_update_never_arrives_remembers_its_training_all_the_same
 
 def federation_of(law, data=(), **sections):
     size = {"samples_per_device": None if law["law"] == "rotation" else 20}
-    config = simulation.complete(parse(_dropped(values(drift=law, data=size | dict(data), **sections)), "test"))
+    config = simulation.complete(parse(values({"data": size}, drift=law, data=dict(data), **sections), "test"))
     return config, make_federation(config, Streams(config.seed))
 
 
-def _dropped(nested):
-    return {k: _dropped(v) if isinstance(v, dict) else v for k, v in nested.items() if v is not None}
-
-
-@pytest.mark.parametrize("pool", [None, "shared", "iid_partition"])
-@pytest.mark.parametrize("law", list(LAWS))
+@pytest.mark.parametrize(
+    ("law", "pool"),
+    [("frames", None), *((law, pool) for law in list(LAWS)[1:] for pool in ("shared", "iid_partition"))],
+)
 def test_a_device_never_holds_what_it_holds_out_under_any_law(law, pool):
-    if (law == "frames") != (pool is None):
-        pytest.skip("frames have no pools, the other laws have")
     chosen = LAWS[law] | ({} if pool is None else {"pool": pool})
     drift = federation_of(chosen, data={} if pool else {"partition": "iid"})[1].drift
     out = [drift.held_out.of(device) for device in range(8)]
@@ -246,9 +227,8 @@ def test_frames_that_follow_each_other_hold_out_the_same_samples():
 def test_accuracies_of_epochs_are_those_of_the_model_as_it_then_is(form, back_end):
     """Against plain torch that trains the job's own samples epoch by epoch."""
     learning = {"model": "mlp", "epochs": 3, "back_end": back_end, "momentum": 0.0, "lr": 0.05, "precision": "float64"}
-    config, federation = federation_of(
-        LAWS["rotation"] | {"pool": "iid_partition"}, joining={"form": form}, learning=learning
-    )
+    law = LAWS["rotation"] | {"pool": "iid_partition"}
+    config, federation = federation_of(law, joining={"form": form}, learning=learning)
     learner = TorchLearner(config, federation, Streams(config.seed), 1, dict)
     learner.prepare(lambda _: None)
     ids = np.array([1, 4, 6])
@@ -266,9 +246,8 @@ def test_accuracies_of_epochs_are_those_of_the_model_as_it_then_is(form, back_en
     images = torch.from_numpy(data.images[0]).double() / 16
     labels = torch.from_numpy(data.train_labels)
     for promise, accuracies in zip(promises, found, strict=True):
-        module = torch.nn.Sequential(
-            torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)
-        ).double()
+        layers = torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)
+        module = torch.nn.Sequential(*layers).double()
         torch.nn.utils.vector_to_parameters(start.clone(), module.parameters())
         job, per_epoch, expected = promise.job, federation.drift.at(When(1, 1, 0.0)).sizes[promise.device], []
         epochs = np.split(job.samples, [per_epoch, 2 * per_epoch])
@@ -277,9 +256,8 @@ def test_accuracies_of_epochs_are_those_of_the_model_as_it_then_is(form, back_en
             for batch in torch.split(torch.from_numpy(epoch), 8):
                 logits = module(images[batch])
                 right += int((logits.argmax(1) == labels[batch]).sum())
-                gradients = torch.autograd.grad(
-                    torch.nn.functional.cross_entropy(logits, labels[batch]), list(module.parameters())
-                )
+                loss = torch.nn.functional.cross_entropy(logits, labels[batch])
+                gradients = torch.autograd.grad(loss, list(module.parameters()))
                 with torch.no_grad():
                     for parameter, gradient in zip(module.parameters(), gradients, strict=True):
                         parameter -= 0.05 * gradient
@@ -319,7 +297,8 @@ MIXED = {
 
 
 @pytest.mark.parametrize("name", list(MIXED))
-def test_devices_measure_themselves_on_what_they_hold_out_whatever_they_train_on(play, monkeypatch, name):
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_devices_measure_themselves_on_what_they_hold_out_whatever_they_train_on(play, monkeypatch, name, back_end):
     """The models are tested apart from the run, and chances worked out from that."""
     results, history = TorchLearner.results, {}
 
@@ -340,22 +319,17 @@ def test_devices_measure_themselves_on_what_they_hold_out_whatever_they_train_on
         return brought
 
     monkeypatch.setattr(TorchLearner, "results", watch)
-    further = MIXED[name] | {"joining": {"floor": 0.0}}
-    sections = {"data": {"partition": "iid", "samples_per_device": 30} | further.pop("data", {})}
-    chances = []
-    for back_end in ("loop", "stacked"):
-        history.clear()
-        learning = {"learning": {"back_end": back_end, "lr": 0.05}}
-        config = simulation.complete(parse(values(**further, **sections, **learning), "test"))
-        federation = make_federation(config, Streams(config.seed))
-        chances.append(answered(play(**further, **sections, **learning), "join_chance"))
-    np.testing.assert_array_equal(*chances)
+    world = {"data": {"partition": "iid", "samples_per_device": 30}, "joining": {"floor": 0.0}}
+    sections = merged(world, {"learning": {"back_end": back_end, "lr": 0.05}}, MIXED[name])
+    config = simulation.complete(parse(values(sections), "test"))
+    federation = make_federation(config, Streams(config.seed))
+    chances = answered(play(sections), "join_chance")
     capability = np.array([1.0, 0.9, 0.8])[np.arange(8) % 3]
     told = 0
     for device in range(8):
         known = [accuracy for R in range(1, 8) for accuracy in history.get((device, R), [])][-3:]
         performance = np.mean(known) if known else 1.0
-        assert chances[1][-1, device] == pytest.approx(min(0.95, 0.8 * capability[device] * performance * 0.5))
+        assert chances[-1, device] == pytest.approx(min(0.95, 0.8 * capability[device] * performance * 0.5))
         told += bool(known)
     assert told > 4
     assert (() in history.values()) == (name == "cfed")
@@ -366,45 +340,35 @@ def test_time_and_energy_are_charged_for_tests_on_what_is_held_out(play):
     fixed = {"devices": {"a_s_per_sample": 0.01, "mu_samples_per_s": 1e15}, "round": {"tmax_s": 9.0}}
     fixed["data"], seconds = {"partition": "iid"}, {}
     for form in ("paper", "code"):
-        work = read_table(play(joining={"form": form}, **fixed), "activities").query("activity == 'compute'")
+        work = play(joining={"form": form}, **fixed).activities.query("activity == 'compute'")
         seconds[form] = np.unique((work["t_end_s"] - work["t_start_s"]).round(6)).tolist()
         np.testing.assert_allclose(work["energy_j"], 2.0 * (work["t_end_s"] - work["t_start_s"]))
     assert seconds == {"paper": [round(0.01 * (2 * 18 + 2 * 2 / 3), 6)], "code": [0.4]}
 
 
+MEASURED = r"joining\.law = 'fedstg' with joining\.performance = 'measured' "
+WITHOUT_ROUNDS = {"round": {"protocol": "asynchronous", "computes": None}, "joining": {"performance": 1}}
+TINY = {"devices": {"count": 1000}, "drift": LAWS["arrival"], "data": {"samples_per_device": 2}}
+
+
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        (
-            TIMED | {"joining": {"performance": "measured"}},
-            r"joining\.law = 'fedstg' with joining\.performance = 'measured' needs l",
-        ),
-        (
-            {"learning": {"epochs": None, "steps": 3}},
-            r"joining\.law = 'fedstg' with joining\.performance = 'measured' needs l",
-        ),
-        ({"learning": {"pretrain": True}}, r"joining\.law = 'fedstg' with joining\.performance = 'measured' with jo"),
-        (
-            {"joining": {"classes": "profile"}},
-            r"joining\.law = 'fedstg' with joining\.classes = 'profile' needs device",
-        ),
-        (
-            {"round": {"protocol": "asynchronous", "computes": None}, "joining": {"performance": 1}},
-            r"joining\.law = 'fedstg' needs round\.protocol = 'synchronous', not 'as",
-        ),
-        (
-            {"devices": {"count": 1000}, "drift": LAWS["arrival"], "data": {"samples_per_device": 2}},
-            "drift.pool: each device holds out 1 of its pool of 1 samples",
-        ),
-        ({"data": {"partition": "iid", "samples_per_device": 2}, "devices": {"count": 700}}, None),
+        (TIMED | {"joining": {"performance": "measured"}}, MEASURED + "needs l"),
+        ({"learning": {"epochs": None, "steps": 3}}, MEASURED + "needs l"),
+        ({"learning": {"pretrain": True}}, MEASURED + "with jo"),
+        ({"joining": {"classes": "profile"}}, r"law = 'fedstg' with joining\.classes = 'profile' needs device"),
+        (WITHOUT_ROUNDS, r"joining\.law = 'fedstg' needs round\.protocol = 'synchronous', not 'as"),
+        (TINY, "drift.pool: each device holds out 1 of its pool of 1 samples"),
     ],
 )
 def test_a_law_that_does_not_go_with_the_run_is_refused_before_anything_is_written(tmp_path, sections, said):
-    config = parse(_dropped(values(**sections)), "test")
-    if said is None:
-        simulation.run(config.model_copy(update={"rounds": 1}), tmp_path / "run")
-        return
     with pytest.raises(EdgesimError, match=said) as refusal:
-        simulation.run(config, tmp_path / "run")
+        simulate(tmp_path / "run", values(sections))
     assert "\n" not in str(refusal.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_devices_of_two_samples_may_join(play):
+    assert len(play(rounds=1, data={"partition": "iid", "samples_per_device": 2}, devices={"count": 700}).rounds) == 1

@@ -2,35 +2,28 @@
 
 import pyarrow.parquet as pq
 import pytest
+from whole_runs import TIMED, play
 
-from edgesim.config_file import parse
 from edgesim.engine import run_parts
 from edgesim.engine.clock import Clock
 from edgesim.engine.decisions import ByPolicy
 from edgesim.engine.run_parts import RunParts
-from edgesim.simulation import composition as simulation
 
 TABLES = ("rounds", "activities", "updates", "metrics")
 STAYS = {"model": "markov", "leave_probability": 0.4, "join_probability": 0.6, "slot_s": 3.0}
 COUNT = {"computes": "selected", "admission": "count", "count": 8, "over_commitment": 1.5, "tmax_s": 12.0,
          "delay_knowledge": "planned", "allocator": "equal_share"}  # fmt: skip
-WIRED = {"file": "seven-cells", "attach": "nearest"}
+WIRED = {"topology": {"file": "seven-cells", "attach": "nearest"}, "devices": {"count": 80}}
+MOVING = WIRED | {"availability": STAYS, "mobility": {"model": "direction", "speed_mps": [30.0, 40.0]}}
 
 
 def run(folder, knobs, monkeypatch):
     """Tables of a run, and the durations that its policy heard of."""
     heard = []
     monkeypatch.setattr(ByPolicy, "hear", lambda _, report: heard.append(report.feedback.duration_s.tolist()))
-    config = {
-        "rounds": 12,
-        "devices": {"count": 24},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-        **knobs,
-        "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, **knobs["round"]},
-    }
-    simulation.run(parse(config, "test"), folder)
-    return {name: pq.read_table(folder / f"{name}.parquet") for name in TABLES}, heard
+    base = {"rounds": 12, "devices": {"count": 24}, "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0}}
+    played = play(folder, TIMED, base, knobs)
+    return {name: pq.read_table(played.folder / f"{name}.parquet") for name in TABLES}, heard
 
 
 @pytest.mark.whole_family
@@ -42,26 +35,10 @@ def run(folder, knobs, monkeypatch):
         {"round": COUNT, "stop_at_s": 12.3},
         {"round": {**COUNT, "download_s": 0.7}, "availability": STAYS},
         {"round": {"download_s": 0.7}, "availability": {**STAYS, "interruption": "pause"}},
-        {
-            "round": {**COUNT, "computes": "candidates", "download_s": 0.5},
-            "availability": STAYS,
-            "topology": WIRED,
-            "devices": {"count": 80},
-        },
-        *[
-            {
-                "round": {"tmax_s": 12.0, **more},
-                "availability": STAYS,
-                "topology": WIRED,
-                "mobility": {"model": "direction", "speed_mps": [30.0, 40.0]},
-                "devices": {"count": 80},
-            }
-            for more in (
-                {"close": "deadline"},
-                {**COUNT, "download_s": 0.5, "computes": "candidates"},
-                {"close": "deadline", "payload_bits": 3e8, "allocator": "equal_share"},
-            )
-        ],
+        WIRED | {"round": {**COUNT, "computes": "candidates", "download_s": 0.5}, "availability": STAYS},
+        MOVING | {"round": {"tmax_s": 12.0, "close": "deadline"}},
+        MOVING | {"round": {**COUNT, "download_s": 0.5, "computes": "candidates"}},
+        MOVING | {"round": {"tmax_s": 12.0, "close": "deadline", "payload_bits": 3e8, "allocator": "equal_share"}},
     ],
     ids=["deadline", "count", "stopped", "leaves", "paused", "wired", "moving", "moving by count", "moving slowly"],
 )

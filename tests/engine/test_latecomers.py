@@ -3,83 +3,73 @@
 Device 2 uploads from 0.7 s on 420,815.506 Hz and would end at 1.000853545 s, after the deadline of 1 s.
 """
 
-import importlib.util
 from pathlib import Path
 
+import golden
 import numpy as np
 import pytest
+from golden import Leaves
 from stopped_runs import assert_stops_change_nothing
+from whole_runs import TIMED, merged, play, write_rows
 
-from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedavg import FedAvg
-from edgesim.simulation import composition as simulation
 
 HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
-_spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
-golden = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(golden)
+KEPT = {"delay_knowledge": "planned", "late": "keep"}
+ONE = {"admission": "count", "count": 1}
+OWN = {"radio": {"sharing": "own"}, "learning": {"steps": 1, "batch_size": 10}}
 
 
 def test_a_latecomer_arrives_in_the_next_round_whose_band_lacks_its_reservation(tmp_path):
-    golden.play_rounds(tmp_path, 3, [2, 0, 1], delay_knowledge="planned", late="keep")
-    rounds, acts, updates = (read_table(tmp_path, name) for name in ("rounds", "activities", "updates"))
+    played = golden.play(tmp_path, [2, 0, 1], rounds=3, **KEPT)
+    rounds, acts = played.rounds, played.activities
     # Round 2: 79,184.494 Hz are left, and the two others need 420,815.506 Hz each, so nobody is taken.
     assert rounds["selected"].tolist() == [1, 0, 1]
     assert rounds["candidates"].tolist() == [3, 2, 3]
     assert rounds["late"].tolist() == [1, 0, 1]
     assert rounds["t_end_s"].tolist() == [1.0, 2.0, 3.0]
-    upload = acts[(acts["device"] == 2) & (acts["activity"] == "upload")].iloc[0]
-    assert upload["round"] == 2
-    assert list(upload[["t_start_s", "t_end_s", "bits"]]) == pytest.approx([0.7, 1.000853545, 1e6])
-    assert upload["outcome"] == "done"
-    # The first round made no model, so that the one it started from is still in force.
-    assert updates[["round", "device", "task", "staleness"]].to_numpy().tolist() == [[2, 2, 1, 0]]
     # The last round breaks off whoever is still on the air: device 2 once more, as in the golden round.
-    last = acts[(acts["round"] == 3) & (acts["activity"] == "upload")].iloc[0]
-    assert last["outcome"] == "late"
-    assert last["bits"] == pytest.approx(997_162.921, abs=1e-3)
+    golden.assert_rows(
+        acts.query("activity == 'upload'"),
+        [
+            (2, "upload", 0.7, 1.000853545, "done", 1e6, 420_815.506),
+            (2, "upload", 2.7, 3.0, "late", 997_162.921, 420_815.506),
+        ],
+    )
+    assert acts.query("activity == 'upload'")["round"].tolist() == [2, 3]
+    # The first round made no model, so that the one it started from is still in force.
+    assert played.updates[["round", "device", "task", "staleness"]].to_numpy().tolist() == [[2, 2, 1, 0]]
 
 
 @pytest.mark.parametrize(("limit", "merged"), [(0, [[1, 0, 0]]), (1, [[1, 0, 0], [2, 2, 1]])])
 def test_a_latecomer_that_is_staler_than_the_limit_arrives_but_is_not_merged(tmp_path, limit, merged):
     """On a band of 900,000 Hz device 0 fits beside device 2, so that round 1 makes a model."""
-    radio, knobs = {"bandwidth_hz": 9e5}, {"delay_knowledge": "planned", "late": "keep"}
-    golden.play_rounds(tmp_path, 2, [2, 0], staleness={"limit": limit}, radio=radio, **knobs)
-    upload = read_table(tmp_path, "activities").query("activity == 'upload' and device == 2").iloc[0]
+    sections = {"staleness": {"limit": limit}, "radio": {"bandwidth_hz": 9e5}}
+    played = golden.play(tmp_path, [2, 0], rounds=2, sections=sections, **KEPT)
     # The limit changes nothing on the air.
+    upload = played.uploads.query("device == 2").iloc[0]
     assert list(upload[["round", "t_end_s", "bits"]]) == pytest.approx([2, 1.000853545, 1e6])
     assert upload["outcome"] == "done"
-    updates = read_table(tmp_path, "updates")
+    updates = played.updates
     assert updates[["round", "device", "staleness"]].to_numpy().tolist()[: len(merged)] == merged
     assert ((updates["round"] > updates["task"]).any()) == (limit == 1)
 
 
 def test_a_latecomer_that_leaves_is_dropped_then_and_merged_nowhere(tmp_path):
-    golden.play_rounds(tmp_path, 2, [2], golden.Leaves(2, 1.0004), delay_knowledge="planned", late="keep")
-    upload = read_table(tmp_path, "activities").query("activity == 'upload' and round == 2").iloc[0]
+    played = golden.play(tmp_path, [2], Leaves(2, 1.0004), 2, **KEPT)
+    upload = played.uploads.query("round == 2").iloc[0]
     assert (upload["outcome"], upload["t_end_s"]) == ("dropped", 1.0004)
-    assert read_table(tmp_path, "updates").empty
+    assert played.updates.empty
 
 
 def test_no_latecomer_outlives_its_frame(tmp_path):
-    values = {
-        "rounds": [3, 3],
-        "learning": {"training": "none", "pretrain": True},
-        "round": {
-            "tmax_s": 0.4,
-            "payload_bits": 6e6,
-            "late": "keep",
-            "delay_knowledge": "planned",
-            "plan_quantile": 0.3,
-        },
-        "data": {"dataset": str(HUNDRED), "partition": "fedteddi", "samples_per_device": 6},
-    }
-    simulation.run(parse(values, "test"), tmp_path)
-    acts, rounds = read_table(tmp_path, "activities"), read_table(tmp_path, "rounds")
-    assert rounds["late"].iloc[2] > 0
+    knobs = {"tmax_s": 0.4, "payload_bits": 6e6, "plan_quantile": 0.3} | KEPT
+    data = {"dataset": str(HUNDRED), "samples_per_device": 6}
+    played = play(tmp_path, TIMED, rounds=[3, 3], round=knobs, data=data)
+    acts = played.activities
+    assert played.rounds["late"].iloc[2] > 0
     assert (acts["round"] > acts["task"]).any()
     assert not ((acts["task"] <= 3) & (acts["round"] > 3)).any()
 
@@ -88,18 +78,8 @@ def test_no_latecomer_outlives_its_frame(tmp_path):
     "way", [{}, {"leftover": "equal_finish"}, {"allocator": "equal_share"}, {"allocator": "proportional"}], ids=str
 )
 def test_nobody_is_taken_while_latecomers_hold_the_whole_band(tmp_path, way):
-    knobs = {"tmax_s": 0.3, "late": "keep", "admission": "count", "count": 4, **way}
-    config = parse(
-        {
-            "rounds": 12,
-            "learning": {"training": "none", "pretrain": True},
-            "round": {"payload_bits": 17_881_664.0, **knobs},
-            "data": {"partition": "fedteddi"},
-        },
-        "test",
-    )
-    simulation.run(config, tmp_path)
-    rounds = read_table(tmp_path, "rounds")
+    knobs = {"tmax_s": 0.3, "late": "keep", "admission": "count", "count": 4, "payload_bits": 17_881_664.0}
+    rounds = play(tmp_path, TIMED, rounds=12, round=knobs | way).rounds
     assert set(rounds["selected"]) == {0, 4}
     assert rounds["late"].sum() > 0
     assert rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
@@ -107,48 +87,30 @@ def test_nobody_is_taken_while_latecomers_hold_the_whole_band(tmp_path, way):
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
 def test_kept_latecomers_are_merged_once_and_learn(tmp_path, sharing):
-    config = parse(
-        {
-            "seed": 1,
-            "rounds": 30,
-            "radio": {"fading": "rayleigh", "sharing": sharing},
-            "round": {"payload_bits": 17_881_664.0, "late": "keep"},
-            "selection": {"policy": "fed-cbs"},
-            "data": {"partition": "fedteddi"},
-            "learning": {"pretrain": True},
-        },
-        "test",
+    """`test_rows_add_up` says that all that arrive are merged once."""
+    played = play(
+        tmp_path,
+        seed=1,
+        rounds=30,
+        radio={"fading": "rayleigh", "sharing": sharing},
+        round={"payload_bits": 17_881_664.0, "late": "keep"},
+        data={"partition": "fedteddi"},
+        learning={"pretrain": True},
+        selection={"policy": "fed-cbs"},
     )
-    simulation.run(config, tmp_path)
-    rounds, acts, updates = (read_table(tmp_path, name) for name in ("rounds", "activities", "updates"))
-    done = acts[(acts["activity"] == "upload") & (acts["outcome"] == "done")]
-    assert sorted(zip(done["round"], done["device"], strict=True)) == sorted(
-        zip(updates["round"], updates["device"], strict=True)
-    )
+    rounds, updates = played.rounds, played.updates
     assert (updates["staleness"] > 0).sum() > 10
     assert rounds["jobs_trained"].tolist() == [int((updates["round"] == k).sum()) for k in rounds["round"]]
     assert updates.groupby("round")["weight"].sum().to_numpy() == pytest.approx(1.0)
     assert rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
-    # Nobody is at work twice at a time.
-    for _, rows in acts.sort_values("t_start_s").groupby("device"):
-        assert (rows["t_start_s"].to_numpy()[1:] >= rows["t_end_s"].to_numpy()[:-1] - 1e-9).all()
-    assert np.isfinite(rounds["test_loss"]).all()
     assert rounds["test_accuracy"].iloc[-1] > 0.7
 
 
 def test_counts_of_a_round_are_those_at_its_close_though_latecomers_arrive_while_the_cloud_averages(tmp_path):
-    config = parse(
-        {
-            "rounds": 40,
-            "topology": {"file": "one-cell", "aggregation": "hierarchical", "cloud_every": 1},
-            "round": {"payload_bits": 3e6, "late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "pretrain": True},
-        },
-        "test",
-    )
-    simulation.run(config, tmp_path)
-    rounds, updates = (read_table(tmp_path, name) for name in ("rounds", "updates"))
+    topology = {"file": "one-cell", "aggregation": "hierarchical", "cloud_every": 1}
+    knobs = {"payload_bits": 3e6, "plan_quantile": 0.5} | KEPT
+    played = play(tmp_path, TIMED, rounds=40, topology=topology, round=knobs)
+    rounds, updates = played.rounds, played.updates
     fresh = updates[updates["task"] == updates["round"]].groupby("round").size().reindex(rounds["round"], fill_value=0)
     assert (updates["task"] < updates["round"]).sum() > 40
     assert rounds["arrived"].tolist() == fresh.tolist()
@@ -160,50 +122,34 @@ def test_a_latecomer_that_is_done_is_a_candidate_of_the_next_round(tmp_path):
 
     The update of round 1 and that of round 2 are both merged when round 2 closes.
     """
-    (tmp_path / "there.csv").write_text("device,start_s,end_s\n0,0,2\n0,10,50\n")
-    (tmp_path / "phone.csv").write_text("device,s_per_sample,link_bps\n0,0.1,1e6\n")
-    (tmp_path / "links.csv").write_text("device,t_s,bps\n0,0,1e6\n0,5,4e6\n")
-    values = {
-        "rounds": 2,
-        "devices": {
-            "count": 1,
-            "profile": str(tmp_path / "phone.csv"),
-            "links": {"file": str(tmp_path / "links.csv"), "after_end": "hold"},
-        },
-        "radio": {"sharing": "own"},
-        "availability": {"model": "table", "file": str(tmp_path / "there.csv"), "interruption": "ignore"},
-        "round": {"late": "keep", "tmax_s": 2.0, "payload_bits": 2e6, "admission": "count", "count": 1},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    rounds, updates = (read_table(tmp_path / "run", name) for name in ("rounds", "updates"))
-    assert rounds["t_start_s"].tolist() == [0.0, 10.0]
-    assert rounds["candidates"].tolist() == [1, 1]
-    assert rounds[["selected", "arrived", "late"]].to_numpy().tolist() == [[1, 0, 1], [1, 1, 0]]
+    there = write_rows(tmp_path / "there.csv", "device,start_s,end_s", [(0, 0, 2), (0, 10, 50)])
+    phone = write_rows(tmp_path / "phone.csv", "device,s_per_sample,link_bps", [(0, 0.1, 1e6)])
+    links = write_rows(tmp_path / "links.csv", "device,t_s,bps", [(0, 0, 1e6), (0, 5, 4e6)])
+    played = play(
+        tmp_path / "run",
+        TIMED,
+        OWN,
+        rounds=2,
+        devices={"count": 1, "profile": phone, "links": {"file": links, "after_end": "hold"}},
+        availability={"model": "table", "file": there, "interruption": "ignore"},
+        round={"late": "keep", "tmax_s": 2.0, "payload_bits": 2e6, **ONE},
+    )
+    assert played.rounds["t_start_s"].tolist() == [0.0, 10.0]
+    counts = ["candidates", "selected", "arrived", "late"]
+    assert played.rounds[counts].to_numpy().tolist() == [[1, 1, 0, 1], [1, 1, 1, 0]]
     columns = ["round", "device", "task", "staleness", "weight"]
-    assert updates[columns].to_numpy().tolist() == [[2, 0, 1, 0, 0.5], [2, 0, 2, 0, 0.5]]
+    assert played.updates[columns].to_numpy().tolist() == [[2, 0, 1, 0, 0.5], [2, 0, 2, 0, 0.5]]
 
 
 def test_latecomers_on_links_of_their_own_hold_no_band_from_others(tmp_path):
     """Six devices need 30 s, six 1.5 s, for a deadline of 2 s; one is taken in every round."""
-    rates_bps = [1e5] * 6 + [6e6] * 6
-    rows = [f"{device},0.1,{rate}" for device, rate in enumerate(rates_bps)]
-    (tmp_path / "phones.csv").write_text("\n".join(["device,s_per_sample,link_bps", *rows]))
-    values = {
-        "rounds": 40,
-        "devices": {"count": 12, "profile": str(tmp_path / "phones.csv")},
-        "radio": {"sharing": "own"},
-        "round": {"late": "keep", "tmax_s": 2.0, "payload_bits": 3e6, "admission": "count", "count": 1},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    rounds, acts = (read_table(tmp_path / "run", name) for name in ("rounds", "activities"))
-    assert rounds["selected"].tolist() == [1] * 40
-    assert rounds["late"].sum() > 0
-    assert (rounds["bandwidth_hz"] == 0).all()
-    assert (acts["bandwidth_hz"] == 0).all()
+    rows = [(device, 0.1, 1e5 if device < 6 else 6e6) for device in range(12)]
+    phones = write_rows(tmp_path / "phones.csv", "device,s_per_sample,link_bps", rows)
+    knobs = {"late": "keep", "tmax_s": 2.0, "payload_bits": 3e6, **ONE}
+    played = play(tmp_path / "run", TIMED, OWN, rounds=40, devices={"count": 12, "profile": phones}, round=knobs)
+    assert played.rounds["selected"].tolist() == [1] * 40
+    assert played.rounds["late"].sum() > 0
+    assert (played.rounds["bandwidth_hz"] == 0).all()
 
 
 class Unsending(FedAvg.Server):
@@ -225,7 +171,6 @@ class Unsent(FedAvg):
     Server = Unsending
 
 
-ONE = {"admission": "count", "count": 1}
 SENDING_W = 0.2 / 0.35
 SLOW_WIRE = """
 name = "One cell, 2.5 s by wire from the cloud for an update of 1 Mbit"
@@ -243,39 +188,29 @@ latency_s = 0.0
 """
 
 
-def busy_wire(folder: Path) -> RunConfig:
+def busy_wire(folder: Path) -> dict[str, object]:
     """One device; rounds of 1 s, of which it computes 0.2 s and sends 0.5 s, and its update takes 2.5 s by wire.
 
     In the first round, in which it sends a tenth, the update arrives after 0.5 s.
     """
     (folder / "wire.toml").write_text(SLOW_WIRE)
-    (folder / "phone.csv").write_text("device,s_per_sample,link_bps\n0,0.02,2e6\n")
-    values = {
+    phone = write_rows(folder / "phone.csv", "device,s_per_sample,link_bps", [(0, 0.02, 2e6)])
+    battery = {"battery_j": 100.0, "battery_start": 0.5, "battery_reserve": 0.1, "recharge_w": 0.5}
+    sections = {
         "rounds": 8,
-        "devices": {
-            "count": 1,
-            "profile": str(folder / "phone.csv"),
-            "battery_j": 100.0,
-            "battery_start": 0.5,
-            "battery_reserve": 0.1,
-            "recharge_w": 0.5,
-            "tx_power_dbm": 23.0103,
-        },
-        "radio": {"sharing": "own"},
+        "devices": {"count": 1, "profile": phone, "tx_power_dbm": 23.0103, **battery},
         "topology": {"file": str(folder / "wire.toml")},
         "algorithm": {"name": "unsent"},
         "round": {"late": "keep", "close": "deadline", "tmax_s": 1.0, "payload_bits": 1e6, **ONE},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
     }
-    return parse(values, "test")
+    return merged(TIMED, OWN, sections)
 
 
 def test_a_device_works_again_while_its_updates_travel_by_wire(tmp_path, monkeypatch):
     """By hand: from round 2 on, the task of round r sends from r - 0.8 to r - 0.3 s and arrives at r + 2.2 s."""
     monkeypatch.setitem(ALGORITHMS, "unsent", Unsent)
-    simulation.run(busy_wire(tmp_path), tmp_path / "run")
-    rounds, acts, updates = (read_table(tmp_path / "run", name) for name in ("rounds", "activities", "updates"))
+    played = play(tmp_path / "run", busy_wire(tmp_path))
+    rounds, acts, updates = played.rounds, played.activities, played.updates
     assert rounds["t_end_s"].to_numpy() == pytest.approx(np.arange(1, 9))
     assert rounds["candidates"].tolist() == [1] * 8
     assert rounds["late"].tolist() == [0] + [1] * 7
@@ -289,7 +224,7 @@ def test_a_device_works_again_while_its_updates_travel_by_wire(tmp_path, monkeyp
     expected = [[1, 1, 0], *([round, round - 3, round - 5] for round in range(5, 9))]
     assert updates[["round", "task", "staleness"]].to_numpy().tolist() == expected
     # An update that arrives while the device computes or sends changes nothing about the power that it draws.
-    charge = read_table(tmp_path / "run", "metrics").query("name == 'battery_j' and key == 'mean'")
+    charge = played.metrics.query("name == 'battery_j' and key == 'mean'")
     spent_j = acts.groupby("task")["energy_j"].sum().to_numpy()
     assert spent_j[1:] == pytest.approx(0.2 * 2.0 + 0.5 * SENDING_W)
     assert charge["value"].to_numpy() == pytest.approx(50 + 0.5 * np.arange(1, 9) - np.cumsum(spent_j))
@@ -297,4 +232,4 @@ def test_a_device_works_again_while_its_updates_travel_by_wire(tmp_path, monkeyp
 
 def test_updates_on_the_wire_beside_other_work_of_their_device_are_resumed(tmp_path, monkeypatch):
     monkeypatch.setitem(ALGORITHMS, "unsent", Unsent)
-    assert_stops_change_nothing(busy_wire(tmp_path), tmp_path / "runs", (2, 3, 5))
+    assert_stops_change_nothing(parse(busy_wire(tmp_path), "test"), tmp_path / "runs", (2, 3, 5))

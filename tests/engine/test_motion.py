@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from cell_files import plain_channel, write_cells
+from whole_runs import configs, merged, play, write_rows
 
 from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import runs_of
@@ -17,30 +19,29 @@ from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.make_world import make_world
 from edgesim.engine.moving_shared_band import MovingSharedBand
 from edgesim.engine.path_link import PathLink
-from edgesim.folder.records import NoTables, read_run, read_table
+from edgesim.folder.records import NoTables, read_table
 from edgesim.folder.run_schema import SCHEMAS
 from edgesim.radio.environment import load_environment
-from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
 from edgesim.simulation.simulation import Simulation
 from edgesim.streams import Streams
 
 BITS = 17_881_664.0
+WORKED_S = 6.089333333333
+KNOWLEDGE = ("present", "straight", "known", "worst")
 STILL = {"model": "direction", "speed_mps": [0.0, 0.0]}
 FAST = {"model": "direction", "speed_mps": [20.0, 40.0], "turn_s": 5.0}
 
 
-def values(**sections):
-    base = {
-        "seed": 4,
-        "rounds": 6,
-        "devices": {"count": 30},
-        "round": {"payload_bits": BITS},
-        "data": {"dataset": "none"},
-        "learning": {"training": "none"},
-    }
-    given = {key: {**base.get(key, {}), **own} for key, own in sections.items() if isinstance(own, dict)}
-    return base | sections | given
+BASE = {
+    "seed": 4,
+    "rounds": 6,
+    "devices": {"count": 30},
+    "round": {"payload_bits": BITS},
+    "data": {"dataset": "none"},
+    "learning": {"training": "none"},
+}
+config = configs(BASE)
 
 
 def tables(folder: Path) -> dict[str, bytes]:
@@ -57,58 +58,45 @@ WORLDS = {
     "late": {"round": LATE},
     "late on a shared band": {"round": LATE, "radio": {"sharing": "reshared", "fading": "rayleigh"}},
     "without rounds": {"round": BUFFER, "topology": {"file": "three-cells", "attach": "nearest"}},
-    "two branches": {"radio": {"channel": "uma"}, "round": {"outage": 0.05}, "devices": {"radius_m": 400.0}},
+    "two branches": {
+        "radio": {"channel": "uma", "fading": "rayleigh"},
+        "round": {"outage": 0.05},
+        "devices": {"radius_m": 400.0},
+    },
 }
 
 
-@pytest.mark.parametrize("knowledge", ["present", "straight", "known", "worst"])
+@pytest.mark.parametrize("knowledge", KNOWLEDGE)
 @pytest.mark.parametrize("world", WORLDS)
 def test_devices_of_speed_0_stand_still_to_the_last_bit(tmp_path, world, knowledge):
-    sections = {key: dict(own) for key, own in WORLDS[world].items()}
-    sections["radio"] = {"shadowing": "per_run", **sections.get("radio", {})}
-    if world == "two branches":
-        sections["radio"]["fading"] = "rayleigh"
-    simulation.run(parse(values(**sections), "still"), tmp_path / "still")
-    sections["round"] = {**sections.get("round", {}), "path_knowledge": knowledge}
-    simulation.run(parse(values(**sections, mobility=STILL), "moving"), tmp_path / "moving")
-    still, moving = tables(tmp_path / "still"), tables(tmp_path / "moving")
+    sections = merged({"radio": {"shadowing": "per_run"}}, WORLDS[world])
+    still = play(tmp_path / "still", BASE, sections)
+    moving = play(tmp_path / "moving", BASE, sections, mobility=STILL, round={"path_knowledge": knowledge})
     # Which station a task had is told of devices that move alone.
-    rows = [read_table(tmp_path / name, "metrics").query("name != 'task_station'") for name in ("still", "moving")]
-    pd.testing.assert_frame_equal(*(table.reset_index(drop=True) for table in rows))
-    assert still | {"metrics": b""} == moving | {"metrics": b""}
+    rows = [played.metrics.query("name != 'task_station'").reset_index(drop=True) for played in (still, moving)]
+    pd.testing.assert_frame_equal(*rows)
+    assert tables(still.folder) | {"metrics": b""} == tables(moving.folder) | {"metrics": b""}
 
 
 def test_recorded_positions_that_never_change_are_devices_that_stand_still(tmp_path):
     x_m, y_m = place_in_disc(np.arange(30), 250.0, 10.0, Streams(4))
-    places = list(zip(range(30), x_m.tolist(), y_m.tolist(), strict=True))
-    rows = [f"{k},{t_s},{x!r},{y!r}" for k, x, y in places for t_s in (0.0, 1.5, 40.0)]
-    (tmp_path / "still.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
+    ways = [(k, t_s, x_m[k].item(), y_m[k].item()) for k in range(30) for t_s in (0.0, 1.5, 40.0)]
     radio = {"radio": {"shadowing": "per_run"}}
-    simulation.run(parse(values(**radio), "still"), tmp_path / "still")
-    recorded = {"model": "recorded", "file": str(tmp_path / "still.csv")}
-    simulation.run(parse(values(**radio, mobility=recorded), "moving"), tmp_path / "moving")
-    assert tables(tmp_path / "still") == tables(tmp_path / "moving")
+    still = play(tmp_path / "still", BASE, radio)
+    moving = play(tmp_path / "moving", BASE, radio, mobility=recorded(tmp_path, ways, "absent"))
+    assert tables(still.folder) == tables(moving.folder)
 
 
-def worked_world(tmp_path, **sections):
-    """The world of a device on the worked leg, from (-100, 30) to (150, 90) at 15 m/s, without shadowing."""
-    length_s = float(np.hypot(250.0, 60.0) / 15.0)
-    (tmp_path / "leg.csv").write_text(f"device,t_s,x_m,y_m\n0,0,-100,30\n0,{length_s!r},150,90\n")
-    motion = {"model": "recorded", "file": str(tmp_path / "leg.csv"), "after_end": "hold"}
-    return world_of(tmp_path, motion, devices={"count": 1}, **sections)
+def recorded(folder, rows, after_end="hold"):
+    """The motion of devices along recorded ways."""
+    file = write_rows(folder / "ways.csv", "device,t_s,x_m,y_m", rows)
+    return {"model": "recorded", "file": file} | ({} if after_end == "absent" else {"after_end": after_end})
 
 
-def world_of(tmp_path, motion, **sections):
+def world_of(tmp_path, *parts, **sections):
     """The world of devices that move in FedTeddi's environment without shadowing."""
-    channel = tmp_path / "plain.toml"
-    text = Path("channels/fedteddi-macro.toml").read_text()
-    channel.write_text(
-        "\n".join(line for line in text.splitlines() if not line.startswith("shadowing_std_db")).replace(
-            "shadowing = ", "shadowing_std_db = 0.0\nshadowing = ", 1
-        )
-    )
-    sections["radio"] = {"channel": str(channel), **sections.get("radio", {})}
-    return make_world(complete(parse(values(mobility=motion, **sections), "worked")), Streams(4))
+    plain = {"radio": {"channel": plain_channel(tmp_path)}}
+    return make_world(complete(parse(merged(BASE, plain, *parts, sections), "worked")), Streams(4))
 
 
 @pytest.mark.parametrize("shadowing", ["map", "per_run"])
@@ -120,8 +108,10 @@ def world_of(tmp_path, motion, **sections):
     ],
 )
 def test_the_worked_plans_need_as_much_as_is_known_of_the_path(tmp_path, shadowing, ready_s, due_s, needs_hz):
-    world, ids = worked_world(tmp_path, radio={"shadowing": shadowing}), np.array([0])
-    moving = world.moving
+    """On the worked leg, from (-100, 30) to (150, 90) at 15 m/s."""
+    motion = recorded(tmp_path, [(0, 0, -100, 30), (0, float(np.hypot(250.0, 60.0) / 15.0), 150, 90)])
+    world = world_of(tmp_path, mobility=motion, devices={"count": 1}, radio={"shadowing": shadowing})
+    moving, ids = world.moving, np.array([0])
     for knowledge, need_hz in needs_hz.items():
         link = PathLink(moving, 0, knowledge, ready_s, lambda some: np.ones(len(some), dtype=int), world.rx_power_w)
         power_w = world.rx_power_w(ids, world.gain(ids, 1, ready_s, np.array([0])))
@@ -132,56 +122,50 @@ def test_the_worked_plans_need_as_much_as_is_known_of_the_path(tmp_path, shadowi
 
 def test_a_task_keeps_its_station_and_the_next_one_has_that_of_its_instant(tmp_path):
     """Two stations; the device walks past the middle between them, from 0 to 200 m at 20 m/s."""
-    layout = tmp_path / "two.toml"
-    layout.write_text(
-        'name = "two"\nsource = "test"\ncloud = "west"\n'
-        '[[stations]]\nname = "west"\nx_m = -50.0\ny_m = 0.0\n[[stations]]\nname = "east"\nx_m = 150.0\ny_m = 0.0\n'
-        '[[links]]\nbetween = ["west", "east"]\nrate_bps = 1e9\n'
+    played = play(
+        tmp_path / "run",
+        BASE,
+        mobility=recorded(tmp_path, [(0, 0, 0, 0), (0, 10, 200, 0)]),
+        topology={"file": two_cells(tmp_path, -50.0, 150.0), "attach": "nearest"},
+        devices={"count": 1},
+        round={"close": "deadline", "payload_bits": 1e6},
+        radio={"shadowing": "per_run"},
     )
-    (tmp_path / "walk.csv").write_text("device,t_s,x_m,y_m\n0,0,0,0\n0,10,200,0\n")
-    motion = {"model": "recorded", "file": str(tmp_path / "walk.csv"), "after_end": "hold"}
-    sections = {
-        "topology": {"file": str(layout), "attach": "nearest"},
-        "devices": {"count": 1},
-        "round": {"close": "deadline", "payload_bits": 1e6},
-        "radio": {"shadowing": "per_run"},
-    }
-    simulation.run(parse(values(**sections, rounds=6, mobility=motion), "walk"), tmp_path / "run")
-    told = read_table(tmp_path / "run", "metrics").query("name == 'task_station'").set_index("key")["value"]
     # The middle, x = 50 m, is passed at 2.5 s: rounds that begin at 0, 1 and 2 s are the west's.
+    told = played.metric("task_station", "key")
     assert told.to_dict() == {f"0/{round}": float(round > 3) for round in range(1, 7)}
-    wires = read_table(tmp_path / "run", "metrics").query("name == 'backhaul_bits'")
-    assert wires["round"].tolist() == [4, 5, 6]
+    assert played.metric("backhaul_bits").index.tolist() == [4, 5, 6]
 
 
-TWO_CELLS = (
-    'name = "two"\nsource = "test"\ncloud = "west"\n'
-    '[[stations]]\nname = "west"\nx_m = 0.0\ny_m = 0.0\n[[stations]]\nname = "east"\nx_m = 500.0\ny_m = 0.0\n'
-    '[[links]]\nbetween = ["west", "east"]\nrate_bps = 1e9\n'
-)
+def two_cells(folder, west_m=0.0, east_m=500.0):
+    """Two stations on the x axis, of which the western one is beside the cloud."""
+    return write_cells(folder, {"west": (west_m, 0.0), "east": (east_m, 0.0)}, [("west", "east", 1e9, 0.0)])
+
+
+def estimates_at(world, ids, t_start_s):
+    station = world.places.stations(ids, t_start_s)
+    timeline = SimpleNamespace(world=world, ids=ids, station=station, t_start_s=t_start_s)
+    return PlannedEstimates(timeline, world.bands_hz, None)
 
 
 @pytest.mark.parametrize("shadowing", ["map", "per_run"])
 @pytest.mark.parametrize("attach", ["strongest", "nearest"])
-@pytest.mark.parametrize("knowledge", ["present", "straight", "known", "worst"])
+@pytest.mark.parametrize("knowledge", KNOWLEDGE)
 def test_devices_leave_their_cells_at_the_worked_instant_as_far_as_their_paths_are_known(
     tmp_path, shadowing, attach, knowledge
 ):
     """From x = 100 to 400 m at 30 m/s between stations at 0 and 500 m; a second device turns around at 200 m."""
-    (tmp_path / "two.toml").write_text(TWO_CELLS)
-    (tmp_path / "walk.csv").write_text("device,t_s,x_m,y_m\n0,0,100,0\n0,10,400,0\n1,0,100,0\n1,3,190,0\n1,6,100,0\n")
+    ways = [(0, 0, 100, 0), (0, 10, 400, 0), (1, 0, 100, 0), (1, 3, 190, 0), (1, 6, 100, 0)]
     world = world_of(
         tmp_path,
-        {"model": "recorded", "file": str(tmp_path / "walk.csv"), "after_end": "hold"},
-        topology={"file": str(tmp_path / "two.toml"), "attach": attach},
+        mobility=recorded(tmp_path, ways),
+        topology={"file": two_cells(tmp_path), "attach": attach},
         radio={"shadowing": shadowing},
         round={"path_knowledge": knowledge},
         devices={"count": 2, "radius_m": 500.0},
     )
-    ids, t_start_s = np.arange(2), 1.0
-    timeline = SimpleNamespace(world=world, ids=ids, station=world.places.stations(ids, t_start_s), t_start_s=t_start_s)
-    estimates = PlannedEstimates(timeline, world.bands_hz, None)
-    leaves_s = 6.089333333333 - t_start_s
+    estimates = estimates_at(world, np.arange(2), 1.0)
+    leaves_s = WORKED_S - 1.0
     expected = {"present": [np.inf] * 2, "straight": [leaves_s] * 2}.get(knowledge, [leaves_s, np.inf])
     assert estimates.leaves_cell_s(np.array([0, 1]), 8.0).tolist() == pytest.approx(expected, abs=1e-9)
     assert estimates.leaves_cell_s(np.array([1, 0]), 8.0).tolist() == pytest.approx(expected[::-1], abs=1e-9)
@@ -191,30 +175,26 @@ def test_devices_leave_their_cells_at_the_worked_instant_as_far_as_their_paths_a
 
 def test_the_cell_of_devices_that_stand_still_or_have_one_station_is_never_left(tmp_path):
     for sections in ({"topology": {"file": "three-cells"}}, {"mobility": FAST, "round": {"path_knowledge": "known"}}):
-        world = make_world(complete(parse(values(**sections), "still")), Streams(4))
-        ids = np.arange(30)
-        timeline = SimpleNamespace(world=world, ids=ids, station=world.places.stations(ids, 0.0), t_start_s=0.0)
-        leaves_s = PlannedEstimates(timeline, world.bands_hz, None).leaves_cell_s(ids, 100.0)
+        world = make_world(complete(config(**sections)), Streams(4))
+        leaves_s = estimates_at(world, np.arange(30), 0.0).leaves_cell_s(np.arange(30), 100.0)
         assert leaves_s.tolist() == [np.inf] * 30
 
 
 def test_stays_longest_takes_those_that_stay_while_others_pass(tmp_path):
     """Ten devices at rest beside ten that cross a border within the deadlines ahead: five of the former are taken."""
-    (tmp_path / "two.toml").write_text(TWO_CELLS)
-    rows = [f"{k},0,{100 + k},0" for k in range(10)]
-    rows += [f"{k},{t_s},{(240 if t_s else 160) + k + 200 * (t_s > 6)},0" for k in range(10, 20) for t_s in (0, 6, 12)]
-    (tmp_path / "walk.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
-    run = values(
-        mobility={"model": "recorded", "file": str(tmp_path / "walk.csv"), "after_end": "hold"},
-        topology={"file": str(tmp_path / "two.toml"), "attach": "nearest"},
+    rows = [(k, 0, 100 + k, 0) for k in range(10)]
+    rows += [(k, t_s, (240 if t_s else 160) + k + 200 * (t_s > 6), 0) for k in range(10, 20) for t_s in (0, 6, 12)]
+    taken = play(
+        tmp_path / "run",
+        BASE,
+        mobility=recorded(tmp_path, rows),
+        topology={"file": two_cells(tmp_path), "attach": "nearest"},
         radio={"shadowing": "per_run"},
         devices={"count": 20, "radius_m": 500.0},
         selection={"policy": "stays-longest"},
         round={"path_knowledge": "known", "admission": "count", "count": 5, "payload_bits": 1e5},
         rounds=3,
-    )
-    simulation.run(parse(run, "stays"), tmp_path / "run")
-    taken = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    ).uploads
     assert len(taken) == 15
     assert taken["device"].max() < 10
 
@@ -226,57 +206,51 @@ def carried_bits(world, uploads: pd.DataFrame, station: int = 0) -> np.ndarray:
     for row, upload in enumerate(uploads.itertuples()):
         ids = np.array([upload.device])
         _, legs = world.moving.paths.legs_until(ids, upload.t_start_s, upload.t_end_s)
-        cuts = [upload.t_start_s, upload.t_end_s]
-        whole = []
         for t0, t1, x0, y0, vx, vy in zip(*legs.columns, strict=True):
             edges = {t0, t1}
             for start, speed in ((x0, vx), (y0, vy)):
                 if speed != 0.0:
-                    lines = np.arange(
-                        np.floor(min(start, start + speed * (t1 - t0)) / side_m),
-                        np.ceil(max(start, start + speed * (t1 - t0)) / side_m) + 1,
-                    )
+                    first, last = sorted((start / side_m, (start + speed * (t1 - t0)) / side_m))
+                    lines = np.arange(np.floor(first), np.ceil(last) + 1)
                     edges |= {float(t) for t in t0 + (lines * side_m - start) / speed if t0 < t < t1}
-            whole.append((sorted(edges), (t0, x0, y0, vx, vy)))
-        for edges, (t0, x0, y0, vx, vy) in whole:
-            for begin, end in pairwise(edges):
-                within_s = min(end, cuts[1]) - max(begin, cuts[0])
+            for begin, end in pairwise(sorted(edges)):
+                within_s = min(end, upload.t_end_s) - max(begin, upload.t_start_s)
                 if within_s > 0:
                     middle = 0.5 * (begin + end) - t0
                     place = np.array([x0 + vx * middle]), np.array([y0 + vy * middle])
                     gain = world.moving.gains.mean_power_gain(ids, 1, np.array([station]), *place)
-                    power_w = world.rx_power_w(ids, gain).item()
-                    snr = power_w / (upload.bandwidth_hz * link.noise_w_per_hz)
+                    snr = world.rx_power_w(ids, gain).item() / (upload.bandwidth_hz * link.noise_w_per_hz)
                     total[row] += within_s * upload.bandwidth_hz * np.log2(1.0 + snr)
     return total
+
+
+def world_again(*parts):
+    """The world of a run of these sections, for what is asked of it later."""
+    this = complete(config(**merged(*parts)))
+    return make_world(this, Streams(this.seed))
 
 
 @pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_reserved_uploads_carry_the_integral_of_the_rate_over_their_ways(tmp_path, rounds):
     """Also those that were cut at the deadline; the integral is worked out here, chord by chord."""
-    config = parse(values(mobility=FAST, rounds=rounds, radio={"grid_m": 7.0}), "moving")
-    simulation.run(config, tmp_path / "run")
-    with Simulation(complete(config)) as again:
-        acts = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
-        assert {"done", "late"} <= set(acts["outcome"])
-        assert acts["bits"].to_numpy() == pytest.approx(carried_bits(again.world, acts), rel=1e-7)
-    done = acts[acts["outcome"] == "done"]
-    assert done["bits"].to_numpy() == pytest.approx(BITS, rel=1e-12)
+    sections = {"mobility": FAST, "rounds": rounds, "radio": {"grid_m": 7.0}}
+    acts = play(tmp_path, BASE, sections).uploads
+    assert {"done", "late"} <= set(acts["outcome"])
+    assert acts["bits"].to_numpy() == pytest.approx(carried_bits(world_again(sections), acts), rel=1e-7)
+    assert acts[acts["outcome"] == "done"]["bits"].to_numpy() == pytest.approx(BITS, rel=1e-12)
 
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
 def test_uploads_that_go_on_past_the_deadline_end_on_the_way_behind_it(tmp_path, sharing):
     """Deadlines of 0.3 s, in which a third of the payload gets through: the way is looked at again and again."""
     knobs = {"late": "keep", "tmax_s": 0.3, "admission": "count", "count": 10, "allocator": "equal_share"}
-    config = parse(values(mobility=FAST, rounds=12, round=knobs, radio={"sharing": sharing}), "late")
-    simulation.run(config, tmp_path / "run")
-    acts = read_table(tmp_path / "run", "activities").query("activity == 'upload' and outcome == 'done'")
+    sections = {"mobility": FAST, "rounds": 12, "round": knobs, "radio": {"sharing": sharing}}
+    acts = play(tmp_path, BASE, sections).uploads.query("outcome == 'done'")
     long = acts[acts["t_end_s"] - acts["t_start_s"] > 0.4]
     assert len(long) > 5
     assert long["bits"].to_numpy() == pytest.approx(BITS, rel=1e-12)
     if sharing == "reserved":
-        with Simulation(complete(config)) as again:
-            assert carried_bits(again.world, long) == pytest.approx(BITS, rel=1e-7)
+        assert carried_bits(world_again(sections), long) == pytest.approx(BITS, rel=1e-7)
 
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
@@ -284,18 +258,16 @@ def test_of_a_stream_as_much_is_received_as_its_way_has_carried(tmp_path, sharin
     """Entries of 52 bits behind 32 more: as many as the integral of the rate until the deadline holds."""
     knobs = {"close": "deadline", "tmax_s": 0.5, "admission": "count", "count": 10, "allocator": "equal_share"}
     upload = {"codec": "topk", "coding": "index", "ratio": 0.9, "size": "stream"}
-    config = parse(values(mobility=FAST, round=knobs, radio={"sharing": sharing}, upload=upload), "stream")
-    simulation.run(config, tmp_path / "run")
-    acts = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
-    share = read_table(tmp_path / "run", "metrics").query("name == 'received_share'").set_index("key")["value"]
+    sections = {"mobility": FAST, "round": knobs, "radio": {"sharing": sharing}, "upload": upload}
+    played = play(tmp_path, BASE, sections)
+    acts, share = played.uploads, played.metric("received_share", "key")
     whole = np.ceil(0.9 * BITS / 32)
     assert 50 < len(acts) <= len(share) == 60
     received = share[acts["device"].astype(str) + "/" + acts["task"].astype(str)].to_numpy() * whole
     assert received == pytest.approx(np.floor((acts["bits"] - 32) / 52), abs=0.51)
     assert (received < whole).sum() > 30
     if sharing == "reserved":
-        with Simulation(complete(config)) as again:
-            assert acts["bits"].to_numpy() == pytest.approx(carried_bits(again.world, acts), rel=1e-7)
+        assert acts["bits"].to_numpy() == pytest.approx(carried_bits(world_again(sections), acts), rel=1e-7)
     else:
         took_hz_s = (acts["bandwidth_hz"] * (acts["t_end_s"] - acts["t_start_s"])).groupby(acts["round"]).sum()
         busy_s = acts.groupby("round")["t_end_s"].max() - acts.groupby("round")["t_start_s"].min()
@@ -308,9 +280,7 @@ def test_of_a_hundred_thousand_uploads_no_bit_is_lost(tmp_path, sharing, count, 
     """Each that ends has sent its payload, each that is cut off less; a shared band is used up while anyone sends."""
     knobs = {"admission": "count", "count": count, "allocator": "equal_share", "payload_bits": bits, "late": "keep"}
     sections = {"devices": {"count": count}, "round": knobs, "radio": {"sharing": sharing}}
-    rounds = 110_000 // count
-    simulation.run(parse(values(mobility=FAST, rounds=rounds, **sections), "many"), tmp_path / "run")
-    acts = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    acts = play(tmp_path / "run", BASE, sections, mobility=FAST, rounds=110_000 // count).uploads
     assert len(acts) > 100_000
     done = acts["outcome"] == "done"
     assert acts.loc[done, "bits"].to_numpy() == pytest.approx(bits, rel=1e-12)
@@ -329,11 +299,10 @@ def test_no_event_is_put_on_the_clock_where_a_gain_changes(sharing):
     crossings, events = [], []
     for grid_m in (20.0, 1.0):
         radio = {"sharing": sharing, "grid_m": grid_m, "shadowing": "per_run"}
-        config = complete(parse(values(mobility=FAST, radio=radio, round={"close": "deadline"}), "events"))
-        with Simulation(config) as run:
+        with Simulation(complete(config(mobility=FAST, radio=radio, round={"close": "deadline"}))) as run:
             run.make_server(NoTables())
             run.begin()
-            for _ in range(config.rounds):
+            for _ in range(6):
                 run.advance()
             events.append(next(run.server.parts.clock._eid))
             crossings.append(len(run.world.moving.chords.until(np.arange(30), 0.0, 6.0)[0].place))
@@ -344,10 +313,8 @@ def test_no_event_is_put_on_the_clock_where_a_gain_changes(sharing):
 
 def test_what_is_known_of_the_paths_decides_who_is_late(tmp_path):
     missed = {}
-    for knowledge in ("present", "straight", "known", "worst"):
-        folder = tmp_path / knowledge
-        simulation.run(parse(values(mobility=FAST, rounds=15, round={"path_knowledge": knowledge}), "moving"), folder)
-        rounds = read_table(folder, "rounds")
+    for knowledge in KNOWLEDGE:
+        rounds = play(tmp_path / knowledge, BASE, mobility=FAST, rounds=15, round={"path_knowledge": knowledge}).rounds
         missed[knowledge] = rounds["late"].sum() / rounds["selected"].sum()
     assert missed["present"] > 0.3
     assert 0.0 < missed["straight"] < 0.5 * missed["present"]
@@ -355,53 +322,49 @@ def test_what_is_known_of_the_paths_decides_who_is_late(tmp_path):
 
 
 def test_policies_of_one_seed_see_the_same_ways(tmp_path):
-    for policy in ("random", "best-channel"):
-        config = values(mobility=FAST, selection={"policy": policy}, round={"close": "deadline"})
-        simulation.run(parse(config, "one"), tmp_path / policy)
-    ways = [pd.read_parquet(tmp_path / policy / "ways.parquet") for policy in ("random", "best-channel")]
-    pd.testing.assert_frame_equal(*ways)
+    sections = {"mobility": FAST, "round": {"close": "deadline"}}
+    both = [play(tmp_path / name, BASE, sections, selection={"policy": name}) for name in ("random", "best-channel")]
+    pd.testing.assert_frame_equal(*(pd.read_parquet(played.folder / "ways.parquet") for played in both))
 
 
 def test_a_run_can_move_along_the_ways_that_another_one_left(tmp_path):
     """All but the last round, within which the file ends, and with it the last square's part of each way."""
-    simulation.run(parse(values(mobility=FAST, radio={"shadowing": "per_run"}), "first"), tmp_path / "first")
-    recorded = {"model": "recorded", "file": str(tmp_path / "first/ways.parquet"), "after_end": "hold"}
-    simulation.run(parse(values(mobility=recorded, radio={"shadowing": "per_run"}), "second"), tmp_path / "second")
+    radio = {"radio": {"shadowing": "per_run"}}
+    play(tmp_path / "first", BASE, radio, mobility=FAST)
+    again = {"model": "recorded", "file": str(tmp_path / "first/ways.parquet"), "after_end": "hold"}
+    play(tmp_path / "second", BASE, radio, mobility=again)
     first, second = (read_table(tmp_path / name, "activities").query("round < 6") for name in ("first", "second"))
     np.testing.assert_allclose(first["t_end_s"], second["t_end_s"], rtol=0, atol=1e-6)
 
 
-RECORDED = {"radio.channel = 'recorded-capacity' does not go with mobility: the recorded capacity contains it"}
+OWN = {"radio": {"sharing": "own"}, "devices": {"links": {"file": "x.csv"}}}
+LEAST = {"topology": {"file": "three-cells", "attach": "least_loaded"}}
+PER_RUN = {"radio": {"shadowing": "per_run", "between_stations": 0.5}}
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        ({"radio": {"grid_m": 5.0}}, "radio.grid_m = 5 needs mobility"),
-        ({"round": {"path_knowledge": "known"}}, "round.path_knowledge = 'known' needs mobility"),
-        ({"radio": {"shadowing": "map"}}, "radio.shadowing = 'map' needs mobility"),
-        (
-            {"mobility": FAST, "radio": {"shadowing": "per_run", "between_stations": 0.5}},
-            "radio.between_stations = 0.5 does not go with radio.shadowing = 'per_run'",
-        ),
-        (
-            {"mobility": FAST, "radio": {"sharing": "own"}, "devices": {"links": {"file": "x.csv"}}},
-            "mobility needs radio.sharing = 'reserved' or 'reshared', not 'own'",
-        ),
-        (
-            {"mobility": FAST, "topology": {"file": "three-cells", "attach": "least_loaded"}},
-            "mobility needs topology.attach = 'strongest' or 'nearest', not 'least_loaded'",
-        ),
-        ({"mobility": FAST, "radio": {"channel": "recorded-capacity"}}, *RECORDED),
-        ({"mobility": FAST, "radio": {"grid_m": 0.1}}, "radio.grid_m = 0.5 fits"),
-        ({"mobility": {"model": "direction", "pause_s": 3.0}}, "mobility.pause_s: is an option of model 'waypoint'"),
+        ({"mobility": None, "radio": {"grid_m": 5.0}}, "radio.grid_m = 5 needs mobility"),
+        ({"mobility": None, "round": {"path_knowledge": "known"}}, "round.path_knowledge = 'known' needs mobility"),
+        ({"mobility": None, "radio": {"shadowing": "map"}}, "radio.shadowing = 'map' needs mobility"),
+        (PER_RUN, "radio.between_stations = 0.5 does not go with radio.shadowing = 'per_run'"),
+        (OWN, "mobility needs radio.sharing = 'reserved' or 'reshared', not 'own'"),
+        (LEAST, "mobility needs topology.attach = 'strongest' or 'nearest', not 'least_loaded'"),
+        ({"radio": {"channel": "recorded-capacity"}}, "radio.channel = 'recorded-capacity' does not go with mobility"),
+        ({"radio": {"grid_m": 0.1}}, "radio.grid_m = 0.5 fits"),
+        ({"mobility": {"turn_s": None, "pause_s": 3.0}}, "mobility.pause_s: is an option of model 'waypoint'"),
         ({"mobility": {"model": "waypoints"}}, "mobility.model: unknown model 'waypoints', did you mean 'waypoint'?"),
-        ({"mobility": {"speed_mps": [1.0, 2.0]}}, "mobility.model: field required"),
+        ({"mobility": {"model": None}}, "mobility.model: field required"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_go_together_is_refused_in_a_line(tmp_path, sections, said):
+    values = merged(BASE, {"mobility": FAST}, sections)
+    if "mobility" in values:
+        values["mobility"] = {key: of for key, of in values["mobility"].items() if of is not None}
     with pytest.raises(EdgesimError) as refused:
-        simulation.run(parse(values(**sections), "test"), tmp_path / "run")
+        play(tmp_path / "run", values)
     assert said in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
     assert not (tmp_path / "run").exists()
@@ -409,7 +372,7 @@ def test_what_does_not_go_together_is_refused_in_a_line(tmp_path, sections, said
 
 @pytest.mark.parametrize("topology", [{}, {"topology": {"file": "three-cells"}}])
 def test_gains_on_a_map_are_those_of_the_squares_to_the_station_asked_for(topology):
-    moving = make_world(complete(parse(values(mobility=FAST, **topology), "maps")), Streams(4)).moving
+    moving = world_again({"mobility": FAST}, topology).moving
     ids = np.arange(30)
     station = ids % len(moving.stations_m)
     chords, _ = moving.chords.until(ids, 1.0, 3.0)
@@ -420,26 +383,23 @@ def test_gains_on_a_map_are_those_of_the_squares_to_the_station_asked_for(topolo
     np.testing.assert_array_equal(moving.gain(ids, 1, 1.0, station), expected[first])
 
 
-def recording(folder: Path) -> dict[str, str]:
+def for_2_s(folder):
     """The motion of 30 devices whose positions are known for 2 s."""
-    rows = [f"{k},{t_s},{20 + 10 * t_s},{5 * k}" for k in range(30) for t_s in (0, 2)]
-    (folder / "short.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
-    return {"model": "recorded", "file": str(folder / "short.csv")}
+    return recorded(folder, [(k, t_s, 20 + 10 * t_s, 5 * k) for k in range(30) for t_s in (0, 2)], "absent")
 
 
 @pytest.mark.parametrize(
-    ("sections", "needed"),
-    [({"stop_at_s": 5.0}, "5"), ({"round": {"close": "deadline"}}, "6"), ({}, "2.000000001")],
+    ("sections", "needed"), [({"stop_at_s": 5.0}, "5"), ({"round": {"close": "deadline"}}, "6"), ({}, "2.000000001")]
 )
 def test_a_recording_that_ends_before_the_run_is_refused_with_its_remedy(tmp_path, sections, needed):
-    motion = recording(tmp_path)
     with pytest.raises(EdgesimError) as refused:
-        simulation.run(parse(values(mobility=motion, **sections), "test"), tmp_path / "run")
-    start = f"{tmp_path / 'short.csv'}: positions are known up to 2 s, but needed at {needed}"
+        play(tmp_path / "run", BASE, sections, mobility=for_2_s(tmp_path))
+    start = f"{tmp_path / 'ways.csv'}: positions are known up to 2 s, but needed at {needed}"
     assert str(refused.value).startswith(start)
     assert 'mobility.after_end = "wrap" or "hold"' in str(refused.value)
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
@@ -451,17 +411,15 @@ def test_a_recording_that_ends_before_the_run_is_refused_with_its_remedy(tmp_pat
     ],
 )
 def test_a_run_that_may_outlast_a_recording_has_a_note(tmp_path, sections, said):
-    motion = recording(tmp_path) | sections.get("mobility", {})
-    with Simulation(complete(parse(values(**{**sections, "mobility": motion}), "test"))) as ready:
+    with Simulation(complete(config(**merged({"mobility": for_2_s(tmp_path)}, sections)))) as ready:
         note = ready.notes.get("positions")
     assert (note is None) == (said is None)
     assert said is None or note.startswith(said)
 
 
 def test_a_channel_without_shadowing_needs_no_distance_over_which_it_changes():
-    config = complete(parse(values(mobility=FAST, radio={"channel": "free-space"}), "plain"))
-    world = make_world(config, Streams(4))
     assert load_environment("free-space").shadowing_std_db == 0.0
+    world = world_again({"mobility": FAST, "radio": {"channel": "free-space"}})
     assert not world.moving.maps.shadowing_db.any()
 
 
@@ -469,8 +427,8 @@ def test_run_json_says_how_much_memory_the_maps_take(tmp_path):
     """Of 500 m squares of 50 m make 11 a side, since the edge has one of its own, and one more all around: 9 bytes
     each.
     """
-    simulation.run(parse(values(mobility=FAST, radio={"grid_m": 50.0}, rounds=1), "maps"), tmp_path / "run")
-    assert read_run(tmp_path / "run")["maps_bytes"] == 9 * 13 * 13
+    played = play(tmp_path, BASE, mobility=FAST, radio={"grid_m": 50.0}, rounds=1)
+    assert played.facts["maps_bytes"] == 9 * 13 * 13
 
 
 class LastRound:
@@ -481,6 +439,17 @@ class LastRound:
     def write(self, table, columns):
         if table == "rounds":
             self.taken, self.arrived = int(columns["selected"][0]), int(columns["arrived"][0])
+
+
+def one_round(look=lambda run: None, **sections):
+    """Play a round; how many devices were taken, and how many arrived."""
+    counts = LastRound()
+    with Simulation(complete(config(rounds=1, **sections))) as run:
+        run.make_server(counts)
+        run.begin()
+        run.advance()
+        look(run)
+    return counts.taken, counts.arrived
 
 
 @pytest.mark.slow
@@ -506,20 +475,13 @@ def test_plans_on_the_present_gain_are_a_coin_toss_and_the_worst_gain_costs_clie
         x_m, y_m = place_in_disc(np.arange(30), 250.0, 10.0, Streams(seed))
         angle = random.uniform(0, 2 * np.pi, 30)
         dx_m, dy_m = 2.0 * tmax_s * speed_mps * np.array([np.cos(angle), np.sin(angle)])
-        ends = zip((x_m + dx_m).tolist(), (y_m + dy_m).tolist(), strict=True)
-        rows = [f"{k},0,{x!r},{y!r}" for k, (x, y) in enumerate(zip(x_m.tolist(), y_m.tolist(), strict=True))]
-        rows += [f"{k},{2.0 * tmax_s},{x!r},{y!r}" for k, (x, y) in enumerate(ends)]
-        (tmp_path / "straight.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
-        motion = {"model": "recorded", "file": str(tmp_path / "straight.csv")}
+        rows = [(k, 0, x_m[k].item(), y_m[k].item()) for k in range(30)]
+        rows += [(k, 2.0 * tmax_s, (x_m + dx_m)[k].item(), (y_m + dy_m)[k].item()) for k in range(30)]
+        motion = recorded(tmp_path, rows, "absent")
         for name in expected:
             plan = {"payload_bits": BITS * tmax_s, "tmax_s": tmax_s, "path_knowledge": name, "leftover": "idle"}
-            config = complete(parse(values(seed=seed, rounds=1, mobility=motion, round=plan), "straight"))
-            counts = LastRound()
-            with Simulation(config) as run:
-                run.make_server(counts)
-                run.begin()
-                run.advance()
-            seen[name].append((counts.taken, counts.taken - counts.arrived))
+            taken, arrived = one_round(seed=seed, mobility=motion, round=plan)
+            seen[name].append((taken, taken - arrived))
     for name, (fit, share) in expected.items():
         taken, late = np.array(seen[name], dtype=float).T
         # Errors of both means; the page rounds to a tenth and to a hundredth.
@@ -546,13 +508,12 @@ def test_twelve_uploads_on_a_shared_band_change_it_at_their_begins_and_ends_alon
     radio = {"sharing": "reshared", "grid_m": grid_m}
     plan = {"admission": "count", "count": 12, "allocator": "equal_share", "tmax_s": 6.0}
     sections = {"devices": {"count": 12}, "mobility": motion, "radio": radio, "round": plan}
-    config = complete(parse(values(rounds=1, **sections), "shared"))
-    counts = LastRound()
-    with Simulation(config) as run:
-        run.make_server(counts)
-        run.begin()
-        run.advance()
+    crossed = []
+
+    def look(run):
         chords, _ = run.world.moving.chords.until(np.arange(12), changes[0], changes[-1])
-    assert counts.arrived == 12
+        crossed.append(len(chords.place))
+
+    assert one_round(look, **sections) == (12, 12)
     assert len(changes) == 24
-    assert len(chords.place) >= 48
+    assert crossed[0] >= 48

@@ -38,60 +38,59 @@ from edgesim.engine.synchronous import Rounds
 from edgesim.engine.unsynchronised import Unsynchronised
 
 
-class Nobody(Protocol):
-    def wanted(self, taken, knobs):
-        return 0
+def wanting(answer):
+    return type("Wanting", (Protocol,), {"wanted": lambda self, taken, knobs: answer(taken)})
 
 
-class Half(Protocol):
-    def wanted(self, taken, knobs):
-        return taken / 2
+Nobody, Half, Yes = wanting(lambda taken: 0), wanting(lambda taken: taken / 2), wanting(lambda taken: True)
 
 
 class Nameless(Protocol):
     has_rounds = False
 
 
-class Idle(Protocol):
+def stepping(step):
     def begin(self, parts):
-        rounds = super().begin(parts)
-        rounds.step = lambda number: self.step(parts, number)
+        rounds = Protocol.begin(self, parts)
+        rounds.step = lambda number: step(parts, number)
         return rounds
 
-    def step(self, parts, number):
-        yield from ()
-        return None
+    return type("Stepping", (Protocol,), {"begin": begin})
 
 
-class Spins(Idle):
-    def step(self, parts, number):
-        while True:
-            yield parts.clock.timeout(0)
+def no_step(parts, number):
+    yield from ()
+    return None
 
 
-class Waits(Idle):
-    def step(self, parts, number):
-        yield parts.clock.event()
+def spin(parts, number):
+    while True:
+        yield parts.clock.timeout(0)
 
 
-class Odd(Idle):
-    def step(self, parts, number):
-        yield 3
+def wait(parts, number):
+    yield parts.clock.event()
 
 
-class Ends(Idle):
-    def step(self, parts, number):
-        yield parts.clock.timeout(1)
-        return None, None
+def yield_three(parts, number):
+    yield 3
 
 
-class OfNothing(Idle):
-    def step(self, parts, number):
-        yield from ()
-        merged, now_s = parts.learner.merge([], parts.world.bands_hz[:0].astype(int)), parts.clock.now
-        row = RoundRow(number.round, number.frame, now_s, now_s, 0, 0, 0, 0, 0, 0, 0.0)
-        parts.report.round(row, ended_work([]), merged, Origin([], []), None, {})
-        return None
+def return_two(parts, number):
+    yield parts.clock.timeout(1)
+    return None, None
+
+
+def merge_nothing(parts, number):
+    yield from ()
+    merged, now_s = parts.learner.merge([], parts.world.bands_hz[:0].astype(int)), parts.clock.now
+    row = RoundRow(number.round, number.frame, now_s, now_s, 0, 0, 0, 0, 0, 0, 0.0)
+    parts.report.round(row, ended_work([]), merged, Origin([], []), None, {})
+    return None
+
+
+Idle, Spins, Waits, Odd = map(stepping, (no_step, spin, wait, yield_three))
+Ends, OfNothing = stepping(return_two), stepping(merge_nothing)
 
 
 class Doubling(Rounds):
@@ -114,11 +113,6 @@ class Keeping(Rounds):
 class Absent(Protocol):
     def begin(self, parts):
         pass
-
-
-class Yes(Protocol):
-    def wanted(self, taken, knobs):
-        return True
 
 
 class BadOptions(Protocol):

@@ -3,12 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from whole_runs import play as simulate
 
 from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
 from edgesim.engine.protocols import PROTOCOLS
-from edgesim.folder.records import read_run, read_table
-from edgesim.simulation import composition as simulation
 
 BITS, SEEDS = 2e6, (0, 1)
 ROUND = {"admission": "count", "count": 4, "payload_bits": BITS, "tmax_s": 3.0}
@@ -17,31 +15,25 @@ TABLES = ("rounds", "updates", "activities", "devices")
 pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
+BASE = {
+    "rounds": 8,
+    "devices": {"count": 8},
+    "data": {"partition": "quantity", "samples_per_device": 12},
+    "learning": {"pretrain": False, "steps": 2, "batch_size": 8, "back_end": "loop"},
+    "evaluation": {"samples": 20, "every": 2},
+}
+
+
 @pytest.fixture
 def play(tmp_path, monkeypatch):
-    """Runs a config; answers the folder."""
+    """Runs a config."""
     monkeypatch.chdir(tmp_path)
 
     def play(protocol, seed=0, **sections):
         folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
-        values = {
-            "seed": seed,
-            "rounds": 8,
-            "devices": {"count": 8},
-            "round": ROUND | {"protocol": protocol},
-            "data": {"partition": "quantity", "samples_per_device": 12},
-            "learning": {"pretrain": False, "steps": 2, "batch_size": 8, "back_end": "loop"},
-            "evaluation": {"samples": 20, "every": 2},
-        }
-        given = {key: values.get(key, {}) | value for key, value in sections.items() if isinstance(value, dict)}
-        simulation.run(parse(values | sections | given, "test"), folder)
-        return folder
+        return simulate(folder, BASE, {"seed": seed, "round": ROUND | {"protocol": protocol}}, sections)
 
     return play
-
-
-def tables(folder):
-    return {name: read_table(folder, name) for name in TABLES}
 
 
 AWAY = {"availability": {"model": "bernoulli", "probability": 0.5, "slot_s": 2.0}}
@@ -49,9 +41,9 @@ AWAY = {"availability": {"model": "bernoulli", "probability": 0.5, "slot_s": 2.0
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_seed_has_the_same_bytes_and_another_one_has_not(protocol, play, seed):
-    def read(folder):
+    def read(played):
         names = [*(f"{name}.parquet" for name in TABLES), "model.safetensors"]
-        return [(folder / name).read_bytes() for name in names]
+        return [(played.folder / name).read_bytes() for name in names]
 
     found = read(play(protocol, seed, **AWAY))
     assert found == read(play(protocol, seed, **AWAY))
@@ -61,19 +53,20 @@ def test_the_same_seed_has_the_same_bytes_and_another_one_has_not(protocol, play
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(protocol, play, seed):
-    trained = tables(play(protocol, seed, **AWAY))
-    timed = tables(play(protocol, seed, **AWAY, learning={"training": "none"}))
+    trained = play(protocol, seed, **AWAY)
+    timed = play(protocol, seed, **AWAY, learning={"training": "none"})
     learnt = {"jobs_trained", "accuracy", "loss", "train_loss", "macro_f1", "model_held", "update_norm"} | {
-        column for column in trained["rounds"] if column.startswith("test_")
+        column for column in trained.rounds if column.startswith("test_")
     }
-    for name, table in trained.items():
+    for name in TABLES:
+        table = getattr(trained, name)
         kept = [column for column in table if column not in learnt and not table[column].isna().all()]
-        pd.testing.assert_frame_equal(table[kept], timed[name][kept], check_dtype=False)
+        pd.testing.assert_frame_equal(table[kept], getattr(timed, name)[kept], check_dtype=False)
 
 
 def test_what_is_merged_was_trained_and_sent_whole_before_the_models_row_ends(protocol, play):
-    found = tables(play(protocol, **AWAY))
-    rounds, updates, acts = found["rounds"], found["updates"], found["activities"]
+    found = play(protocol, **AWAY)
+    rounds, updates, acts = found.rounds, found.updates, found.activities
     assert rounds["round"].tolist() == list(range(1, 9))
     assert (np.diff(rounds["t_end_s"]) >= 0).all()
     assert len(updates) > 0
@@ -92,7 +85,7 @@ def test_a_device_is_at_one_task_at_a_time_and_only_while_it_is_there(protocol, 
     periods.to_csv("there.csv", index=False)
     there = {"model": "table", "file": "there.csv", "after_end": "absent"}
     timed = {"training": "none"}
-    acts = tables(play(protocol, availability=there, rounds=300, stop_at_s=12.0, learning=timed))["activities"]
+    acts = play(protocol, availability=there, rounds=300, stop_at_s=12.0, learning=timed).activities
     acts = acts[acts["t_end_s"] > acts["t_start_s"]].sort_values(["device", "t_start_s"])
     assert set(acts["device"]) == set(range(8))
     for device, rows in acts.groupby("device"):
@@ -104,12 +97,12 @@ def test_a_device_is_at_one_task_at_a_time_and_only_while_it_is_there(protocol, 
 def test_a_run_whose_devices_have_all_left_ends_and_says_why(protocol, play):
     pd.DataFrame({"device": range(8), "start_s": 0.0, "end_s": 0.9}).to_csv("there.csv", index=False)
     there = {"model": "table", "file": "there.csv", "after_end": "absent"}
-    run = read_run(play(protocol, rounds=500, availability=there))
+    run = play(protocol, rounds=500, availability=there).facts
     assert run["status"] == "finished"
     assert "ever available" in run["reason"]
 
 
 def test_an_option_of_no_protocol_is_one_line(protocol, play):
     with pytest.raises(EdgesimError, match=r"round\.protocol_options.*bufer") as refusal:
-        play(protocol, round={**ROUND, "protocol": protocol, "protocol_options": {"bufer": 3}})
+        play(protocol, round={"protocol_options": {"bufer": 3}})
     assert "\n" not in str(refusal.value)

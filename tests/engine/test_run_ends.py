@@ -5,17 +5,16 @@ import io
 import pandas as pd
 import pytest
 from rich.console import Console
+from whole_runs import TIMED, Played, merged, write_rows
+from whole_runs import play as simulate
 
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.measures import measure
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import RunFolder
 from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
-from edgesim.folder.records import read_run, read_table
 from edgesim.plots.battery import draw_battery
 from edgesim.plots.energy_bars import joules_per_round
-from edgesim.simulation import composition as simulation
 from edgesim.tables.show import print_run
 
 SENDING_W = 10 ** ((23 - 30) / 10) / 0.35
@@ -23,28 +22,18 @@ SENDING_W = 10 ** ((23 - 30) / 10) / 0.35
 
 def play(folder, stays, rates_bps=(1e6,) * 9, **sections):
     """Phones that compute for 2 s and send for 3 s, at 1 Mbit/s, there in the given stays."""
-    folder.mkdir(exist_ok=True)
-    rows = [f"{device},{start_s},{end_s}" for device, spans in enumerate(stays) for start_s, end_s in spans]
-    (folder / "there.csv").write_text("\n".join(["device,start_s,end_s", *rows]))
-    (folder / "phones.csv").write_text(
-        "\n".join(["device,s_per_sample,link_bps", *(f"{k},0.2,{rates_bps[k]}" for k in range(len(stays)))])
-    )
-    availability = {"model": "table", "file": str(folder / "there.csv"), "after_end": "absent"}
-    values = {
-        "devices": {"count": len(stays), "profile": str(folder / "phones.csv"), **sections.pop("devices", {})},
+    rows = [(device, *span) for device, spans in enumerate(stays) for span in spans]
+    there = write_rows(folder / "there.csv", "device,start_s,end_s", rows)
+    phones = [(k, 0.2, rates_bps[k]) for k in range(len(stays))]
+    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", phones)
+    base = {
+        "devices": {"count": len(stays), "profile": profile},
         "radio": {"sharing": "own"},
-        "availability": availability | sections.pop("availability", {}),
-        "round": {"admission": "count", "count": 2, "payload_bits": 3e6, "tmax_s": 10.0} | sections.pop("round", {}),
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "steps": 1, "batch_size": 10, "pretrain": True},
-        **sections,
+        "availability": {"model": "table", "file": there, "after_end": "absent"},
+        "round": {"admission": "count", "count": 2, "payload_bits": 3e6, "tmax_s": 10.0},
+        "learning": {"steps": 1, "batch_size": 10},
     }
-    result = simulation.run(parse(values, "test"), folder / "run")
-    return result, tables_of(folder)
-
-
-def tables_of(folder):
-    return {name: read_table(folder / "run", name) for name in ("rounds", "activities", "updates", "metrics")}
+    return simulate(folder / "run", merged(TIMED, base), sections)
 
 
 def rows(activities: pd.DataFrame) -> list[tuple]:
@@ -65,9 +54,9 @@ def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp
     stays = [[(10.0 * k, 10.0 * k + 4.0) for k in range(9)]] * 2
     with pytest.raises(EdgesimError, match=r"^no model was made, since too few updates arrived: stop_at_s = 33; "):
         play(tmp_path, stays, stop_at_s=33.0, round={"protocol": "buffered", "protocol_options": {"buffer": 2}})
-    tables = tables_of(tmp_path)
-    assert tables["rounds"].empty
-    acts = tables["activities"]
+    played = Played(tmp_path / "run", None)
+    assert played.rounds.empty
+    acts = played.activities
     expected = []
     for device in (0, 1):
         for k in range(3):
@@ -77,7 +66,7 @@ def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp
         expected.append((1, device, 4, "upload", 32.0, 33.00001, "cancelled"))
     assert rows(acts) == expected
     assert acts["energy_j"].sum() == pytest.approx(2 * (4 * 2 * 2.0 + 7 * SENDING_W), rel=1e-5)
-    wasted = tables["metrics"].query("name == 'wasted_j'").set_index("key")["value"]
+    wasted = played.metric("wasted_j", "key")
     assert wasted.sum() == pytest.approx(acts["energy_j"].sum())
     assert wasted["unused"] == pytest.approx(2 * (2 * 2.0 + SENDING_W), rel=1e-5)
     text = shown(tmp_path / "run")
@@ -88,33 +77,25 @@ def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp
 def test_every_way_to_be_in_flight_when_a_round_is_cut(tmp_path):
     """Cut at 13 s, 3 s into the second round: one sends, one is away, one has not come."""
     stays = [[(0.0, 99.0)], [(0.0, 11.0), (14.0, 99.0)], [(50.0, 99.0)]]
-    _, tables = play(
-        tmp_path, stays, stop_at_s=13.0, round={"close": "deadline"}, availability={"interruption": "pause"}
-    )
-    assert tables["rounds"]["round"].tolist() == [1]
-    assert rows(tables["activities"].query("round == 2")) == [
+    played = play(tmp_path, stays, stop_at_s=13.0, round={"close": "deadline"}, availability={"interruption": "pause"})
+    assert played.rounds["round"].tolist() == [1]
+    assert rows(played.activities.query("round == 2")) == [
         (2, 0, 2, "compute", 10.0, 12.0, "done"),
         (2, 0, 2, "upload", 12.0, 13.00001, "cancelled"),
         (2, 1, 2, "compute", 10.0, 11.0, "cancelled"),
     ]
-    assert tables["updates"]["task"].tolist() == [1, 1]
+    assert played.updates["task"].tolist() == [1, 1]
 
 
 def test_what_waits_for_a_decision_that_never_falls_is_cancelled(tmp_path):
-    knobs = {"delay_knowledge": "reported", "report_by_s": 9.0}
+    knobs = {"delay_knowledge": "reported", "report_by_s": 9.0, "close": "deadline"}
     # Device 1 is paused over the stop, so that the last report does not come.
     stays = [[(0.0, 99.0)], [(0.0, 99.0)]]
-    config_rows = play(tmp_path, stays, stop_at_s=10.0, round=knobs | {"close": "deadline"})[1]["activities"]
-    assert set(config_rows["outcome"]) == {"done"}
+    assert set(play(tmp_path, stays, stop_at_s=10.0, round=knobs).activities["outcome"]) == {"done"}
     stays = [[(0.0, 99.0)], [(0.0, 11.0), (60.0, 99.0)]]
-    _, tables = play(
-        tmp_path / "cut",
-        stays,
-        stop_at_s=13.0,
-        round=knobs | {"close": "deadline"},
-        availability={"interruption": "pause"},
-    )
-    assert rows(tables["activities"].query("round == 2")) == [
+    pause = {"interruption": "pause"}
+    played = play(tmp_path / "cut", stays, stop_at_s=13.0, round=knobs, availability=pause)
+    assert rows(played.activities.query("round == 2")) == [
         (2, 0, 2, "compute", 10.0, 12.0, "cancelled"),
         (2, 1, 2, "compute", 10.0, 11.0, "cancelled"),
     ]
@@ -122,7 +103,7 @@ def test_what_waits_for_a_decision_that_never_falls_is_cancelled(tmp_path):
 
 def test_a_latecomer_that_is_kept_is_cancelled_when_nobody_comes_any_more(tmp_path):
     """The round closes at 4 s, an upload goes on and its device is the last to have been there; the other never is."""
-    result, tables = play(
+    played = play(
         tmp_path,
         [[], [(0.0, 3.0)]],
         rates_bps=(1e7, 1e6),
@@ -130,13 +111,13 @@ def test_a_latecomer_that_is_kept_is_cancelled_when_nobody_comes_any_more(tmp_pa
         round={"late": "keep", "tmax_s": 4.0, "count": 1},
         availability={"interruption": "ignore"},
     )
-    assert "ever available" in result.reason
-    assert rows(tables["activities"]) == [
+    assert "ever available" in played.result.reason
+    assert rows(played.activities) == [
         (2, 1, 1, "compute", 0.0, 2.0, "done"),
         (2, 1, 1, "upload", 2.0, 4.0, "cancelled"),
     ]
-    assert tables["rounds"]["energy_j"].tolist() == [0.0]
-    assert tables["updates"].empty
+    assert played.rounds["energy_j"].tolist() == [0.0]
+    assert played.updates.empty
 
 
 @pytest.mark.parametrize("protocol", ["synchronous", "buffered"])
@@ -146,17 +127,15 @@ def test_all_totals_have_the_work_of_the_cut_round_and_means_over_rounds_do_not(
         "synchronous": {"close": "deadline"},
         "buffered": {"protocol": "buffered", "protocol_options": {"buffer": 3}},
     }[protocol]
-    _, tables = play(
-        tmp_path, [[(0.0, 999.0)]] * 4, stop_at_s=23.5, round=knobs, devices={"idle_power_w": 0.1, **battery}
-    )
-    rounds, acts, metrics = (tables[name] for name in ("rounds", "activities", "metrics"))
+    devices = {"idle_power_w": 0.1, **battery}
+    played = play(tmp_path, [[(0.0, 999.0)]] * 4, stop_at_s=23.5, round=knobs, devices=devices)
+    rounds, acts, metrics = played.rounds, played.activities, played.metrics
     last = rounds["round"].max()
     cut = acts[acts["round"] > last]
     assert set(cut["round"]) == {last + 1}
     assert (cut["outcome"] == "cancelled").any()
     run = RunFolder(tmp_path / "run", {}, 0)
-    end_s = read_run(tmp_path / "run")["t_end_s"]
-    whole_j = acts["energy_j"].sum() + 4 * 0.1 * end_s
+    whole_j = acts["energy_j"].sum() + 4 * 0.1 * played.facts["t_end_s"]
     assert rounds["energy_j"].sum() < whole_j - 1
     assert measure(run, None)["energy_j"] == pytest.approx(whole_j)
     assert measure(run, None)["bits_up"] == acts.query("activity == 'upload'")["bits"].sum()

@@ -1,16 +1,16 @@
 """SAFA in whole runs, against its rules written down once more as a plain loop over devices."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from whole_runs import configs, play, write_rows
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.learning.batches import batch_samples, make_local_work
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
@@ -20,9 +20,8 @@ from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 ROUNDS, DEVICES, LAG, QUOTA = 12, 8, 2, 0.5
-SPEED = "device,s_per_sample,link_bps\n" + "".join(
-    f"{d},{s},{bps}\n" for d, (s, bps) in enumerate([(0.1, 1e6), (0.2, 1e6), (0.05, 5e5), (0.1, 2e6), (0.3, 1e6)] * 2)
-)
+SPEED = [(0.1, 1e6), (0.2, 1e6), (0.05, 5e5), (0.1, 2e6), (0.3, 1e6), (0.1, 1e6), (0.2, 1e6), (0.05, 5e5)]
+"""Seconds a sample and bit/s of each device."""
 # Rounds begin every 10 s. Device 1 leaves in the middle of its third round and is back two rounds later; 2 and 3 are
 # away for three rounds and are forced to the global model when they are back, with which 3 fails at first; 4 finishes
 # every other round; 5 comes in round 10, having been forced to the global model twice meanwhile; 6 is never there.
@@ -36,45 +35,26 @@ PERIODS = {
     7: [(0, 35), (52, 200)],
 }
 BITS = 1e6
+HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
 
 
 @pytest.fixture
-def config(tmp_path):
-    (tmp_path / "speed.csv").write_text(SPEED)
-    rows = [f"{d},{start},{end}\n" for d, periods in PERIODS.items() for start, end in periods]
-    (tmp_path / "trace.csv").write_text("device,start_s,end_s\n" + "".join(rows))
-
-    def make(training="real", algorithm=None, **learning):
-        return simulation.complete(
-            parse(
-                {
-                    "seed": 5,
-                    "rounds": ROUNDS,
-                    "devices": {"count": DEVICES, "profile": str(tmp_path / "speed.csv")},
-                    "radio": {"sharing": "own"},
-                    "availability": {
-                        "model": "table",
-                        "file": str(tmp_path / "trace.csv"),
-                        "after_end": "absent",
-                    },
-                    "round": {"tmax_s": 10.0, "close": "deadline", "computes": "selected", "payload_bits": BITS},
-                    "data": {"partition": "quantity", "samples_per_device": 20},
-                    "learning": {
-                        "training": training,
-                        "pretrain": False,
-                        "steps": 3,
-                        "batch_size": 8,
-                        "lr_decay": 0.98,
-                        **learning,
-                    },
-                    "algorithm": {"name": "safa", "lag_tolerance": LAG} if algorithm is None else algorithm,
-                    "selection": {"policy": "safa", "quota": QUOTA},
-                },
-                "test",
-            )
-        )
-
-    return make
+def sections(tmp_path):
+    rows = [(device, *period) for device, periods in PERIODS.items() for period in periods]
+    trace = write_rows(tmp_path / "trace.csv", "device,start_s,end_s", rows)
+    speed = write_rows(tmp_path / "speed.csv", "device,s_per_sample,link_bps", [(d, *of) for d, of in enumerate(SPEED)])
+    return {
+        "seed": 5,
+        "rounds": ROUNDS,
+        "devices": {"count": DEVICES, "profile": speed},
+        "radio": {"sharing": "own"},
+        "availability": {"model": "table", "file": trace, "after_end": "absent"},
+        "round": {"tmax_s": 10.0, "close": "deadline", "computes": "selected", "payload_bits": BITS},
+        "data": {"partition": "quantity", "samples_per_device": 20},
+        "learning": {"pretrain": False, "steps": 3, "batch_size": 8, "lr_decay": 0.98},
+        "algorithm": {"name": "safa", "lag_tolerance": LAG},
+        "selection": {"policy": "safa", "quota": QUOTA},
+    }
 
 
 class Reference:
@@ -91,8 +71,7 @@ class Reference:
         self.model, self.table, self.own = start, [start] * DEVICES, [start] * DEVICES
         self.versions, self.picked_before = [0] * DEVICES, []
         self.counts, self.fetched_in_vain = [], 0
-        speed = [line.split(",") for line in SPEED.splitlines()[1:]]
-        self.takes_s = [float(s) * 24 + BITS / float(bps) for _, s, bps in speed]
+        self.takes_s = [s * 24 + BITS / bps for s, bps in SPEED]
 
     def train(self, device, start, round):
         learning = self.config.learning
@@ -147,7 +126,7 @@ class Reference:
 
 
 @pytest.mark.parametrize("weights", ["samples", "equal"])
-def test_every_rounds_model_is_that_of_the_plain_loop(weights, config, tmp_path, monkeypatch):
+def test_every_rounds_model_is_that_of_the_plain_loop(weights, sections, tmp_path, monkeypatch):
     models, evaluate = [], TorchLearner.evaluate
 
     def watched(self, frame):
@@ -155,12 +134,11 @@ def test_every_rounds_model_is_that_of_the_plain_loop(weights, config, tmp_path,
         return evaluate(self, frame)
 
     monkeypatch.setattr(TorchLearner, "evaluate", watched)
-    this = config(algorithm={"name": "safa", "lag_tolerance": LAG, "weights": weights})
-    simulation.run(this, tmp_path / "run")
+    played = play(tmp_path / "run", sections, algorithm={"weights": weights})
     assert len(models) == ROUNDS + 1
-    plain = Reference(this, models[0])
+    plain = Reference(simulation.complete(configs(sections)()), models[0])
     sizes = plain.federation.frames[1].sizes if weights == "samples" else np.ones(DEVICES)
-    updates, metrics, rounds = (read_table(tmp_path / "run", name) for name in ("updates", "metrics", "rounds"))
+    updates, metrics, rounds = played.updates, played.metrics, played.rounds
     for r in range(1, ROUNDS + 1):
         counted = plain.round(r, sizes)
         torch.testing.assert_close(models[r], plain.model, rtol=0, atol=1e-6, msg=lambda text, r=r: f"{r}: {text}")
@@ -177,45 +155,21 @@ def test_every_rounds_model_is_that_of_the_plain_loop(weights, config, tmp_path,
     assert (models[ROUNDS] - models[0]).abs().max() > 0.01
 
 
-def test_all_back_ends_train_from_the_same_models(config, tmp_path):
-    found = {}
-    for back_end in ("loop", "workers", "stacked"):
-        workers = {"workers": 1} if back_end == "workers" else {}
-        simulation.run(config(back_end=back_end, **workers), tmp_path / back_end)
-        found[back_end] = load_file(tmp_path / back_end / "model.safetensors")
-    for name, tensor in found["loop"].items():
-        np.testing.assert_array_equal(found["workers"][name], tensor)
-        np.testing.assert_allclose(found["stacked"][name], tensor, atol=1e-4)
+def standing_of(played):
+    return played.metrics.query("name == 'safa'").pivot(index="round", columns="key")["value"]
 
 
-def test_a_timing_only_run_has_the_same_rows(config, tmp_path):
-    for training in ("real", "none"):
-        simulation.run(config(training), tmp_path / training)
-    tables = [{name: read_table(tmp_path / t, name) for name in ("activities", "updates", "metrics")} for t in
-              ("real", "none")]  # fmt: skip
-    assert tables[0]["activities"].equals(tables[1]["activities"])
-    columns = ["round", "device", "weight", "staleness"]
-    assert tables[0]["updates"][columns].equals(tables[1]["updates"][columns])
-    safa = [table["metrics"].query("name == 'safa'").reset_index(drop=True) for table in tables]
-    assert safa[0].equals(safa[1])
-
-
-def test_who_need_not_fetch_the_model_does_not_wait_for_it(config, tmp_path):
-    this = config("none")
-    this = this.model_copy(update={"round": this.round.model_copy(update={"download_s": 1.0})})
-    simulation.run(this, tmp_path / "run")
-    acts = read_table(tmp_path / "run", "activities")
-    took = acts[acts["activity"] == "download"].groupby("round")["device"].nunique()
-    standing = (
-        read_table(tmp_path / "run", "metrics").query("name == 'safa'").pivot(index="round", columns="key")["value"]
-    )
+def test_who_need_not_fetch_the_model_does_not_wait_for_it(sections, tmp_path):
+    played = play(tmp_path / "run", sections, round={"download_s": 1.0}, learning={"training": "none"})
+    took = played.activities.query("activity == 'download'").groupby("round")["device"].nunique()
+    standing = standing_of(played)
     assert (standing["up_to_date"] + standing["deprecated"] - took).abs().max() == 0
     assert standing["tolerable"].sum() > 0
 
 
-def test_a_plain_average_takes_in_those_picked_and_does_not_train_the_others(config, tmp_path):
-    simulation.run(config(algorithm={}), tmp_path / "run")
-    rounds, updates = read_table(tmp_path / "run", "rounds"), read_table(tmp_path / "run", "updates")
+def test_a_plain_average_takes_in_those_picked_and_does_not_train_the_others(sections, tmp_path):
+    played = play(tmp_path / "run", sections, {"algorithm": None})
+    rounds, updates = played.rounds, played.updates
     merged = updates.groupby("round").size().reindex(rounds["round"], fill_value=0).to_numpy()
     assert (merged == np.minimum(np.ceil(QUOTA * rounds["candidates"]), rounds["arrived"])).all()
     assert (merged < rounds["arrived"]).any()
@@ -223,50 +177,36 @@ def test_a_plain_average_takes_in_those_picked_and_does_not_train_the_others(con
     assert updates.groupby("round")["weight"].sum().to_numpy() == pytest.approx(1.0)
 
 
-def test_any_policy_works_with_the_cache_and_a_new_frame_begins_with_everybody_up_to_date(tmp_path):
-    arrays = {}
-    for part, count in (("train", 2000), ("test", 200)):
-        pixels = np.random.default_rng(0).integers(0, 256, (count, 2, 2), dtype=np.uint8)
-        arrays |= {f"{part}_images": pixels, f"{part}_labels": np.arange(count) % 100}
-    np.savez(tmp_path / "hundred.npz", **arrays)
-    values = {
-        "rounds": [4, 4],
-        "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
-        "availability": {"model": "bernoulli", "probability": 0.5},
-        "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 12, "partition": "fedteddi"},
-        "algorithm": {"name": "safa"},
-        "learning": {"pretrain": False, "steps": 1},
-        "selection": {"policy": "random"},
-    }
-    for training in ("real", "none"):
-        nested = values | {"learning": values["learning"] | {"training": training}}
-        simulation.run(parse(nested, "test"), tmp_path / training)
-        table = read_table(tmp_path / training, "metrics").query("name == 'safa'")
-        standing = table.pivot(index="round", columns="key")["value"]
-        assert standing["undrafted"].sum() == 0
-        assert standing["picked"].tolist() == read_table(tmp_path / training, "rounds")["arrived"].tolist()
-        stragglers = (standing["tolerable"] > 0).tolist()
-        assert stragglers == [False, True, True, True, False, True, True, True]
+@pytest.mark.parametrize("training", ["real", "none"])
+def test_any_policy_works_with_the_cache_and_a_new_frame_begins_with_everybody_up_to_date(tmp_path, training):
+    played = play(
+        tmp_path,
+        rounds=[4, 4],
+        round={"payload_bits": 17_881_664.0, "tmax_s": 0.8},
+        availability={"model": "bernoulli", "probability": 0.5},
+        data={"dataset": str(HUNDRED), "samples_per_device": 6, "partition": "fedteddi"},
+        algorithm={"name": "safa"},
+        learning={"pretrain": False, "steps": 1, "training": training},
+    )
+    standing = standing_of(played)
+    assert standing["undrafted"].sum() == 0
+    assert standing["picked"].tolist() == played.rounds["arrived"].tolist()
+    assert (standing["tolerable"] > 0).tolist() == [False, True, True, True, False, True, True, True]
 
 
+EDGES = {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}}
+
+
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("sections", "expected"),
     [
         ({"round": {"late": "keep"}}, r"algorithm\.name = 'safa' needs round\.late = 'drop', not 'keep'"),
-        (
-            {"round": {"protocol": "asynchronous", "admission": "count", "count": 3}},
-            r"algorithm\.name = 'safa' needs round\.protocol = 'synchronous', not 'a",
-        ),
-        (
-            {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}},
-            r"topology\.aggregation = 'hierarchical' does not go with algorithm\.nam",
-        ),
-        (
-            {"algorithm": {"name": "fedavg", "lag_tolerance": 3}},
-            "algorithm.lag_tolerance: is an option of algorithm 'safa', not of 'fedavg'",
-        ),
+        ({"round": {"protocol": "asynchronous", "admission": "count", "count": 3}}, r"needs round\.protocol = 's"),
+        (EDGES, r"topology\.aggregation = 'hierarchical' does not go with algorithm\.nam"),
+        ({"algorithm": {"name": "fedavg", "lag_tolerance": 3}}, "lag_tolerance: is an option of algorithm 'safa'"),
     ],
-)
+)  # fmt: skip
 def test_what_safa_cannot_go_with_is_refused(sections, expected):
     with pytest.raises(EdgesimError, match=expected):
         simulation.complete(parse({"algorithm": {"name": "safa"}} | sections, "test"))

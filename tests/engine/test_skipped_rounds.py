@@ -1,21 +1,22 @@
 """Rounds that make no model: what they cost in seconds, joules and bits, and what stands in the tables."""
 
-import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
 from typer.testing import CliRunner
+from whole_runs import merged, play, write_rows
 
+from edgesim.analysis.check import run_faults
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.waste import work_by_kind
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
 from edgesim.config_file import parse
-from edgesim.folder.records import read_table
+from edgesim.engine.stagnation import Stagnation
 from edgesim.learning.datasets import load_shared
 from edgesim.plots.gantt import draw_gantt
 from edgesim.selection import SELECTORS
@@ -35,42 +36,42 @@ device,1,2,3,4,5,6,7,8
 """Device 2 is away in round 5, and device 1 in round 7."""
 
 
-@pytest.fixture
-def config(tmp_path):
-    """Three devices with links and speeds of their own; without ``rising`` accuracy all eight rounds are due."""
-    rows = [f"{k},{S_PER_SAMPLE[k]},{LINK_BPS[k]}" for k in range(3)]
-    (tmp_path / "phones.csv").write_text("\n".join(["device,s_per_sample,link_bps", *rows]))
-    (tmp_path / "presence.csv").write_text(PRESENCE)
+@pytest.fixture(scope="module")
+def sections(tmp_path_factory):
+    """Three devices with links and speeds of their own, and how rounds that are not due are skipped."""
+    rows, folder = [(k, S_PER_SAMPLE[k], LINK_BPS[k]) for k in range(3)], tmp_path_factory.mktemp("world")
+    (folder / "presence.csv").write_text(PRESENCE)
+    profile = write_rows(folder / "phones.csv", "device,s_per_sample,link_bps", rows)
+    base = {
+        "seed": 3,
+        "rounds": 8,
+        "devices": {"count": 3, "profile": profile},
+        "radio": {"sharing": "own"},
+        "availability": {"model": "table", "file": str(folder / "presence.csv"), "slots": "rounds"},
+        "round": {"tmax_s": 3.0, "download_s": "link"},
+        "data": {"partition": "iid", "samples_per_device": SAMPLES, "validation_per_class": 20},
+        "learning": {"pretrain": False, "epochs": 1, "batch_size": 20, "lr": 0.1, "model": "mlp"},
+    }
 
     def make(skip=None, **more):
-        values = {
-            "seed": 3,
-            "rounds": 8,
-            "devices": {"count": 3, "profile": str(tmp_path / "phones.csv")},
-            "radio": {"sharing": "own"},
-            "availability": {"model": "table", "file": str(tmp_path / "presence.csv"), "slots": "rounds"},
-            "round": {"tmax_s": 3.0, "download_s": "link"},
-            "data": {"partition": "iid", "samples_per_device": SAMPLES, "validation_per_class": 20},
-            "learning": {"pretrain": False, "epochs": 1, "batch_size": 20, "lr": 0.1, "model": "mlp"},
-            "merging": {} if skip is None else {"skip": skip},
-        }
-        for section, own in more.items():
-            merges = isinstance(own, dict) and section != "availability"
-            values[section] = values.get(section, {}) | own if merges else own
-        return parse({name: value for name, value in values.items() if value is not None}, "test")
+        own = {"merging": {} if skip is None else {"skip": skip}}
+        other = {"availability": None} if isinstance(more.get("availability"), dict) else {}
+        return merged(base, own, other, more)
 
     return make
 
 
-@pytest.fixture
-def tables(tmp_path):
-    def run(config, name="run"):
-        result = simulation.run(config, tmp_path / name)
-        assert result.status == "finished", result.reason
-        names = ("rounds", "activities", "updates", "metrics")
-        return {table: read_table(tmp_path / name, table) for table in names}
+@pytest.fixture(scope="module")
+def once(tmp_path_factory, sections):
+    """The run with a way to skip, simulated once."""
+    folder = tmp_path_factory.mktemp("once")
+    return cache(lambda skip: play(folder / str(skip), sections(skip)))
 
-    return run
+
+@pytest.fixture
+def run(tmp_path, sections, once):
+    """Simulate a run of such sections."""
+    return lambda skip=None, name="run", **more: play(tmp_path / name, sections(skip, **more)) if more else once(skip)
 
 
 def transfer_s(device):
@@ -81,46 +82,36 @@ def compute_s(device):
     return SAMPLES * S_PER_SAMPLE[device]
 
 
-def of_metrics(tables, name):
-    rows = tables["metrics"].query("name == @name")
-    return dict(zip(rows["round"], rows["value"], strict=True))
-
-
-def due_by_the_page(accuracy, rounds):
-    best, every, stagnant, due = 0, False, 0, []
-    for number in range(rounds + 1):
-        is_due = number <= 4 or every or number % 2 == 0
-        due += [number] * is_due
-        if accuracy[number] > best:
-            best, every, stagnant = accuracy[number], False, 0
-        elif is_due:
-            stagnant += 1
-            every = every or stagnant >= 2
-    return due[1:]
+def of_metrics(played, name):
+    return played.metric(name).to_dict()
 
 
 @pytest.mark.parametrize("skip", ["discard", "carry", "sent"])
-def test_rounds_that_are_not_due_by_the_accuracies_of_the_run_make_no_model(config, tables, skip):
+def test_rounds_that_are_not_due_by_the_accuracies_of_the_run_make_no_model(run, skip):
     """Long and at a high rate, so that accuracy falls now and then."""
-    found = tables(config(skip, availability=None, rounds=30, learning={"lr": 1.0, "momentum": 0.5}))
+    found = run(skip, availability=None, rounds=30, learning={"lr": 1.0, "momentum": 0.5})
     accuracy, due = of_metrics(found, "schedule_accuracy"), of_metrics(found, "due")
-    expected = due_by_the_page(accuracy, 30)
+    schedule, expected = Stagnation(), []
+    schedule.hear(0, accuracy[0])
+    for round in range(1, 31):
+        expected += [round] * schedule.is_due(round)
+        schedule.hear(round, accuracy[round])
     assert [round for round, is_due in due.items() if is_due] == expected
-    assert sorted(set(found["updates"]["round"])) == expected
+    assert sorted(set(found.updates["round"])) == expected
     assert set(range(5, 31, 2)) - set(expected)
     assert set(range(5, 31, 2)) & set(expected)
-    tested = found["rounds"].set_index("round")["test_accuracy"]
+    tested = found.rounds.set_index("round")["test_accuracy"]
     for round in set(range(5, 31)) - set(expected):
         assert accuracy[round] == accuracy[round - 1]
         assert tested[round] == tested[round - 1]
 
 
-def test_the_signal_is_the_accuracy_on_the_images_that_no_device_holds(config, tables, tmp_path):
+def test_the_signal_is_the_accuracy_on_the_images_that_no_device_holds(sections, run):
     """Worked out by hand from the model of the last round, which was due: two linear layers with ReLU between."""
-    resolved = simulation.complete(config())
-    found = tables(resolved)
+    found = run()
     assert of_metrics(found, "due")[8] == 1
-    shared, weights = load_shared(resolved.data), list(load_file(tmp_path / "run" / "model.safetensors").values())
+    shared = load_shared(simulation.complete(parse(sections(), "test")).data)
+    weights = list(load_file(found.folder / "model.safetensors").values())
     images = torch.from_numpy(np.asarray(shared.dataset.images[0])[shared.validation]).flatten(1).float()
     assert len(images) == 200
     matrices = sorted((of for of in weights if of.ndim == 2), key=lambda of: -of.shape[1])
@@ -131,25 +122,24 @@ def test_the_signal_is_the_accuracy_on_the_images_that_no_device_holds(config, t
     assert of_metrics(found, "schedule_accuracy")[8] == pytest.approx((predicted == labels).mean(), abs=1e-12)
 
 
-def test_with_the_test_images_the_signal_is_the_accuracy_of_the_tables(config, tables):
-    found = tables(config(merging={"signal": "test"}, data={"validation_per_class": None}))
-    tested = dict(zip(found["rounds"]["round"], found["rounds"]["test_accuracy"], strict=True))
-    tested[0] = found["metrics"].query("name == 'test_accuracy' and round == 0")["value"].item()
+def test_with_the_test_images_the_signal_is_the_accuracy_of_the_tables(run):
+    found = run(merging={"signal": "test"}, data={"validation_per_class": None})
+    tested = found.rounds.set_index("round")["test_accuracy"].to_dict() | {0: found.metric("test_accuracy")[0]}
     assert of_metrics(found, "schedule_accuracy") == tested
 
 
-def seconds(tables, round, activity):
+def seconds(played, round, activity):
     """How long each device was at it in a round."""
-    rows = tables["activities"].query("round == @round and activity == @activity")
+    rows = played.activities.query("round == @round and activity == @activity")
     return dict(zip(rows["device"], rows["t_end_s"] - rows["t_start_s"], strict=True))
 
 
 @pytest.mark.parametrize("skip", ["discard", "carry"])
-def test_a_skipped_round_ends_with_the_last_who_has_computed_and_sends_nothing_up(config, tables, skip):
+def test_a_skipped_round_ends_with_the_last_who_has_computed_and_sends_nothing_up(run, skip):
     """Round 5, in which device 2 is away; the model of round 4 is new to all."""
-    found = tables(config(skip))
+    found = run(skip)
     assert [round for round, due in of_metrics(found, "due").items() if not due] == [5, 7]
-    row = found["rounds"].set_index("round").loc[5]
+    row = found.rounds.set_index("round").loc[5]
     assert row["t_end_s"] - row["t_start_s"] == pytest.approx(max(transfer_s(k) + compute_s(k) for k in (0, 1)))
     assert seconds(found, 5, "download") == pytest.approx({k: transfer_s(k) for k in (0, 1)})
     assert seconds(found, 5, "compute") == pytest.approx({k: compute_s(k) for k in (0, 1)})
@@ -159,74 +149,68 @@ def test_a_skipped_round_ends_with_the_last_who_has_computed_and_sends_nothing_u
     joules = sum(DOWNLOAD_W * transfer_s(k) + COMPUTE_W * compute_s(k) for k in (0, 1))
     assert row["energy_j"] == pytest.approx(joules)
     assert row["jobs_trained"] == (2 if skip == "carry" else 0)
-    outcomes = found["activities"].query("round == 5 and activity == 'compute'")["outcome"]
+    outcomes = found.activities.query("round == 5 and activity == 'compute'")["outcome"]
     assert set(outcomes) == {"kept" if skip == "carry" else "skipped"}
 
 
 @pytest.mark.parametrize("skip", ["discard", "carry"])
-def test_a_model_goes_down_once_to_each_device_that_lacks_it(config, tables, skip):
+def test_a_model_goes_down_once_to_each_device_that_lacks_it(run, skip):
     """Round 6 after round 5, which device 2 missed; then round 7, whose model is new; and round 8, for device 1."""
-    found = tables(config(skip))
+    found = run(skip)
     assert seconds(found, 6, "download") == pytest.approx({2: transfer_s(2)})
     assert seconds(found, 7, "download") == pytest.approx({0: transfer_s(0), 2: transfer_s(2)})
     assert seconds(found, 8, "download") == pytest.approx({1: transfer_s(1)})
-    down = dict(zip(found["rounds"]["round"], found["rounds"]["bits_down"], strict=True))
+    down = dict(zip(found.rounds["round"], found.rounds["bits_down"], strict=True))
     assert down == {1: 3 * MODEL_BITS, 2: 3 * MODEL_BITS, 3: 3 * MODEL_BITS, 4: 3 * MODEL_BITS,
                     5: 2 * MODEL_BITS, 6: MODEL_BITS, 7: 2 * MODEL_BITS, 8: MODEL_BITS}  # fmt: skip
-    row = found["rounds"].set_index("round").loc[6]
+    row = found.rounds.set_index("round").loc[6]
     assert row["bits_up"] == 3 * MODEL_BITS
     ends = [transfer_s(k) + compute_s(k) + (k == 2) * transfer_s(k) for k in range(3)]
     assert row["t_end_s"] - row["t_start_s"] == pytest.approx(max(ends))
 
 
-def test_without_download_times_bits_go_down_as_often(config, tables):
-    found = tables(config("discard", round={"download_s": 0.0}))
-    assert found["rounds"]["bits_down"].tolist() == [count * MODEL_BITS for count in (3, 3, 3, 3, 2, 1, 2, 1)]
+def test_without_download_times_bits_go_down_as_often(run):
+    found = run("discard", round={"download_s": 0.0})
+    assert found.rounds["bits_down"].tolist() == [count * MODEL_BITS for count in (3, 3, 3, 3, 2, 1, 2, 1)]
 
 
-def test_a_device_that_left_before_it_had_the_model_is_sent_it_again(config, tables, tmp_path):
+def test_a_device_that_left_before_it_had_the_model_is_sent_it_again(run, tmp_path):
     """Device 1 leaves in the middle of its download of round 5, and is back in round 6."""
-    times = tables(config("discard", availability=None), "before")["rounds"].set_index("round")
+    times = run("discard", "before", availability=None).rounds.set_index("round")
     leaves_s = times["t_start_s"][5] + transfer_s(1) / 2
-    back_s = leaves_s + 0.01
-    spans = [(0, 0.0, 1e3), (1, 0.0, leaves_s), (1, back_s, 1e3), (2, 0.0, 1e3)]
-    rows = [f"{device},{float(start)},{float(end)}" for device, start, end in spans]
-    (tmp_path / "there.csv").write_text("\n".join(["device,start_s,end_s", *rows]))
-    there = {"model": "table", "file": str(tmp_path / "there.csv"), "slots": None}
-    without = {"availability": {key: value for key, value in there.items() if value is not None}}
-    base = config("discard", availability=None).model_dump(exclude_none=True, by_alias=True)
-    found = tables(parse(base | without, "test"))
+    spans = [(0, 0.0, 1e3), (1, 0.0, leaves_s), (1, leaves_s + 0.01, 1e3), (2, 0.0, 1e3)]
+    there = {"model": "table", "file": write_rows(tmp_path / "there.csv", "device,start_s,end_s", spans)}
+    found = run("discard", availability=there)
     assert seconds(found, 6, "download") == pytest.approx({1: transfer_s(1)})
 
 
-def test_updates_that_are_sent_in_a_skipped_round_cost_what_they_always_cost(config, tables):
+def test_updates_that_are_sent_in_a_skipped_round_cost_what_they_always_cost(run):
     """And are dropped: rows of uploads, but none of updates."""
-    found = tables(config("sent"))
-    row = found["rounds"].set_index("round").loc[5]
+    found = run("sent")
+    row = found.rounds.set_index("round").loc[5]
     ends = [2 * transfer_s(k) + compute_s(k) for k in (0, 1)]
     assert row["t_end_s"] - row["t_start_s"] == pytest.approx(max(ends))
     assert (row["arrived"], row["bits_up"], row["bits_down"]) == (2, 2 * MODEL_BITS, 2 * MODEL_BITS)
     assert row["jobs_trained"] == 0
-    assert found["rounds"]["bits_down"].tolist() == [count * MODEL_BITS for count in (3, 3, 3, 3, 2, 3, 2, 3)]
-    assert set(found["activities"]["outcome"]) == {"done"}
-    assert 5 not in set(found["updates"]["round"])
+    assert found.rounds["bits_down"].tolist() == [count * MODEL_BITS for count in (3, 3, 3, 3, 2, 3, 2, 3)]
+    assert set(found.activities["outcome"]) == {"done"}
+    assert 5 not in set(found.updates["round"])
 
 
-def test_a_skipped_round_ends_at_the_deadline_where_a_device_has_not_computed(config, tables):
+def test_a_skipped_round_ends_at_the_deadline_where_a_device_has_not_computed(run, tmp_path):
     """Device 2 takes 0.24 s, more than the 0.2 s of a round, with which no update of its arrives in any."""
     own = {"round": {"tmax_s": 0.2, "admission": "count", "count": 3, "download_s": 0.0}, "availability": None}
-    slow = config("discard", **own)
-    file = Path(slow.devices.profile)
-    file.write_text(file.read_text().replace("2,0.004", "2,0.006"))
-    found = tables(slow)
-    row = found["rounds"].set_index("round").loc[5]
+    rows = [(k, 0.006 if k == 2 else S_PER_SAMPLE[k], LINK_BPS[k]) for k in range(3)]
+    profile = write_rows(tmp_path / "slow.csv", "device,s_per_sample,link_bps", rows)
+    found = run("discard", devices={"profile": profile}, **own)
+    row = found.rounds.set_index("round").loc[5]
     assert row["t_end_s"] - row["t_start_s"] == pytest.approx(0.2)
     assert (row["selected"], row["arrived"], row["late"]) == (3, 0, 1)
-    late = found["activities"].query("round == 5 and outcome == 'late'")
+    late = found.activities.query("round == 5 and outcome == 'late'")
     assert late["device"].tolist() == [2]
 
 
-def test_all_candidates_that_can_compute_in_time_take_part_where_the_band_decides(config, tables):
+def test_all_candidates_that_can_compute_in_time_take_part_where_the_band_decides(run):
     """A band that serves one update or two leaves none out where nothing is sent; unscheduled work is not kept."""
     narrow = {
         "devices": {"count": 8, "profile": None, "mu_samples_per_s": 2000.0},
@@ -234,150 +218,110 @@ def test_all_candidates_that_can_compute_in_time_take_part_where_the_band_decide
         "round": {"tmax_s": 1.0, "download_s": 0.0},
         "availability": None,
     }
-    found = tables(config("carry", **narrow))
-    selected = found["rounds"].set_index("round")["selected"]
+    found = run("carry", **narrow)
+    selected = found.rounds.set_index("round")["selected"]
     assert selected[4] < 8
     assert selected[5] == 8
-    kept = found["activities"].query("outcome == 'kept'")
+    kept = found.activities.query("outcome == 'kept'")
     assert set(kept["activity"]) == {"compute"}
     assert set(kept[kept["round"] == 5]["device"]) == set(range(8))
-    unscheduled = found["activities"].query("outcome == 'unscheduled'")
+    unscheduled = found.activities.query("outcome == 'unscheduled'")
     assert 6 in set(unscheduled["round"])
 
 
-def kinds_of_work(tables):
-    return work_by_kind(tables["activities"], tables["updates"]).set_index(["round", "kind"])
+def kinds_of_work(found):
+    return work_by_kind(found.activities, found.updates).set_index(["round", "kind"])
 
 
 @pytest.mark.parametrize("skip", ["discard", "sent"])
-def test_the_work_of_a_skipped_round_is_unused(config, tables, skip):
-    found = tables(config(skip))
+def test_the_work_of_a_skipped_round_is_unused(run, skip):
+    found = run(skip)
     work = kinds_of_work(found)
     assert set(work.loc[5].index) == {"unused"}
     assert set(work.loc[6].index) == {"useful"}
-    told = found["metrics"].query("name == 'wasted_j' and round == 5").set_index("key")["value"]
-    assert told.to_dict() == pytest.approx({"unused": work.loc[(5, "unused"), "joules"]})
-    assert told["unused"] == pytest.approx(found["rounds"].set_index("round").loc[5, "energy_j"])
+    told = found.metrics.query("name == 'wasted_j' and round == 5").set_index("key")["value"]
+    assert told.to_dict() == pytest.approx({"unused": found.rounds.set_index("round").loc[5, "energy_j"]})
 
 
-def test_kept_work_is_useful_where_the_next_model_has_it(config, tables):
+def test_kept_work_is_useful_where_the_next_model_has_it(run, tmp_path):
     """That of round 5 is; of round 7 that of device 2, but not of device 0, which is away in round 8."""
-    found = tables(config("carry", rounds=9, availability=presence(config, "8")))
+    lines = [line.split(",") for line in PRESENCE.strip().splitlines()]
+    lines[1][lines[0].index("8")] = "0"
+    rows = [[*line, "1"] for line in lines[1:]]
+    file = write_rows(tmp_path / "other.csv", ",".join([*lines[0], "9"]), rows)
+    found = run("carry", rounds=9, availability={"model": "table", "file": file, "slots": "rounds"})
     work = kinds_of_work(found)
     assert set(work.loc[5].index) == {"useful"}
     assert set(work.loc[7].index) == {"useful", "unused"}
     lost_j = DOWNLOAD_W * transfer_s(0) + COMPUTE_W * compute_s(0)
     assert work.loc[(7, "unused"), "joules"] == pytest.approx(lost_j)
     # Told when it turns out; round 9 is the last, and nobody gets what is kept of it.
-    told = found["metrics"].query("name == 'wasted_j' and key == 'unused'").set_index("round")["value"]
+    told = found.metrics.query("name == 'wasted_j' and key == 'unused'").set_index("round")["value"]
     assert told[8] == pytest.approx(lost_j)
     assert told[10] == pytest.approx(work.loc[(9, "unused"), "joules"])
     assert told.sum() == pytest.approx(work.xs("unused", level="kind")["joules"].sum())
 
 
-def presence(config, round):
-    """As `PRESENCE`, for nine rounds, and device 0 is away in one of them."""
-    values = config().availability.options
-    lines = [line.split(",") for line in PRESENCE.strip().splitlines()]
-    place = lines[0].index(round)
-    lines[1][place] = "0"
-    text = "\n".join(",".join([*line, "9" if line is lines[0] else "1"]) for line in lines)
-    path = values["file"].replace("presence.csv", "other.csv")
-    with open(path, "w") as file:
-        file.write(text)
-    return {"model": "table", "file": path, "slots": "rounds"}
-
-
-def test_show_tells_how_many_rounds_were_merged_and_skipped(config, tables, tmp_path):
-    tables(config())
-    shown = CliRunner().invoke(app, ["show", str(tmp_path / "run")])
+def test_show_tells_how_many_rounds_were_merged_and_skipped(run):
+    shown = CliRunner().invoke(app, ["show", str(run().folder)])
     assert shown.exit_code == 0, shown.output
     assert "8 (6 merged, 2 skipped)" in shown.output
 
 
-def test_a_skipped_round_can_be_drawn(config, tables, tmp_path):
-    for skip in ("discard", "carry"):
-        tables(config(skip), skip)
-        figure = draw_gantt(RunFolder(tmp_path / skip, {}, 3), 5)
-        legend = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert ("skipped" in legend, "kept" in legend) == (skip == "discard", skip == "carry")
-        assert "2 scheduled, 0 arrived" in figure.axes[0].get_title()
+@pytest.mark.parametrize("skip", ["discard", "carry"])
+def test_a_skipped_round_can_be_drawn(run, skip):
+    figure = draw_gantt(RunFolder(run(skip).folder, {}, 3), 5)
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert ("skipped" in legend, "kept" in legend) == (skip == "discard", skip == "carry")
+    assert "2 scheduled, 0 arrived" in figure.axes[0].get_title()
 
 
-def test_the_config_of_a_run_says_how_it_merges(config, tables, tmp_path):
-    tables(config())
-    said = (tmp_path / "run" / "config.toml").read_text()
+def test_the_config_of_a_run_says_how_it_merges_and_without_a_schedule_nothing_is_said_of_it(run):
+    said = (run().folder / "config.toml").read_text()
     assert '[merging]\nrule = "stagnation"\nsignal = "validation"\nskip = "discard"\n' in said
-    every = config(merging=None)
-    for number, of in enumerate((every, config(merging={"rule": "every"}))):
-        tables(of, f"every {number}")
-    texts = [(tmp_path / f"every {number}" / "config.toml").read_text() for number in range(2)]
+    both = [run(name=f"every {number}", merging=of) for number, of in enumerate((None, {"rule": "every"}))]
+    texts = [(played.folder / "config.toml").read_text() for played in both]
     assert texts[0] == texts[1]
     assert "merging" not in texts[0]
+    assert not {"due", "schedule_accuracy"} & set(both[0].metrics["name"])
+    assert (both[0].rounds["arrived"] > 0).all()
 
 
 HUNDRED = str(Path(__file__).parents[1] / "compared" / "hundred-classes.npz")
-REFUSED = [
-    ({"merging": {"rule": "often"}}, "merging.rule: input should be 'every' or 'stagnation'"),
-    ({"merging": {"skip": "keep"}}, "merging.skip: input should be 'discard', 'carry' or 'sent'"),
-    ({"merging": {"signal": "loss"}}, "merging.signal: input should be 'validation' or 'test'"),
-    (
-        {"merging": {"rule": "every", "skip": "sent"}},
-        r"merging\.skip = 'sent' needs merging\.rule = 'stagnation', not 'every'",
-    ),
-    ({"data": {"validation_per_class": None}}, r"merging\.rule = 'stagnation' needs data\.validation_per_class"),
-    ({"learning": {"training": "none"}}, r"merging\.rule = 'stagnation' needs learning\.training = 'real', not 'none'"),
-    (
-        {"round": {"late": "keep", "delay_knowledge": "planned"}},
-        r"merging\.rule = 'stagnation' needs round\.late = 'drop', not 'keep'",
-    ),
-    (
-        {"round": {"protocol": "buffered", "admission": "count", "count": 2}},
-        r"merging\.rule = 'stagnation' needs round\.protocol = 'synchronous', no",
-    ),
-    (
-        {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}},
-        r"merging\.rule = 'stagnation' needs topology\.aggregation = 'flat', not",
-    ),
-    ({"algorithm": {"kpfl": {}}}, r"merging\.rule = 'stagnation' does not go with algorithm\.kpfl"),
-    (
-        {"merging": {"skip": "carry"}, "learning": {"persist_momentum": True}},
-        r"merging\.rule = 'stagnation' with merging\.skip = 'carry' needs learni",
-    ),
-    (
-        {"merging": {"skip": "carry"}, "algorithm": {"name": "fedprox"}},
-        r"merging\.skip = 'carry' does not go with algorithm\.name = 'fedprox'",
-    ),
-    (
-        {
-            "data": {
-                "partition": "fedteddi",
-                "dataset": HUNDRED,
-                "samples_per_device": 6,
-                "validation_per_class": None,
-            },
-            "merging": {"signal": "test"},
-            "rounds": [4, 4],
-        },
-        r"data\.dataset = '.*hundred-classes\.npz' does not go with merging",
-    ),
-]
+EDGES = {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}
+FRAMES = {
+    "data": {"partition": "fedteddi", "dataset": HUNDRED, "samples_per_device": 6, "validation_per_class": None},
+    "merging": {"signal": "test"},
+    "rounds": [4, 4],
+}
+CARRY = {"skip": "carry"}
 
 
-@pytest.mark.parametrize(("changes", "said"), REFUSED, ids=[said[:40] for _, said in REFUSED])
-def test_what_a_schedule_does_not_go_with_is_refused_in_one_line(config, tmp_path, changes, said):
-    with pytest.raises(EdgesimError, match=said.replace("(", r"\(")) as refusal:
-        simulation.run(config(**{"availability": None} | changes), tmp_path / "run")
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"merging": {"rule": "often"}}, "merging.rule: input should be 'every' or 'stagnation'"),
+        ({"merging": {"skip": "keep"}}, "merging.skip: input should be 'discard', 'carry' or 'sent'"),
+        ({"merging": {"signal": "loss"}}, "merging.signal: input should be 'validation' or 'test'"),
+        ({"merging": {"rule": "every", "skip": "sent"}}, "'sent' needs merging.rule = 'stagnation', not 'every'"),
+        ({"data": {"validation_per_class": None}}, "'stagnation' needs data.validation_per_class"),
+        ({"learning": {"training": "none"}}, "'stagnation' needs learning.training = 'real', not 'none'"),
+        ({"round": {"late": "keep", "delay_knowledge": "planned"}}, "needs round.late = 'drop', not 'keep'"),
+        ({"round": {"protocol": "buffered", "admission": "count", "count": 2}}, "needs round.protocol = 'synchronous'"),
+        ({"topology": EDGES}, "'stagnation' needs topology.aggregation = 'flat', not"),
+        ({"algorithm": {"kpfl": {}}}, "merging.rule = 'stagnation' does not go with algorithm.kpfl"),
+        ({"merging": CARRY, "learning": {"persist_momentum": True}}, "with merging.skip = 'carry' needs learni"),
+        ({"merging": CARRY, "algorithm": {"name": "fedprox"}}, "'carry' does not go with algorithm.name = 'fedprox'"),
+        (FRAMES, "hundred-classes.npz' does not go with merging"),
+    ],
+)  # fmt: skip
+def test_what_a_schedule_does_not_go_with_is_refused_in_one_line(sections, tmp_path, changes, said):
+    with pytest.raises(EdgesimError) as refusal:
+        play(tmp_path / "run", sections(**{"availability": None} | changes))
+    assert said in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert not (tmp_path / "run").exists()
-
-
-def test_rows_of_a_run_without_a_schedule_say_nothing_of_it(config, tables, tmp_path):
-    found = tables(config(merging=None))
-    assert not {"due", "schedule_accuracy"} & set(found["metrics"]["name"])
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "finished"
-    assert isinstance(found["rounds"], pd.DataFrame)
-    assert np.all(found["rounds"]["arrived"] > 0)
 
 
 ON_A_BAND = {
@@ -387,7 +331,7 @@ ON_A_BAND = {
 }
 
 
-def test_devices_that_join_by_how_they_train_train_in_skipped_rounds_too(config, tables, monkeypatch):
+def test_devices_that_join_by_how_they_train_train_in_skipped_rounds_too(run, monkeypatch):
     """Jobs of round 5 run for their accuracies, which change who joins in round 6; with a number instead none run.
 
     In the code's form: chance / decay is .5 (.7 + accuracy), in rounds 5 and 6 of decays .95 and .94.
@@ -397,13 +341,13 @@ def test_devices_that_join_by_how_they_train_train_in_skipped_rounds_too(config,
         joining = law if measured else law | {"performance": 1.0}
         rising = iter(np.linspace(0.1, 0.9, 20).tolist())
         monkeypatch.setattr("edgesim.learning.learner.TorchLearner.signal", lambda _, of, up=rising: next(up))
-        found = tables(config("discard", availability=None, joining=joining, **ON_A_BAND), f"run {measured}")
-        rounds = found["rounds"].set_index("round")
+        found = run("discard", f"run {measured}", availability=None, joining=joining, **ON_A_BAND)
+        rounds = found.rounds.set_index("round")
         assert of_metrics(found, "due")[5] == 0
         assert rounds.loc[5, "selected"] > 0
         assert rounds.loc[5, "jobs_trained"] == (rounds.loc[5, "selected"] if measured else 0)
-        told = found["metrics"].query("name == 'join_chance'").set_index(["round", "key"])["value"]
-        joined = set(found["activities"].query("round == 5")["device"].astype(str))
+        told = found.metrics.query("name == 'join_chance'").set_index(["round", "key"])["value"]
+        joined = set(found.activities.query("round == 5")["device"].astype(str))
         grown = (told[6] / 0.94) / (told[5] / 0.95)
         changed = {device for device, of in grown.items() if abs(of - 1) > 1e-9}
         assert changed <= joined
@@ -424,31 +368,27 @@ WORLDS = {
 
 @pytest.mark.parametrize("policy", sorted(SELECTORS))
 @pytest.mark.parametrize("skip", ["discard", "carry", "sent"])
-def test_every_policy_goes_on_over_skipped_rounds(config, tables, policy, skip):
+def test_every_policy_goes_on_over_skipped_rounds(run, policy, skip):
     """Skipped are rounds 5 and 7, as accuracy is made to rise."""
     with pytest.MonkeyPatch.context() as patch:
         rising = iter(np.linspace(0.1, 0.9, 20).tolist())
         patch.setattr("edgesim.learning.learner.TorchLearner.signal", lambda learner, of: next(rising))
-        found = tables(config(skip, availability=None, selection={"policy": policy}, **ON_A_BAND))
-    merged = sorted(set(found["updates"]["round"]))
+        found = run(skip, availability=None, selection={"policy": policy}, **ON_A_BAND)
+    merged = sorted(set(found.updates["round"]))
     # REFL lets those rest that have taken part, which here are all, and rounds without updates stagnate.
     assert merged == ([1, 7] if policy == "refl" else [1, 2, 3, 4, 6, 8])
 
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("skip", ["discard", "carry", "sent"])
-def test_rows_add_up_in_any_world(config, tables, world, skip):
-    """Joules and bits of rounds are those of activities, kinds of work add up, nobody sends in a silent round."""
-    more = {section: ON_A_BAND.get(section, {}) | own for section, own in WORLDS[world].items()}
-    found = tables(config(skip, **{"availability": None} | ON_A_BAND | more, rounds=14))
-    acts, rounds = found["activities"], found["rounds"].set_index("round")
-    of_round = acts[acts["round"].isin(rounds.index)].groupby("round")
-    up = acts[acts["activity"] == "upload"].groupby("round")["bits"].sum().reindex(rounds.index, fill_value=0.0)
-    assert rounds["energy_j"].to_numpy() == pytest.approx(of_round["energy_j"].sum().to_numpy(), rel=1e-9)
-    assert rounds["bits_up"].to_numpy() == pytest.approx(up.to_numpy(), rel=1e-9)
+def test_rows_add_up_in_any_world(run, world, skip):
+    """What `edgesim check` adds up is right, nothing is merged in a skipped round, and nobody sends in a silent one."""
+    found = run(skip, **merged({"availability": {"model": "always"}}, ON_A_BAND, WORLDS[world]), rounds=14)
+    acts, rounds = found.activities, found.rounds.set_index("round")
+    assert run_faults(found.folder) == []
     skipped = [round for round, due in of_metrics(found, "due").items() if not due]
     assert skipped
-    assert not set(skipped) & set(found["updates"]["round"])
+    assert not set(skipped) & set(found.updates["round"])
     silent = acts[acts["round"].isin(skipped)]
     assert (silent["activity"] == "upload").any() == (skip == "sent")
     assert skip == "sent" or not rounds.loc[skipped, "arrived"].any()
@@ -459,6 +399,3 @@ def test_rows_add_up_in_any_world(config, tables, world, skip):
     computed = silent[silent["outcome"].isin(ends) & (silent["activity"] == "compute")].groupby("round").size()
     both = taken.add(computed if skip != "sent" else 0, fill_value=0)
     assert (both <= rounds["selected"]).all()
-    work = work_by_kind(acts, found["updates"])
-    told = found["metrics"].query("name == 'wasted_j'")["value"].sum()
-    assert told == pytest.approx(work.loc[work["kind"] != "useful", "joules"].sum(), rel=1e-9, abs=1e-12)

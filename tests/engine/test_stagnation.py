@@ -58,36 +58,11 @@ def test_the_published_run_is_replayed_to_the_round():
     assert len(AGGREGATED) == 72
 
 
-def test_while_accuracy_rises_every_second_round_is_due():
-    """T5."""
-    due = replay(np.linspace(0.1, 0.9, 101))
-    assert due == [1, 2, 3, *range(4, 101, 2)]
-    assert len(due) == 52
-
-
-def test_when_accuracy_does_not_rise_all_rounds_are_due():
-    """T6."""
-    assert replay([0.1] * 101) == [*range(1, 101)]
-    history = [0.1, 0.2, 0.3, 0.4, *[0.5] * 8, *[0.6] * 7]
-    assert replay(history) == [1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 14, 16, 17, 18]
-
-
-@pytest.mark.parametrize(
-    ("history", "expected"),
-    [
-        (
-            ".513 .487 .564 .510 .446 .536 .630 .595 .430 .373 .438 .504 .267 .478 .375 .427 .446 .468 .541 .604 .487",
-            [*range(1, 7), 8, *range(10, 21)],
-        ),
-        (
-            ".519 .448 .459 .256 .680 .614 .467 .577 .528 .445 .598 .469 .467 .421 .545 .490 .555 .439 .513 .411 .584",
-            [1, 2, 3, 4, 6, *range(8, 21)],
-        ),
-    ],
-)
-def test_a_history_that_moves_in_skipped_rounds_too(history, expected):
-    """T7b."""
-    assert replay([float(number) for number in history.split()]) == expected
+def test_while_accuracy_rises_every_second_round_is_due_and_else_all_are():
+    """T5, whose numbers the page's pseudo-code has to give as well, and T6."""
+    rising = np.linspace(0.1, 0.9, 101)
+    assert replay(rising) == by_the_page(rising, 100) == [1, 2, 3, *range(4, 101, 2)]
+    assert replay([0.1] * 101) == by_the_page([0.1] * 101, 100) == [*range(1, 101)]
 
 
 @pytest.mark.parametrize("number", range(20))
@@ -116,8 +91,3 @@ def test_a_skipped_round_without_a_new_model_changes_nothing():
     assert (schedule.stagnant, schedule.accuracy) == (1, 0.5)
     schedule.hear(8, None)
     assert schedule.every
-
-
-def test_a_model_that_is_never_right_is_no_best():
-    """Nothing is above the 0 with which the schedule begins, so that all rounds are due from round 1 on."""
-    assert replay([0.0] * 12) == [*range(1, 12)]

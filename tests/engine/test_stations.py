@@ -5,93 +5,72 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from cell_files import write_cells
 from rich.console import Console
 from safetensors.numpy import load_file
+from whole_runs import TIMED, configs
+from whole_runs import play as simulate
 
-from edgesim.config_file import parse
 from edgesim.devices.places import FixedPlaces
 from edgesim.engine.make_world import make_world
-from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 from edgesim.tables.show import print_run
 
 BITS = 17_881_664.0
-
-STATIONS = """
-name = "two"
-source = "test"
-cloud = "{cloud}"
-edge_servers = ["west", "east"]
-[[stations]]
-name = "west"
-x_m = -120.0
-y_m = 0.0
-[[stations]]
-name = "east"
-x_m = 120.0
-y_m = 0.0
-bandwidth_share = 0.5
-[[links]]
-between = ["west", "east"]
-rate_bps = {rate}
-latency_s = {latency}
-"""
+WIRES_S = 0.05 + BITS / 1e9
+"""From the east 0.05 s of latency and 17.9 Mbit over 1 Gbit/s; the west has its server beside it."""
+LEARNING = {"training": "real"}
 
 
 @pytest.fixture
 def layout(tmp_path):
-    def write(cloud: str = "west", rate: float = 1e12, latency: float = 0.0) -> str:
-        path = tmp_path / "two.toml"
-        path.write_text(STATIONS.format(cloud=cloud, rate=rate, latency=latency))
-        return str(path)
+    """Two stations, of which the east has half of the band."""
+    places_m = {"west": (-120.0, 0.0), "east": (120.0, 0.0)}
+
+    def write(rate: float = 1e12, latency: float = 0.0) -> str:
+        servers, links = ["west", "east"], [("west", "east", rate, latency)]
+        return write_cells(tmp_path, places_m, links, {"east": 0.5}, edge_servers=servers)
 
     return write
 
 
 def play(folder, file, **sections):
-    values = {
-        "rounds": 6,
-        "devices": {"count": 40},
-        "round": {"payload_bits": BITS, **sections.pop("round", {})},
-        "topology": {"file": file, **sections.pop("topology", {})},
-        "data": {"samples_per_device": 20, "partition": "fedteddi"},
-        "learning": {"pretrain": True, "training": "none", **sections.pop("learning", {})},
-        **sections,
-    }
-    simulation.run(parse(values, "test"), folder)
-    return read_table(folder, "rounds"), read_table(folder, "activities"), read_table(folder, "devices")
+    base = {"rounds": 6, "devices": {"count": 40}, "round": {"payload_bits": BITS}, "topology": {"file": file}}
+    digits = {"data": {"dataset": "digits", "samples_per_device": 20}}
+    return simulate(folder, TIMED, digits, base, **sections)
+
+
+def station_of(played, devices):
+    """The station of each of some devices."""
+    found = played.devices
+    return found[found["frame"] == 1].set_index("device")["station"][devices].to_numpy()
+
+
+def within_s(played, rows, column):
+    """Seconds from the start of their round to an instant of rows."""
+    return (rows[column] - rows["round"].map(played.rounds.set_index("round")["t_start_s"])).to_numpy()
 
 
 def test_each_stations_reservations_stay_within_its_own_band(tmp_path, layout):
-    _, acts, devices = play(tmp_path / "run", layout())
-    station = devices[devices["frame"] == 1].set_index("device")["station"]
-    uploads = acts[acts["activity"] == "upload"]
-    used_hz = uploads.groupby(["round", station[uploads["device"]].to_numpy()])["bandwidth_hz"].sum().unstack()
+    played = play(tmp_path / "run", layout())
+    uploads = played.uploads
+    used_hz = uploads.groupby(["round", station_of(played, uploads["device"])])["bandwidth_hz"].sum().unstack()
     assert (used_hz[0] <= 20e6 * (1 + 1e-12)).all()
     assert (used_hz[1] <= 10e6 * (1 + 1e-12)).all()
     assert (used_hz.sum(axis=1) > 20e6).all()
 
 
 def test_uploads_end_early_enough_for_the_wires_and_the_round_at_its_deadline(tmp_path, layout):
-    """From the east 0.05 s of latency and 17.9 Mbit over 1 Gbit/s; the west has its server beside it."""
-    rounds, acts, devices = play(tmp_path / "run", layout(rate=1e9, latency=0.05))
-    wires_s = 0.05 + BITS / 1e9
-    station = devices[devices["frame"] == 1].set_index("device")["station"]
-    uploads = acts[acts["activity"] == "upload"].assign(
-        station=station[acts["device"]].to_numpy()[acts["activity"] == "upload"]
-    )
-    start_s = uploads["round"].map(rounds.set_index("round")["t_start_s"])
-    within_s = uploads["t_end_s"] - start_s
-    assert within_s[uploads["station"] == 0].to_numpy() == pytest.approx(1.0)
-    assert within_s[uploads["station"] == 1].to_numpy() == pytest.approx(1.0 - wires_s)
-    assert (uploads["outcome"] == "done").all()
-    assert rounds["t_end_s"].to_numpy() == pytest.approx(np.arange(1, 7))
+    played = play(tmp_path / "run", layout(rate=1e9, latency=0.05))
+    uploads, computes = played.uploads, played.activities.query("activity == 'compute'")
+    is_east = station_of(played, uploads["device"]) == 1
+    assert within_s(played, uploads, "t_end_s") == pytest.approx(1.0 - WIRES_S * is_east)
+    assert set(uploads["outcome"]) == {"done"}
+    assert played.rounds["t_end_s"].to_numpy() == pytest.approx(np.arange(1, 7))
     # The model, too, is as long on its way.
-    computes = acts[acts["activity"] == "compute"]
-    begin_s = (computes["t_start_s"] - computes["round"].map(rounds.set_index("round")["t_start_s"])).to_numpy()
-    expected = np.where(station[computes["device"]] == 0, 0.0, wires_s)
-    assert begin_s == pytest.approx(expected, abs=1e-9)
+    begin_s = WIRES_S * (station_of(played, computes["device"]) == 1)
+    assert within_s(played, computes, "t_start_s") == pytest.approx(begin_s, abs=1e-9)
 
 
 @dataclass(frozen=True)
@@ -110,103 +89,82 @@ def test_station_wires_and_band_of_a_task_are_those_of_the_instant_at_which_it_b
         return replace(world, places=ChangeSides(**vars(world.places)))
 
     monkeypatch.setattr("edgesim.simulation.simulation.make_world", moving)
-    rounds, acts, devices = play(tmp_path / "run", layout(rate=1e9, latency=0.05))
-    wires_s = 0.05 + BITS / 1e9
-    first = devices[devices["frame"] == 1].set_index("device")["station"][acts["device"]].to_numpy()
+    played = play(tmp_path / "run", layout(rate=1e9, latency=0.05))
+    acts, merged = played.activities, played.updates
+    first, theirs = (station_of(played, rows["device"]) for rows in (acts, merged))
     station = np.where(acts["round"] < 4, first, 1 - first)
-    start_s = acts["round"].map(rounds.set_index("round")["t_start_s"])
     is_upload = (acts["activity"] == "upload").to_numpy()
-    begin_s, end_s = acts["t_start_s"] - start_s, acts["t_end_s"] - start_s
-    assert begin_s[~is_upload].to_numpy() == pytest.approx(np.where(station[~is_upload] == 0, 0, wires_s), abs=1e-9)
-    assert end_s[is_upload].to_numpy() == pytest.approx(np.where(station[is_upload] == 0, 1.0, 1.0 - wires_s))
+    begin_s, end_s = within_s(played, acts, "t_start_s"), within_s(played, acts, "t_end_s")
+    assert begin_s[~is_upload] == pytest.approx(WIRES_S * station[~is_upload], abs=1e-9)
+    assert end_s[is_upload] == pytest.approx(1.0 - WIRES_S * station[is_upload])
     used_hz = acts[is_upload].groupby(["round", station[is_upload]])["bandwidth_hz"].sum().unstack()
     assert (used_hz <= np.array([20e6, 10e6]) * (1 + 1e-12)).all(axis=None)
-    metrics = read_table(tmp_path / "run", "metrics").query("name == 'backhaul_bits'").set_index("round")["value"]
-    merged = read_table(tmp_path / "run", "updates")
-    theirs = devices[devices["frame"] == 1].set_index("device")["station"][merged["device"]].to_numpy()
     from_east = np.where(merged["round"] < 4, theirs, 1 - theirs) == 1
-    assert metrics.to_dict() == (merged[from_east].groupby("round").size() * BITS).to_dict()
+    sent = merged[from_east].groupby("round").size() * BITS
+    assert played.metric("backhaul_bits").to_dict() == sent.to_dict()
+
+
+FADING = {"radio": {"fading": "rayleigh"}}
 
 
 def test_an_update_that_is_still_on_the_wires_at_the_deadline_is_late(tmp_path, layout):
     """Fading spreads the ends of uploads: some end before the deadline, but too late for the wires."""
-    rounds, acts, _ = play(tmp_path / "run", layout(latency=0.4), radio={"fading": "rayleigh"}, round={"tmax_s": 1.5})
-    uploads = acts[(acts["activity"] == "upload") & (acts["outcome"] == "late")]
-    close_s = uploads["round"].map(rounds.set_index("round")["t_end_s"])
-    on_wires = uploads[uploads["t_end_s"] < close_s - 1e-6]
+    played = play(tmp_path / "run", layout(latency=0.4), **FADING, round={"tmax_s": 1.5})
+    uploads, merged = played.uploads.query("outcome == 'late'"), played.updates
+    on_wires = uploads[within_s(played, uploads, "t_end_s") < 1.5 - 1e-6]
     assert len(on_wires) > 0
     assert on_wires["bits"].to_numpy() == pytest.approx(BITS)
-    merged = read_table(tmp_path / "run", "updates")
     late = set(zip(uploads["round"], uploads["device"], strict=True))
     assert not late & set(zip(merged["round"], merged["device"], strict=True))
 
 
 def test_latecomers_on_the_wires_are_merged_in_the_next_round(tmp_path, layout):
-    _, acts, _ = play(
-        tmp_path / "run", layout(latency=0.4), radio={"fading": "rayleigh"}, round={"tmax_s": 1.5, "late": "keep"}
-    )
-    merged = read_table(tmp_path / "run", "updates")
-    assert (merged["staleness"] == 1).any()
-    ends = acts[acts["activity"] == "upload"].merge(merged[merged["staleness"] == 1], on=["round", "device"])
-    assert ends["bits"].to_numpy() == pytest.approx(BITS)
+    played = play(tmp_path / "run", layout(latency=0.4), **FADING, round={"tmax_s": 1.5, "late": "keep"})
+    stale = played.updates.query("staleness == 1")
+    assert len(stale) > 0
+    assert played.uploads.merge(stale, on=["round", "device"])["bits"].to_numpy() == pytest.approx(BITS)
 
 
 def test_an_average_in_the_cloud_prolongs_its_round_by_the_longest_way(tmp_path, layout):
-    rounds, _, _ = play(
-        tmp_path / "run",
-        layout(rate=1e9, latency=0.05),
-        topology={"aggregation": "hierarchical", "cloud_every": 3},
-    )
-    lengths_s = (rounds["t_end_s"] - rounds["t_start_s"]).to_numpy()
-    way_s = 0.05 + BITS / 1e9
-    assert lengths_s == pytest.approx([1, 1, 1 + way_s, 1, 1, 1 + way_s])
-    on_wires = read_table(tmp_path / "run", "metrics").query("name == 'backhaul_bits'")
-    assert on_wires["round"].tolist() == [3, 6]
-    assert on_wires["value"].tolist() == [BITS, BITS]
+    nested = {"aggregation": "hierarchical", "cloud_every": 3}
+    played = play(tmp_path / "run", layout(rate=1e9, latency=0.05), topology=nested)
+    lengths_s = (played.rounds["t_end_s"] - played.rounds["t_start_s"]).to_numpy()
+    assert lengths_s == pytest.approx([1, 1, 1 + WIRES_S, 1, 1, 1 + WIRES_S])
+    assert played.metric("backhaul_bits").to_dict() == {3: BITS, 6: BITS}
 
 
 @pytest.mark.parametrize("weights", ["samples", "equal"])
 def test_an_average_in_every_round_equals_flat_averaging(weights, tmp_path, layout):
     """Edge means weighted by what was merged, then their mean: the mean over all, whoever took part."""
-    real = {
-        "learning": {"training": "real", "pretrain": True},
-        "algorithm": {"weights": weights},
-        "data": {"partition": "quantity", "samples_per_device": 20},
-    }
-    file = layout()
-    flat = play(tmp_path / "flat", file, **real)[0]
-    nested = {"aggregation": "hierarchical", "cloud_every": 1}
-    hierarchical = play(tmp_path / "hierarchical", file, topology=nested, **real)[0]
-    assert hierarchical["selected"].tolist() == flat["selected"].tolist()
-    one, other = (load_file(tmp_path / name / "model.safetensors") for name in ("flat", "hierarchical"))
+    sections = {"learning": LEARNING, "algorithm": {"weights": weights}, "data": {"partition": "quantity"}}
+    nested, file = {"aggregation": "hierarchical", "cloud_every": 1}, layout()
+    flat = play(tmp_path / "flat", file, **sections)
+    hierarchical = play(tmp_path / "hierarchical", file, topology=nested, **sections)
+    assert hierarchical.rounds["selected"].tolist() == flat.rounds["selected"].tolist()
+    one, other = (load_file(played.folder / "model.safetensors") for played in (flat, hierarchical))
     for name in one:
         np.testing.assert_allclose(other[name], one[name], atol=2e-6)
 
 
 def test_between_averages_the_edge_servers_models_go_their_own_ways(tmp_path, layout):
-    real = {
-        "learning": {"training": "real", "pretrain": True},
-        "data": {"samples_per_device": 20, "partition": "fedteddi"},
-    }
     file = layout()
-    every = [
-        play(tmp_path / str(k), file, topology={"aggregation": "hierarchical", "cloud_every": k}, **real)[0]
+    every, seldom = (
+        play(tmp_path / str(k), file, topology={"aggregation": "hierarchical", "cloud_every": k}, learning=LEARNING)
         for k in (1, 6)
-    ]
-    assert every[0]["test_loss"][0] == pytest.approx(every[1]["test_loss"][0], rel=1e-5)
-    assert every[0]["test_loss"][5] != pytest.approx(every[1]["test_loss"][5], rel=1e-3)
+    )
+    assert every.rounds["test_loss"][0] == pytest.approx(seldom.rounds["test_loss"][0], rel=1e-5)
+    assert every.rounds["test_loss"][5] != pytest.approx(seldom.rounds["test_loss"][5], rel=1e-3)
 
 
 def test_links_to_different_stations_are_drawn_apart(layout):
-    values = {"devices": {"count": 3000}, "data": {"partition": "fedteddi"}, "learning": {"pretrain": True}}
-    config = simulation.complete(parse(values | {"topology": {"file": layout(), "attach": "nearest"}}, "test"))
-    world = make_world(config, Streams(0))
+    config = configs({"devices": {"count": 3000}, "data": {"partition": "fedteddi"}, "learning": {"pretrain": True}})
+    topology = {"file": layout(), "attach": "nearest"}
+    world, single = (make_world(simulation.complete(config(topology=of)), Streams(0)) for of in (topology, {}))
     assert (world.places.station == (world.places.x_m > 0)).all()
     ids = np.arange(3000)
     # The shadowing alone, in dB: what the law does not explain.
     law_db = world.environment.path_loss.loss_db(world.places.distance_m)
     shadow_db = -10 * np.log10(world.gain(ids, 1, 0.0, world.places.station)) - law_db
-    single = make_world(simulation.complete(parse(values, "test")), Streams(0))
     first_gain = single.gain(ids, 1, 0.0, single.places.station)
     of_first_db = -10 * np.log10(first_gain) - single.environment.path_loss.loss_db(single.places.distance_m)
     west = world.places.station == 0
@@ -216,14 +174,8 @@ def test_links_to_different_stations_are_drawn_apart(layout):
 
 def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_are_best(layout):
     """By hand from the streams of each link: sight and shadowing are drawn per device and station, once per run."""
-    values = {
-        "devices": {"count": 2000},
-        "radio": {"channel": "umi-street-canyon"},
-        "topology": {"file": layout()},
-        "data": {"partition": "fedteddi"},
-        "learning": {"pretrain": True},
-    }
-    config = simulation.complete(parse(values, "test"))
+    sections = {"radio": {"channel": "umi-street-canyon"}, "topology": {"file": layout()}}
+    config = simulation.complete(configs(TIMED | {"devices": {"count": 2000}})(**sections))
     streams, ids = Streams(3), np.arange(2000)
     world = make_world(config, streams)
     law, people = world.environment.path_loss, world.places
@@ -239,23 +191,15 @@ def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_
 
 
 def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_at_the_deadline(tmp_path):
-    values = {
-        "rounds": 4,
-        "radio": {"channel": "recorded-capacity"},
-        "round": {"payload_bits": 2e6, "tmax_s": 1.5},
-        "learning": {"training": "none", "pretrain": True},
-        "data": {"partition": "fedteddi"},
-    }
-    config = parse(values, "test")
-    simulation.run(config, tmp_path / "run")
-    acts, rounds = (read_table(tmp_path / "run", name) for name in ("activities", "rounds"))
-    uploads = acts[acts["activity"] == "upload"]
+    sections = {"rounds": 4, "radio": {"channel": "recorded-capacity"}, "round": {"payload_bits": 2e6, "tmax_s": 1.5}}
+    played = simulate(tmp_path / "run", TIMED, sections)
+    uploads = played.uploads
     assert (uploads["outcome"] == "done").all()
-    assert (rounds["arrived"] >= 3).all()
+    assert (played.rounds["arrived"] >= 3).all()
     assert uploads["t_end_s"].to_numpy() == pytest.approx(1.5 * uploads["round"].to_numpy())
     assert (uploads.groupby("round")["bandwidth_hz"].sum() <= 20e6 * (1 + 1e-9)).all()
     # By a plain sum over the table's seconds.
-    table = make_world(simulation.complete(config), Streams(0)).environment.capacity
+    table = make_world(simulation.complete(configs(TIMED)(**sections)), Streams(0)).environment.capacity
     for row in uploads.itertuples():
         edges = np.unique(np.clip(np.append(table.t_s, [row.t_start_s, row.t_end_s]), row.t_start_s, row.t_end_s))
         bps = table.bps[np.searchsorted(table.t_s, edges[:-1], "right") - 1]
@@ -267,17 +211,10 @@ def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_
     "way", [{"allocator": "equal_share"}, {"leftover": "equal_finish"}, {"allocator": "proportional"}], ids=str
 )
 def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, way):
-    values = {
-        "rounds": 3,
-        "radio": {"channel": "recorded-capacity", "sharing": sharing},
-        "round": {"payload_bits": 1e6, "tmax_s": 2.0, **way},
-        "learning": {"training": "none", "pretrain": True},
-        "data": {"partition": "fedteddi"},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    rounds, acts = (read_table(tmp_path / "run", name) for name in ("rounds", "activities"))
-    assert (rounds["arrived"] > 0).all()
-    done = acts[(acts["activity"] == "upload") & (acts["outcome"] == "done")]
+    radio, knobs = {"channel": "recorded-capacity", "sharing": sharing}, {"payload_bits": 1e6, "tmax_s": 2.0}
+    played = simulate(tmp_path / "run", TIMED, rounds=3, radio=radio, round=knobs | way)
+    assert (played.rounds["arrived"] > 0).all()
+    done = played.uploads.query("outcome == 'done'")
     assert done["bits"].to_numpy() == pytest.approx(1e6)
     if "leftover" in way and sharing == "reserved":
         ends = done.groupby("round")["t_end_s"]
@@ -290,15 +227,9 @@ def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, leftover):
     (tmp_path / "dry.toml").write_text(
         'name = "dry"\nsource = "test"\n[capacity]\nfile = "dry.csv"\nafter_end = "hold"\n'
     )
-    values = {
-        "rounds": 2,
-        "radio": {"channel": str(tmp_path / "dry.toml")},
-        "round": {"payload_bits": 4e6, "admission": "count", "count": 10, "leftover": leftover},
-        "learning": {"training": "none", "pretrain": True},
-        "data": {"partition": "fedteddi"},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    rounds = read_table(tmp_path / "run", "rounds")
+    knobs = {"payload_bits": 4e6, "admission": "count", "count": 10, "leftover": leftover}
+    radio = {"channel": str(tmp_path / "dry.toml")}
+    rounds = simulate(tmp_path / "run", TIMED, rounds=2, radio=radio, round=knobs).rounds
     assert rounds["late"].tolist() == [10, 10]
     assert rounds["bandwidth_hz"].tolist() == pytest.approx([20e6, 20e6])
 
@@ -306,10 +237,10 @@ def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, leftover):
 def test_between_two_averages_the_model_that_is_tested_is_said_to_be_held_by_nobody(tmp_path):
     knobs = {"cloud_every": 3, "aggregation": "hierarchical"}
     learning = {"training": "real", "pretrain": False, "steps": 1}
-    rounds, _, _ = play(tmp_path, "three-cells", topology=knobs, learning=learning, evaluation={"samples": 20})
+    rounds = play(tmp_path, "three-cells", topology=knobs, learning=learning, evaluation={"samples": 20}).rounds
     assert rounds["model_held"].tolist() == [False, False, True] * 2
     console = Console(file=io.StringIO(), width=200)
     print_run(tmp_path, console)
     assert "4 of 6 tests, between two averages in the cloud, are of the mean" in console.file.getvalue()
-    flat, _, _ = play(tmp_path / "flat", "three-cells", learning=learning, evaluation={"samples": 20, "every": 2})
+    flat = play(tmp_path / "flat", "three-cells", learning=learning, evaluation={"samples": 20, "every": 2}).rounds
     assert flat["model_held"].tolist() == [None, True] * 3

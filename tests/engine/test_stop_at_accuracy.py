@@ -1,17 +1,18 @@
 """A run that ends when its model is good enough."""
 
 from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
 import pytest
 from stopped_runs import assert_stops_change_nothing
+from whole_runs import play
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_run, read_table
 from edgesim.learning.learner import TorchLearner
-from edgesim.simulation import composition as simulation
 
+HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
 CONFIG = {
     "rounds": 12,
     "data": {"partition": "dirichlet"},
@@ -22,9 +23,7 @@ ROUNDS = {"synchronous": {}, "buffered": {"protocol": "buffered", "admission": "
 
 
 def run(folder, protocol, rounds=12, **ends):
-    values = CONFIG | {"rounds": rounds, "round": CONFIG["round"] | ROUNDS[protocol]} | ends
-    assert simulation.run(parse(values, "test"), folder).status == "finished"
-    return read_table(folder, "rounds")
+    return play(folder, CONFIG, {"round": ROUNDS[protocol]}, rounds=rounds, **ends).rounds
 
 
 @pytest.mark.parametrize("protocol", ROUNDS)
@@ -37,9 +36,8 @@ def test_the_run_ends_behind_the_first_test_at_the_accuracy_and_is_the_same_unti
     assert cut["test_accuracy"].tolist() == whole["test_accuracy"].tolist()[: last + 1]
     assert read_run(tmp_path / "cut")["reason"].startswith(f"stop_at_accuracy = {accuracy:g}, a test has")
     # With more rounds it stays at its end.
-    assert (
-        run(tmp_path / "cut", protocol, rounds=15, stop_at_accuracy=accuracy)["round"].tolist() == cut["round"].tolist()
-    )
+    longer = run(tmp_path / "cut", protocol, rounds=15, stop_at_accuracy=accuracy)
+    assert longer["round"].tolist() == cut["round"].tolist()
 
 
 @pytest.mark.parametrize("protocol", ROUNDS)
@@ -70,31 +68,26 @@ def test_a_row_of_tests_outlives_a_stop(tmp_path, monkeypatch):
     assert read_table(tmp_path / "stopped", "rounds")["round"].tolist() == [1, 2, 3, 4]
 
 
-def test_tests_in_a_row_need_an_accuracy():
-    with pytest.raises(EdgesimError, match=r"stop_after_tests = 3 needs stop_at_accuracy"):
-        parse({"stop_after_tests": 3}, "test")
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"stop_after_tests": 3}, r"stop_after_tests = 3 needs stop_at_accuracy"),
+        ({"learning": {"training": "none"}, "stop_at_accuracy": 0.5}, r"needs learning\.training = 'real', not 'none'"),
+    ],
+)
+def test_tests_in_a_row_need_an_accuracy_and_accuracies_training(values, said):
+    with pytest.raises(EdgesimError, match=said):
+        parse(values, "test")
 
 
 def test_an_accuracy_that_is_never_reached_changes_nothing(tmp_path):
-    whole, sought = (
-        run(tmp_path / "whole", "synchronous", 3),
-        run(tmp_path / "s", "synchronous", 3, stop_at_accuracy=1.0),
-    )
+    whole, sought = (run(tmp_path / str(of), "synchronous", 3, stop_at_accuracy=of) for of in (None, 1.0))
     assert sought.equals(whole)
-
-
-def test_without_training_there_is_no_accuracy_to_stop_at():
-    with pytest.raises(EdgesimError, match=r"stop_at_accuracy = 0\.5 needs learning\.training = 'real', not 'none'"):
-        parse({"learning": {"training": "none"}, "stop_at_accuracy": 0.5}, "test")
 
 
 def test_a_good_test_counts_though_a_later_one_of_the_same_round_is_worse(tmp_path, monkeypatch):
     """In the last round of a frame, the second model is tested as it is replaced, and then the third."""
-    labels = np.repeat(np.arange(100), 30)
-    images = np.random.default_rng(0).integers(0, 256, (len(labels), 4, 4), dtype=np.uint8)
-    arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
-    np.savez(tmp_path / "hundred.npz", **arrays)
-    data = {"dataset": str(tmp_path / "hundred.npz"), "partition": "fedteddi", "samples_per_device": 30}
+    data = {"dataset": str(HUNDRED), "partition": "fedteddi", "samples_per_device": 6}
     plain, scripted = TorchLearner.evaluate, iter([0.1, 0.1, 0.9] + 10 * [0.1])
     monkeypatch.setattr(TorchLearner, "evaluate", lambda *of: replace(plain(*of), accuracy=next(scripted)))
     ends = {"stop_at_accuracy": 0.8, "evaluation": {"every_s": 0.05}, "data": data}

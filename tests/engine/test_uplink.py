@@ -15,10 +15,9 @@ from edgesim.radio.link import RecordedLink, ShannonLink
 NOISE_W_PER_HZ = 1e-20
 
 
-def play(sharing, band_hz, starts_s, bits, snr_hz, weights_hz, leaves_s=None):
+def play(sharing, band_hz, starts_s, bits, snr_hz, weights_hz, leaves_s=None, link=None):
     """(end, sent bits, through) of each upload."""
-    clock = Clock()
-    link = ShannonLink(NOISE_W_PER_HZ)
+    clock, link = Clock(), link or ShannonLink(NOISE_W_PER_HZ)
     band = SharedBand(clock, band_hz, link) if sharing == "reshared" else ReservedBand(clock, link)
     ends = {}
 
@@ -55,15 +54,11 @@ def fluid(band_hz, starts_s, bits, snr_hz, weights_hz):
     return ends_s
 
 
-def test_two_equal_uploads_that_start_together_share_the_band_to_the_end():
-    ends = play("reshared", 1e6, [0.0, 0.0], [1e7, 1e7], [1e9, 1e9], [1.0, 1.0])
-    assert [end for end, *_ in ends] == pytest.approx([1.823735, 1.823735], abs=1e-6)
-
-
-def test_a_second_upload_halves_the_band_and_carries_the_remaining_bits_over():
-    # Alone 9,967,226.259 bit/s until 0.5 s, then both at 5,483,252.726; the second ends on its own at full rate.
-    ends = play("reshared", 1e6, [0.0, 0.5], [1e7, 1e7], [1e9, 1e9], [1.0, 1.0])
-    assert [end for end, *_ in ends] == pytest.approx([1.414856, 1.914856], abs=1e-6)
+@pytest.mark.parametrize(("second_s", "ends_s"), [(0.0, [1.823735, 1.823735]), (0.5, [1.414856, 1.914856])])
+def test_a_second_upload_halves_the_band_and_carries_the_remaining_bits_over(second_s, ends_s):
+    # Alone 9,967,226.259 bit/s, both 5,483,252.726 each; the second ends on its own at full rate.
+    ends = play("reshared", 1e6, [0.0, second_s], [1e7, 1e7], [1e9, 1e9], [1.0, 1.0])
+    assert [end for end, *_ in ends] == pytest.approx(ends_s, abs=1e-6)
 
 
 def test_fifty_random_uploads_end_as_a_fluid_integration_says():
@@ -103,24 +98,9 @@ def test_with_least_bandwidths_re_sharing_ends_nobody_later_than_reserved(rows, 
 def test_a_recorded_capacity_is_shared_anew_as_two_uploads_come_and_go():
     # 8 Mbit/s for a second, then 2: alone until 0.5 s 4 Mbit are through, and both halves of 4 Mbit until 1 s leave the
     # first 1 Mbit at 1 Mbit/s, until 2 s; then the second sends its last 2 Mbit at 2 Mbit/s.
-    clock, ends = Clock(), {}
-    band = SharedBand(
-        clock,
-        1e6,
-        RecordedLink(one_capacity_table("x", np.array([0.0, 1.0]), np.array([8e6, 2e6]), np.inf, False), 1e6),
-    )
-
-    def device(number, bits):
-        upload = Upload(number, 1.0, 1.0, bits, np.inf, 0.0, clock.now)
-        band.begin(upload, lambda through: ends.update({number: (clock.now, upload.sent_bits, through)}))
-
-    clock.call_at(0.0, EventKind.COMPUTED, lambda _: device(0, 7e6))
-    clock.call_at(0.5, EventKind.COMPUTED, lambda _: device(1, 5e6))
-    clock.run()
-    assert ends == {
-        0: (pytest.approx(2.0), pytest.approx(7e6), True),
-        1: (pytest.approx(3.0), pytest.approx(5e6), True),
-    }
+    table = one_capacity_table("x", np.array([0.0, 1.0]), np.array([8e6, 2e6]), np.inf, False)
+    ends = play("reshared", 1e6, [0.0, 0.5], [7e6, 5e6], [1.0, 1.0], [1.0, 1.0], link=RecordedLink(table, 1e6))
+    assert ends == [(pytest.approx(2.0), pytest.approx(7e6), True), (pytest.approx(3.0), pytest.approx(5e6), True)]
 
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])

@@ -4,42 +4,33 @@ import io
 import sys
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
+import tomli_w
 from typer.testing import CliRunner
+from whole_runs import TIMED, merged, play, write_rows
 
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
 from edgesim.config import YEAR_S
 from edgesim.config_file import parse
-from edgesim.devices.battery import Batteries
-from edgesim.engine.check_in import next_time_with
 from edgesim.folder.records import read_run, read_table
 from edgesim.simulation import composition as simulation
-from edgesim.traces.search import Search
 
 WITHOUT_ROUNDS = {"protocol": "buffered", "admission": "count", "count": 2, "protocol_options": {"buffer": 2}}
 
 
 def run(folder: Path, availability: dict, rounds=4, devices=2, stop_at_s=None, on_round=lambda _: None, **knobs):
-    values = {
-        "seed": 3,
-        **({"rounds": rounds} if stop_at_s is None else {"stop_at_s": stop_at_s}),
-        "devices": {"count": devices},
-        "availability": availability,
-        "round": {"payload_bits": 1e6, "tmax_s": 1.0, **knobs},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-    }
-    return simulation.run(parse(values, "test"), folder, on_round)
+    base = {"seed": 3, "rounds": rounds if stop_at_s is None else None, "stop_at_s": stop_at_s}
+    own = {"devices": {"count": devices}, "round": {"payload_bits": 1e6, "tmax_s": 1.0, **knobs}}
+    config = parse(merged(TIMED, base, own, {"availability": availability}), "test")
+    return simulation.run(config, folder, on_round)
 
 
 def twice(folder: Path, gap_s: float) -> dict:
     """Presence of two devices for 1.2 s, and again for 20 s after a gap."""
-    rows = "".join(f"{k},0,1.2\n{k},{gap_s},{gap_s + 20}\n" for k in range(2))
-    (folder / "trace.csv").write_text(f"device,start_s,end_s\n{rows}")
-    return {"model": "table", "file": str(folder / "trace.csv"), "after_end": "absent"}
+    rows = [(k, start_s, end_s) for k in range(2) for start_s, end_s in ((0, 1.2), (gap_s, gap_s + 20))]
+    file = write_rows(folder / "trace.csv", "device,start_s,end_s", rows)
+    return {"model": "table", "file": file, "after_end": "absent"}
 
 
 @pytest.mark.parametrize("knobs", [{"close": "deadline"}, WITHOUT_ROUNDS], ids=["rounds", "no rounds"])
@@ -125,14 +116,10 @@ def test_a_device_for_which_the_search_is_given_up_while_others_go_on_is_noted(t
 @pytest.mark.parametrize("slot_s", [1.0, 1e-3])
 def test_the_slots_of_a_wait_that_are_too_many_to_look_at_are_not_counted(tmp_path, monkeypatch, slot_s):
     some = {"model": "bernoulli", "probability": 0.5, "slot_s": slot_s}
-    values = {
-        "seed": 3, "rounds": 2, "devices": {"count": 2, "battery_j": 1000.0, "battery_start": 0.1, "recharge_w": 1.0},
-        "availability": some, "round": {"payload_bits": 1e5, "tmax_s": 10.0},
-        "data": {"dataset": "none", "partition": "fedteddi"}, "learning": {"training": "none", "pretrain": True},
-    }  # fmt: skip
+    devices = {"count": 2, "battery_j": 1000.0, "battery_start": 0.1, "recharge_w": 1.0}
     monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", 10_000)
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    facts = read_run(tmp_path / "run")
+    base = {"seed": 3, "rounds": 2, "round": {"payload_bits": 1e5, "tmax_s": 10.0}}
+    facts = play(tmp_path / "run", TIMED, base, devices=devices, availability=some).facts
     assert facts["status"] == "finished"
     assert ("empty_slots" in facts) == (slot_s == 1.0)
 
@@ -152,21 +139,6 @@ def test_a_run_in_which_nobody_comes_in_sight_is_an_error_that_names_the_limit(t
     with pytest.raises(EdgesimError, match=r"^no round was finished: fewer than 1 devices .*availability\.search_s"):
         run(tmp_path / "run", model | {"search_s": 1000.0})
     assert read_run(tmp_path / "run")["status"] == "failed"
-
-
-def test_charged_devices_that_are_never_there_together_within_the_limit_never_come():
-    class Alternating:
-        def available(self, ids, t_s):
-            return np.floor(t_s) % 2 == ids
-
-        def next_available(self, ids, t_s):
-            return np.where(np.floor(t_s) % 2 == ids, t_s, np.floor(t_s) + 1)
-
-    batteries = Batteries(1.0, 0.5, 1.0, np.ones(2), np.zeros(2), np.zeros(2))
-    assert next_time_with(2, Alternating(), batteries, np.arange(2), 0.0, Search(30.0)) == np.inf
-    assert next_time_with(1, Alternating(), batteries, np.arange(2), 0.0, Search(30.0)) == 0.0
-    # Behind the run's end any instant will do.
-    assert 30.0 < next_time_with(2, Alternating(), batteries, np.arange(2), 0.0, Search(1e3, 30.0)) < 32.0
 
 
 def test_tasks_that_are_all_lost_end_the_run_in_a_line(tmp_path, monkeypatch):
@@ -202,13 +174,10 @@ def test_a_long_search_is_a_line_of_progress_without_a_terminal(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("edgesim.traces.search._SECONDS_BEFORE_MESSAGES", 0.0)
     monkeypatch.setattr("edgesim.screen.progress._SECONDS_BEFORE_LINES", 0.0)
-    Path("run.toml").write_text(
-        "rounds = 1\n"
-        'availability = { model = "bernoulli", probability = 1e-4, slot_s = 1.0 }\n'
-        "[devices]\ncount = 1\n"
-        "[round]\npayload_bits = 1e6\ntmax_s = 1.0\n"
-        '[data]\ndataset = "none"\npartition = "fedteddi"\n[learning]\ntraining = "none"\npretrain = true\n'
-    )
+    rare = {"model": "bernoulli", "probability": 1e-4, "slot_s": 1.0}
+    knobs = {"payload_bits": 1e6, "tmax_s": 1.0}
+    values = TIMED | {"rounds": 1, "availability": rare, "devices": {"count": 1}, "round": knobs}
+    Path("run.toml").write_text(tomli_w.dumps(values))
     stderr = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
     result = CliRunner().invoke(app, ["run", "run.toml"])
@@ -219,18 +188,17 @@ def test_a_long_search_is_a_line_of_progress_without_a_terminal(tmp_path, monkey
 @pytest.mark.parametrize("tmax_s", [1e-6, 1e-4, 1.0])
 def test_no_round_is_so_short_that_the_clock_stands_still(tmp_path, tmax_s):
     """At 9e8 s the clock goes by 1.2e-7 s, and rounds would take 1e-10 s."""
-    (tmp_path / "trace.csv").write_text("device,start_s,end_s\n0,900000000,900000100\n1,900000000,900000100\n")
-    values = {
-        "rounds": 3,
-        "devices": {"count": 2, "a_s_per_sample": 0.0, "mu_samples_per_s": 1e15},
-        "availability": {"model": "table", "file": str(tmp_path / "trace.csv")},
-        "radio": {"bandwidth_hz": 1e12},
-        "round": {"payload_bits": 1.0, "tmax_s": tmax_s},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    rounds, acts = (pd.read_parquet(tmp_path / f"run/{name}.parquet") for name in ("rounds", "activities"))
+    trace = write_rows(tmp_path / "trace.csv", "device,start_s,end_s", [(k, 900000000, 900000100) for k in range(2)])
+    played = play(
+        tmp_path / "run",
+        TIMED,
+        rounds=3,
+        devices={"count": 2, "a_s_per_sample": 0.0, "mu_samples_per_s": 1e15},
+        availability={"model": "table", "file": trace},
+        radio={"bandwidth_hz": 1e12},
+        round={"payload_bits": 1.0, "tmax_s": tmax_s},
+    )
+    rounds, acts = played.rounds, played.activities
     assert len(rounds) == 3
     assert (rounds["t_end_s"] > rounds["t_start_s"]).all()
     assert (acts["t_end_s"] >= acts["t_start_s"]).all()

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from whole_runs import TIMED, merged, play
 
 from edgesim.base.arrays import Floats, Integers
 from edgesim.base.content import find
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
 from edgesim.engine.world import World
-from edgesim.folder.records import read_table
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
@@ -32,20 +32,6 @@ def mean_w(here: World, ids: Integers, round: int) -> Floats:
 
 def drawn_w(here: World, ids: Integers, round: int) -> Floats:
     return here.drawn_rx_power_w(ids, round, gain(here, ids, round))
-
-
-def test_without_fading_an_upload_lives_with_the_average() -> None:
-    still = world()
-    assert drawn_w(still, EVERYONE, 3).tolist() == mean_w(still, EVERYONE, 3).tolist()
-
-
-def test_fading_changes_the_upload_but_not_the_plan() -> None:
-    still, fading = world(), world(fading="rayleigh")
-    assert mean_w(fading, EVERYONE, 3).tolist() == mean_w(still, EVERYONE, 3).tolist()
-    factor = drawn_w(fading, EVERYONE, 3) / mean_w(fading, EVERYONE, 3)
-    # Exp(1) lies below its mean with probability 1 - 1/e.
-    share = 1 - np.exp(-1)
-    assert np.mean(factor < 1) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / len(EVERYONE)))
 
 
 def test_the_config_overrides_the_fading_of_the_file(tmp_path: Path) -> None:
@@ -81,13 +67,10 @@ def test_uploads_meet_the_noise_density_and_figure_of_the_channel_file(
         "devices": {"count": 5},
         "radio": {"channel": str(path), "sharing": sharing},
         "round": {"payload_bits": 1e6, "admission": "count", "count": 1, "leftover": "equal_finish"},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
     }
-    config = simulation.complete(parse(values, "test"))
-    simulation.run(config, tmp_path / "run")
+    config = simulation.complete(parse(merged(TIMED, values), "test"))
+    uploads = play(tmp_path / "run", TIMED, values).uploads
     here = make_world(config, Streams(config.seed))
-    uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
     assert len(uploads) == 3
     noise_w_per_hz = 10 ** ((density_dbm_per_hz + figure_db - 30) / 10)
     for row in uploads.itertuples():

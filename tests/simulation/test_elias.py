@@ -4,18 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from stopped_runs import assert_stops_change_nothing
-from whole_runs import configs, runs
+from whole_runs import configs, plays
 
 from edgesim.base.errors import EdgesimError
 from edgesim.engine.run_parts import RunParts
-from edgesim.folder.records import read_run, read_table
 from edgesim.learning.charges import UploadCharges
-from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.levels import elias
-from edgesim.learning.codecs.message import Reader
 from edgesim.learning.codecs.qsgd import Qsgd
+from edgesim.learning.transforms.encode import Encode
 from edgesim.radio.bandwidth import min_bandwidth_hz
 from edgesim.simulation.complete import complete
 from edgesim.simulation.simulation import Simulation
@@ -37,49 +34,20 @@ BUFFERED = {"protocol": "buffered", "admission": "count", "count": 3, "protocol_
 
 
 config = configs(BASE)
-run = runs(config)
+run = plays(BASE)
 
 
-def uploads_of(folder):
-    return read_table(folder, "activities").query("activity == 'upload' and outcome == 'done'")
+def uploads_of(played):
+    return played.uploads.query("outcome == 'done'")
 
 
-def over_plan(folder):
-    rows = read_table(folder, "metrics").query("name == 'codec' and key == 'bits_over_plan'")
+def over_plan(played):
+    rows = played.metrics.query("name == 'codec' and key == 'bits_over_plan'")
     return rows.set_index("round")["value"]
 
 
-@pytest.mark.parametrize("bucket", [7, 64, 1_000])
-def test_the_bits_that_are_charged_are_those_of_a_message_that_can_be_read(bucket):
-    codec = make_codec("qsgd", {"coding": "elias", "norm": "l2", "bucket": bucket})
-    vector = torch.randn(200, generator=torch.Generator().manual_seed(bucket))
-    uniforms = torch.rand(200, generator=torch.Generator().manual_seed(1))
-    message = codec.write(vector, uniforms, 7)
-    assert len(message) == codec.written_bits(vector, uniforms, 7) <= codec.bits(200, 7)
-    assert codec.bits(200, 7) == make_codec("qsgd", {"bucket": bucket}).bits(200, 7) + -(-200 // bucket)
-    read = codec.read(Reader(message), 200, uniforms, 7)
-    np.testing.assert_allclose(read, codec.coded(vector, uniforms, 7).numpy(), rtol=1e-6)
-
-
-def test_uploads_take_the_bits_of_their_levels_and_end_early(run):
-    """Levels are worked out again of what the server decodes: multiples of the length over 7."""
-    folder = run()
-    up = uploads_of(folder)
-    assert len(up) > 8
-    assert (up["bits"] < BOUND_BITS / 2).all()
-    assert up["bits"].nunique() > len(up) / 2
-    # Planned by the most that they can take, least bandwidths leave time over.
-    ends = up["t_end_s"] - up["round"].map(read_table(folder, "rounds").set_index("round")["t_start_s"])
-    assert (ends < 1.0).all()
-    for number, rows in up.groupby("round"):
-        assert over_plan(folder)[number] == pytest.approx((rows["bits"] - BOUND_BITS).mean())
-    assert read_run(folder)["update_bits"] == BOUND_BITS
-
-
-def test_the_bits_are_those_of_the_levels_that_the_server_decodes(run, monkeypatch):
+def test_uploads_take_the_bits_of_the_levels_that_the_server_decodes_and_end_early(run, monkeypatch):
     """Caught where the server receives: each decoded update has the levels whose code was charged."""
-    from edgesim.learning.transforms.encode import Encode
-
     bits, apply = [], Encode.apply
 
     def caught(self, updates):
@@ -91,15 +59,24 @@ def test_the_bits_are_those_of_the_levels_that_the_server_decodes(run, monkeypat
         return passed
 
     monkeypatch.setattr(Encode, "apply", caught)
-    up = uploads_of(run())
+    played = run()
+    up = uploads_of(played)
+    assert len(up) > 8
     assert sorted(bits) == sorted(up["bits"].astype(int))
+    assert (up["bits"] < BOUND_BITS / 2).all()
+    # Planned by the most that they can take, least bandwidths leave time over.
+    ends = up["t_end_s"] - up["round"].map(played.rounds.set_index("round")["t_start_s"])
+    assert (ends < 1.0).all()
+    for number, rows in up.groupby("round"):
+        assert over_plan(played)[number] == pytest.approx((rows["bits"] - BOUND_BITS).mean())
+    assert played.facts["update_bits"] == BOUND_BITS
 
 
 def test_a_band_planned_by_the_last_sizes_serves_more_devices(run):
     """The first time a device is planned with the most that it can take; what it then took may be exceeded."""
     narrow = {"radio": {"bandwidth_hz": 1.5e3}, "rounds": 6}
     folders = [run(plan, upload={"plan": plan}, **narrow) for plan in ("bound", "last")]
-    bound, last = (read_table(folder, "rounds")["selected"] for folder in folders)
+    bound, last = (played.rounds["selected"] for played in folders)
     assert last[0] == bound[0] < 6
     assert last[1:].mean() > bound[1:].mean()
     over = over_plan(folders[1])
@@ -127,8 +104,8 @@ def test_planned_by_its_last_message_on_a_band_shared_anew_each_has_what_that_as
     monkeypatch.setattr(RunParts, "grant", caught)
     radio = {"sharing": "reshared", "fading": "none" if outage is None else "rayleigh"}
     knobs = {"outage": outage, "close": "deadline"}
-    folder = run(upload={"plan": "last"}, radio=radio, round=knobs, rounds=5)
-    up, rounds = uploads_of(folder), read_table(folder, "rounds").set_index("round")
+    played = run(upload={"plan": "last"}, radio=radio, round=knobs, rounds=5)
+    up, rounds = uploads_of(played), played.rounds.set_index("round")
     last, config_of = np.full(6, float(BOUND_BITS)), complete(config(radio=radio, round=knobs))
     with Simulation(config_of) as again:
         for number, hz_of, planned in asked:
@@ -152,7 +129,7 @@ def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(r
     fading = {"radio": {"fading": "rayleigh"}, "round": {"outage": 0.4, "close": "deadline"}, "rounds": 10}
     late, timing = {}, {"training": "none", "pretrain": True, "back_end": "auto"}
     for name, sections in {"bound": {"learning": timing, "evaluation": None}, "own": {}}.items():
-        up = read_table(run(name, **fading, **sections), "activities").query("activity == 'upload'")
+        up = run(name, **fading, **sections).uploads
         late[name] = set(up.query("outcome == 'late'")[["round", "device"]].itertuples(index=False, name=None))
         uploads = len(up)
     assert late["own"] < late["bound"]
@@ -161,9 +138,10 @@ def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(r
 
 def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_that_left(run):
     slots = {"model": "bernoulli", "probability": 0.85, "slot_s": 0.05}
-    folder = run(availability=slots, rounds=10, round={"close": "deadline"}, devices={"mu_samples_per_s": 300.0})
-    rounds, gone = read_table(folder, "rounds").set_index("round"), 0
-    for number, work in read_table(folder, "activities").groupby("round"):
+    knobs = {"round": {"close": "deadline"}, "devices": {"mu_samples_per_s": 300.0}}
+    played = run(availability=slots, rounds=10, **knobs)
+    rounds, gone = played.rounds.set_index("round"), 0
+    for number, work in played.activities.groupby("round"):
         first_s = work.query("activity == 'upload'")["t_start_s"].min()
         left = work[(work["outcome"] == "dropped") & (work["t_end_s"] < first_s)]
         here = rounds["selected"][number] - left["device"].nunique()
@@ -173,9 +151,9 @@ def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_
 
 
 def test_without_training_the_most_is_charged_and_run_json_says_so(run):
-    folder = run(learning={"training": "none", "pretrain": True, "back_end": "auto"}, evaluation=None)
-    assert uploads_of(folder)["bits"].unique().tolist() == [BOUND_BITS]
-    assert read_run(folder)["update_bits_notice"].startswith("the most that an update takes: without training")
+    played = run(learning={"training": "none", "pretrain": True, "back_end": "auto"}, evaluation=None)
+    assert uploads_of(played)["bits"].unique().tolist() == [BOUND_BITS]
+    assert played.facts["update_bits_notice"].startswith("the most that an update takes: without training")
 
 
 @pytest.mark.parametrize(
@@ -199,9 +177,8 @@ def test_a_payload_of_another_model_takes_the_code_of_as_many_numbers(
     upload = {"norm": norm, "bucket": bucket}
     own = uploads_of(run("own", upload=upload, radio={"bandwidth_hz": 3e5})).query("round == 1").set_index("device")
     coded.clear()
-    up = uploads_of(
-        run(upload=upload, round={"payload_bits": 32 * numbers, "tmax_s": 4.0}, radio={"bandwidth_hz": 8e6})
-    )
+    knobs = {"payload_bits": 32 * numbers, "tmax_s": 4.0}
+    up = uploads_of(run(upload=upload, round=knobs, radio={"bandwidth_hz": 8e6}))
     assert sorted(bits for *_, bits in coded) == sorted(up["bits"])
     for vector, uniforms, _ in coded:
         assert len(vector) == len(uniforms) == numbers
@@ -218,8 +195,8 @@ def test_where_the_band_is_full_messages_above_their_plan_are_late_and_no_others
         over.setdefault(device, []).append(grant.over_plan_bits)
 
     monkeypatch.setattr(UploadCharges, "write", caught)
-    folder = run(upload={"plan": "last"}, radio={"bandwidth_hz": 1.5e3}, rounds=8, round={"close": "deadline"})
-    up = read_table(folder, "activities").query("activity == 'upload'")
+    played = run(upload={"plan": "last"}, radio={"bandwidth_hz": 1.5e3}, rounds=8, round={"close": "deadline"})
+    up = played.uploads
     outcomes = {device: rows["outcome"].tolist() for device, rows in up.groupby("device")}
     assert outcomes == {device: ["late" if bits > 0 else "done" for bits in each] for device, each in over.items()}
     assert {"late", "done"} == set(up["outcome"])
@@ -231,32 +208,25 @@ def test_without_rounds_sizes_follow_the_values_as_well(run):
     assert (up["bits"] < BOUND_BITS).all()
 
 
-@pytest.mark.parametrize(
-    "sections",
-    [
-        {"upload": {"plan": "last"}},
-        {
-            "round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5},
-            "upload": {"plan": "last"},
-        },
-        {"round": BUFFERED, "upload": {"plan": "last"}},
-    ],
-    ids=["rounds", "late", "buffered"],
-)
-def test_a_run_that_is_killed_and_resumed_has_every_byte(sections, tmp_path):
-    assert_stops_change_nothing(config(**sections, rounds=6), tmp_path, (2, 4))
+LATE = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5}
 
 
+@pytest.mark.parametrize("round_", [{}, LATE, BUFFERED], ids=["rounds", "late", "buffered"])
+def test_a_run_that_is_killed_and_resumed_has_every_byte(round_, tmp_path):
+    assert_stops_change_nothing(config(upload={"plan": "last"}, round=round_, rounds=6), tmp_path, (2, 4))
+
+
+DOWN = {"codec": "qsgd", "rounding": "nearest", "coding": "elias"}
+
+
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
         ({"upload": {"size": "fit"}}, r"upload\.coding = 'elias' needs upload\.size = 'fixed', not 'fit'"),
         ({"upload": {"size": "stream"}}, r"upload\.size: 'stream' does not go with .* coding = 'elias'"),
         ({"upload": {"coding": "fixed", "plan": "last"}}, r"upload\.plan.* needs upload\.coding = 'elias'"),
-        (
-            {"download": {"codec": "qsgd", "rounding": "nearest", "coding": "elias"}},
-            r"download\.codec = 'qsgd' needs download\.coding = 'fixed', not 'elias': bits by values are of",
-        ),
+        ({"download": DOWN}, r"'qsgd' needs download\.coding = 'fixed', not 'elias': bits by values are of"),
         ({"upload": {"plan": "mean"}}, r"upload\.plan: "),
         ({"upload": {"coding": "rice"}}, r"upload\.coding: "),
     ],
@@ -275,8 +245,6 @@ def test_the_plan_by_bounds_is_written_out():
 def test_a_plan_by_the_last_message_is_noted_where_an_outage_is_promised(run):
     timing = {"learning": {"training": "none", "pretrain": True, "back_end": "auto"}, "evaluation": None, "rounds": 1}
     fading = {"radio": {"fading": "rayleigh"}, "round": {"outage": 0.1, "close": "deadline"}}
-    noted = {
-        plan: read_run(run(plan, upload={"plan": plan}, **timing, **fading))["notes"] for plan in ("bound", "last")
-    }
+    noted = {plan: run(plan, upload={"plan": plan}, **timing, **fading).facts["notes"] for plan in ("bound", "last")}
     assert "outage" not in noted["bound"]
     assert noted["last"]["outage"].startswith("round.outage = 0.1 may not be kept with upload.plan = 'last'")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from stopped_runs import stop_at
+from whole_runs import TIMED
 
 import edgesim
 from edgesim.base.errors import EdgesimError
@@ -32,7 +33,7 @@ TRAINED: dict[str, Any] = {
 
 
 def values(protocol: str, **sections: Any) -> dict[str, Any]:
-    return {
+    base = {
         "seed": 3,
         "rounds": 7,
         "devices": {"count": 8, "battery_j": 6.0, "recharge_w": 1.0, "idle_power_w": 0.2},
@@ -40,15 +41,16 @@ def values(protocol: str, **sections: Any) -> dict[str, Any]:
         "radio": {"bandwidth_hz": 4e6, "sharing": "reshared"},
         "selection": {"policy": "oort"} if protocol == "synchronous" and sections else {},
         "round": {"payload_bits": 1e6, "protocol": protocol, **ROUNDS[protocol]},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-        **sections,
     }
+    return TIMED | base | sections
+
+
+Stopped = Callable[..., Path]
+"""Folder of a stopped run with a single checkpoint, made once."""
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """The folder of a stopped run with a single checkpoint, made once."""
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Stopped:
     made: dict[str, Path] = {}
 
     def of(protocol: str, **sections: Any) -> Path:
@@ -62,15 +64,23 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return of
 
 
-def changed(folder: Path, to: Path, about: dict[str, Any] | None = None, record: bytes | None = None) -> Path:
+def checkpoint(folder: Path) -> checkpoints.Checkpoint:
+    """The only checkpoint of a stopped run."""
+    (path,) = checkpoints.files(folder)
+    found = checkpoints.read(path, print)
+    assert found is not None
+    return found
+
+
+def changed(folder: Path, to: Path, about: dict[str, Any] | None = None, record: Any = None) -> Path:
     """A copy of a stopped run whose checkpoint says something else, with a hash that is right."""
     shutil.copytree(folder, to)
     (path,) = checkpoints.files(to)
-    found = checkpoints.read(path, print)
-    assert found is not None
+    found = checkpoint(to)
     path.unlink()
+    text = json.dumps(record).encode() if isinstance(record, dict) else record or found.record.json
     told = About(**{**vars(found.about), **(about or {})})
-    return checkpoints.write(to, told, Packed(record or found.record.json, found.record.arrays), found.rows)
+    return checkpoints.write(to, told, Packed(text, found.record.arrays), found.rows)
 
 
 def outcome(folder: Path) -> str:
@@ -107,9 +117,8 @@ def mutate(record: Any, draw: random.Random) -> None:
         holder, key = draw.choice(places)
         what = draw.choice(("replace", "replace", "number", "remove", "swap", "repeat"))
         if what == "number" and isinstance(holder[key], int | float) and not isinstance(holder[key], bool):
-            holder[key] = draw.choice(
-                (holder[key] + 1, -holder[key] - 1, holder[key] * 1e6, holder[key] + 0.5, 10**400)
-            )
+            was = holder[key]
+            holder[key] = draw.choice((was + 1, -was - 1, was * 1e6, was + 0.5, 10**400))
         elif what == "remove":
             del holder[key]
         elif what == "repeat" and isinstance(holder, list):
@@ -128,17 +137,14 @@ QUICK, SLOW = range(4), range(4, 50)
 @pytest.mark.parametrize("seeds", [QUICK, pytest.param(SLOW, marks=pytest.mark.slow)], ids=["a few", "many"])
 @pytest.mark.parametrize(("protocol", "sections"), CASES, ids=lambda case: case if isinstance(case, str) else "")
 def test_a_changed_record_goes_on_or_is_one_line(
-    protocol: str, sections: dict[str, Any], seeds: range, stopped: Callable[..., Path], tmp_path: Path
+    protocol: str, sections: dict[str, Any], seeds: range, stopped: Stopped, tmp_path: Path
 ) -> None:
     folder = stopped(protocol, **sections)
-    (path,) = checkpoints.files(folder)
-    found = checkpoints.read(path, print)
-    assert found is not None
-    refused = 0
+    found, refused = checkpoint(folder), 0
     for seed in seeds:
         record = json.loads(found.record.json)
         mutate(record, random.Random(seed))
-        changed(folder, tmp_path / str(seed), record=json.dumps(record).encode())
+        changed(folder, tmp_path / str(seed), record=record)
         refused += bool(outcome(tmp_path / str(seed)))
     assert refused
 
@@ -149,23 +155,14 @@ TABLES = ("rounds", "../../elsewhere")
 @pytest.mark.parametrize(
     "about",
     [
-        {"config": [1]},
-        {"machine": {"cpu": [[]]}},
-        {"streams": {"rounds": 1}},
-        {"on_disk": {"../../elsewhere": 3}},
-        {"rows": dict.fromkeys(TABLES, 1)},
-        {"digests": {"rounds": 7}},
-        {"place": 3},
-        {"place": [1]},
-        {"wall_s": None},
-        {"format": "5"},
-        {"format": [5]},
-        {"format": 99},
+        {"config": [1]}, {"machine": {"cpu": [[]]}}, {"streams": {"rounds": 1}}, {"on_disk": {"../../elsewhere": 3}},
+        {"rows": dict.fromkeys(TABLES, 1)}, {"digests": {"rounds": 7}}, {"place": 3}, {"place": [1]}, {"wall_s": None},
+        {"format": "5"}, {"format": [5]}, {"format": 99},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_what_a_checkpoint_hangs_on_is_checked_before_it_is_used(
-    about: dict[str, Any], stopped: Callable[..., Path], tmp_path: Path
+    about: dict[str, Any], stopped: Stopped, tmp_path: Path
 ) -> None:
     changed(stopped("synchronous"), tmp_path / "run", about=about)
     said: list[str] = []
@@ -176,34 +173,28 @@ def test_what_a_checkpoint_hangs_on_is_checked_before_it_is_used(
     assert not (tmp_path / "elsewhere.arrow").exists()
 
 
-def test_a_record_in_record_without_end_is_one_line(stopped: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_record_in_record_without_end_is_one_line(stopped: Stopped, tmp_path: Path) -> None:
     path = changed(stopped("synchronous"), tmp_path / "run", record=b"[" * 100_000 + b"]" * 100_000)
     assert str(path) in outcome(tmp_path / "run")
 
 
-def test_a_fork_of_a_changed_record_is_refused_in_one_line(stopped: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_fork_of_a_changed_record_is_refused_in_one_line(stopped: Stopped, tmp_path: Path) -> None:
     folder = stopped("synchronous")
-    (path,) = checkpoints.files(folder)
-    found = checkpoints.read(path, print)
-    assert found is not None
     for number, key in enumerate(("evaluations", "protocol", "t_s")):
-        record = json.loads(found.record.json)
+        record = json.loads(checkpoint(folder).record.json)
         record["fields"][key] = [1, 2]
-        changed(folder, tmp_path / str(number), record=json.dumps(record).encode())
+        changed(folder, tmp_path / str(number), record=record)
         with pytest.raises(EdgesimError):
             edgesim.fork(tmp_path / str(number), 3, ["round.tmax_s=0.7"], tmp_path / f"fork-{number}", quiet=True)
 
 
-def test_the_file_is_named_whatever_of_its_record_does_not_fit(stopped: Callable[..., Path], tmp_path: Path) -> None:
-    folder = stopped("synchronous")
-    (path,) = checkpoints.files(folder)
-    found = checkpoints.read(path, print)
-    assert found is not None
-    named = set()
-    for number, key in enumerate(json.loads(found.record.json)["fields"]):
-        record = json.loads(found.record.json)
+def test_the_file_is_named_whatever_of_its_record_does_not_fit(stopped: Stopped, tmp_path: Path) -> None:
+    folder, named = stopped("synchronous"), set()
+    text = checkpoint(folder).record.json
+    for number, key in enumerate(json.loads(text)["fields"]):
+        record = json.loads(text)
         record["fields"][key] = {"dict": [["x", [{"tuple": [None]}]]]}
-        there = changed(folder, tmp_path / str(number), record=json.dumps(record).encode())
+        there = changed(folder, tmp_path / str(number), record=record)
         said = outcome(tmp_path / str(number))
         # What a run of this config does not look at does not matter.
         assert str(there) in said or not said, (key, said)

@@ -13,6 +13,8 @@ import pytest
 from PIL import Image
 from pydantic import BaseModel
 from rich.console import Console
+from small_runs import TIMING
+from whole_runs import TIMED, merged
 
 from edgesim import Study, grid, run_study
 from edgesim.base.sources import digest_when_loaded
@@ -27,13 +29,6 @@ from edgesim.selection import SELECTORS
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import packages
 from edgesim.simulation.inputs import input_digests
-
-TIMING = {
-    "rounds": 2,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e5},
-}
 
 CHANNEL = """
 name = "mine"
@@ -54,10 +49,8 @@ capacity = {{ file = "{table}", after_end = "hold" }}
 """
 
 
-def digests(data: dict | None = None, **sections) -> dict[str, str]:
-    base = {"learning": {"training": "none", "pretrain": True}}
-    base["data"] = {"dataset": "none", "partition": "fedteddi"} | (data or {})
-    return input_digests(simulation.complete(parse(base | sections, "test")))
+def digests(**sections) -> dict[str, str]:
+    return input_digests(simulation.complete(parse(merged(TIMED, sections), "test")))
 
 
 CODE = {"edgesim", "selection.policy", "algorithm.name", "data.partition"}
@@ -77,42 +70,6 @@ def change(path: Path) -> None:
     os.utime(path, ns=(time_ns, time_ns))
 
 
-def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    files = {
-        "radio.channel": tmp_path / "mine.toml",
-        "topology.file": tmp_path / "stations.toml",
-        "devices.profile": tmp_path / "speed.csv",
-        "devices.links.file": tmp_path / "links.csv",
-        "availability.file": tmp_path / "availability.csv",
-        "data.dataset": tmp_path / "images.npz",
-        "learning.model": tmp_path / "my_own_model.py",
-    }
-    for path in files.values():
-        path.write_text(f"name = 'of {path.name}'\n")
-    config = {
-        "radio": {"channel": str(files["radio.channel"]), "sharing": "own"},
-        "topology": {"file": str(files["topology.file"])},
-        "devices": {
-            "profile": str(files["devices.profile"]),
-            "links": {"file": str(files["devices.links.file"]), "after_end": "hold"},
-        },
-        "availability": {"model": "table", "file": str(files["availability.file"])},
-        "data": {"dataset": str(files["data.dataset"]), "partition": "fedteddi"},
-        "learning": {"model": "my_own_model.make", "pretrain": True},
-    }
-    before = digests(**config)
-    assert set(before) == set(files) | CODE
-    assert digests(**config) == before
-    for key, path in files.items():
-        change(path)
-        after = digests(**config)
-        assert {name for name in files if after[name] != before[name]} == {key}
-        before = after
-    files["devices.profile"].unlink()
-    assert set(digests(**config)) == (set(files) | CODE) - {"devices.profile"}
-
-
 def names_of_files(model: type[BaseModel], above: str = "") -> set[str]:
     """Keys of a config whose names say that they name a file."""
     found = set()
@@ -125,17 +82,41 @@ def names_of_files(model: type[BaseModel], above: str = "") -> set[str]:
     return found
 
 
-def test_no_key_that_names_a_file_is_forgotten(tmp_path):
-    for name in ("x.toml", "x.csv"):
-        (tmp_path / name).write_text("")
-    toml, table = str(tmp_path / "x.toml"), str(tmp_path / "x.csv")
-    found = digests(
-        radio={"channel": toml, "sharing": "own"},
-        topology={"file": toml},
-        devices={"profile": table, "links": {"file": table}},
-        availability={"model": "table", "file": table},
-    )
-    assert names_of_files(RunConfig) | {"availability.file"} == set(found) - CODE
+def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    names = {
+        "radio.channel": "mine.toml",
+        "topology.file": "stations.toml",
+        "devices.profile": "speed.csv",
+        "devices.links.file": "links.csv",
+        "availability.file": "availability.csv",
+        "data.dataset": "images.npz",
+        "learning.model": "my_own_model.py",
+    }
+    files = {key: tmp_path / name for key, name in names.items()}
+    for path in files.values():
+        path.write_text(f"name = 'of {path.name}'\n")
+    links = {"file": str(files["devices.links.file"]), "after_end": "hold"}
+    config = {
+        "radio": {"channel": str(files["radio.channel"]), "sharing": "own"},
+        "topology": {"file": str(files["topology.file"])},
+        "devices": {"profile": str(files["devices.profile"]), "links": links},
+        "availability": {"model": "table", "file": str(files["availability.file"])},
+        "data": {"dataset": str(files["data.dataset"])},
+        "learning": {"model": "my_own_model.make", "training": "real"},
+    }
+    before = digests(**config)
+    assert set(before) == set(files) | CODE
+    assert digests(**config) == before
+    for key, path in files.items():
+        change(path)
+        after = digests(**config)
+        assert {name for name in files if after[name] != before[name]} == {key}
+        before = after
+    by_name = {key for key in files if key.endswith((".file", ".profile", ".channel"))}
+    assert by_name == names_of_files(RunConfig) | {"availability.file"}, "a key that names a file is forgotten"
+    files["devices.profile"].unlink()
+    assert set(digests(**config)) == (set(files) | CODE) - {"devices.profile"}
 
 
 def test_a_recorded_capacity_counts_with_the_file_that_names_it(tmp_path):
@@ -177,6 +158,7 @@ def test_published_sets_count_by_their_files_and_packaged_ones_by_none(tmp_path)
     before = digests(data=data)
     change(tmp_path / "t10k-labels-idx1-ubyte")
     assert digests(data=data)["data.dataset"] != before["data.dataset"]
+    # Without code of the user no package is named.
     assert set(digests(data={"dataset": "digits"})) == {"radio.channel"} | CODE
 
 
@@ -381,21 +363,11 @@ def test_a_namespace_package_counts_with_its_files_in_all_places(tmp_path, monke
     assert len(digests) == 3
 
 
-@pytest.mark.parametrize(
-    ("imported", "installed"),
-    [("sklearn", "scikit-learn"), ("pandas", "pandas"), ("PIL", "pillow"), ("torch", "torch")],
-)
-def test_packages_that_edgesim_requires_count_by_their_versions(imported, installed):
-    assert packages.package_digest(imported) == metadata.version(installed)
-
-
-def test_packages_of_extras_and_tools_count_with_version_and_hash():
+def test_packages_that_edgesim_requires_count_by_their_versions_and_others_with_a_hash():
+    for imported, installed in (("sklearn", "scikit-learn"), ("PIL", "pillow"), ("torch", "torch")):
+        assert packages.package_digest(imported) == metadata.version(installed)
     version, digest = packages.package_digest("hypothesis").split()
     assert (version, len(digest)) == (metadata.version("hypothesis"), 64)
-
-
-def test_a_run_without_user_code_names_no_package():
-    assert not [key for key in digests() if key.startswith("package ")]
 
 
 def test_a_start_model_by_other_code_behind_the_same_weights_is_not_taken_from_the_cache(tmp_path, mine, monkeypatch):

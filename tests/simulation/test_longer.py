@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from kill_runs import KINDS, make_config
 from stopped_runs import Broken, content, saved_rounds, stop_at
+from whole_runs import TIMED
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import read_study
@@ -56,12 +57,11 @@ def test_more_rounds_under_every_protocol_have_the_bytes_of_a_run_that_had_them_
 
 
 @pytest.mark.parametrize(
-    "own", [{}, {"round": {"count": 2, "admission": "count", "protocol": "asynchronous", "payload_bits": 3e7}}]
+    "own", [{}, {"count": 2, "admission": "count", "protocol": "asynchronous", "payload_bits": 3e7}]
 )
 def test_a_later_end_in_simulated_time_too(own, tmp_path):
-    own = {"round": VALUES["round"] | own.get("round", {}), "rounds": None}
-    result, _ = longer(config(**own, stop_at_s=3.3), config(**own, stop_at_s=5.9), tmp_path)
-    assert result.resumed_after > 0
+    sections = {"round": VALUES["round"] | own, "rounds": None}
+    assert longer(config(**sections, stop_at_s=3.3), config(**sections, stop_at_s=5.9), tmp_path)[0].resumed_after > 0
 
 
 def test_more_rounds_of_the_last_frame(tmp_path):
@@ -138,8 +138,7 @@ def test_what_counts_as_longer(then, now, told):
 
 
 def test_a_study_with_more_rounds_goes_on_with_its_runs(tmp_path, studies_here):
-    timing = {"learning": {"training": "none", "pretrain": True}, "data": {"dataset": "none", "partition": "fedteddi"}}
-    studies = [Study("s", grid(VALUES | timing | {"rounds": rounds}, {}, [0, 1])) for rounds in (4, 7)]
+    studies = [Study("s", grid(VALUES | TIMED | {"rounds": rounds}, {}, [0, 1])) for rounds in (4, 7)]
     run_study(studies[0], tmp_path / "out")
     grow(studies[1], tmp_path / "out")
     assert {state.status for state in read_ledger(tmp_path / "out").values()} == {"planned"}

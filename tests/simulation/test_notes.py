@@ -8,6 +8,7 @@ import pytest
 import tomli_w
 from rich.console import Console
 from typer.testing import CliRunner
+from whole_runs import TIMED
 
 from edgesim import Study, compare, grid, run_study
 from edgesim.base.errors import EdgesimError
@@ -22,15 +23,9 @@ PAPER_CNN_BITS = 17_881_664.0
 
 
 def values(policy: str = "random", rounds: int = 3, devices: dict | None = None, radio: dict | None = None, **round_):
-    return {
-        "rounds": rounds,
-        "devices": devices or {},
-        "radio": radio or {},
-        "round": {"payload_bits": PAPER_CNN_BITS, "tmax_s": 0.8, **round_},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-        "selection": {"policy": policy},
-    }
+    knobs = {"payload_bits": PAPER_CNN_BITS, "tmax_s": 0.8, **round_}
+    more = {"devices": devices or {}, "radio": radio or {}, "selection": {"policy": policy}}
+    return TIMED | {"rounds": rounds, "round": knobs, **more}
 
 
 def play(folder, **knobs) -> tuple[dict[str, str], dict[str, str]]:
@@ -50,9 +45,37 @@ def energy_j(folder) -> dict[str, float]:
     return read_table(folder, "activities").groupby("activity")["energy_j"].sum().to_dict()
 
 
-def test_a_run_of_the_papers_cell_has_nothing_to_note(tmp_path):
-    assert play(tmp_path) == ({}, {})
-    assert "note" not in shown(print_run, tmp_path)
+COUNT = {"admission": "count", "count": 12}
+EQUAL = {"admission": "count", "allocator": "equal_share"}
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("knobs", "at_start", "in_the_end"),
+    [
+        # The paper's cell.
+        ({}, (), ()),
+        ({"tmax_s": 30.0}, (), ("no choice", "upload energy")),
+        # Four taken of five candidates, and of four.
+        ({**EQUAL, "devices": {"count": 5}, "count": 4}, (), ()),
+        ({**EQUAL, "devices": {"count": 4}, "count": 4}, (), ()),
+        # Counts that fit, or need no least bandwidths.
+        ({**COUNT, "count": 2}, (), ()),
+        ({**EQUAL, "count": 12}, (), ()),
+        ({**COUNT, "late": "keep"}, (), ("no arrivals",)),
+        ({**COUNT, "tmax_s": 3.0}, (), ()),
+        # Eight at random do not fit, but the eight best channels do.
+        ({"policy": "best-channel", **COUNT, "count": 8}, ("overfull",), ()),
+    ],
+    ids=str,
+)
+def test_what_is_told_of_a_run_at_its_start_and_noted_in_the_end(tmp_path, knobs, at_start, in_the_end):
+    told, notes = play(tmp_path, **knobs)
+    assert (sorted(told), sorted(notes)) == (sorted(at_start), sorted(in_the_end))
+    rounds, text = read_table(tmp_path, "rounds"), shown(print_run, tmp_path)
+    assert "no choice" not in notes or (rounds["selected"] == rounds["candidates"]).all()
+    assert ("note" in text) == bool(notes)
+    assert all(note in text for note in notes.values())
 
 
 def test_a_deadline_that_stretches_uploads_is_noted_with_their_joules_and_those_of_computing(tmp_path):
@@ -78,15 +101,6 @@ def test_uploads_are_noted_where_they_draw_more_than_ten_times_what_computing_dr
 def test_uploads_that_no_least_bandwidth_stretches_are_noted_without_that_advice(tmp_path):
     _, notes = play(tmp_path, rounds=1, devices={"compute_power_w": 1e-3}, leftover="equal_finish")
     assert notes["upload energy"].endswith("J of computing")
-
-
-@pytest.mark.parametrize(("tmax_s", "noted"), [(0.8, False), (30.0, True)])
-def test_that_everybody_fits_in_every_round_is_noted(tmp_path, tmax_s, noted):
-    _, notes = play(tmp_path, tmax_s=tmax_s)
-    rounds = read_table(tmp_path, "rounds")
-    assert (rounds["selected"] == rounds["candidates"]).all() == noted
-    assert ("no choice" in notes) == noted
-    assert ("the policy never had a choice" in shown(print_run, tmp_path)) == noted
 
 
 @pytest.mark.parametrize(
@@ -115,14 +129,6 @@ def test_studies_and_comparisons_of_payloads_that_are_all_stretched_to_the_deadl
         assert ("so that a smaller payload ends no round earlier. round.leftover = 'equal_finish'" in text) == noted
 
 
-def test_a_count_below_the_candidates_is_a_choice_and_a_count_of_all_devices_is_nothing_to_tell_of(tmp_path):
-    """Four taken of five candidates, and four of four."""
-    _, notes = play(tmp_path, devices={"count": 5}, admission="count", count=4, allocator="equal_share")
-    assert "no choice" not in notes
-    _, notes = play(tmp_path / "all", devices={"count": 4}, admission="count", count=4, allocator="equal_share")
-    assert "no choice" not in notes
-
-
 def test_more_devices_than_fit_by_count_are_told_at_the_start_and_counted_at_the_end(tmp_path):
     told, notes = play(tmp_path, admission="count", count=12)
     rounds = read_table(tmp_path, "rounds")
@@ -134,31 +140,6 @@ def test_more_devices_than_fit_by_count_are_told_at_the_start_and_counted_at_the
     assert "all of them are late" in told["overfull"]
     assert "in 3 of 3 rounds the devices taken needed more than the band" in notes["overfull"]
     assert notes["overfull"] in shown(print_run, tmp_path)
-
-
-@pytest.mark.parametrize(
-    "knobs",
-    [
-        {"count": 2},
-        {"count": 12, "allocator": "equal_share"},
-        {"count": 12, "late": "keep"},
-        {"count": 12, "tmax_s": 3.0},
-    ],
-    ids=str,
-)
-def test_a_count_that_fits_or_needs_no_least_bandwidths_is_not_noted(tmp_path, knobs):
-    told, notes = play(tmp_path, admission="count", **knobs)
-    assert "overfull" not in told
-    assert "overfull" not in notes
-
-
-def test_a_policy_that_picks_devices_that_fit_is_not_blamed_in_the_end(tmp_path):
-    """Eight at random do not fit, but the eight best channels do."""
-    told, notes = play(tmp_path, policy="best-channel", admission="count", count=8, tmax_s=0.8)
-    rounds = read_table(tmp_path, "rounds")
-    assert rounds["late"].sum() == 0
-    assert "overfull" in told
-    assert "overfull" not in notes
 
 
 def test_devices_beyond_the_range_of_the_office_are_told_and_counted(tmp_path):

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cell_files import plain_channel, write_cells
 from plain_cells import WAY_S, Cells, Device, simulate
+from whole_runs import play, write_rows
 
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.folder.rows_file import HANDOVERS
-from edgesim.simulation import composition as simulation
 
 BLOCK = 10
 
@@ -38,37 +37,26 @@ def draw(case: int) -> tuple[Cells, list[Device]]:
 
 
 def config(folder: Path, cells: Cells, devices: list[Device]) -> dict[str, object]:
-    law = Path("channels/fedteddi-macro.toml").read_text()
-    lines = "\n".join(line for line in law.splitlines() if not line.startswith("shadowing_std_db"))
-    (folder / "plain.toml").write_text(lines.replace("shadowing = ", "shadowing_std_db = 0.0\nshadowing = ", 1))
-    layout = 'name = "some"\nsource = "test"\ncloud = "cloud"\n'
-    for number, (x_m, y_m) in enumerate(cells.stations_m):
-        layout += f'[[stations]]\nname = "s{number}"\nx_m = {x_m!r}\ny_m = {y_m!r}\n'
-    for number in range(len(cells.stations_m)):
-        layout += f'[[links]]\nbetween = ["s{number}", "cloud"]\nrate_bps = 1e15\n'
-    (folder / "some.toml").write_text(layout)
+    places = {f"s{number}": place for number, place in enumerate(cells.stations_m)}
+    links = [(name, "cloud", 1e15, 0.0) for name in places]
     rows = [
-        f"{device.number},{t_s},{device.x_m + device.vx_mps * t_s!r},{device.y_m + device.vy_mps * t_s!r}"
+        (device.number, t_s, device.x_m + device.vx_mps * t_s, device.y_m + device.vy_mps * t_s)
         for device in devices
         for t_s in (0.0, WAY_S)
     ]
-    (folder / "ways.csv").write_text("\n".join(["device,t_s,x_m,y_m", *rows]))
+    file = write_rows(folder / "ways.csv", "device,t_s,x_m,y_m", rows)
+    speed = {"a_s_per_sample": cells.compute_s / 160, "mu_samples_per_s": 1e15}
     return {
         "seed": 1,
         "rounds": 1,
-        "devices": {
-            "count": len(devices),
-            "radius_m": 1000.0,
-            "a_s_per_sample": cells.compute_s / 160,
-            "mu_samples_per_s": 1e15,
-        },
+        "devices": {"count": len(devices), "radius_m": 1000.0, **speed},
         "round": {"payload_bits": cells.bits, "tmax_s": cells.due_s, "close": "deadline"}
         | {"admission": "count", "count": len(devices), "allocator": "equal_share"},
         "data": {"dataset": "none"},
         "learning": {"training": "none"},
-        "topology": {"file": str(folder / "some.toml")},
-        "mobility": {"model": "recorded", "file": str(folder / "ways.csv"), "after_end": "hold"},
-        "radio": {"channel": str(folder / "plain.toml"), "bandwidth_hz": cells.band_hz}
+        "topology": {"file": write_cells(folder, places, links, cloud="cloud")},
+        "mobility": {"model": "recorded", "file": file, "after_end": "hold"},
+        "radio": {"channel": plain_channel(folder), "bandwidth_hz": cells.band_hz}
         | {"sharing": "reshared" if cells.is_reshared else "reserved"},
         "handover": {"trigger_s": cells.trigger_s, "hysteresis_db": cells.hysteresis_db, "upload": cells.upload}
         | {"interruption_s": cells.interruption_s},
@@ -79,9 +67,8 @@ def compare(case: int, folder: Path) -> int:
     """Assert that a case has the handovers and uploads of the plain replay; returns how many handovers it has."""
     folder.mkdir()
     cells, devices = draw(case)
-    simulation.run(parse(config(folder, cells, devices), "case"), folder / "run")
-    rows = read_table(folder / "run", "activities").query("activity == 'upload'").sort_values("t_start_s")
-    told = HANDOVERS.read(folder / "run")
+    played = play(folder / "run", config(folder, cells, devices))
+    rows, told = played.uploads.sort_values("t_start_s"), HANDOVERS.read(played.folder)
     simulate(cells, devices)
     for device in devices:
         seen = [] if told is None else told[told["device"] == device.number].to_dict("records")

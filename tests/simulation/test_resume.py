@@ -16,6 +16,7 @@ import tomli_w
 from rich.console import Console
 from stopped_runs import Broken, assert_stops_change_nothing, content, saved_rounds, stop_at
 from typed_commands import edgesim_lines
+from whole_runs import TIMED
 
 from edgesim import PlannedRun, Study, run_study
 from edgesim.base.errors import EdgesimError
@@ -56,10 +57,7 @@ VALUES = {
     "evaluation": {"samples": 20, "every": 2},
 }
 CONFIG = parse(VALUES, "test")
-TIMING = parse(
-    VALUES | {"learning": {"training": "none", "pretrain": True}, "data": {"dataset": "none", "partition": "fedteddi"}},
-    "test",
-)
+TIMING = parse(VALUES | TIMED, "test")
 OTHER = simulation.as_toml(simulation.complete(parse(VALUES | {"round": {"payload_bits": 1e6, "tmax_s": 1.1}}, "test")))
 
 
@@ -88,7 +86,8 @@ def resumed(folder, **how):
 
 def test_a_stopped_run_keeps_two_checkpoints_and_can_be_read(stopped):
     assert saved_rounds(stopped) == [5, 4]
-    assert read_run(stopped)["status"] == "interrupted"
+    run = read_run(stopped)
+    assert (run["status"], run["reason"]) == ("interrupted", "stopped by Ctrl-C or SIGTERM")
     assert read_table(stopped, "rounds")["round"].tolist() == [1, 2, 3, 4, 5, 6]
 
 
@@ -175,29 +174,22 @@ def test_the_file_of_an_old_checkpoint_is_written_over_but_never_one_that_stays(
     assert kept.stat().st_ino not in inodes
 
 
-def damage_cut(path):
-    path.write_bytes(path.read_bytes()[:-40])
+DAMAGES = {
+    "cut": lambda content: content[:-40],
+    "bit": lambda content: bytes([*content[:-5], content[-5] ^ 1, *content[-4:]]),
+    "empty": lambda content: b"",
+}
 
 
-def damage_bit(path):
-    bytes_ = bytearray(path.read_bytes())
-    bytes_[-5] ^= 1
-    path.write_bytes(bytes_)
-
-
-def damage_empty(path):
-    path.write_bytes(b"")
-
-
-@pytest.mark.parametrize("damage", [damage_cut, damage_bit, damage_empty])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_checkpoint_is_told_and_the_one_before_taken_or_the_start(damage, stopped, tmp_path, undisturbed):
     last, before = checkpoints.files(stopped)
-    damage(last)
+    last.write_bytes(damage(last.read_bytes()))
     result, said = resumed(shutil.copytree(stopped, tmp_path / "one"))
     assert f"{last.name} is damaged (it was cut short or changed); the one before is taken" in said
     assert result.resumed_after == 4
     assert content(tmp_path / "one") == undisturbed
-    damage(before)
+    before.write_bytes(damage(before.read_bytes()))
     result, said = resumed(shutil.copytree(stopped, tmp_path / "both"))
     assert f"{before.name} is damaged" in said
     assert (result.resumed_after, result.restarted) == (0, "was unfinished")
@@ -305,15 +297,7 @@ def test_a_checkpoint_is_due_after_so_much_wall_time_and_takes_a_fiftieth_of_it_
 
     monkeypatch.setattr(resumption, "time", Time)
     monkeypatch.setattr("edgesim.folder.records.RunWriter.save", save)
-    config = parse(
-        VALUES
-        | {
-            "rounds": 14,
-            "learning": {"training": "none", "pretrain": True},
-            "data": {"dataset": "none", "partition": "fedteddi"},
-        },
-        "test",
-    )
+    config = parse(VALUES | TIMED | {"rounds": 14}, "test")
     simulation.run(config, tmp_path, on_round)
     # Due at 10 s, first met at the end of round 3; saving took 0.5 s, so that 25 s pass before the next.
     assert saved == [(3, 12.0), (10, 40.5)]
@@ -413,8 +397,6 @@ MINE = """
 from dataclasses import dataclass
 import numpy as np
 from edgesim.selection.random_choice import RandomChoice
-from edgesim.streams import Streams
-from edgesim import PlannedRun, Study, run_study
 
 @dataclass
 class Turns:

@@ -3,6 +3,7 @@
 Held against the registries: a new algorithm, policy or protocol that forgets something fails here by its line there.
 """
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from contract import ALLOWED, CASES, make_config, marked_setting
 from stopped_runs import assert_stops_change_nothing
+from whole_runs import TIMED, merged, slow_but
 
 from edgesim import joining
 from edgesim.config import RunConfig
@@ -51,61 +53,47 @@ def measured(config: RunConfig) -> RunConfig:
 
 @pytest.mark.parametrize("policy", SELECTORS)
 def test_a_policy_is_resumed(policy, tmp_path):
-    config = parse(
-        {
-            "seed": 2,
-            "rounds": 5,
-            "devices": {"count": 16},
-            "availability": {"model": "bernoulli", "probability": 0.7},
-            "round": {"tmax_s": 0.8, "payload_bits": 1.8e7, "admission": "count", "count": 4, "over_commitment": 1.5},
-            "learning": {"pretrain": False, "steps": 2, "back_end": "loop"},
-            "evaluation": {"every": 3, "samples": 20},
-            "selection": {"policy": policy},
-            "data": {"partition": "fedteddi"},
-        },
-        "test",
-    )
-    assert_stops_change_nothing(config, tmp_path, (4,))
+    knobs = {"tmax_s": 0.8, "payload_bits": 1.8e7, "admission": "count", "count": 4, "over_commitment": 1.5}
+    sections = {
+        "seed": 2,
+        "rounds": 5,
+        "devices": {"count": 16},
+        "availability": {"model": "bernoulli", "probability": 0.7},
+        "round": knobs,
+        "learning": {"pretrain": False, "steps": 2, "back_end": "loop"},
+        "evaluation": {"every": 3, "samples": 20},
+        "selection": {"policy": policy},
+        "data": {"partition": "fedteddi"},
+    }
+    assert_stops_change_nothing(parse(sections, "test"), tmp_path, (4,))
 
 
 COUNT = {"admission": "count", "count": 5}
 LATE = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.2, "tmax_s": 0.6}
-ROUNDS = {
-    "synchronous": LATE,
-    "buffered": {**COUNT, "protocol_options": {"buffer": 3}},
-    "asynchronous": COUNT,
-}
+ROUNDS = {"synchronous": LATE, "buffered": {**COUNT, "protocol_options": {"buffer": 3}}, "asynchronous": COUNT}
 """Knobs by protocol with which work goes on behind a checkpoint."""
 BATTERY = {"battery_j": 6.0, "battery_start": "drawn", "recharge_w": 1.0, "idle_power_w": 0.2}
 
 
 def config(protocol: str, **sections: Any) -> RunConfig:
-    values: dict[str, Any] = {
+    base = {
         "seed": 3,
         "rounds": 12,
         "devices": {"count": 14},
         "radio": {"bandwidth_hz": 4e6},
         "round": {"payload_bits": 1e6, "protocol": protocol, **ROUNDS[protocol]},
-        "data": {"dataset": "none"} if "drift" in sections else {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
+        "data": {"dataset": "none"} if "drift" in sections else TIMED["data"],
+        "learning": TIMED["learning"],
     }
-    given = {key: values.get(key, {}) | value for key, value in sections.items() if isinstance(value, dict)}
-    return parse(values | sections | given, "test")
+    return parse(merged(base, sections), "test")
 
 
-QUICK = {("pause", "reshared", True), ("abort", "reserved", False)}
+INTERRUPTIONS = ("abort", "pause", "ignore")
+CASES_OF_WORK = list(itertools.product(PROTOCOLS, INTERRUPTIONS, ("reserved", "reshared"), (False, True)))
+QUICK = [case for case in CASES_OF_WORK if case[1:] in (("pause", "reshared", True), ("abort", "reserved", False))]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "interruption", "sharing", "battery"),
-    [
-        pytest.param(protocol, *case, marks=() if case in QUICK else pytest.mark.slow)
-        for protocol in PROTOCOLS
-        for interruption in ("abort", "pause", "ignore")
-        for sharing in ("reserved", "reshared")
-        for case in [(interruption, sharing, False), (interruption, sharing, True)]
-    ],
-)
+@pytest.mark.parametrize(("protocol", "interruption", "sharing", "battery"), slow_but(QUICK, CASES_OF_WORK))
 def test_a_protocol_is_resumed_with_work_in_flight(protocol, interruption, sharing, battery, tmp_path):
     availability = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": interruption}
     devices = BATTERY if battery else {}
@@ -113,106 +101,58 @@ def test_a_protocol_is_resumed_with_work_in_flight(protocol, interruption, shari
     assert_stops_change_nothing(this, tmp_path, (3, 6, 9))
 
 
+SLOTS = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": "pause"}
+SELDOM = {"model": "bernoulli", "probability": 0.3, "slot_s": 0.4, "interruption": "ignore"}
+CELLS = {"topology": {"file": "three-cells"}}
+EDGES = {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3}}
+SHARED = {"radio": {"sharing": "reshared"}}
+FADING = {"radio": {"fading": "rayleigh"}}
+WAYPOINTS = {"mobility": {"model": "waypoint", "speed_mps": [20.0, 60.0], "pause_s": 1.0}}
+TURNS = {"mobility": {"model": "direction", "speed_mps": [20.0, 60.0], "turn_s": 2.0}}
+FAST = {"mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0}}
+HANDOVER = {"hysteresis_db": 0.0, "trigger_s": 0.05, "interruption_s": 0.2}
+STARTED = {"handover": {"trigger_s": 0.05, "interruption_s": 0.2, "merge": "where_started"}}
+IN_ROUNDS, ALL, NO_ROUNDS = ("synchronous",), tuple(ROUNDS), ("buffered", "asynchronous")
 WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "slots by rounds": (
-        {"availability": {"model": "bernoulli", "probability": 0.7, "interruption": "pause"}},
-        ("synchronous",),
-    ),
-    "chains by rounds": ({"availability": {"model": "markov"}}, ("synchronous",)),
-    "downloads": ({"round": {"download_s": 0.3}}, PROTOCOLS),
-    "fading": ({"radio": {"fading": "rayleigh"}, "staleness": {"limit": 2}}, PROTOCOLS),
-    "a recorded band": ({"radio": {"channel": "recorded-capacity", "sharing": "reshared"}}, PROTOCOLS),
+    "slots by rounds": ({"availability": {key: of for key, of in SLOTS.items() if key != "slot_s"}}, IN_ROUNDS),
+    "chains by rounds": ({"availability": {"model": "markov"}}, IN_ROUNDS),
+    "downloads": ({"round": {"download_s": 0.3}}, ALL),
+    "fading": (FADING | {"staleness": {"limit": 2}}, ALL),
+    "a recorded band": ({"radio": {"channel": "recorded-capacity", "sharing": "reshared"}}, ALL),
     # A dozen uploads of unlike weights at the checkpoints.
-    "many latecomers": (
-        {"radio": {"sharing": "reshared", "fading": "rayleigh"}, "devices": {"count": 30}},
-        ("synchronous",),
-    ),
-    "cells": ({"topology": {"file": "three-cells"}, "radio": {"sharing": "reshared"}}, PROTOCOLS),
-    "edges": (
-        {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3}},
-        ("synchronous",),
-    ),
-    "a moving deadline": ({"round": {"moving_deadline": 0.5}}, ("synchronous",)),
-    "an end in time": ({"rounds": 100, "stop_at_s": 9.1}, PROTOCOLS),
+    "many latecomers": (merged(SHARED, FADING, {"devices": {"count": 30}}), IN_ROUNDS),
+    "cells": (CELLS | SHARED, ALL),
+    "edges": (EDGES, IN_ROUNDS),
+    "a moving deadline": ({"round": {"moving_deadline": 0.5}}, IN_ROUNDS),
+    "an end in time": ({"rounds": 100, "stop_at_s": 9.1}, ALL),
     # Places stay free, so that the server waits for devices that are away; nobody leaves when they come.
-    "too few devices": (
-        {
-            "availability": {"model": "bernoulli", "probability": 0.3, "slot_s": 0.4, "interruption": "ignore"},
-            "round": {"count": 12},
-        },
-        ("buffered", "asynchronous"),
-    ),
-    "sessions": ({"availability": {"model": "renewal"}}, PROTOCOLS),
-    "motion": (
-        {
-            "mobility": {"model": "waypoint", "speed_mps": [20.0, 60.0], "pause_s": 1.0},
-            "topology": {"file": "three-cells"},
-            "radio": {"fading": "rayleigh"},
-            "round": {"path_knowledge": "straight"},
-        },
-        tuple(ROUNDS),
-    ),
+    "too few devices": ({"availability": SELDOM, "round": {"count": 12}}, NO_ROUNDS),
+    "sessions": ({"availability": {"model": "renewal"}}, ALL),
+    "motion": (WAYPOINTS | CELLS | FADING | {"round": {"path_knowledge": "straight"}}, ALL),
     "motion on a shared band": (
-        {
-            "mobility": {"model": "direction", "speed_mps": [20.0, 60.0], "turn_s": 2.0},
-            "radio": {"sharing": "reshared", "shadowing": "per_round"},
-            "availability": {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": "pause"},
-        },
-        tuple(ROUNDS),
+        merged(TURNS, SHARED, {"radio": {"shadowing": "per_round"}, "availability": SLOTS}),
+        ALL,
     ),
     # In an interruption, and waiting for bandwidth in a full cell.
-    "handovers": (
-        {
-            "mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0},
-            "topology": {"file": "three-cells"},
-            "radio": {"fading": "rayleigh"},
-            "handover": {"hysteresis_db": 0.0, "trigger_s": 0.05, "interruption_s": 0.2},
-        },
-        tuple(ROUNDS),
-    ),
+    "handovers": (FAST | CELLS | FADING | {"handover": HANDOVER}, ALL),
     "handovers on a shared band": (
-        {
-            "mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0},
-            "topology": {"file": "three-cells"},
-            "radio": {"sharing": "reshared"},
-            "availability": {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": "pause"},
-            "handover": {"hysteresis_db": 0.0, "trigger_s": 0.05, "interruption_s": 0.2, "upload": "restart"},
-        },
-        tuple(ROUNDS),
+        FAST | CELLS | SHARED | {"availability": SLOTS, "handover": {**HANDOVER, "upload": "restart"}},
+        ALL,
     ),
-    "handovers between edge servers": (
-        {
-            "mobility": {"model": "direction", "speed_mps": [40.0, 90.0], "turn_s": 2.0},
-            "topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3},
-            "handover": {"trigger_s": 0.05, "interruption_s": 0.2, "merge": "where_started"},
-            "round": {"late": "keep"},
-        },
-        ("synchronous",),
-    ),
+    "handovers between edge servers": (FAST | EDGES | STARTED | {"round": {"late": "keep"}}, IN_ROUNDS),
 }
 QUICK_WORLDS = {
-    ("handovers", "synchronous"),
-    ("motion", "synchronous"),
-    ("motion on a shared band", "synchronous"),
-    ("motion on a shared band", "asynchronous"),
-    ("slots by rounds", "synchronous"),
-    ("many latecomers", "synchronous"),
-    ("cells", "buffered"),
-    ("edges", "synchronous"),
-    ("a moving deadline", "synchronous"),
-    ("too few devices", "buffered"),
-    ("too few devices", "asynchronous"),
+    *((world, "synchronous") for world in ("handovers", "motion", "slots by rounds", "many latecomers", "edges")),
+    *((world, "synchronous") for world in ("motion on a shared band", "a moving deadline")),
+    *(("motion on a shared band", "asynchronous"), ("cells", "buffered")),
+    *(("too few devices", protocol) for protocol in NO_ROUNDS),
 }
 
 
-@pytest.mark.parametrize(
-    ("world", "protocol"),
-    [
-        pytest.param(world, protocol, marks=() if (world, protocol) in QUICK_WORLDS else pytest.mark.slow)
-        for world, (_, protocols) in WORLDS.items()
-        for protocol in protocols
-    ],
-)
+PLAYED_WORLDS = [(world, protocol) for world, (_, protocols) in WORLDS.items() for protocol in protocols]
+
+
+@pytest.mark.parametrize(("world", "protocol"), slow_but(QUICK_WORLDS, PLAYED_WORLDS))
 def test_a_world_is_resumed(world, protocol, tmp_path):
     stops = {"too few devices": (2, 4, 6, 8, 10)}.get(world, (3, 6, 7))
     assert_stops_change_nothing(config(protocol, **WORLDS[world][0]), tmp_path, stops)
@@ -231,14 +171,11 @@ MIXES: dict[str, dict[str, Any]] = {
 }
 
 
+OTHER_LAWS = [law for law in LAWS if law != "frames"]
+
+
 @pytest.mark.parametrize(
-    ("law", "protocol"),
-    [
-        pytest.param(law, protocol, marks=() if (law, protocol) == ("rotation", "buffered") else pytest.mark.slow)
-        for law in LAWS
-        if law != "frames"
-        for protocol in PROTOCOLS
-    ],
+    ("law", "protocol"), slow_but([("rotation", "buffered")], itertools.product(OTHER_LAWS, PROTOCOLS))
 )
 def test_a_drift_law_is_resumed(law, protocol, tmp_path):
     data = {"dataset": "digits"} | ({} if law == "rotation" else {"samples_per_device": 20})
@@ -256,9 +193,7 @@ def test_a_joining_law_is_resumed(law, tmp_path):
     assert_stops_change_nothing(config("synchronous", **sections), tmp_path, (3, 6, 7))
 
 
-@pytest.mark.parametrize(
-    "skip", ["carry", *(pytest.param(skip, marks=pytest.mark.slow) for skip in ("discard", "sent"))]
-)
+@pytest.mark.parametrize("skip", slow_but(["carry"], ["carry", "discard", "sent"]))
 def test_skipped_rounds_are_resumed(skip, tmp_path):
     """Every round is made due or skipped by the accuracies before; stopped in both kinds."""
     sections = {"merging": {"signal": "test", "skip": skip}, "data": {"dataset": "digits"}, "learning": TRAINING}

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from stopped_runs import assert_stops_change_nothing, content
-from whole_runs import configs, runs
+from whole_runs import configs, plays, write_rows
 
 import edgesim
 from edgesim.base.errors import EdgesimError
-from edgesim.folder.records import read_run, read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.privacy import why_unknown
 from edgesim.simulation import composition as simulation
@@ -28,31 +27,26 @@ BASE: dict[str, Any] = {
 }
 SLOTS = {"model": "bernoulli", "probability": 0.8, "slot_s": 0.3}
 """Devices that leave in the middle of their work."""
-BUFFERED = {
-    "protocol": "buffered",
-    "admission": "count",
-    "count": 4,
-    "close": "arrivals",
-    "protocol_options": {"buffer": 3},
-}
+BUFFERED = {"protocol": "buffered", "admission": "count", "count": 4, "close": "arrivals"}
+BUFFERED |= {"protocol_options": {"buffer": 3}}
 
 
 config = configs(BASE)
-run = runs(config)
+run = plays(BASE)
 
 
-def without_codec_rows(folder):
-    metrics = read_table(folder, "metrics")
+def without_codec_rows(played):
+    metrics = played.metrics
     return metrics[metrics["name"] != "codec"].reset_index(drop=True)
 
 
 @pytest.mark.parametrize("feedback", ["none", pytest.param("residual", marks=pytest.mark.slow)])
 def test_with_codec_none_a_run_is_as_without_upload_but_for_its_rows(run, feedback):
     plain, coded = run("plain"), run("coded", upload={"codec": "none", "feedback": feedback, "encode": 0.0})
-    tables = content(plain), content(coded)
+    tables = content(plain.folder), content(coded.folder)
     assert [name for name, data in tables[0].items() if tables[1][name] != data] == ["metrics.parquet"]
     pd.testing.assert_frame_equal(without_codec_rows(plain), without_codec_rows(coded))
-    errors = read_table(coded, "metrics").query("name == 'codec' and key == 'error'")["value"]
+    errors = coded.metrics.query("name == 'codec' and key == 'error'")["value"]
     assert errors.tolist() == [0.0] * 5
 
 
@@ -67,8 +61,11 @@ def test_with_codec_none_a_run_is_as_without_upload_but_for_its_rows(run, feedba
 )  # fmt: skip
 def test_with_all_numbers_kept_the_model_is_that_of_the_algorithm_alone(run, upload, same):
     """Which is false of codecs that send one size for all of them."""
-    plain, coded = content(run("plain")), content(run("coded", upload=upload | {"encode": 0.0}))
+    plain, coded = content(run("plain").folder), content(run("coded", upload=upload | {"encode": 0.0}).folder)
     assert (plain["model.safetensors"] == coded["model.safetensors"]) == same
+
+
+DOWN = {"round": {"download_s": 0.05}, "availability": SLOTS}
 
 
 @pytest.mark.parametrize(
@@ -76,12 +73,7 @@ def test_with_all_numbers_kept_the_model_is_that_of_the_algorithm_alone(run, upl
     [
         {"upload": {"codec": "sign"}},
         {"upload": {"codec": "topk", "lost": "add"}, "availability": SLOTS},
-        {
-            "upload": {"codec": "qsgd"},
-            "download": {"codec": "topk"},
-            "round": {"download_s": 0.05},
-            "availability": SLOTS,
-        },
+        DOWN | {"upload": {"codec": "qsgd"}, "download": {"codec": "topk"}},
         {"upload": {"codec": "stc", "feedback": "ef21"}, "round": BUFFERED, "availability": SLOTS},
     ],
     ids=["sign", "lost", "down", "buffered"],
@@ -91,40 +83,28 @@ def test_runs_without_training_have_the_same_events(run, sections):
     real = run("real", **sections)
     timing = run("timing", **sections | {"learning": {"training": "none", "steps": 2}, "evaluation": None})
     for name, unlike in (("activities", []), ("updates", ["loss", "accuracy", "update_norm", "loss_rms"])):
-        tables = [read_table(folder, name) for folder in (real, timing)]
+        tables = [getattr(played, name) for played in (real, timing)]
         kept = [column for column in tables[0] if column not in unlike]
         pd.testing.assert_frame_equal(tables[0][kept], tables[1][kept])
-    rounds = [
-        read_table(folder, "rounds")[["t_end_s", "bits_up", "bits_down", "energy_j"]] for folder in (real, timing)
-    ]
+    columns = ["t_end_s", "bits_up", "bits_down", "energy_j"]
+    rounds = [played.rounds[columns] for played in (real, timing)]
     pd.testing.assert_frame_equal(*rounds)
 
 
 @pytest.mark.parametrize("codec", ["topk", pytest.param("qsgd", marks=pytest.mark.slow)])
 def test_loop_and_workers_have_the_same_bytes(run, codec):
     folders = [run(name, upload={"codec": codec}, learning={"back_end": name}) for name in ("loop", "workers")]
-    assert content(folders[0]) == content(folders[1])
+    assert content(folders[0].folder) == content(folders[1].folder)
 
 
+LATE = {"late": "keep", "close": "arrivals", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5}
+CONTROLS = {"upload": {"codec": "topk", "beside": "coded"}, "algorithm": {"name": "scaffold"}}
 IN_FLIGHT = {
     "residuals": {"upload": {"codec": "topk"}},
-    "late": {
-        "upload": {"codec": "sign"},
-        "round": {
-            "late": "keep",
-            "close": "arrivals",
-            "delay_knowledge": "planned",
-            "plan_quantile": 0.1,
-            "tmax_s": 0.5,
-        },
-    },
+    "late": {"upload": {"codec": "sign"}, "round": LATE},
     "lost": {"upload": {"codec": "stc", "lost": "add"}, "availability": SLOTS},
     "buffered": {"upload": {"codec": "topk", "feedback": "ef21"}, "round": BUFFERED, "download": {"codec": "sign"}},
-    "controls": {
-        "upload": {"codec": "topk", "beside": "coded"},
-        "download": {"codec": "stc"},
-        "algorithm": {"name": "scaffold"},
-    },
+    "controls": CONTROLS | {"download": {"codec": "stc"}},
 }
 
 
@@ -137,17 +117,17 @@ def test_a_run_that_is_killed_and_resumed_with_residuals_has_every_byte(kind, tm
 
 def test_a_fork_that_changes_nothing_of_the_coding_goes_on_with_the_residuals(run, tmp_path):
     whole = run("whole", upload={"codec": "topk"}, checkpoint_at=[3])
-    fork = edgesim.fork(whole, 3, {"evaluation.samples": 30}, out=tmp_path / "fork", quiet=True)
-    assert (fork.folder / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    fork = edgesim.fork(whole.folder, 3, {"evaluation.samples": 30}, out=tmp_path / "fork", quiet=True)
+    assert (fork.folder / "model.safetensors").read_bytes() == (whole.folder / "model.safetensors").read_bytes()
     with pytest.raises(EdgesimError, match=r"set upload\.codec: a fork has the past of its run"):
-        edgesim.fork(whole, 3, {"upload.codec": "sign"}, out=tmp_path / "other", quiet=True)
+        edgesim.fork(whole.folder, 3, {"upload.codec": "sign"}, out=tmp_path / "other", quiet=True)
 
 
 def test_jobs_of_lost_updates_run_only_where_they_are_added(run):
     jobs = {}
     for lost in ("forget", "add"):
-        folder = run(lost, upload={"codec": "topk", "lost": lost}, availability=SLOTS)
-        rounds, work = read_table(folder, "rounds"), read_table(folder, "activities")
+        played = run(lost, upload={"codec": "topk", "lost": lost}, availability=SLOTS)
+        rounds, work = played.rounds, played.activities
         jobs[lost] = int(rounds["jobs_trained"].sum())
     assert jobs["forget"] == rounds["arrived"].sum()
     cut = work.query("activity == 'upload' and outcome in ('dropped', 'late')")
@@ -169,18 +149,18 @@ def test_downloads_are_as_long_as_what_a_device_has_missed(run, tmp_path):
     The model is sent where it is shorter than changes: behind two, since 2 x 38,592 bits are more than 77,120.
     """
     (tmp_path / "presence.csv").write_text(PRESENCE)
-    (tmp_path / "phones.csv").write_text("device,s_per_sample,link_bps\n0,0.001,1e6\n1,0.001,1e6\n2,0.001,1e6\n")
+    profile = write_rows(tmp_path / "phones.csv", "device,s_per_sample,link_bps", [(k, 0.001, 1e6) for k in range(3)])
     world = {
         "rounds": 6,
-        "devices": {"count": 3, "profile": str(tmp_path / "phones.csv")},
+        "devices": {"count": 3, "profile": profile},
         "radio": {"sharing": "own"},
         "availability": {"model": "table", "file": str(tmp_path / "presence.csv"), "slots": "rounds"},
         "round": {"tmax_s": 3.0, "download_s": "link", "close": "arrivals"},
     }
     near = {"rounding": "nearest", "bucket": 2410}
     for levels, change in ((7, 9_672), (32_767, 38_592)):
-        folder = run(f"w-{levels}", **world, download={"codec": "qsgd", "levels": levels, **near})
-        down = read_table(folder, "activities").query("activity == 'download'")
+        played = run(f"w-{levels}", **world, download={"codec": "qsgd", "levels": levels, **near})
+        down = played.activities.query("activity == 'download'")
         bits = down.pivot_table(index="device", columns="round", values="bits", aggfunc="sum")
         missed = {0: [None, 1, 1, 1, 1, 1], 1: [None, 0, 0, 3, 1, 1], 2: [0, None, 1, 1, 1, 1]}
         for device, counts in missed.items():
@@ -194,9 +174,9 @@ def test_downloads_are_as_long_as_what_a_device_has_missed(run, tmp_path):
 def test_without_rounds_a_device_that_comes_again_is_sent_what_it_has_missed(run):
     """A change takes 1,012 bits: first the model, then one for each model that was made since the last download."""
     free = {**BUFFERED, "download_s": 0.05}
-    folder = run("run", round=free, download={"codec": "topk"}, devices={"count": 5}, rounds=10)
-    down = read_table(folder, "activities").query("activity == 'download' and outcome == 'done'")
-    made_s = read_table(folder, "rounds").sort_values("round")["t_end_s"].to_numpy()
+    played = run("run", round=free, download={"codec": "topk"}, devices={"count": 5}, rounds=10)
+    down = played.activities.query("activity == 'download' and outcome == 'done'")
+    made_s = played.rounds.sort_values("round")["t_end_s"].to_numpy()
     again = 0
     for _, own in down.sort_values("t_start_s").groupby("device"):
         models = np.searchsorted(made_s, own["t_start_s"], side="right")
@@ -211,15 +191,9 @@ TIMING: dict[str, Any] = {"learning": {"training": "none", "steps": 2}, "evaluat
 
 def test_a_download_that_is_cut_leaves_a_device_with_the_version_that_it_had(run):
     """A change takes 38,720 bits, half of a model; devices leave while it is on its way to them."""
-    folder = run(
-        "run",
-        **TIMING,
-        rounds=40,
-        download={"codec": "qsgd", "rounding": "nearest", "levels": 32_767},
-        round={"download_s": 0.4, "tmax_s": 1.1},
-        availability=SLOTS,
-    )
-    rounds, down = read_table(folder, "rounds"), read_table(folder, "activities").query("activity == 'download'")
+    download, knobs = {"codec": "qsgd", "rounding": "nearest", "levels": 32_767}, {"download_s": 0.4, "tmax_s": 1.1}
+    played = run(**TIMING, rounds=40, download=download, round=knobs, availability=SLOTS)
+    rounds, down = played.rounds, played.activities.query("activity == 'download'")
     made = rounds.sort_values("round")["arrived"].gt(0).cumsum()
     cut_before_done = 0
     for _, own in down.sort_values("round").groupby("device"):
@@ -236,38 +210,26 @@ def test_a_download_that_is_cut_leaves_a_device_with_the_version_that_it_had(run
     assert cut_before_done > 5
 
 
-def test_smaller_needs_let_more_devices_in_for_fewer_bits_and_more_joules(run):
-    """FedTeddi's own admission by least bandwidths, in 2 MHz."""
-    cell = {**TIMING, "devices": {"count": 30}, "radio": {"bandwidth_hz": 2e6}, "selection": {"policy": "random"}}
-    sums = {}
-    for codec in ("none", "topk"):
-        sections = {**cell, "upload": {"codec": codec}, "round": {"payload_bits": 32 * 558_802}}
-        sums[codec] = read_table(run(codec, **sections), "rounds")[["arrived", "bits_up", "energy_j"]].sum()
-    assert sums["topk"]["arrived"] > 5 * sums["none"]["arrived"]
-    assert sums["topk"]["bits_up"] < sums["none"]["bits_up"]
-    assert sums["topk"]["energy_j"] > sums["none"]["energy_j"]
-
-
 def test_codecs_that_draw_meet_the_same_world(run):
     """Delays, absences and decisions of random policies, as long as encoding takes no time."""
     tables = []
     for codec in ({"codec": "qsgd"}, {"codec": "natural"}, {"codec": "none"}):
         sections = {**TIMING, "availability": SLOTS, "round": {"admission": "count", "count": 4}}
-        work = read_table(run(codec["codec"], **sections, upload={**codec, "encode": 0.0}), "activities")
+        work = run(codec["codec"], **sections, upload={**codec, "encode": 0.0}).activities
         tables.append(work.query("activity == 'compute'").reset_index(drop=True))
     pd.testing.assert_frame_equal(tables[0], tables[1])
     pd.testing.assert_frame_equal(tables[0], tables[2])
 
 
 def test_run_json_and_metrics_tell_of_the_coding(run):
-    folder = run("run", upload={"codec": "sign"}, download={"codec": "topk"}, round={"payload_bits": 320_000})
-    facts, metrics = read_run(folder), read_table(folder, "metrics")
+    played = run("run", upload={"codec": "sign"}, download={"codec": "topk"}, round={"payload_bits": 320_000})
+    facts, metrics = played.facts, played.metrics
     assert (facts["update_numbers"], facts["update_bits"]) == (10_000, 10_032)
     assert facts["change_bits"] > 0
     assert facts["bytes_per_merged_device"] == 4 * facts["parameters"]
     keys = set(metrics[metrics["name"] == "codec"]["key"])
     assert keys == {"error", "missing", "entropy_bits"}
-    uploads = read_table(folder, "activities").query("activity == 'upload' and outcome == 'done'")
+    uploads = played.uploads.query("outcome == 'done'")
     assert uploads["bits"].tolist() == pytest.approx([10_032] * len(uploads))
 
 
@@ -343,14 +305,9 @@ def test_what_does_not_go_together_is_refused_in_a_line_that_names_the_key(secti
     assert len(str(refused.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("algorithm", [{"name": "mifa"}, {"kpfl": {}}, {"name": "safa"}], ids=["mifa", "kpfl", "safa"])
-def test_servers_that_use_updates_again_take_ef21(algorithm):
-    sections = {
-        "upload": {"codec": "topk", "feedback": "ef21"},
-        "algorithm": algorithm,
-        "learning": {"keep_best": False},
-    }
-    assert complete(config(**sections)).upload.feedback == "ef21"
+def test_kpfl_takes_ef21():
+    again = {"upload": {"codec": "topk", "feedback": "ef21"}, "learning": {"keep_best": False}}
+    assert complete(config(**again, algorithm={"kpfl": {}})).upload.feedback == "ef21"
 
 
 def test_frames_from_the_best_model_are_refused_with_coded_downloads():
@@ -361,9 +318,8 @@ def test_frames_from_the_best_model_are_refused_with_coded_downloads():
 
 
 def test_residuals_that_do_not_fit_the_budget_are_refused_with_the_way_out(tmp_path):
-    this = config(
-        upload={"codec": "sign"}, devices={"count": 40}, learning={"memory_budget_mib": 1, "model": "fedteddi-cnn"}
-    )
+    learning = {"memory_budget_mib": 1, "model": "fedteddi-cnn"}
+    this = config(upload={"codec": "sign"}, devices={"count": 40}, learning=learning)
     with pytest.raises(EdgesimError, match=r"upload\.feedback = 'none'") as refused:
         simulation.run(this, tmp_path / "run")
     assert "learning.memory_budget_mib" in refused.value.fields
@@ -414,10 +370,7 @@ def test_a_dry_run_tells_what_a_merge_holds_and_what_a_change_takes():
     assert down.startswith("a change of 2,410 numbers takes 1,012 bits on the way down, 1.312% of a model's")
 
 
-OWN = {
-    "fedmd": "its devices send no models",
-    "fedproto": "its devices send no models",
-}
+OWN = {"fedmd": "its devices send no models", "fedproto": "its devices send no models"}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -425,17 +378,14 @@ def test_every_algorithm_that_sends_models_and_starts_from_these_takes_coded_upd
     """Servers that use updates again take EF21; what the codec keeps is what `updates` says was trained."""
     once = "updates without residuals" not in ALGORITHMS[name].needs
     upload = {"codec": "topk", "ratio": 0.2} | ({} if once else {"feedback": "ef21"})
-    sections = (PUBLIC if "public images" in ALGORITHMS[name].needs else {}) | {
-        "algorithm": {"name": name},
-        "upload": upload,
-        "rounds": 3,
-    }
+    sections = PUBLIC if "public images" in ALGORITHMS[name].needs else {}
+    sections = sections | {"algorithm": {"name": name}, "upload": upload, "rounds": 3}
     if name in OWN:
         with pytest.raises(EdgesimError, match=OWN[name]):
             run("refused", **sections)
         return
-    folder = run("run", **sections)
-    rows = read_table(folder, "metrics").query("name == 'codec'")
+    played = run("run", **sections)
+    rows = played.metrics.query("name == 'codec'")
     errors, missing = (rows[rows["key"] == key].sort_values("round")["value"].tolist() for key in ("error", "missing"))
     assert len(errors) == len(missing) == 3
     assert all(0 < error < 0.9 for error in errors)

@@ -1,28 +1,80 @@
 """Whole runs of a config of a test file with other sections."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
+from edgesim.folder.records import SCHEMAS, read_run, read_table
 from edgesim.simulation import composition as simulation
 
+TIMED: dict[str, Any] = {
+    "data": {"dataset": "none", "partition": "fedteddi"},
+    "learning": {"training": "none", "pretrain": True},
+}
+"""Sections of a run that does not train."""
 TRAINING: dict[str, Any] = {
     "learning": {"training": "real", "pretrain": False, "back_end": "loop"},
     "evaluation": {"samples": 40},
 }
 
 
+def merged(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Sections of several configs, key by key, of which the later ones hold; None leaves a section out."""
+    found: dict[str, Any] = {}
+    for part in parts:
+        for key, of in part.items():
+            found[key] = (found.get(key) or {}) | of if isinstance(of, dict) else of
+    return {key: of for key, of in found.items() if of is not None}
+
+
+class Played:
+    """The folder of a run that was simulated; its tables are attributes, such as ``played.rounds``."""
+
+    def __init__(self, folder: Path, result: simulation.RunResult) -> None:
+        self.folder, self.result = folder, result
+
+    def __getattr__(self, table: str) -> pd.DataFrame:
+        if table not in SCHEMAS:
+            raise AttributeError(table)
+        setattr(self, table, read_table(self.folder, table))
+        return getattr(self, table)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What ``run.json`` says."""
+        return read_run(self.folder)
+
+    @property
+    def uploads(self) -> pd.DataFrame:
+        """Rows of ``activities`` that are uploads."""
+        return self.activities.query("activity == 'upload'")
+
+    def metric(self, name: str, by: str = "round") -> pd.Series:
+        """Values of ``metrics`` of a name, by round or by key."""
+        return self.metrics[self.metrics["name"] == name].set_index(by)["value"]
+
+
+def play(folder: Path, *parts: Mapping[str, Any], **sections: Any) -> Played:
+    """Simulate in a folder the config of some parts with further sections."""
+    return Played(folder, simulation.run(parse(merged(*parts, sections), "test"), folder))
+
+
+def write_rows(path: Path, columns: str, rows: Iterable[Iterable[Any] | str]) -> str:
+    """Write a CSV file of rows, given as values or as text; returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [row if isinstance(row, str) else ",".join(map(str, row)) for row in rows]
+    path.write_text("\n".join([columns, *lines]) + "\n")
+    return str(path)
+
+
 def configs(base: Mapping[str, Any]) -> Callable[..., RunConfig]:
     """Function that makes the config ``base`` with keys of sections, or whole values, changed; None leaves one out."""
-
-    def config(**sections: Any) -> RunConfig:
-        both = {key: base.get(key, {}) | of if isinstance(of, dict) else of for key, of in sections.items()}
-        return parse({key: of for key, of in {**base, **both}.items() if of is not None}, "test")
-
-    return config
+    return lambda **sections: parse(merged(base, sections), "test")
 
 
 def runs(config: Callable[..., RunConfig]) -> Any:
@@ -38,3 +90,22 @@ def runs(config: Callable[..., RunConfig]) -> Any:
         return play
 
     return run
+
+
+def plays(base: Mapping[str, Any]) -> Any:
+    """Fixture that simulates the config ``base`` with other sections in a folder of a name."""
+
+    @pytest.fixture
+    def run(tmp_path):
+        return lambda name="run", **sections: play(tmp_path / name, base, sections)
+
+    return run
+
+
+def slow_but(quick: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
+    """Cases of a parametrised test, of which all but the quick ones are slow."""
+    chosen = list(quick)
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=() if case in chosen else pytest.mark.slow)
+        for case in cases
+    ]
