@@ -109,8 +109,7 @@ def test_every_direct_dependency_has_a_lower_bound_and_what_is_installed_is_with
 
 
 @pytest.mark.parametrize(
-    "category",
-    [DeprecationWarning, PendingDeprecationWarning, FutureWarning, np.exceptions.VisibleDeprecationWarning],
+    "category", [DeprecationWarning, PendingDeprecationWarning, FutureWarning, np.exceptions.VisibleDeprecationWarning]
 )
 def test_a_call_that_a_library_will_refuse_is_an_error_in_our_modules_and_in_tests_but_not_within_the_library(category):
     def library():

@@ -400,10 +400,7 @@ def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):
         ([1e6, -1.0], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got -1\)$"),
         ([1e6, math.nan], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got nan\)$"),
         ([math.inf, 0.0], r"shares_hz: expected a finite number of Hz, 0 or more, for each device \(got inf\)$"),
-        (
-            [15e6, 5e6 + 1],
-            r"shares_hz: 20000001 Hz for the 2 devices taken, expected at most 20000000 Hz",
-        ),
+        ([15e6, 5e6 + 1], r"shares_hz: 20000001 Hz for the 2 devices taken, expected at most 20000000 Hz"),
         ([1e6], r"shares_hz: expected one number for each of 2 offers \(got shape \(1,\)\)$"),
         (["much", 1.0], r"shares_hz: expected numbers \(got \"\['much', 1\.0\]\"\)$"),
         (["5e6", "1e6"], r"shares_hz: expected numbers \(got "),

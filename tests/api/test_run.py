@@ -43,10 +43,7 @@ def test_without_a_folder_a_file_gives_its_name_and_a_mapping_one_of_its_own(tim
         ({}, 'data.partition = "iid" (was "fedteddi"), learning.pretrain = false (was true)'),
         ({"data": {"partition": "shards"}}, "learning.pretrain = false (was true)"),
         ({"drift": {"law": "rotation"}, "learning": {"pretrain": False}}, ""),
-        (
-            {"data": {"dataset": "none"}, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}},
-            "",
-        ),
+        ({"data": {"dataset": "none"}, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}}, ""),
     ],
 )
 @pytest.mark.whole_family

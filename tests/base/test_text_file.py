@@ -54,7 +54,7 @@ def test_a_file_that_is_missing_is_called_as_the_caller_says(here):
         read_toml(here / "nowhere", missing="no such run")
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     """Some editors write one at the head of a file in UTF-8."""
     for name, content in (("run.toml", "seed = 1"), ("run.json", '{"seed": 1}')):
         (tmp_path / name).write_text(content, encoding="utf-8-sig")
@@ -70,7 +70,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
         ("seed = " + "[" * 5000 + "]" * 5000, "too deep in one another"),
     ],
 )
-def test_toml_of_numbers_and_nesting_that_nothing_can_use_is_one_line(here: Path, text: str, said: str) -> None:
+def test_toml_of_numbers_and_nesting_that_nothing_can_use_is_one_line(here, text, said):
     (here / "huge.toml").write_text(text)
     with pytest.raises(EdgesimError, match=rf"huge.toml: not valid TOML: .*{said}") as refusal:
         read_toml(here / "huge.toml")
@@ -82,12 +82,12 @@ def test_toml_of_numbers_and_nesting_that_nothing_can_use_is_one_line(here: Path
         assert found.output.count("error: ") == 1
 
 
-def test_a_text_without_end_is_read_no_further_than_any_config_goes() -> None:
+def test_a_text_without_end_is_read_no_further_than_any_config_goes():
     with pytest.raises(EdgesimError, match="/dev/zero: expected a text of at most 67,108,864 characters"):
         read_text(Path("/dev/zero"))
 
 
-def test_a_pipe_that_nobody_writes_to_is_refused_and_one_of_the_shell_is_read(tmp_path: Path) -> None:
+def test_a_pipe_that_nobody_writes_to_is_refused_and_one_of_the_shell_is_read(tmp_path):
     os.mkfifo(tmp_path / "run.toml")
     with pytest.raises(EdgesimError, match=r"run.toml: is a pipe; expected a file"):
         read_text(tmp_path / "run.toml")

@@ -1,7 +1,5 @@
 """The backhaul graph: its quickest paths against SciPy's, and what is refused in one line."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -113,7 +111,7 @@ TWICE = LINK + LINK.replace('"b", "edge"', '"edge", "b"')
         ("x_m = 9.0", "x_km = 9.0", r"unknown key 'stations\[1\].x_km', did you mean 'stations\[1\].x_m'"),
     ],
 )
-def test_a_broken_file_is_one_line_that_names_file_and_key(tmp_path: Path, old, new, message):
+def test_a_broken_file_is_one_line_that_names_file_and_key(tmp_path, old, new, message):
     path = tmp_path / "layout.toml"
     assert old in GOOD
     path.write_text(GOOD.replace(old, new, 1))

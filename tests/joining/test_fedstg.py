@@ -67,11 +67,7 @@ def test_performance_in_the_codes_form_is_at_most_one_and_a_half():
 
 @pytest.mark.parametrize(
     ("performance", "means"),
-    [
-        (1, [0.598, 0.5382, 0.4784]),
-        (0.7, [0.419416, 0.381552, 0.348154]),
-        (0.5, [0.3245, 0.309702, 0.301152]),
-    ],
+    [(1, [0.598, 0.5382, 0.4784]), (0.7, [0.419416, 0.381552, 0.348154]), (0.5, [0.3245, 0.309702, 0.301152])],
 )
 def test_mean_chances_over_100_rounds_are_those_of_the_page(performance, means):
     law = joiners(performance=performance)

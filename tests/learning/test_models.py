@@ -95,11 +95,7 @@ RANKED = f"{OPTIONS}'{OWN}.ranked' cannot be called with them: "
         (f"{OWN}.shapeless", {}, r"has the arguments \(class_count, \*\*options\), expected .*: too many positional"),
         (f"{OWN}.demanding", {}, r"has the arguments .* '?seed'?"),
         ("broken_models_of_a_test.net", {}, "learning.model: cannot import 'broken_.*.net': SyntaxError: "),
-        (
-            "failing_models_of_a_test.net",
-            {},
-            "learning.model: cannot import 'failing_.*: RuntimeError: no licence$",
-        ),
+        ("failing_models_of_a_test.net", {}, "learning.model: cannot import 'failing_.*: RuntimeError: no licence$"),
         ("no_such_package.net", {}, r"cannot import 'no_such_package.net'.*PYTHONPATH"),
         ("fedtedi-cnn", {}, "unknown model 'fedtedi-cnn', did you mean 'fedteddi-cnn'"),
         ("torchvision:shufflenet", {}, "no classifier 'shufflenet'"),

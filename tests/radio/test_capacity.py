@@ -40,6 +40,7 @@ def test_whole_runs_through_a_table_with_a_gap_at_its_edge_end_with_their_last_b
 
 def test_an_upload_of_nothing_ends_as_it_starts_even_in_a_gap():
     assert AGAIN.end_s(0, 0.0, [0.0, 3.0, 6.0, 9.5]).tolist() == [0.0, 3.0, 6.0, 9.5]
+    assert table([0.0, 1.0], [0.0, 10.0], 2.0, wraps=True).end_s(0, 0.0, [0.0, 0.5]).tolist() == [0.0, 0.5]
 
 
 def test_where_nothing_flows_for_ever_an_upload_never_ends():

@@ -90,11 +90,7 @@ def test_missing_files_are_one_line_that_says_which_and_where(tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        (
-            "train-labels-idx1-ubyte",
-            lambda a: a + 1,
-            "train-labels-idx1-ubyte: labels are not .* 0 to 9",
-        ),
+        ("train-labels-idx1-ubyte", lambda a: a + 1, "train-labels-idx1-ubyte: labels are not .* 0 to 9"),
         ("t10k-labels-idx1-ubyte", lambda a: a[:-1], "t10k-labels-idx1-ubyte: 9 labels for 10 images"),
         ("t10k-images-idx3-ubyte", lambda a: a[:, 1:], "t10k-images-idx3-ubyte: images are 27x28, .* 28x28"),
         ("train-images-idx3-ubyte", lambda a: a[:, 0], "train-images-idx3-ubyte: not an IDX file of 3-dim"),
