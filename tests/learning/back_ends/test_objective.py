@@ -12,7 +12,6 @@ from torch import nn
 
 from edgesim.learning import dropout
 from edgesim.learning.algorithms.algorithm import AveragingOptions
-from edgesim.learning.algorithms.local_half import LocalHalf, has_own
 from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
@@ -213,12 +212,3 @@ def test_teachers_that_a_stack_makes_otherwise_are_found_out_by_the_trial(flat):
     with pytest.raises(NotStackable, match="other results"):
         probe(model, always_training, SHAPE, features=True, frozen=True)
     probe(model, chain, SHAPE, features=True, frozen=True)
-
-
-def test_an_algorithm_without_a_loss_of_its_own_needs_no_step(averaging, taught):
-    def unused(*_):
-        raise AssertionError
-
-    assert not has_own(averaging, "loss")
-    assert has_own(taught, "loss")
-    assert averaging.loss.__func__ is LocalHalf.loss
