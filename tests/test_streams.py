@@ -50,10 +50,10 @@ def test_draws_are_those_of_a_block_of_philox_whatever_was_asked_before(asked):
     streams = Streams(3)
     for devices, round_, count in asked:
         blocks = 1 if count is None else -(-count // 2)
-        counters = [(device, round_, block, 0) for device in devices for block in range(blocks)]
-        words = philox4x32(tuple(np.array(counters, dtype=np.uint64).T), streams._key("x"))
-        halves = [[a << 32 | b, c << 32 | d] for a, b, c, d in np.transpose(words).tolist()]
-        pairs = np.array(halves, dtype=np.uint64).reshape(len(devices), -1)
+        counters = np.array(np.meshgrid(devices, round_, range(blocks), 0, indexing="ij"), dtype=np.uint64)
+        a, b, c, d = philox4x32(tuple(counters.reshape(4, -1)), streams._key("x"))
+        high = np.uint64(32)
+        pairs = np.stack([a << high | b, c << high | d], axis=-1).reshape(len(devices), -1)
         wanted = ((pairs[:, :count] // np.uint64(4096)).astype(float) + 0.5) * 2.0**-52
         found = streams.uniform("x", np.array(devices), round_, count)
         np.testing.assert_array_equal(found, wanted[:, 0] if count is None else wanted)

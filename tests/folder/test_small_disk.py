@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from refusals import in_one_line
 from rich.console import Console
 from stopped_runs import content
 
@@ -61,9 +62,8 @@ def undisturbed(tmp_path_factory):
 @pytest.mark.parametrize("size", ["4k", "16k", "48k", "80k", "112k"])
 def test_a_full_disk_ends_a_run_in_a_line_and_with_room_it_goes_on(size, disk, undisturbed):
     config, out = parse(VALUES, "test"), disk(size) / "out"
-    with pytest.raises(EdgesimError, match="No space left on device") as error:
+    with in_one_line("No space left on device"):
         simulation.run(config, out, checkpoint_s=0.0)
-    assert "\n" not in str(error.value)
     if (out / "rounds.arrow").exists():
         rounds = read_table(out, "rounds")["round"].tolist()
         assert rounds == list(range(1, len(rounds) + 1))

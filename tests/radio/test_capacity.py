@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
+from refusals import in_one_line
 
-from edgesim.base.errors import EdgesimError
 from edgesim.radio.capacity import CapacityTables, one_capacity_table
 
 
@@ -51,11 +51,8 @@ def test_where_nothing_flows_for_ever_an_upload_never_ends():
 
 @pytest.mark.parametrize("ask", [lambda: ONCE.bits_between(0, 0.0, 6.1), lambda: ONCE.end_s(0, 61.0, 0.0)])
 def test_beyond_its_end_a_table_that_neither_wraps_nor_holds_is_not_asked(ask):
-    with pytest.raises(
-        EdgesimError, match=r"link.csv: the capacity is known up to 6 s.*after_end = \"wrap\""
-    ) as caught:
+    with in_one_line(r"link.csv: the capacity is known up to 6 s.*after_end = \"wrap\""):
         ask()  # type: ignore[operator]
-    assert "\n" not in str(caught.value)
 
 
 def test_arguments_broadcast_and_scalars_give_a_scalar():
@@ -81,9 +78,7 @@ def test_a_run_plans_beyond_the_end_as_though_nothing_were_carried_there():
         assert table.end_s(0, [13e6, 13.1e6, 0.0], [1.0, 1.0, 7.0]).tolist() == [6.0, np.inf, 7.0]
         assert table.known_until_s(0) == known_until_s
     record.for_run_until(None).need_known(0, 5.9)
-    with pytest.raises(EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but needed later"):
+    with in_one_line(r"link\.csv: the capacity is known up to 6 s, but needed later"):
         record.for_run_until(None).need_known(0, 6.0)
-    with pytest.raises(
-        EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but needed up to 6\.5 s \(stop_at_s\)"
-    ):
+    with in_one_line(r"link\.csv: the capacity is known up to 6 s, but needed up to 6\.5 s \(stop_at_s\)"):
         record.for_run_until(6.5)

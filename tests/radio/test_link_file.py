@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from refusals import in_one_line
 
 from edgesim.base.device_keys import DeviceKeys, texts
-from edgesim.base.errors import EdgesimError
 from edgesim.config import LinksConfig
 from edgesim.radio.capacity import CapacityTables, one_capacity_table
 from edgesim.radio.link import RecordedOwnLinks
@@ -106,7 +106,7 @@ def test_two_links_by_hand():
 def test_beyond_its_own_end_a_link_that_does_not_wrap_is_not_asked():
     tables = made([[(0, 10)], [(0, 10)]], [4.0, 9.0], False)
     assert tables.bits_between([0, 1], 0.0, [4.0, 9.0]).tolist() == [40.0, 90.0]
-    with pytest.raises(EdgesimError, match=r"links\.csv: device 0: the capacity is known up to 4 s, but needed later"):
+    with in_one_line(r"links\.csv: device 0: the capacity is known up to 4 s, but needed later"):
         tables.end_s([1, 0], 50.0, 0.0)
 
 
@@ -124,9 +124,7 @@ def test_a_file_may_say_where_each_device_ends(tmp_path):
     assert load_links(LinksConfig(file=str(path)), 2).until_s.tolist() == [5.0, 8.0]
     assert load_links(LinksConfig(file=str(path), after_end="hold"), 2).until_s.tolist() == [np.inf, np.inf]
     assert read_links(path).held_s.tolist() == [5.0, 2.0, 6.0]
-    with pytest.raises(
-        EdgesimError, match=r"devices\.links\.end_s: .*links\.csv has a column end_s already; remove the key"
-    ):
+    with in_one_line(r"devices\.links\.end_s: .*links\.csv has a column end_s already; remove the key"):
         load_links(LinksConfig(file=str(path), end_s=9.0, after_end="wrap"), 2)
 
 
@@ -167,9 +165,8 @@ def test_links_are_read_back_as_they_were_written(tmp_path):
 )
 def test_a_bad_row_is_refused_in_one_line(column, body, said, tmp_path):
     path = csv(tmp_path, body, ",".join(["device,t_s,bps", *column.split()]) + "\n")
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")) as caught:
+    with in_one_line(re.escape(f"{path}: {said}")):
         read_links(path)
-    assert "\n" not in str(caught.value)
 
 
 def test_links_are_found_by_their_keys_and_without_keys_by_their_place(tmp_path):
@@ -194,6 +191,5 @@ def test_links_are_found_by_their_keys_and_without_keys_by_their_place(tmp_path)
 )
 def test_too_few_links_and_missing_ends_are_refused(keys, count, said, tmp_path):
     path = csv(tmp_path, "0,0,5\n1,0,5\n1,2,6\n")
-    with pytest.raises(EdgesimError, match=re.escape(said)) as caught:
+    with in_one_line(re.escape(said)):
         load_links(LinksConfig(file=str(path), **keys), count)
-    assert "\n" not in str(caught.value)

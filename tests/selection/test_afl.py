@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from candidates import PlainKnowledge, offers, report_of, view_of
+from refusals import in_one_line
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
 from edgesim.selection import make_selector
@@ -240,9 +240,8 @@ def test_both_passes_lengthen_the_computing_and_other_policies_pay_nothing(tmp_p
 def test_a_timing_only_run_has_no_loss_drops(tmp_path):
     none = {"training": "none", "model": "mlp", "precision": "float32"}
     message = "^selection.policy = 'afl' needs learning.training = 'real', not 'none': it needs loss_drops"
-    with pytest.raises(EdgesimError, match=message) as refusal:
+    with in_one_line(message):
         simulation.run(config(learning=none), tmp_path / "run")
-    assert "\n" not in str(refusal.value)
     assert not (tmp_path / "run").exists()
     simulation.run(config(learning=none, selection={"quality": 0.0}), tmp_path / "run")
     assert len(read_table(tmp_path / "run", "rounds")) == 3

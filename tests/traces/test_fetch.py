@@ -10,6 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from refusals import in_one_line
 
 import edgesim.traces.fetch as module
 from edgesim.base.errors import EdgesimError
@@ -57,9 +58,8 @@ def test_a_wrong_checksum_is_one_line_and_leaves_nothing_behind(host, tmp_path, 
     monkeypatch.setitem(
         module.ORIGINALS, "fedscale-behaviour", replace(module.ORIGINALS["fedscale-behaviour"], sha256="0" * 64)
     )
-    with pytest.raises(EdgesimError, match=r"client_behave_trace: does not have the published checksum") as caught:
+    with in_one_line(r"client_behave_trace: does not have the published checksum"):
         fetch("fedscale-behaviour", tmp_path / "a/b", host)
-    assert "\n" not in str(caught.value)
     assert not (tmp_path / "a").exists()
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -86,5 +86,5 @@ def test_without_a_network_or_with_a_missing_file_the_error_says_what_to_do(host
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path):
-    with pytest.raises(EdgesimError, match="unknown recording 'flash'; known: fedscale-behaviour, fedscale-capacity"):
+    with in_one_line("unknown recording 'flash'; known: fedscale-behaviour, fedscale-capacity"):
         fetch("flash", tmp_path)

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import in_one_line
 
 from edgesim.base.device_keys import texts
-from edgesim.base.errors import EdgesimError
 from edgesim.traces.interval_file import read_intervals, write_intervals
 from edgesim.traces.intervals import Intervals
 
@@ -60,7 +60,7 @@ def test_ids_may_count_from_0_or_from_1_in_a_column_device_id(tmp_path):
     assert read_intervals(csv(tmp_path, HEAD + "0,1,2\n")).keys is None
     both = read_intervals(csv(tmp_path, "device,device_id,start_s,end_s\n1,7,3,4\n"))
     assert rows(both) == [(1, 3.0, 4.0)]
-    with pytest.raises(EdgesimError, match=r"line 3: device_id: expected a finite number \(got x\)"):
+    with in_one_line(r"line 3: device_id: expected a finite number \(got x\)"):
         read_intervals(csv(tmp_path, head + "0,1,2\nx,1,2\n"))
 
 
@@ -118,9 +118,8 @@ def test_a_file_that_holds_no_intervals_is_one_line(name, content, length_s, sai
         content.to_parquet(tmp_path / name)
     elif content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(EdgesimError, match=re.escape(said)) as refusal:
+    with in_one_line(re.escape(said)):
         read_intervals(tmp_path / name, length_s)
-    assert "\n" not in str(refusal.value)
 
 
 @st.composite
@@ -157,8 +156,8 @@ def test_every_recording_is_read_back_as_it_was_written(tmp_path_factory, made):
 def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path):
     (tmp_path / "taken.parquet").mkdir()
     made = Intervals(np.array([0]), np.array([1.0]), np.array([2.0]), np.array([3.0]))
-    with pytest.raises(EdgesimError, match=r"taken\.parquet: cannot be written"):
+    with in_one_line(r"taken\.parquet: cannot be written"):
         write_intervals(tmp_path / "taken.parquet", made)
-    with pytest.raises(EdgesimError, match=r"week\.csv: expected a name that ends in \.parquet"):
+    with in_one_line(r"week\.csv: expected a name that ends in \.parquet"):
         write_intervals(tmp_path / "week.csv", made)
     assert [file.name for file in tmp_path.iterdir()] == ["taken.parquet"]

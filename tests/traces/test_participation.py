@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import in_one_line
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
 from edgesim.config_file import parse
 from edgesim.simulation.composition import complete
@@ -267,7 +267,7 @@ def test_a_programmed_matrix_is_followed_cell_by_cell(write, kind, by):
     assert np.array_equal(once, np.hstack([PROGRAMME, np.zeros((3, 6))]))
     rising = matrix(made("table", 3, file=file, order="rising", **by), 3, 6)
     assert np.array_equal(rising, PROGRAMME[[1, 0, 2]])
-    with pytest.raises(EdgesimError, match=r"programme.* is a trace of 3 devices, but devices\.count is 4"):
+    with in_one_line(r"programme.* is a trace of 3 devices, but devices\.count is 4"):
         made("table", 4, file=file, **by)
 
 
@@ -275,9 +275,8 @@ def test_a_programmed_matrix_is_followed_cell_by_cell(write, kind, by):
 def test_a_file_by_rounds_ends_after_its_last_column(write, model):
     found = made(model, 3, file=write(PROGRAMME, "csv"), slots="rounds")
     matrix(found, 3, 6)
-    with pytest.raises(EdgesimError, match=r"programme\.csv: has columns for 6 rounds, but the run needs 7") as refusal:
+    with in_one_line(r"programme\.csv: has columns for 6 rounds, but the run needs 7"):
         found.begin_slot(100.0)
-    assert "\n" not in str(refusal.value)
 
 
 @by_rounds_and_seconds
@@ -308,7 +307,7 @@ def test_a_programme_in_seconds_that_forces_ends_where_its_columns_end(write):
         model="table", file=write(PROGRAMME, "csv"), slot_s=0.5, if_empty="force", after_end="raise"
     )
     assert make_availability(config, 3, Streams(0), stop_at_s=3.0).available(np.arange(3), 1.0).tolist() == [1, 1, 0]
-    with pytest.raises(EdgesimError, match=r"programme\.csv: the trace ends at 3 s, but 3\.1 s \(stop_at_s\) is"):
+    with in_one_line(r"programme\.csv: the trace ends at 3 s, but 3\.1 s \(stop_at_s\) is"):
         make_availability(config, 3, Streams(0), stop_at_s=3.1)
 
 
@@ -330,11 +329,8 @@ def test_timed_random_participation_has_the_probability_of_each_client_and_round
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_programme_whose_slots_are_not_said_is_refused_with_how_to_say_them(write, kind):
     file = write(PROGRAMME, kind)
-    with pytest.raises(
-        EdgesimError, match=rf"^{file}: .* availability\.slots = 'rounds', or availability\.slot_s"
-    ) as told:
+    with in_one_line(rf"^{file}: .* availability\.slots = 'rounds', or availability\.slot_s"):
         made("table", 3, file=file)
-    assert "\n" not in str(told.value)
 
 
 BY_ROUNDS = [
@@ -349,7 +345,7 @@ BY_ROUNDS = [
 @pytest.mark.parametrize(("model", "options", "key"), BY_ROUNDS)
 def test_what_goes_by_rounds_needs_rounds(model, options, key):
     protocol = {"protocol": "buffered", "admission": "count", "count": 3}
-    with pytest.raises(EdgesimError, match=rf"availability\.{key}.* needs round\.protocol = 'synchronous'"):
+    with in_one_line(rf"availability\.{key}.* needs round\.protocol = 'synchronous'"):
         complete(parse({"availability": {"model": model, **options}, "round": protocol}, "test"))
     resolve_options(model, options, 0.8, has_rounds=True)
 

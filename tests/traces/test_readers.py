@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import in_one_line
 
 from edgesim.base.device_keys import texts
-from edgesim.base.errors import EdgesimError
 from edgesim.devices.profile import Profile
 from edgesim.radio.environment import RecordedEnvironment, load_environment
 from edgesim.traces.convert import convert
@@ -105,7 +105,7 @@ def test_scores_become_times_with_the_stated_median_and_the_relative_speeds_kept
     assert found.s_per_sample == pytest.approx([0.1, 0.025, 0.05])
     assert found.models.tolist() == ["A, 5G", "B", "C"]
     assert read_ai_benchmark(path, 0.2).s_per_sample == pytest.approx([0.4, 0.1, 0.2])
-    with pytest.raises(EdgesimError, match=r"median_s: expected finite seconds per sample above 0"):
+    with in_one_line(r"median_s: expected finite seconds per sample above 0"):
         read_ai_benchmark(path, 0.0)
 
 
@@ -172,9 +172,8 @@ REFUSED = [
 def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(body, options, said, tmp_path):
     if "model_map" in options:
         options = options | {"model_map": text(tmp_path, options["model_map"], "map.csv")}
-    with pytest.raises(EdgesimError, match=re.escape(said)) as refusal:
+    with in_one_line(re.escape(said)):
         read_recording(text(tmp_path, body), **options)
-    assert "\n" not in str(refusal.value)
 
 
 def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_name(tmp_path):
@@ -187,7 +186,7 @@ def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_
     assert isinstance(chosen, RecordedEnvironment)
     assert chosen.capacity.bits_between(0, 0.0, 4.0) == pytest.approx(2 * 5 + 2 * 7)
     for wrong in ("", 'trace = "c"\n'):
-        with pytest.raises(EdgesimError, match=r"capacity: trace: expected one of the traces of links\.parquet: b, a"):
+        with in_one_line(r"capacity: trace: expected one of the traces of links\.parquet: b, a"):
             load_environment(str(text(tmp_path, toml + wrong, "c.toml")))
 
 
