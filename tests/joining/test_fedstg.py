@@ -170,12 +170,6 @@ def test_rows_say_who_was_asked_how_likely_each_was_and_who_joined():
     }
 
 
-def test_under_the_law_without_effect_all_join():
-    answers = joiners(law="all").ask(EVERY, 1)
-    assert answers.joined.all()
-    assert answers.chance.tolist() == [1.0] * 20
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -95,16 +95,6 @@ def test_what_unobserved_time_counts_as_is_noted(tmp_path):
     assert read_intervals(tmp_path / "again.parquet").unobserved_as == "present"
 
 
-def test_bad_input_writes_nothing(tmp_path):
-    for body, said in (("0,10,5,100\n", "end_s: expected"), ("", "holds no rows")):
-        with in_one_line(said):
-            convert(csv(tmp_path, "a.csv", body), tmp_path / "out.parquet")
-    (tmp_path / "links.csv").write_text("t_s,bps\n0,5\n")
-    with in_one_line(re.escape("observed: is for recordings of availability")):
-        convert(tmp_path / "links.csv", tmp_path / "out.parquet", observed=tmp_path / "a.csv")
-    assert not (tmp_path / "out.parquet").exists()
-
-
 def test_the_shipped_week_is_what_its_generator_writes():
     path = Path(__file__).parents[2] / "traces" / "sample-week.parquet"
     shipped, made = read_intervals(path), sample_week()

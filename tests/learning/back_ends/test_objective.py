@@ -17,7 +17,6 @@ from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe
 from edgesim.learning.back_ends.stacked import StackedBackEnd
-from edgesim.learning.back_ends.workers import WorkersBackEnd
 from edgesim.learning.jobs import Job, Optimiser, Promise
 from edgesim.streams import Streams
 
@@ -166,26 +165,6 @@ def test_jobs_that_are_given_tensors_of_other_shapes_are_not_stacked_with_each_o
     StackedBackEnd(model, data, 4096, taught).run(together)
     for one, other in zip(alone, together, strict=True):
         assert float((one.result.update - other.result.update).norm()) <= 1e-9 * one.result.update_norm
-
-
-@pytest.mark.slow
-@each_sharing
-@pytest.mark.parametrize("build", [normalised, convolutional])
-def test_processes_bring_the_very_bits_of_the_loop(build, shared, flat, data, taught):
-    model = flat(build)
-    alone, apart = make(model, shared), make(model, shared)
-    LoopBackEnd(model, data, taught).run(alone)
-    workers = WorkersBackEnd(model, data, build, 2, taught)
-    try:
-        while not all(worker.started for worker in workers._workers):
-            workers._heard(10)
-            for worker in workers._workers:
-                worker.started = worker.started or worker.connection.recv() == "ready"
-        workers.run(apart)
-    finally:
-        workers.close()
-    for one, other in zip(alone, apart, strict=True):
-        assert torch.equal(one.result.update, other.result.update)
 
 
 @each_build
