@@ -36,14 +36,6 @@ def test_every_public_name_can_be_had():
 
 
 @pytest.mark.slow
-def test_imports_point_one_way():
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("lint-imports"))], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.slow
 def test_no_import_runs_up_and_no_packages_or_modules_go_in_circles():
     numbers = runpy.run_path(str(ROOT / "tests/house.py"))["numbers"](ROOT)
     assert [numbers[words] for words in ("imports that run up", "circles of packages", "circles of modules")] == [

@@ -8,6 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import tomli_w
+from small_runs import TIMING
 from stopped_runs import stop_at
 from typed_commands import edgesim_lines
 
@@ -20,12 +22,7 @@ from edgesim.plots.gallery import draw
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.slurm import write_script
 
-SETTINGS = {
-    "rounds": 2,
-    "round": {"payload_bits": 17881664.0, "tmax_s": 0.8},
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"partition": "fedteddi"},
-}
+SETTINGS = TIMING | {"rounds": 2}
 
 
 @pytest.fixture(autouse=True)
@@ -34,10 +31,7 @@ def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    Path("run.toml").write_text(
-        "rounds = 2\n[round]\npayload_bits = 1e7\ntmax_s = 0.8\n"
-        '[data]\npartition = "fedteddi"\n[learning]\ntraining = "none"\npretrain = true\n'
-    )
+    Path("run.toml").write_text(tomli_w.dumps(SETTINGS))
     Path("victim").write_text("precious")
     return tmp_path / "victim"
 

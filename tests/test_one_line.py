@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from refusals import in_one_line
+from small_runs import TIMING
 
 import edgesim
 from edgesim import EdgesimError, PlannedRun, Study, grid, run_study
@@ -14,13 +15,7 @@ from edgesim.base.lease import Lease, Taken
 from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
 
-VALUES = {
-    "rounds": 3,
-    "devices": {"count": 5},
-    "round": {"payload_bits": 4e6, "tmax_s": 0.8},
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"partition": "fedteddi"},
-}
+VALUES = TIMING | {"devices": {"count": 5}}
 EVIL = "one\ntwo\x1b[2J\r\u2028three"
 
 

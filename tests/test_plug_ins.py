@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tomli_w
 from refusals import in_one_line
+from small_runs import TIMING
 from typer.testing import CliRunner
 
 import edgesim
@@ -31,13 +32,7 @@ from edgesim.simulation import named_code
 from edgesim.simulation.kinds import KINDS
 from edgesim.templates.policy import LongestWait
 
-TIMING = {
-    "rounds": 3,
-    "devices": {"count": 6},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "learning": {"training": "none", "pretrain": True},
-    "round": {"admission": "count", "count": 2, "payload_bits": 1e5},
-}
+BY_COUNT = TIMING | {"devices": {"count": 6}, "round": {"admission": "count", "count": 2, "payload_bits": 1e5}}
 
 POLICY = """
 from edgesim.selection.stateless import Stateless, walk
@@ -59,7 +54,7 @@ def backwards():
 
 
 def config_of(policy, **sections):
-    return parse(TIMING | {"selection": {"policy": policy}} | sections, "test")
+    return parse(BY_COUNT | {"selection": {"policy": policy}} | sections, "test")
 
 
 @pytest.fixture
@@ -192,7 +187,7 @@ def test_a_class_with_a_method_missing_is_refused(own):
 
 
 def test_the_command_names_code_outside_edgesim_and_refuses_it_on_demand(own):
-    (own / "mine.toml").write_text(tomli_w.dumps(TIMING | {"selection": {"policy": "own_plug_in.Backwards"}}))
+    (own / "mine.toml").write_text(tomli_w.dumps(BY_COUNT | {"selection": {"policy": "own_plug_in.Backwards"}}))
     refused = CliRunner().invoke(app, ["run", "mine.toml", "--no-user-code"])
     assert refused.exit_code == 2
     named = "selection.policy = 'own_plug_in.Backwards'"

@@ -412,17 +412,3 @@ def test_any_way_to_share_works_with_any_policy_and_a_count(tmp_path, way, polic
     assert rounds["selected"].tolist() == [4] * 10
     assert (rounds["bandwidth_hz"] <= 20e6 * (1 + 1e-9)).all()
     assert rounds["arrived"].sum() > 20
-
-
-def test_equal_finish_ends_rounds_no_later_than_the_other_allocators(tmp_path):
-    lengths = {}
-    ways = {"least": {}, "equal_share": {"allocator": "equal_share"}, "equal_finish": {"leftover": "equal_finish"}}
-    for name, way in ways.items():
-        knobs = {"admission": "count", "count": 3, "tmax_s": 3.0, **way}
-        folder = tmp_path / name
-        simulation.run(config(training="none", rounds=20, round=knobs, data={"dataset": "none"}), folder)
-        rounds = read_table(folder, "rounds")
-        lengths[name] = (rounds["t_end_s"] - rounds["t_start_s"]).to_numpy()
-    assert (lengths["equal_finish"] <= lengths["equal_share"] + 1e-9).all()
-    assert (lengths["equal_finish"] <= lengths["least"] + 1e-9).all()
-    assert lengths["equal_finish"].sum() < 0.9 * lengths["equal_share"].sum()

@@ -127,11 +127,20 @@ and the first row of H after round 3."""
 
 
 @pytest.mark.parametrize(("algorithm", "lr_decay", "sums", "last"), LINES)
-def test_the_net_of_eight_weights_under_partial_participation(tmp_path, algorithm, lr_decay, sums, last):
-    for rounds, expected in enumerate(sums, start=1):
-        found = weights(tmp_path / str(rounds), rounds, algorithm, lr_decay=lr_decay)
-        assert found.dtype == torch.float64
-        assert float(found @ torch.arange(1.0, 9.0, dtype=torch.float64)) == pytest.approx(expected, abs=2e-10)
+def test_the_net_of_eight_weights_under_partial_participation(tmp_path, monkeypatch, algorithm, lr_decay, sums, last):
+    merge, models = TorchLearner.merge, []
+
+    def spied(learner: TorchLearner, *arguments: object) -> object:
+        merged = merge(learner, *arguments)  # type: ignore[arg-type]
+        models.append(learner.global_weights.clone())
+        return merged
+
+    monkeypatch.setattr(TorchLearner, "merge", spied)
+    found = weights(tmp_path / "run", 3, algorithm, lr_decay=lr_decay)
+    assert torch.equal(models[-1], found)
+    for model, expected in zip(models, sums, strict=True):
+        assert model.dtype == torch.float64
+        assert float(model @ torch.arange(1.0, 9.0, dtype=torch.float64)) == pytest.approx(expected, abs=2e-10)
     assert found[:6].tolist() == pytest.approx(last, abs=2e-10)
     assert found[6:].tolist() == pytest.approx([0.4 - last[4], 0.2 - last[5]], abs=2e-10)
 

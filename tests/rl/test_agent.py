@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 from refusals import in_one_line
 from safetensors.numpy import save_file
+from small_runs import TIMING
 
 import edgesim
 from edgesim.base.saved import pack, unpack
 from edgesim.rl import Ages, Network, Observation, SchedulerEnv, load
 
 DEVICES = 8
-CONFIG = {
+CONFIG = TIMING | {
     "rounds": 6,
     "devices": {"count": DEVICES},
-    "data": {"dataset": "none", "partition": "iid"},
-    "learning": {"training": "none", "pretrain": False},
     "round": {"payload_bits": 4e6, "tmax_s": 0.5, "admission": "count", "count": 3},
 }
 FEATURES = ("gain", "delay", "need", "samples", "age")

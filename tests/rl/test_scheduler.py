@@ -7,6 +7,7 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
+import small_runs
 from gymnasium.utils.env_checker import check_env
 from refusals import in_one_line
 
@@ -16,11 +17,9 @@ from edgesim.base.errors import EdgesimError
 from edgesim.rl import SchedulerEnv
 
 DEVICES = 10
-TIMING = {
+TIMING = small_runs.TIMING | {
     "rounds": 8,
     "devices": {"count": DEVICES},
-    "data": {"dataset": "none", "partition": "iid"},
-    "learning": {"training": "none", "pretrain": False},
     "round": {"payload_bits": 4e6, "tmax_s": 0.5, "admission": "count", "count": 4},
 }
 TRAINED = TIMING | {

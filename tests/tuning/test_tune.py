@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 from small_runs import TIMING
 from stopped_runs import content
 from two_processes import one_killed
@@ -36,16 +37,7 @@ LEARNING = {
     "data": {"partition": "fedteddi"},
 }
 TMAX = {"round.tmax_s": [0.4, 0.8, 1.6, 3.2]}
-CONFIG = """rounds = 3
-[learning]
-training = "none"
-pretrain = true
-[data]
-dataset = "none"
-partition = "fedteddi"
-[round]
-payload_bits = 1e7
-"""
+CONFIG = tomli_w.dumps(TIMING)
 
 
 pytestmark = pytest.mark.usefixtures("studies_here", "figures_as_text")
