@@ -258,11 +258,6 @@ def test_what_an_allocator_returns_is_checked_in_a_line_that_names_it(own, answe
         simulation.run(with_allocator(answer), own / "run")
 
 
-def test_an_unknown_allocator_is_refused_with_the_names_there_are():
-    with in_one_line(r"round\.allocator: unknown allocator 'most'.*least, equal_share, prop"):
-        simulation.complete(config_of("random", round={"allocator": "most"}))
-
-
 OWN_PREDICTOR = """
 import numpy as np
 from edgesim.prediction.predictor import Predictor
@@ -360,14 +355,22 @@ def test_metrics_are_rows_of_each_test(own):
     assert run.config["evaluation"]["metrics"] == {"own_metric.Own": {"scale": 2.0}, "worst-class": {}}
 
 
-UNDEFINED = """from edgesim.learning.measures import UndefinedError
-        if len(tested.labels) == 40:
-            raise UndefinedError("forty are too few")
-        return 1.0"""
+NEVER = """
+
+class Never(Metric):
+    def measure(self, tested):
+        from edgesim.learning.measures import UndefinedError
+
+        raise UndefinedError("forty are too few")
+"""
 
 
-def test_metrics_are_columns_of_the_summary_and_compared(own, studies_here):
+def test_metrics_are_columns_of_the_summary_and_compared_and_null_with_the_reason_where_undefined(
+    own, capsys, studies_here
+):
     settings = with_metric("self.scale * tested.losses.mean()", scale=2.0)
+    settings["evaluation.metrics"] |= {"own_metric.Never": {}}
+    Path("own_metric.py").write_text(Path("own_metric.py").read_text() + NEVER)
     axes = {"selection.policy": ["random", "best-channel"]}
     study = edgesim.study(SMALL, axes, seeds=2, out="study", set=settings, jobs=1, quiet=True)
     table = study.table().set_index("policy")
@@ -376,25 +379,18 @@ def test_metrics_are_columns_of_the_summary_and_compared(own, studies_here):
     assert {"own_metric.Own_low", "worst-class"} <= {*table}
     told = study.compare("own_metric.Own").table.iloc[0]
     assert told["difference"] == pytest.approx(np.mean(expected[2:]) - np.mean(expected[:2]))
-
-
-def test_a_metric_that_is_undefined_is_null_with_its_reason(own, capsys, studies_here):
-    Path("own_metric.py").write_text(OWN_METRIC.replace("return ANSWER", UNDEFINED))
-    settings = LEARNS | {"evaluation.metrics": {"own_metric.Own": {}, "worst-class": {}}, "evaluation.samples": 40}
-    axes = {"selection.policy": ["random", "best-channel"]}
-    study = edgesim.study(SMALL, axes, seeds=2, out="study", set=settings, jobs=1, quiet=True)
-    assert study.table()["own_metric.Own"].isna().all()
+    assert study.table()["own_metric.Never"].isna().all()
     assert study.table()["worst-class"].notna().all()
     for run in study.runs.values():
         assert run.metrics["key"].eq("worst-class").sum() == 3
-        assert not run.metrics["key"].eq("own_metric.Own").any()
+        assert not run.metrics["key"].eq("own_metric.Never").any()
     study.show()
     next(iter(study.runs.values())).show()
     said = " ".join(capsys.readouterr().out.split())
-    assert "No own_metric.Own of random-s0 and 3 others: forty are too few." in said
+    assert "No own_metric.Never of random-s0 and 3 others: forty are too few." in said
     assert "undefined: forty are too few" in said
-    with in_one_line(r"metric own_metric\.Own: no run has it \(forty are too few\)"):
-        study.compare("own_metric.Own", by="policy")
+    with in_one_line(r"metric own_metric\.Never: no run has it \(forty are too few\)"):
+        study.compare("own_metric.Never", by="policy")
 
 
 @pytest.mark.parametrize("answer", ["None", "float('nan')", "'high'", "True"])
@@ -406,7 +402,6 @@ def test_what_a_metric_answers_is_checked_in_a_line_that_names_it(own, answer):
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ({"evaluation.metrics": {"worst": {}}}, "evaluation.metrics: unknown metrics 'worst'"),
         ({"evaluation.metrics": {"worst-class": {"share": 1}}}, "takes no options"),
         ({"selection.policy": "feddance", "selection.predictor": "poison"}, "did you mean 'poisson'?"),
         (

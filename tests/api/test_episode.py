@@ -193,7 +193,7 @@ def decided(episode, turn, seen, order, count=99):
 @pytest.mark.parametrize("kind", PROTOCOLS)
 @pytest.mark.parametrize(("first", "later"), [(2, 0), (2, 2)])
 def test_two_futures_of_a_snapshot_are_those_of_two_whole_runs(kind, first, later):
-    config = TRAINED | {"rounds": 24 if kind == "asynchronous" else 8, "round": PROTOCOLS[kind]}
+    config = TRAINED | {"rounds": 14 if kind == "asynchronous" else 7, "round": PROTOCOLS[kind]}
     whole, sums = {}, {}
     for order in (1, -1):
         episode, sums[order] = looking(config)
