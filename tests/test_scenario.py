@@ -426,16 +426,10 @@ def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(cap
 
 
 def test_labelled_runs_that_what_is_set_makes_the_same_are_refused(tmp_path):
-    base = {
-        "rounds": 1,
-        "learning": {"training": "none", "pretrain": True},
-        "round": {"payload_bits": 1e5},
-        "data": {"partition": "fedteddi"},
-    }
-    own = base | {"round": {"payload_bits": 1e5, "tmax_s": 2.0}}
+    own = TIMING | {"round": {"payload_bits": 1e7, "tmax_s": 2.0}}
     runs = [
         run
-        for name, one in (("short", base), ("long", own))
+        for name, one in (("short", TIMING), ("long", own))
         for run in edgesim.grid(one, {}, range(2), ["round.tmax_s=3.0"], labels={"deadline": name})
     ]
     with pytest.raises(EdgesimError) as refused:
