@@ -1,6 +1,5 @@
 """What a message repeats of the input, and the files and folders that it takes for each other."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,14 @@ from edgesim.commands.cli import app
 from edgesim.config_file import parse
 
 
-def test_a_long_word_is_cut_in_its_middle_and_says_how_long_it_was() -> None:
+def test_a_long_word_is_cut_in_its_middle_and_says_how_long_it_was():
     assert shortened(f"key: unknown {'x' * 5000} ; give another") == (
         f"key: unknown {'x' * 80}...(5,000 characters)...{'x' * 40} ; give another"
     )
     assert shortened("x" * 200) == "x" * 200
 
 
-def test_a_message_of_many_words_is_cut_in_its_middle_and_ends_as_it_did() -> None:
+def test_a_message_of_many_words_is_cut_in_its_middle_and_ends_as_it_did():
     text = "abcdefghi " * 1000 + "; give another"
     assert shortened(text) == f"{text[:1000]}...(10,014 characters)...{text[-500:]}"
     assert shortened("word " * 400) == "word " * 400
@@ -29,10 +28,9 @@ def test_a_message_of_many_words_is_cut_in_its_middle_and_ends_as_it_did() -> No
 
 @pytest.mark.parametrize("value", ["x" * 5000, "a b " * 5000, "9" * 4000, "\x1b[31m" * 1000])
 @pytest.mark.parametrize(
-    "place",
-    ["learning.model", "radio.channel", "availability.model", "selection.policy", "data.dataset", "rounds"],
+    "place", ["learning.model", "radio.channel", "availability.model", "selection.policy", "data.dataset", "rounds"]
 )
-def test_a_value_of_thousands_of_letters_is_not_repeated_whole(place: str, value: str) -> None:
+def test_a_value_of_thousands_of_letters_is_not_repeated_whole(place, value):
     section, _, key = place.partition(".")
     with pytest.raises(EdgesimError) as error:
         _played({section: {key: value} if key else value})
@@ -61,9 +59,7 @@ def _played(values: dict[str, object]) -> None:
         (["plot", "file"], "error: file: is a file; give run folders or one study folder"),
     ],
 )
-def test_a_folder_for_a_file_and_a_file_for_a_folder_are_named_as_such(
-    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_for_a_file_and_a_file_for_a_folder_are_named_as_such(words, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("folder.toml", "folder.csv"):
         Path(name).mkdir()
@@ -74,7 +70,7 @@ def test_a_folder_for_a_file_and_a_file_for_a_folder_are_named_as_such(
 
 
 @pytest.mark.parametrize("kind", ["channels", "topologies", "traces"])
-def test_content_that_is_a_folder_is_named_as_such(kind: str, tmp_path: Path) -> None:
+def test_content_that_is_a_folder_is_named_as_such(kind, tmp_path):
     with pytest.raises(EdgesimError, match=f"^{kind}: '.*' is a folder, not a file;"):
         find(kind, str(tmp_path), ".toml")
 
@@ -108,9 +104,7 @@ KNOB = {"round.tmax_s": (0.5, 1.0)}
         ),
     ],
 )
-def test_a_call_from_python_and_a_command_are_refused_in_the_same_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Path], object], words: list[str], said: str
-) -> None:
+def test_a_call_from_python_and_a_command_are_refused_in_the_same_words(tmp_path, monkeypatch, call, words, said):
     pytest.importorskip("optuna")
     monkeypatch.chdir(tmp_path)
     Path("run.toml").write_text(tomli_w.dumps(TIMING))

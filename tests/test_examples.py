@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from small_runs import TIMING
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
@@ -98,14 +99,8 @@ def here(tmp_path, monkeypatch, studies_here, figures_as_text):
 def past(page: Path) -> None:
     """What was run before the reader comes to a page."""
     if page == ROOT / "plots/README.md":
-        timing = {
-            "rounds": 3,
-            "learning": {"training": "none", "pretrain": True},
-            "round": {"payload_bits": 1e7},
-            "data": {"partition": "fedteddi"},
-        }
         axes = {"selection.policy": ["random", "best-channel"]}
-        edgesim.study(timing, axes, seeds=1, out="runs/my-study", jobs=1, quiet=True)
+        edgesim.study(TIMING, axes, seeds=1, out="runs/my-study", jobs=1, quiet=True)
     if page.name == "run-folder.md":
         config = {
             "rounds": 2,

@@ -116,8 +116,9 @@ def test_pictures_without_the_old_classes_are_one_line(tmp_path, scenario, cifar
     save(tmp_path / cifar, arrays["train_images"], arrays["train_labels"], [6, 7, 8, 9])
     done = scenario(SCRIPT, "--step", "comparison", "--policies", "random", "--seeds", "1", "--out", "out")
     assert done.exit_code == 1, done.output
-    assert "cifar10: no test image is of the old classes 0, 1, 2, 3, 4, 5" in done.stderr
-    assert done.stderr.count("\n") == 1
+    # On a busy machine a line tells how far the study is.
+    (error,) = [line for line in done.stderr.splitlines() if " 0 of 1 runs finished" not in line]
+    assert "cifar10: no test image is of the old classes 0, 1, 2, 3, 4, 5" in error
     assert not (tmp_path / "out").exists()
 
 

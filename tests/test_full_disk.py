@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 import tomli_w
 from fuzz_inputs import BASE, WEEK
+from refusals import in_one_line
 from rich.console import Console
+from stopped_runs import content
 from typer.testing import CliRunner
 
 from edgesim import Study, grid, run_study
@@ -28,6 +30,10 @@ from edgesim.studies.ledger import read_ledger
 
 ROUNDS = 40
 RUN = BASE | {"rounds": ROUNDS}
+TRAINED = BASE | {
+    "data": {"dataset": "digits", "partition": "fedteddi", "samples_per_device": 8},
+    "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
+}
 
 
 @contextmanager
@@ -75,6 +81,27 @@ def test_a_run_that_fills_the_disk_ends_in_a_line_and_the_next_start_runs_it(byt
     assert typed("run", run_toml, "--out", out) == (0, "")
     assert read_run(out)["status"] == "finished"
     assert len(read_table(out, "rounds")) == ROUNDS
+    assert not [path for path in out.iterdir() if path.suffix in (".part", ".arrow")]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    simulation.run(parse(TRAINED, "test"), folder)
+    return content(folder)
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize("bytes_per_file", [0, 300, 3_000, 8_000, 20_000])
+def test_a_run_whose_checkpoints_fill_the_disk_goes_on_to_the_same_bytes_once_there_is_room(
+    bytes_per_file, tmp_path, undisturbed
+):
+    config, out = parse(TRAINED, "test"), tmp_path / "out"
+    with room(bytes_per_file), in_one_line("File too large"):
+        simulation.run(config, out, checkpoint_s=0.0)
+    assert not list(out.glob("lease-*"))
+    assert simulation.run(config, out, checkpoint_s=0.0).status == "finished"
+    assert content(out) == undisturbed
     assert not [path for path in out.iterdir() if path.suffix in (".part", ".arrow")]
 
 
@@ -196,17 +223,3 @@ def test_folders_that_are_read_only_are_refused_in_a_line(tmp_path, run_toml, re
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == kept
     with pytest.raises(EdgesimError, match="empty/study: cannot be made a study's folder"):
         run_study(Study("s", grid(RUN, {"round.tmax_s": [1.0]}, [0])), empty / "study")
-
-
-def test_a_file_where_a_folder_should_be_is_refused_in_a_line(tmp_path, run_toml):
-    assert typed("run", run_toml, "--out", tmp_path / "out") == (0, "")
-    (tmp_path / "week.csv").write_text(WEEK)
-    for words in [
-        ("run", run_toml, "--out", run_toml),
-        ("run", run_toml, "--out", run_toml / "inner"),
-        ("plot", tmp_path / "out", "--out", run_toml),
-        ("trace", "convert", tmp_path / "week.csv", run_toml / "o.parquet"),
-    ]:
-        status, error = typed(*words)
-        assert status == 2
-        assert "run.toml" in error

@@ -36,14 +36,6 @@ def test_every_public_name_can_be_had():
 
 
 @pytest.mark.slow
-def test_imports_point_one_way():
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("lint-imports"))], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.slow
 def test_no_import_runs_up_and_no_packages_or_modules_go_in_circles():
     numbers = runpy.run_path(str(ROOT / "tests/house.py"))["numbers"](ROOT)
     assert [numbers[words] for words in ("imports that run up", "circles of packages", "circles of modules")] == [
@@ -109,8 +101,7 @@ def test_every_direct_dependency_has_a_lower_bound_and_what_is_installed_is_with
 
 
 @pytest.mark.parametrize(
-    "category",
-    [DeprecationWarning, PendingDeprecationWarning, FutureWarning, np.exceptions.VisibleDeprecationWarning],
+    "category", [DeprecationWarning, PendingDeprecationWarning, FutureWarning, np.exceptions.VisibleDeprecationWarning]
 )
 def test_a_call_that_a_library_will_refuse_is_an_error_in_our_modules_and_in_tests_but_not_within_the_library(category):
     def library():

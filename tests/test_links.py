@@ -4,11 +4,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import tomli_w
+from small_runs import TIMING
 from stopped_runs import stop_at
 from typed_commands import edgesim_lines
 
@@ -21,12 +22,7 @@ from edgesim.plots.gallery import draw
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.slurm import write_script
 
-SETTINGS = {
-    "rounds": 2,
-    "round": {"payload_bits": 17881664.0, "tmax_s": 0.8},
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"partition": "fedteddi"},
-}
+SETTINGS = TIMING | {"rounds": 2}
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +31,7 @@ def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    Path("run.toml").write_text(
-        "rounds = 2\n[round]\npayload_bits = 1e7\ntmax_s = 0.8\n"
-        '[data]\npartition = "fedteddi"\n[learning]\ntraining = "none"\npretrain = true\n'
-    )
+    Path("run.toml").write_text(tomli_w.dumps(SETTINGS))
     Path("victim").write_text("precious")
     return tmp_path / "victim"
 
@@ -99,9 +92,7 @@ def pipe(path: Path) -> None:
     "put",
     [link_to_nothing, *(pytest.param(each, marks=pytest.mark.slow) for each in (link_to_file, link_to_folder, pipe))],
 )
-def test_a_run_writes_through_no_link_in_its_folder_whatever_its_name(
-    put: Callable[[Path], None], victim: Path
-) -> None:
+def test_a_run_writes_through_no_link_in_its_folder_whatever_its_name(put, victim):
     names = {re.sub("[0-9a-f]{16}", "0" * 16, name) for name in written_names(Path("whole"))}
     assert {"code", "code/mine.py", "lease-0001.json", "checkpoint.part", "rounds.arrow"} <= names
     stopped(Path("before"))
@@ -122,9 +113,7 @@ def test_a_run_writes_through_no_link_in_its_folder_whatever_its_name(
         assert victim.read_text() == "precious", name
 
 
-def test_a_file_that_vanishes_while_its_folder_is_scanned_is_no_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_vanishes_while_its_folder_is_scanned_is_no_fault(tmp_path, monkeypatch):
     class Gone:
         """An entry without a known kind, of a file that is gone: the system then answers that it is neither."""
 
@@ -139,7 +128,7 @@ def test_a_file_that_vanishes_while_its_folder_is_scanned_is_no_fault(
     refuse_foreign(tmp_path)
 
 
-def test_a_start_in_a_folder_with_a_dangling_lease_ends_in_a_line(victim: Path) -> None:
+def test_a_start_in_a_folder_with_a_dangling_lease_ends_in_a_line(victim):
     for name, put in (("lease-0001.json", link_to_nothing), ("lease-0002.json", pipe), ("lease-0003.json", Path.mkdir)):
         folder = Path(f"run-{name}")
         folder.mkdir()
@@ -150,7 +139,7 @@ def test_a_start_in_a_folder_with_a_dangling_lease_ends_in_a_line(victim: Path) 
         assert [path.name for path in folder.iterdir()] == [name]
 
 
-def test_a_study_names_a_lease_that_is_no_file_and_goes_on_with_the_others(studies_here: None) -> None:
+def test_a_study_names_a_lease_that_is_no_file_and_goes_on_with_the_others(studies_here):
     study = Study("s", grid(SETTINGS, {}, [1, 2]))
     run_study(study, Path("study"))
     shutil.rmtree("study/s2")
@@ -161,7 +150,7 @@ def test_a_study_names_a_lease_that_is_no_file_and_goes_on_with_the_others(studi
     assert "s2/lease-0001.json: expected the file of a lease" in endings["s2"].reason
 
 
-def test_a_copy_made_of_hard_links_keeps_its_content_when_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_made_of_hard_links_keeps_its_content_when_the_run_goes_on(monkeypatch):
     monkeypatch.setattr("edgesim.folder.records.MOST_REST_BYTES", 0)
     stopped(Path("run"))
     shutil.copytree("run", "copy", copy_function=os.link)
@@ -173,7 +162,7 @@ def test_a_copy_made_of_hard_links_keeps_its_content_when_the_run_goes_on(monkey
 
 
 @pytest.mark.parametrize("name", ["slurm", "plots", "tuning"])
-def test_folders_within_a_study_are_not_made_elsewhere(name: str, studies_here: None) -> None:
+def test_folders_within_a_study_are_not_made_elsewhere(name, studies_here):
     study = Study("s", grid(SETTINGS, {}, [1]))
     run_study(study, Path("study"))
     Path("elsewhere").mkdir()
@@ -191,7 +180,7 @@ def test_folders_within_a_study_are_not_made_elsewhere(name: str, studies_here: 
 
 
 @pytest.mark.slow
-def test_figures_are_drawn_through_no_link(victim: Path) -> None:
+def test_figures_are_drawn_through_no_link(victim):
     assert edgesim_lines("run", "run.toml", "--out", "run")[0] == 0
     Path("run/plots").mkdir()
     for name in ("energy.png", "energy.svg", "made.json", "made.json.part"):
@@ -201,7 +190,7 @@ def test_figures_are_drawn_through_no_link(victim: Path) -> None:
 
 
 @pytest.mark.usefixtures("figures_as_text")
-def test_figures_are_drawn_beside_a_dangling_lease_and_another_dangling_link_is_named(victim: Path) -> None:
+def test_figures_are_drawn_beside_a_dangling_lease_and_another_dangling_link_is_named(victim):
     assert edgesim_lines("run", "run.toml", "--out", "run")[0] == 0
     link_to_nothing(Path("run/lease-0009.json"))
     assert edgesim_lines("plot", "run")[0] == 0
@@ -210,7 +199,7 @@ def test_figures_are_drawn_beside_a_dangling_lease_and_another_dangling_link_is_
 
 
 @pytest.mark.parametrize("name", ["plan.json.part", "summary.csv", "notes of mine"])
-def test_a_study_writes_through_no_link_in_its_folder(name: str, victim: Path, studies_here: None) -> None:
+def test_a_study_writes_through_no_link_in_its_folder(name, victim, studies_here):
     study = Study("s", grid(SETTINGS, {}, [1]))
     run_study(study, Path("study"))
     Path("study", name).unlink(missing_ok=True)
@@ -220,7 +209,7 @@ def test_a_study_writes_through_no_link_in_its_folder(name: str, victim: Path, s
     assert victim.read_text() == "precious"
 
 
-def test_a_table_of_a_study_replaces_a_link(victim: Path, studies_here: None) -> None:
+def test_a_table_of_a_study_replaces_a_link(victim, studies_here):
     run_study(Study("s", grid(SETTINGS, {}, [1])), Path("study"))
     for name in ("summary.csv", "summary.csv.part", "made.json"):
         Path("study", name).unlink(missing_ok=True)
@@ -230,7 +219,7 @@ def test_a_table_of_a_study_replaces_a_link(victim: Path, studies_here: None) ->
     assert Path("study/summary.csv").read_text().startswith("seeds,")
 
 
-def test_a_run_of_a_study_is_not_written_into_a_folder_elsewhere(studies_here: None) -> None:
+def test_a_run_of_a_study_is_not_written_into_a_folder_elsewhere(studies_here):
     Path("elsewhere").mkdir()
     Path("study").mkdir()
     Path("study/plan.json").write_text('{"runs": [{"knobs": {}}]}')
@@ -241,7 +230,7 @@ def test_a_run_of_a_study_is_not_written_into_a_folder_elsewhere(studies_here: N
 
 
 @pytest.mark.parametrize("name", ["../secret", "../../secret", "inner/../../secret"])
-def test_a_name_of_content_does_not_lead_out_of_its_folder(name: str) -> None:
+def test_a_name_of_content_does_not_lead_out_of_its_folder(name):
     Path("channels/inner").mkdir(parents=True)
     Path("secret.toml").write_text("")
     Path("../secret.toml").write_text("")
@@ -249,13 +238,13 @@ def test_a_name_of_content_does_not_lead_out_of_its_folder(name: str) -> None:
         content.find("channels", name, ".toml")
 
 
-def test_a_link_is_replaced_and_a_file_is_not(victim: Path) -> None:
+def test_a_link_is_replaced_and_a_file_is_not(victim):
     Path("link").symlink_to(victim)
     assert not own_file(Path("link")).exists()
     assert own_file(victim).read_text() == "precious"
 
 
-def test_a_named_pipe_in_the_place_of_a_file_is_removed_and_a_device_of_the_system_is_not(tmp_path: Path) -> None:
+def test_a_named_pipe_in_the_place_of_a_file_is_removed_and_a_device_of_the_system_is_not(tmp_path):
     os.mkfifo(tmp_path / "rounds.arrow")
     assert not own_file(tmp_path / "rounds.arrow").exists()
     assert own_file(Path("/dev/null")).exists()

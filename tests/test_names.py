@@ -56,7 +56,7 @@ def outcome(*arguments: str) -> tuple[int, list[str]]:
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_config_with_an_impossible_name_is_refused_in_one_line(key: str, name: str) -> None:
+def test_a_config_with_an_impossible_name_is_refused_in_one_line(key, name):
     settings = [f"{key}={json.dumps(name)}", *KEYS[key]]
     status, error = outcome("run", "run.toml", *(part for setting in settings for part in ("--set", setting)))
     assert (status, len(error)) == (2, 1)
@@ -68,7 +68,7 @@ def test_a_config_with_an_impossible_name_is_refused_in_one_line(key: str, name:
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 # No system lets a NUL into the words of a command.
 @pytest.mark.parametrize("name", [name for name in NAMES.values() if "\0" not in name])
-def test_a_command_with_an_impossible_name_is_refused_in_one_line(command: list[str], name: str) -> None:
+def test_a_command_with_an_impossible_name_is_refused_in_one_line(command, name):
     status, error = outcome(*(part.replace("NAME", name) for part in command))
     # Some of the names are possible ones for what is to be written.
     assert (status, len(error)) in ((2, 1), (0, 0)) or (status == 2 and not error)
@@ -76,25 +76,25 @@ def test_a_command_with_an_impossible_name_is_refused_in_one_line(command: list[
 
 @pytest.mark.parametrize("name", ["a" * 300, "x\ny", "\udcff"])
 @pytest.mark.parametrize("command", [["show"], ["plot"], ["run"], ["run", "run.toml", "--out"], ["trace", "show"]])
-def test_the_line_says_what_was_expected_and_shows_the_name(command: list[str], name: str) -> None:
+def test_the_line_says_what_was_expected_and_shows_the_name(command, name):
     status, (line,) = outcome(*command, name)
     assert status == 2
     assert "expected a path " in line
     assert f", {len(name)} characters" in line
 
 
-def test_a_file_that_has_no_room_for_a_longer_name_beside_it_is_one_line() -> None:
+def test_a_file_that_has_no_room_for_a_longer_name_beside_it_is_one_line():
     status, error = outcome("trace", "convert", "week.csv", "a" * 245 + ".parquet")
     assert (status, len(error)) == (2, 1)
     assert error[0].endswith("cannot be written: File name too long")
 
 
 @pytest.mark.parametrize("folder", ["/dev/null", "/dev/null/x"])
-def test_figures_cannot_lie_below_a_file(folder: str) -> None:
+def test_figures_cannot_lie_below_a_file(folder):
     status, (line,) = outcome("trace", "show", "week.csv", "--out", folder)
     assert (status, line.split(":")[1]) == (2, f" {folder}")
 
 
-def test_a_folder_may_begin_with_a_tilde() -> None:
+def test_a_folder_may_begin_with_a_tilde():
     assert outcome("run", "run.toml", "--out", "~nobody-here")[0] == 0
     assert Path("~nobody-here/run.json").is_file()

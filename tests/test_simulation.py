@@ -351,17 +351,3 @@ def test_a_loss_that_is_no_number_stops_the_run_says_where_and_keeps_the_rounds_
     assert run["status"] == "failed"
     assert len(read_table(tmp_path, "rounds")) < 9
     read_table(tmp_path, "activities")
-
-
-def test_equal_finish_ends_rounds_no_later_than_the_other_allocators(tmp_path):
-    lengths = {}
-    ways = {"least": {}, "equal_share": {"allocator": "equal_share"}, "equal_finish": {"leftover": "equal_finish"}}
-    for name, way in ways.items():
-        knobs = {"admission": "count", "count": 3, "tmax_s": 3.0, **way}
-        folder = tmp_path / name
-        simulation.run(config(training="none", rounds=20, round=knobs, data={"dataset": "none"}), folder)
-        rounds = read_table(folder, "rounds")
-        lengths[name] = (rounds["t_end_s"] - rounds["t_start_s"]).to_numpy()
-    assert (lengths["equal_finish"] <= lengths["equal_share"] + 1e-9).all()
-    assert (lengths["equal_finish"] <= lengths["least"] + 1e-9).all()
-    assert lengths["equal_finish"].sum() < 0.9 * lengths["equal_share"].sum()

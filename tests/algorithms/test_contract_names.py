@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from contract import PAIRS, REFUSED, each_pair, make_config, new_learner
+from refusals import in_one_line
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
@@ -34,16 +35,13 @@ def test_every_option_of_both_halves_is_in_the_complete_config_and_reaches_its_h
 )
 def test_a_way_to_merge_that_it_does_not_allow_is_refused_before_anything_is_written(pair, setting, tmp_path):
     key = {"late": "round.late", "edges": "topology.aggregation"}.get(setting, "round.protocol")
-    with pytest.raises(EdgesimError, match=rf"^(algorithm\..*|){key} = '") as refusal:
+    with in_one_line(rf"^(algorithm\..*|){key} = '") as refusal:
         make_config(pair, setting)
     assert key in refusal.value.fields
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
-    ("local", "server"),
-    [pair for pair in itertools.permutations(ALGORITHMS, 2) if pair not in PAIRS],
-    ids=str,
+    ("local", "server"), [pair for pair in itertools.permutations(ALGORITHMS, 2) if pair not in PAIRS], ids=str
 )
 def test_halves_that_do_not_go_together_are_refused_with_those_that_do(local, server):
     key, name, half = (
@@ -95,14 +93,14 @@ def test_bits_that_are_no_number_of_bits_name_the_algorithm_and_the_method(
     bits = getattr(getattr(ALGORITHMS["fedavg"], half), method)
     pair = mine(monkeypatch, half, **{method: lambda *asked: answer(bits(*asked))})
     said = rf"^algorithm 'mine': {method} {said}; expected 0 or more bits for each device$"
-    with pytest.raises(EdgesimError, match=said):
+    with in_one_line(said):
         simulation.run(make_config(pair, training=training), tmp_path / "run")
 
 
 def test_a_teacher_that_given_does_not_answer_with_is_one_line_that_names_both(tmp_path, monkeypatch):
     pair = mine(monkeypatch, "Local", teachers=("start", "old"))
     said = r"^algorithm 'mine': teachers names 'old', which given did not return for device \d+ \(got start\)$"
-    with pytest.raises(EdgesimError, match=said):
+    with in_one_line(said):
         simulation.run(make_config(pair), tmp_path / "run")
 
 
@@ -110,5 +108,5 @@ def test_a_teacher_that_given_does_not_answer_with_is_one_line_that_names_both(t
 def test_a_loss_that_looks_at_features_unasked_is_the_same_line_in_every_back_end(back_end, monkeypatch):
     pair = mine(monkeypatch, "Local", loss=lambda self, step: step.own.features.sum(1))
     learner = new_learner(make_config(pair, back_end=back_end))
-    with pytest.raises(EdgesimError, match=r"^algorithm.name: its loss uses features; set features = True in"):
+    with in_one_line(r"^algorithm.name: its loss uses features; set features = True in"):
         learner.results(learner.open_round(1, 1).start(np.arange(2)))

@@ -1,14 +1,9 @@
 """Small runs for the tests of the door."""
 
 import pytest
+import small_runs
 
-TIMING = {
-    "rounds": 3,
-    "devices": {"count": 6},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "learning": {"training": "none", "pretrain": True},
-    "round": {"payload_bits": 1e6},
-}
+TIMING = small_runs.TIMING | {"devices": {"count": 6}, "round": {"payload_bits": 1e6}}
 LEARNING = {
     "rounds": 4,
     "devices": {"count": 4},

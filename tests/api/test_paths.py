@@ -7,16 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_runs import TIMING
 
 import edgesim
 
-CONFIG = {
-    "rounds": 2,
-    "devices": {"count": 4},
-    "round": {"payload_bits": 1e6},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "learning": {"training": "none", "pretrain": True},
-}
+CONFIG = TIMING | {"rounds": 2, "devices": {"count": 4}}
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -37,9 +36,7 @@ CALLS = {
 @pytest.mark.parametrize(
     ("kind", "number"), [*((kind, signal.SIGTERM) for kind in CALLS), ("run", signal.SIGINT), ("study", signal.SIGUSR1)]
 )
-def test_a_script_that_is_asked_to_end_saves_its_runs_and_ends_with_the_status_that_says_so(
-    kind: str, number: int, tmp_path: Path
-) -> None:
+def test_a_script_that_is_asked_to_end_saves_its_runs_and_ends_with_the_status_that_says_so(kind, number, tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT.format(call=CALLS[kind]))
     process = subprocess.Popen(
         [sys.executable, "script.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -69,8 +66,8 @@ def test_a_script_that_is_asked_to_end_saves_its_runs_and_ends_with_the_status_t
     ],
 )
 def test_what_is_stopped_before_anything_is_written_says_that_nothing_is_kept(
-    kind: str, where: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
+    kind, where, words, tmp_path, monkeypatch, capsys
+):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -92,7 +89,7 @@ def deaf() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-def test_a_signal_that_would_end_the_process_is_heard_and_its_handler_comes_back(deaf: None) -> None:
+def test_a_signal_that_would_end_the_process_is_heard_and_its_handler_comes_back(deaf):
     with pytest.raises(Stopped) as stopped, stopped_by("saved"):
         signal.raise_signal(signal.SIGTERM)
     assert (str(stopped.value), stopped.value.status, stopped.value.code) == ("saved", 75, 75)
@@ -104,7 +101,7 @@ def test_a_signal_that_would_end_the_process_is_heard_and_its_handler_comes_back
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_a_signal_that_the_process_ignores_stays_ignored() -> None:
+def test_a_signal_that_the_process_ignores_stays_ignored():
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         with stopped_by(""), asked_to_end() as asked:

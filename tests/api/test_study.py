@@ -17,7 +17,7 @@ def _in_this_process(studies_here):
     pass
 
 
-def test_a_study_has_its_runs_by_name_and_its_summary(timing):
+def test_a_study_has_its_runs_by_name_its_summary_and_figures_and_is_opened_and_compared(timing, figures_as_text):
     found = edgesim.study(timing, AXES, seeds=2, out="out", set={"rounds": 2})
     names = [f"{policy}-tmax{tmax}-s{seed}" for policy in ("random", "best-channel") for tmax in (0.8, 1.2)
              for seed in (0, 1)]  # fmt: skip
@@ -34,26 +34,21 @@ def test_a_study_has_its_runs_by_name_and_its_summary(timing):
     pd.testing.assert_frame_equal(table, summarise(found.folder), check_dtype=False)
     assert "<table" in found._repr_html_()
     assert repr(found) == "StudyResult(folder out, runs 8 of 8 finished)"
-
-
-def test_its_figures_are_those_that_are_saved(timing, figures_as_text):
-    found = edgesim.study(timing, AXES, seeds=1, out="out")
+    opened = edgesim.open("out")
+    assert isinstance(opened, edgesim.StudyResult)
+    assert [*opened.runs] == names
     assert {path.stem for path in found.draw()} == {*found.figures}
     assert "scheduled" in found.figures
     assert isinstance(found.plot("scheduled"), Figure)
     with pytest.raises(edgesim.EdgesimError, match="did you mean 'scheduled'"):
         found.plot("schedule")
-
-
-def test_compare_is_what_the_command_compares(timing):
-    found = edgesim.study(timing, {"selection.policy": ["random", "best-channel"]}, seeds=3, out="out")
-    compared = found.compare("arrived")
-    assert compared.table[["measure", "choice", "against", "pairs"]].values.tolist() == [
-        ["arrived", "best-channel", "random", 3]
+    compared = found.compare("arrived", within=["tmax_s"])
+    assert compared.table[["tmax_s", "measure", "choice", "against", "pairs"]].values.tolist() == [
+        [tmax, "arrived", "best-channel", "random", 2] for tmax in (0.8, 1.2)
     ]
     assert "<table" in compared._repr_html_()
-    pd.testing.assert_frame_equal(edgesim.compare(["out"], ["arrived"]).table, compared.table)
-    pd.testing.assert_frame_equal(edgesim.compare("out", "arrived").table, compared.table)
+    pd.testing.assert_frame_equal(edgesim.compare(["out"], ["arrived"], within=["tmax_s"]).table, compared.table)
+    pd.testing.assert_frame_equal(edgesim.compare("out", "arrived", within=["tmax_s"]).table, compared.table)
 
 
 def test_planned_runs_may_be_given_instead_of_a_base(timing):
@@ -85,13 +80,6 @@ def test_what_the_study_varies_cannot_be_set(timing):
     for given in ({"round.tmax_s": 1}, ["round.tmax_s=1"], {"seed": 1}):
         with pytest.raises(edgesim.EdgesimError, match="the study itself varies"):
             edgesim.study(timing, AXES, out="out", set=given)
-
-
-def test_open_reads_a_study(timing):
-    edgesim.study(timing, {}, seeds=1, out="out")
-    found = edgesim.open("out")
-    assert isinstance(found, edgesim.StudyResult)
-    assert [*found.runs] == ["s0"]
 
 
 def test_a_run_that_fails_stands_beside_those_that_finish(timing, capsys):

@@ -125,7 +125,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_a_record_of_anything_that_can_be_saved_comes_back_as_it_was(value: Any) -> None:
+def test_a_record_of_anything_that_can_be_saved_comes_back_as_it_was(value):
     record = Leaf(value, 1)
     assert_same(record, again(record))
 
@@ -141,19 +141,19 @@ def test_a_record_of_anything_that_can_be_saved_comes_back_as_it_was(value: Any)
     ],
     ids=lambda tensor: f"{tensor.dtype} {tuple(tensor.shape)}",
 )
-def test_a_tensor_comes_back_as_a_tensor(tensor: torch.Tensor) -> None:
+def test_a_tensor_comes_back_as_a_tensor(tensor):
     found = again(Leaf(tensor)).value
     assert type(found) is torch.Tensor
     assert_same(found, tensor)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_tensor_comes_back_to_its_device_on_a_gpu() -> None:
+def test_a_tensor_comes_back_to_its_device_on_a_gpu():
     found = again(Leaf(torch.arange(3.0, device="cuda"))).value
     assert (str(found.device), found.tolist()) == ("cuda:0", [0.0, 1.0, 2.0])
 
 
-def test_one_model_that_a_thousand_devices_hold_is_stored_once_and_comes_back_as_one() -> None:
+def test_one_model_that_a_thousand_devices_hold_is_stored_once_and_comes_back_as_one():
     model, log = torch.zeros(1000), np.zeros(3)
     record = Leaf(dict.fromkeys(range(1000), model), [log, Frozen(log)])
     packed, named = pack(record)
@@ -165,7 +165,7 @@ def test_one_model_that_a_thousand_devices_hold_is_stored_once_and_comes_back_as
     assert found.more[1].value.tolist() == [0.0, 5.0, 0.0]
 
 
-def test_lists_and_records_in_several_places_come_back_as_one_object_even_in_a_ring() -> None:
+def test_lists_and_records_in_several_places_come_back_as_one_object_even_in_a_ring():
     shared, task = [1], Leaf(1)
     ring = Leaf({"a": shared, "b": task, "c": {7: deque([task])}}, shared)
     ring.value["ring"] = ring
@@ -178,7 +178,7 @@ def test_lists_and_records_in_several_places_come_back_as_one_object_even_in_a_r
     assert apart.value is not apart.more
 
 
-def test_the_order_of_sets_of_texts_does_not_hang_on_the_process() -> None:
+def test_the_order_of_sets_of_texts_does_not_hang_on_the_process():
     code = "import json; from edgesim.base.saved import pack; print(json.dumps(pack({'x', 'yy', 'z', 'a', 'bb'})[0]))"
     seen = {
         subprocess.run(
@@ -189,7 +189,7 @@ def test_the_order_of_sets_of_texts_does_not_hang_on_the_process() -> None:
     assert len(seen) == 1
 
 
-def test_neither_packing_nor_unpacking_loads_torch() -> None:
+def test_neither_packing_nor_unpacking_loads_torch():
     code = (
         "import sys, numpy as np; from edgesim.base.saved import pack, unpack\n"
         "assert unpack(dict, *pack({'a': np.arange(3.0), 'b': [1, None]}))['b'] == [1, None]\n"
@@ -198,7 +198,7 @@ def test_neither_packing_nor_unpacking_loads_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_arrays_are_named_after_their_places_and_share_their_memory() -> None:
+def test_arrays_are_named_after_their_places_and_share_their_memory():
     record = Leaf({"c": {3: np.zeros(2)}}, [np.ones(1)])
     _, named = pack(record)
     assert list(named) == ["record.value['c'][3]", "record.more[0]"]
@@ -206,7 +206,7 @@ def test_arrays_are_named_after_their_places_and_share_their_memory() -> None:
     assert named["record.more[0]"].tolist() == [9.0]
 
 
-def test_what_comes_back_can_be_changed_even_where_the_file_is_read_only() -> None:
+def test_what_comes_back_can_be_changed_even_where_the_file_is_read_only():
     packed, named = pack(Leaf(np.zeros(3), torch.zeros(3)))
     for array in named.values():
         array.flags.writeable = False
@@ -215,12 +215,12 @@ def test_what_comes_back_can_be_changed_even_where_the_file_is_read_only() -> No
     assert [array.sum() for array in named.values()] == [0.0, 0.0]
 
 
-def test_no_code_of_a_record_runs() -> None:
+def test_no_code_of_a_record_runs():
     found = again(Loud(3))
     assert (found.value, found.built) == (3, [3])
 
 
-def test_what_is_worked_out_of_a_record_is_left_out() -> None:
+def test_what_is_worked_out_of_a_record_is_left_out():
     leaf = Leaf(1)
     assert leaf.counted == 1
     assert "counted" not in json.dumps(pack(leaf)[0])
@@ -264,20 +264,20 @@ def with_another_attribute() -> Leaf:
     ],
     ids=lambda told: type(told).__name__ if not isinstance(told, str) else "refused",
 )
-def test_what_cannot_come_back_is_refused_with_its_place(value: Any, says: str) -> None:
+def test_what_cannot_come_back_is_refused_with_its_place(value, says):
     with pytest.raises(EdgesimError) as refusal:
         pack(Leaf([0, value]))
     assert str(refusal.value).startswith("record.value[1]: " + says)
     assert "\n" not in str(refusal.value)
 
 
-def test_a_field_without_a_value_is_refused() -> None:
+def test_a_field_without_a_value_is_refused():
     empty = Slotted.__new__(Slotted)
     with pytest.raises(EdgesimError, match=r"record\.value\.value: has no value yet, and a Slotted is saved whole"):
         pack(Leaf(empty))
 
 
-def test_an_attribute_that_is_no_field_is_refused_since_it_would_be_lost() -> None:
+def test_an_attribute_that_is_no_field_is_refused_since_it_would_be_lost():
     with pytest.raises(EdgesimError, match=r"record\.value\.extra: is no field of Leaf and would be lost; declare it"):
         pack(Leaf(with_another_attribute()))
 
@@ -318,7 +318,7 @@ def leaf_of(node: Any) -> Any:
     ],
     ids=str,
 )
-def test_a_hostile_or_damaged_record_is_one_line_that_names_the_place(packed: Any, says: str) -> None:
+def test_a_hostile_or_damaged_record_is_one_line_that_names_the_place(packed, says):
     with pytest.raises(EdgesimError) as refusal:
         unpack(Leaf, packed, {"there": np.zeros((2, 3))})
     message = str(refusal.value)
@@ -327,14 +327,14 @@ def test_a_hostile_or_damaged_record_is_one_line_that_names_the_place(packed: An
     assert "\n" not in message
 
 
-def test_nothing_is_imported_for_the_sake_of_a_record() -> None:
+def test_nothing_is_imported_for_the_sake_of_a_record():
     assert "edgesim.__main__" not in sys.modules
     with pytest.raises(EdgesimError, match="there is no data class"):
         unpack(Leaf, leaf_of({"record": "edgesim.__main__:Anything", "fields": {}}), {})
     assert "edgesim.__main__" not in sys.modules
 
 
-def test_a_tower_of_lists_is_refused_without_end_of_the_stack() -> None:
+def test_a_tower_of_lists_is_refused_without_end_of_the_stack():
     tower: list[Any] = []
     for _ in range(100_000):
         tower = [tower]
@@ -342,7 +342,7 @@ def test_a_tower_of_lists_is_refused_without_end_of_the_stack() -> None:
         unpack(Leaf, leaf_of(tower), {})
 
 
-def test_data_classes_of_a_users_module_come_back_where_the_module_is_named() -> None:
+def test_data_classes_of_a_users_module_come_back_where_the_module_is_named():
     record = Oort(OortOptions(), 2, 0).state
     record.exploited = Leaf(3)  # type: ignore[assignment]
     packed, named = pack(record)
@@ -367,7 +367,7 @@ def attempt(packed: Any, named: dict[str, np.ndarray]) -> Any:
 
 
 @given(st.data())
-def test_whatever_is_changed_in_a_saved_record_it_comes_back_or_is_one_line(data: st.DataObject) -> None:
+def test_whatever_is_changed_in_a_saved_record_it_comes_back_or_is_one_line(data):
     record = Leaf({1: [np.zeros(2), (1.5, math.inf)], "x": {2, 3}}, Frozen([deque([torch.ones(2), np.int8(1)], 3)]))
     packed, named = written(record)
     node, holder, key = packed, {}, ""

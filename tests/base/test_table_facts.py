@@ -34,7 +34,7 @@ def line(read, path: Path) -> str:
     return text.removeprefix(f"{path}: ")
 
 
-def test_good_notes_are_read(tmp_path: Path) -> None:
+def test_good_notes_are_read(tmp_path):
     notes = {
         b"devices": b"3", b"length_s": b"[10, 20, 30]", b"unobserved_s": b"[0, 5, 30]", b"unobserved_as": b"present",
         b"keys": b'["a", "b", "c"]', b"models": b'["x", "", "x"]', b"of_a_later_version": b"?",
@@ -85,23 +85,23 @@ BAD_NOTES = [
 
 
 @pytest.mark.parametrize(("name", "note", "said"), BAD_NOTES, ids=lambda value: str(value)[:30])
-def test_a_bad_note_of_a_availability_file_is_one_line(name: str, note: str, said: str, tmp_path: Path) -> None:
+def test_a_bad_note_of_a_availability_file_is_one_line(name, note, said, tmp_path):
     path = parquet(tmp_path, ROWS, {name.encode(): note.encode()})
     assert line(read_intervals, path).startswith(f"metadata edgesim.{name}: {said}")
 
 
-def test_a_long_note_is_cut_in_the_message(tmp_path: Path) -> None:
+def test_a_long_note_is_cut_in_the_message(tmp_path):
     notes = {b"keys": json.dumps({"a" * 10_000: ["b" * 10_000] * 1000}).encode()}
     assert line(read_intervals, parquet(tmp_path, ROWS, notes)).startswith(f"metadata edgesim.keys: {TEXTS} (got {{")
 
 
 @pytest.mark.parametrize("note", [{b"keys": b"\xff"}, {b"\xff": b"1"}])
-def test_notes_that_are_no_text_are_one_line(note: dict[bytes, bytes], tmp_path: Path) -> None:
+def test_notes_that_are_no_text_are_one_line(note, tmp_path):
     assert line(read_intervals, parquet(tmp_path, ROWS, note)) == "metadata edgesim.*: expected UTF-8 text"
 
 
 @pytest.mark.parametrize("note", ["many", "-1", "null", "1.5", "1" + "0" * 20, DEEP, "3"])
-def test_a_bad_note_of_a_profile_is_one_line(note: str, tmp_path: Path) -> None:
+def test_a_bad_note_of_a_profile_is_one_line(note, tmp_path):
     path = parquet(tmp_path, {"device": [0, 1], "s_per_sample": [1.0, 2.0]}, {b"guessed": note.encode()})
     assert line(read_profile, path).startswith("metadata edgesim.guessed: expected ")
 
@@ -110,7 +110,7 @@ STRANGE = [pa.array([["a"], ["b"]]), pa.array([{"a": 1}, {"a": 2}]), pa.array([b
 
 
 @pytest.mark.parametrize("keys", STRANGE, ids=["list", "struct", "bytes", "booleans"])
-def test_keys_that_are_no_text_are_one_line(keys: pa.Array, tmp_path: Path) -> None:
+def test_keys_that_are_no_text_are_one_line(keys, tmp_path):
     links = parquet(tmp_path, {"device": [0, 1], "t_s": [0.0, 0.0], "bps": [1e6, 1e6], "key": keys})
     assert line(read_links, links).startswith("column 'key': expected text, found ")
     profile = parquet(tmp_path, {"device": [0, 1], "s_per_sample": [1.0, 2.0], "key": keys})

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from refusals import in_one_line
 from typer.testing import CliRunner
 
 from edgesim.base.errors import EdgesimError
@@ -50,11 +51,11 @@ def test_what_cannot_be_read_is_one_line_that_names_the_file(here, read, name, s
 
 
 def test_a_file_that_is_missing_is_called_as_the_caller_says(here):
-    with pytest.raises(EdgesimError, match=r"^no such run$"):
+    with in_one_line(r"^no such run$"):
         read_toml(here / "nowhere", missing="no such run")
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     """Some editors write one at the head of a file in UTF-8."""
     for name, content in (("run.toml", "seed = 1"), ("run.json", '{"seed": 1}')):
         (tmp_path / name).write_text(content, encoding="utf-8-sig")
@@ -70,11 +71,10 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
         ("seed = " + "[" * 5000 + "]" * 5000, "too deep in one another"),
     ],
 )
-def test_toml_of_numbers_and_nesting_that_nothing_can_use_is_one_line(here: Path, text: str, said: str) -> None:
+def test_toml_of_numbers_and_nesting_that_nothing_can_use_is_one_line(here, text, said):
     (here / "huge.toml").write_text(text)
-    with pytest.raises(EdgesimError, match=rf"huge.toml: not valid TOML: .*{said}") as refusal:
+    with in_one_line(rf"huge.toml: not valid TOML: .*{said}"):
         read_toml(here / "huge.toml")
-    assert "\n" not in str(refusal.value)
     key, _, value = text.partition(" = ")
     for words in (["--set", f"{key}={value}"], []):
         found = CliRunner().invoke(app, ["run", str(here / ("run.toml" if words else "huge.toml")), *words])
@@ -82,14 +82,14 @@ def test_toml_of_numbers_and_nesting_that_nothing_can_use_is_one_line(here: Path
         assert found.output.count("error: ") == 1
 
 
-def test_a_text_without_end_is_read_no_further_than_any_config_goes() -> None:
-    with pytest.raises(EdgesimError, match="/dev/zero: expected a text of at most 67,108,864 characters"):
+def test_a_text_without_end_is_read_no_further_than_any_config_goes():
+    with in_one_line("/dev/zero: expected a text of at most 67,108,864 characters"):
         read_text(Path("/dev/zero"))
 
 
-def test_a_pipe_that_nobody_writes_to_is_refused_and_one_of_the_shell_is_read(tmp_path: Path) -> None:
+def test_a_pipe_that_nobody_writes_to_is_refused_and_one_of_the_shell_is_read(tmp_path):
     os.mkfifo(tmp_path / "run.toml")
-    with pytest.raises(EdgesimError, match=r"run.toml: is a pipe; expected a file"):
+    with in_one_line(r"run.toml: is a pipe; expected a file"):
         read_text(tmp_path / "run.toml")
     out, into = os.pipe()
     os.write(into, b"seed = 3")

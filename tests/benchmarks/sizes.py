@@ -1,6 +1,8 @@
-"""How large benchmarks are: so that their figures count, or at the least so that all of them still run through."""
+"""How large benchmarks are: so that figures count, or so that all of them just run through; and contenders in turns."""
 
 import os
+import time
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -12,3 +14,14 @@ IS_LEAST = os.environ.get("EDGESIM_BENCH") == "least"
 def size(full: T, least: T) -> T:
     """Choose the size of a benchmark: ``least`` with ``EDGESIM_BENCH=least``, otherwise ``full``."""
     return least if IS_LEAST else full
+
+
+def least_cpu_s(contenders: Mapping[str, Callable[[], object]], turns: int) -> dict[str, float]:
+    """The least processor time of each; they take turns, so that other work on the machine harms all alike."""
+    least = dict.fromkeys(contenders, float("inf"))
+    for _ in range(turns):
+        for name, contender in contenders.items():
+            started = time.process_time()
+            contender()
+            least[name] = min(least[name], time.process_time() - started)
+    return least

@@ -1,16 +1,11 @@
-"""What weighing many updates costs beside one weighted sum of the same matrix, of FedStg and AFL.
-
-Both take turns with the sum and the least processor time of each counts, so that other work on the machine harms all
-alike.
-"""
+"""What weighing many updates costs beside one weighted sum of the same matrix, of FedStg and AFL."""
 
 import os
-import time
 
 import numpy as np
 import pytest
 import torch
-from sizes import size
+from sizes import least_cpu_s, size
 
 from edgesim.config import AlgorithmConfig
 from edgesim.learning.algorithms import make_halves
@@ -65,26 +60,14 @@ def test_aggregating_500_updates_beside_one_weighted_sum(benchmark, updates, nam
     state = server.start(updates.new_zeros(PARAMETERS), None)
     shares = updates.new_full((UPDATES,), 1 / UPDATES)
 
-    def one_sum() -> None:
-        shares @ updates
-
     def aggregate() -> None:
         norms = np.array([norm(row) for row in updates]) if measures_norms else known
         arrived = Arrivals(**vars(rows) | {"norms": norms})
         server.merge(state, arrived, server.weigh(arrived), None)
 
-    def turns() -> dict[str, float]:
-        least: dict[str, float] = {}
-        for _ in range(TURNS):
-            for title, contender in (("sum", one_sum), ("aggregation", aggregate)):
-                started = time.process_time()
-                contender()
-                spent = time.process_time() - started
-                least[title] = min(least.get(title, spent), spent)
-        return least
-
     with reproducible(updates.device):
-        least = benchmark.pedantic(turns, rounds=1)
+        contenders = {"sum": lambda: shares @ updates, "aggregation": aggregate}
+        least = benchmark.pedantic(least_cpu_s, args=(contenders, TURNS), rounds=1)
     ratio = least["aggregation"] / least["sum"]
     benchmark.extra_info |= {"ratio": ratio, "aim": aim, "load_average": os.getloadavg()[0], **least}
     print(f"\n{name}: {1e3 * least['aggregation']:.0f} ms, {ratio:.2f} sums of {1e3 * least['sum']:.0f} ms (aim {aim})")

@@ -32,11 +32,7 @@ from edgesim.streams import Streams
 BATCH, CLASSES = 32, 10
 EPOCHS, PUBLIC = size((2, 200), (1, 20))
 WORKS = size(
-    {
-        "mlp": ((1, 8, 8), 10, 64, 60),
-        "small-cnn": ((1, 28, 28), 4, 64, 90),
-        "fedteddi-cnn": ((3, 32, 32), 2, 32, 240),
-    },
+    {"mlp": ((1, 8, 8), 10, 64, 60), "small-cnn": ((1, 28, 28), 4, 64, 90), "fedteddi-cnn": ((3, 32, 32), 2, 32, 240)},
     {"mlp": ((1, 8, 8), 2, 20, 0)},
 )
 """Models, with the shape of their images, the devices that train, the samples of each, and seconds of taking turns."""

@@ -1,16 +1,12 @@
-"""What encoding the updates of a merge costs beside one pass, y <- a x + y over the same stack, in the same process.
-
-All take turns, and the least time of each counts, so that other work on the machine harms all alike.
-"""
+"""What encoding the updates of a merge costs beside one pass, y <- a x + y over the same stack, in the same process."""
 
 import os
-import time
-from itertools import repeat
+from itertools import count, repeat
 
 import numpy as np
 import pytest
 import torch
-from sizes import size
+from sizes import least_cpu_s, size
 
 import edgesim
 from edgesim.learning import draws
@@ -39,18 +35,8 @@ def drawn(like):
 def in_passes(benchmark, stack, title, work, aim):
     other = torch.zeros_like(stack)
     contenders = {"pass": lambda: other.add_(stack, alpha=0.5), title: work}
-
-    def turns():
-        least = dict.fromkeys(contenders, float("inf"))
-        for _ in range(TURNS):
-            for name, contender in contenders.items():
-                started = time.process_time()
-                contender()
-                least[name] = min(least[name], time.process_time() - started)
-        return least
-
     with reproducible(stack.device):
-        least = benchmark.pedantic(turns, rounds=1)
+        least = benchmark.pedantic(least_cpu_s, args=(contenders, TURNS), rounds=1)
     passes = least[title] / max(least["pass"], 1e-9)
     benchmark.extra_info |= {"passes": passes, "aim": aim, "load_average": os.getloadavg()[0], **least}
     print(f"\n{title}: {1e3 * least[title]:.0f} ms, {passes:.1f} passes of {1e3 * least['pass']:.1f} ms (aim {aim})")
@@ -94,13 +80,6 @@ def test_all_that_a_merge_does_to_encode(benchmark, stack, name, feedback, aim):
     in_passes(benchmark, stack, f"all of {name} with feedback {feedback}", lambda: coding.apply(updates), aim)
 
 
-def test_updates_as_they_would_arrive(benchmark, stack):
-    """What policies that go by norms as they would arrive ask for: without errors and entropy."""
-    coding = Encode(make_codec("topk", {}), "none", Streams(0), NUMBERS)
-    updates = Updates(np.arange(UPDATES), np.arange(UPDATES), list(stack))
-    in_passes(benchmark, stack, "topk as it arrives", lambda: coding.received(updates), None)
-
-
 def test_a_residual_beside_its_codec(benchmark, stack):
     """Measured: 4 passes more than the codec alone."""
     codec = make_codec("sign", {})
@@ -131,18 +110,12 @@ def test_a_run_with_upload_beside_one_without(benchmark, tmp_path, codec):
         "learning": {"pretrain": False, "back_end": "loop", "model": "linear"},
         "evaluation": {"every": ROUNDS},
     }
-    runs = {"without": base, "with": base | {"upload": {"codec": codec}}}
-
-    def turns():
-        least = dict.fromkeys(runs, float("inf"))
-        for turn in range(TURNS):
-            for name, config in runs.items():
-                started = time.process_time()
-                edgesim.run(config, tmp_path / f"{name}-{turn}", quiet=True)
-                least[name] = min(least[name], time.process_time() - started)
-        return least
-
-    least = benchmark.pedantic(turns, rounds=1)
+    folders = (tmp_path / str(number) for number in count())
+    runs = {
+        "without": lambda: edgesim.run(base, next(folders), quiet=True),
+        "with": lambda: edgesim.run(base | {"upload": {"codec": codec}}, next(folders), quiet=True),
+    }
+    least = benchmark.pedantic(least_cpu_s, args=(runs, TURNS), rounds=1)
     ratio = least["with"] / max(least["without"], 1e-9)
     benchmark.extra_info |= {"ratio": ratio, "load_average": os.getloadavg()[0], **least}
     print(f"\na run with upload.codec = {codec!r}: {ratio:.2f} times as long as one without")

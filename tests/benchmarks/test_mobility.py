@@ -91,14 +91,6 @@ def test_gains_on_a_map_of_a_million_places(benchmark, gains_s):
     assert (gain > 0).all()
 
 
-def test_the_largest_map_that_is_allowed(benchmark):
-    """A torus of 2^24 squares; no aim of its own."""
-    half_m = size(7800.0, 250.0)
-    squares = Squares.covering(5.0, -half_m, half_m, -half_m, half_m)
-    maps = benchmark.pedantic(lambda: draw_maps(cell(), squares, np.zeros((1, 2)), 10.0, STREAMS), rounds=1)
-    assert maps.shadowing_db.shape == (1, squares.rows, squares.columns)
-
-
 @contextmanager
 def run_of(**sections: Any) -> Iterator[Simulation]:
     """A run whose first round is over."""

@@ -6,6 +6,7 @@ import time
 import pytest
 from rich.console import Console
 from sizes import size
+from small_runs import TIMING
 
 import edgesim
 from edgesim import Study, grid, run_study
@@ -14,12 +15,7 @@ from edgesim.simulation import composition as simulation
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
-SHORT = {
-    "rounds": size(100, 2),
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
+SHORT = TIMING | {"rounds": size(100, 2)}
 LONG = {
     "rounds": size(250, 1),
     "round": {"payload_bits": 1e7},

@@ -21,13 +21,7 @@ ROUNDS = size(1_000, 5)
 CONFIG = {
     "rounds": ROUNDS,
     "devices": {"count": 100},
-    "round": {
-        "tmax_s": 1.0,
-        "payload_bits": 9e6,
-        "download_s": 0.02,
-        "admission": "count",
-        "count": 100,
-    },
+    "round": {"tmax_s": 1.0, "payload_bits": 9e6, "download_s": 0.02, "admission": "count", "count": 100},
     "radio": {"bandwidth_hz": 100e6},
     "learning": {"training": "none", "pretrain": True},
     "data": {"partition": "fedteddi"},

@@ -5,7 +5,6 @@ Run with ``make bench``; the figures of a machine go into ``extra_info`` of pyte
 
 import time
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,12 +35,7 @@ def config(devices: int, rounds: int, policy: str = "random", admission: str = "
             "data": {"dataset": "none", "partition": "fedteddi"},
             "learning": {"training": "none", "pretrain": True},
             "selection": {"policy": policy},
-            "round": {
-                "tmax_s": 6.0,
-                "payload_bits": 17_881_664.0,
-                "computes": "selected",
-                **by_count,
-            },
+            "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, "computes": "selected", **by_count},
         },
         "benchmark",
     )
@@ -148,15 +142,7 @@ def test_tasks_per_second_beside_a_bare_simpy_loop(benchmark):
                         over.succeed()
 
                 signals = RoundSignals(
-                    [band],
-                    clock.event(),
-                    clock.now + 9.0,
-                    1e-9,
-                    lambda _: None,
-                    on_arrived,
-                    lambda _: None,
-                    None,
-                    None,
+                    [band], clock.event(), clock.now + 9.0, 1e-9, lambda _: None, on_arrived, lambda _: None, None, None
                 )
                 for device in range(devices):
                     task = Task(device, 1e6, 0.0, 0, 0, 0.0, 0.1 + 0.01 * device, np.inf)
@@ -216,23 +202,3 @@ def test_a_round_of_uploads_that_share_the_band_anew(benchmark, tmp_path, upload
     timing = read_table(tmp_path, "timing")
     benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
     assert read_table(tmp_path, "rounds")["arrived"].tolist() == [uploads] * 3
-
-
-def test_activities_per_second_of_a_whole_run(benchmark, tmp_path: Path):
-    """Thirty devices with every decision and every row; no aim of its own."""
-    rounds = size(300, 3)
-    settings = parse(
-        {
-            "rounds": rounds,
-            "data": {"dataset": "none", "partition": "fedteddi"},
-            "learning": {"training": "none", "pretrain": True},
-            "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0},
-        },
-        "benchmark",
-    )
-    started = time.perf_counter()
-    benchmark.pedantic(lambda: simulation.run(settings, tmp_path), rounds=1)
-    took_s = time.perf_counter() - started
-    acted = len(read_table(tmp_path, "activities"))
-    benchmark.extra_info["activities_per_s"] = acted / took_s
-    assert acted == 2 * rounds * 30

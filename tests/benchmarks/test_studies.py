@@ -7,6 +7,7 @@ from multiprocessing import get_context
 
 from rich.console import Console
 from sizes import size
+from small_runs import TIMING
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.summary import write_summary
@@ -14,12 +15,7 @@ from edgesim.simulation import composition as simulation
 from edgesim.studies.ledger import read_ledger
 
 RUNS = size(400, 4)
-BASE = {
-    "rounds": size(100, 2),
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e7},
-}
+BASE = TIMING | {"rounds": size(100, 2)}
 
 
 def study(count):

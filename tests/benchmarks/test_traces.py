@@ -21,7 +21,6 @@ from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.readers import read_recording
-from edgesim.traces.session_statistics import anatomy
 
 PHONES = size(107_749, 500)
 PERIODS_EACH = 28
@@ -97,13 +96,6 @@ def week() -> Intervals:
     return Renewal().intervals(PHONES, Streams(0))
 
 
-def test_generating_a_week_of_as_many_phones_as_fedscale_has(benchmark):
-    """No aim of its own; part of the run below."""
-    found = benchmark.pedantic(lambda: Renewal().intervals(PHONES, Streams(0)), rounds=1)
-    benchmark.extra_info |= {"periods": len(found.device), "online_share": anatomy(found).pooled_share}
-    assert found.device_count == PHONES
-
-
 MILLION = size(1_000_000, 1000)
 SESSIONS_A_DAY = 15.5
 """Of a phone, those included that begin behind the instant asked about; each takes two normal draws."""
@@ -169,15 +161,6 @@ def test_a_million_questions_at_random_instants_over_100_000_devices(benchmark, 
     np.searchsorted(starts_s, when_s)
     benchmark.extra_info["one_searchsorted_s"] = time.perf_counter() - started
     assert share == pytest.approx(0.2026, abs=size(0.01, 0.1))
-
-
-def test_the_next_time_with_enough_devices_where_every_recording_has_a_length_of_its_own(benchmark, week):
-    """No aim; the dearest question: recordings of different length never repeat together."""
-    lengths_s = np.random.default_rng(0).integers(7, 14, PHONES) * 86_400.0
-    table = IntervalTable(Intervals(week.device, week.start_s, week.end_s, lengths_s), "wrap")
-    most = np.count_nonzero(table.available(np.arange(PHONES), 3e6))
-    when_s = benchmark.pedantic(lambda: table.next_time_with(most + size(500, 5), 3e6), rounds=1)
-    assert when_s > 3e6
 
 
 REPLAY = """

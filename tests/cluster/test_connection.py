@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from small_runs import TIMING
 
 import edgesim
 from edgesim.base.errors import EdgesimError
@@ -134,14 +135,6 @@ def test_a_run_over_actors_asks_a_dead_address_before_it_reads_its_data(tmp_path
         with pytest.raises(EdgesimError, match=r"^\$RAY_ADDRESS 127.0.0.1:\d+: no Ray cluster answers there"):
             edgesim.run({"learning": {"back_end": "ray"}}, tmp_path / "out", quiet=True)
     assert not (tmp_path / "out").exists()
-
-
-TIMING = {
-    "rounds": 2,
-    "learning": {"training": "none", "pretrain": True},
-    "data": {"dataset": "none", "partition": "fedteddi"},
-    "round": {"payload_bits": 1e6},
-}
 
 
 @pytest.mark.slow

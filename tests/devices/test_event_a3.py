@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 from edgesim.devices.event_a3 import EventA3, Handovers, Ways, between_all, next_handovers, stretches
 from edgesim.mobility.chords import Chords, chords_of
 from edgesim.mobility.legs import Legs
-from edgesim.radio.link import ShannonLink
-from edgesim.radio.pieces import Pieces
 
 WORKED = EventA3(3.0, 0.0, 0.256)
-LINK = ShannonLink(10.0 ** ((-174.0 - 30.0) / 10.0))
-POWER_W, SPEED_MPS, STATIONS_M = 10.0 ** ((23.0 - 30.0) / 10.0), 30.0, np.array([0.0, 500.0])
+SPEED_MPS, STATIONS_M = 30.0, np.array([0.0, 500.0])
 
 APART_M = 500.0
 """Distance between neighbouring hexagons' stations."""
@@ -64,27 +61,6 @@ def test_the_worked_handover_on_the_continuous_path():
     gain_db = np.array([[0.0, 0.0], [2.9, 3.1]])
     chords = Chords(np.zeros(2, int), begin_s, np.array([begin_s[1], 10.0]), *np.zeros((2, 2)))
     assert first_handover(chords, gain_db).t_s.item() == pytest.approx(6.019341254287, abs=1e-9)
-
-
-def course(chords: Chords, station: int) -> Pieces:
-    power_w = POWER_W * 10.0 ** (gains_db(chords.x_m)[station] / 10.0)
-    return Pieces.of(chords.place, chords.begin_s, chords.end_s, power_w)
-
-
-def test_the_worked_upload_across_a_handover():
-    """40 Mbit on 1 MHz in both cells from 5 s on, in squares of 5 m: what is sent by then, and the ends."""
-    chords = worked_chords(5.0)
-    at_s, bits, hz = first_handover(chords, gains_db(chords.x_m)).t_s, np.array([40e6]), np.array([1e6])
-    before, behind = course(chords, 0), course(chords, 1)
-    sent = before.bits(LINK, hz, np.array([5.0]), at_s)
-    assert sent.item() == pytest.approx(11_041_339.560650688, rel=1e-10)
-    for expected_s, left, interruption_s in (
-        (8.497562608909, bits - sent, 0.05),
-        (9.291645168062, bits, 0.05),
-        (8.455457871625, bits - sent, 0.0),
-    ):
-        assert behind.ends_s(LINK, hz, left, at_s + interruption_s).item() == pytest.approx(expected_s, abs=1e-9)
-    assert before.ends_s(LINK, hz, bits, np.array([5.0])).item() == pytest.approx(9.315674800902, abs=1e-9)
 
 
 def replayed(

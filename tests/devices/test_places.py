@@ -8,7 +8,7 @@ from edgesim.streams import Streams
 
 
 @pytest.mark.parametrize("min_distance_m", [0.0, 10.0, 200.0])
-def test_devices_spread_uniformly_over_the_ring(min_distance_m: float) -> None:
+def test_devices_spread_uniformly_over_the_ring(min_distance_m):
     x_m, y_m = place_in_disc(np.arange(20_000), 250.0, min_distance_m, Streams(1))
     distance_m = np.hypot(x_m, y_m)
     assert distance_m.min() >= min_distance_m * (1 - 1e-12)
@@ -21,7 +21,7 @@ def test_devices_spread_uniformly_over_the_ring(min_distance_m: float) -> None:
     assert abs(np.corrcoef(inside, turns)[0, 1]) < 4.5 / np.sqrt(len(turns))
 
 
-def test_a_device_stands_where_it_stands_whoever_else_is_placed() -> None:
+def test_a_device_stands_where_it_stands_whoever_else_is_placed():
     x_m, y_m = place_in_disc(np.arange(100), 250.0, 10.0, Streams(2))
     some = np.array([70, 4, 99])
     some_x_m, some_y_m = place_in_disc(some, 250.0, 10.0, Streams(2))
@@ -29,7 +29,7 @@ def test_a_device_stands_where_it_stands_whoever_else_is_placed() -> None:
     assert some_y_m.tolist() == y_m[some].tolist()
 
 
-def test_distances_are_those_of_the_positions_and_within_the_ring() -> None:
+def test_distances_are_those_of_the_positions_and_within_the_ring():
     config, ids = DevicesConfig(count=1000, radius_m=100.0, min_distance_m=50.0), np.arange(1000)
     places = places_around_one_station(config, Streams(0))
     x_m, y_m = places.positions_m(ids, 0.0)
@@ -40,7 +40,7 @@ def test_distances_are_those_of_the_positions_and_within_the_ring() -> None:
     assert not places.stations(ids, 0.0).any()
 
 
-def test_devices_that_stand_still_are_at_any_instant_where_they_were_at_the_start() -> None:
+def test_devices_that_stand_still_are_at_any_instant_where_they_were_at_the_start():
     places, some = places_around_one_station(DevicesConfig(count=30), Streams(0)), np.array([7, 3])
     for of in (places.positions_m, places.distances_m, places.stations):
         assert np.array_equal(of(some, 1e6), of(some, 0.0))

@@ -18,14 +18,14 @@ def csv(folder: Path, body: str) -> Path:
     return path
 
 
-def test_device_k_of_a_run_is_device_k_of_the_profile_whatever_the_order_of_rows(tmp_path: Path) -> None:
+def test_device_k_of_a_run_is_device_k_of_the_profile_whatever_the_order_of_rows(tmp_path):
     path = csv(tmp_path, "2,0.3,1e6\n0,0.1,2e6\n1,0.2,3e6\n")
     devices = make_population(DevicesConfig(count=2, profile=str(path)))
     assert devices.a_s.tolist() == [0.1, 0.2]
     assert devices.mu_per_s.tolist() == [np.inf, np.inf]
 
 
-def test_a_profile_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_profile_is_read_back_as_it_was_written(tmp_path):
     keys, models = texts(["7", "12"]), texts(["P20", ""])
     made = Profile(np.array([0.1, 0.25]), np.array([1e6, 2e6]), np.array([2e9, 3e9]), keys, models, guessed=1)
     write_profile(tmp_path / "speed.parquet", made)
@@ -37,7 +37,7 @@ def test_a_profile_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert (found.keys.tolist(), found.models.tolist(), found.guessed) == (["7", "12"], ["P20", ""], 1)
 
 
-def test_devices_are_found_by_their_keys_and_in_a_profile_without_keys_by_their_place(tmp_path: Path) -> None:
+def test_devices_are_found_by_their_keys_and_in_a_profile_without_keys_by_their_place(tmp_path):
     path = tmp_path / "speed.csv"
     path.write_text("device,s_per_sample,key\n2,0.3,c\n0,0.1,a\n1,0.2,b\n")
     config, keys = DevicesConfig(count=2, profile=str(path)), DeviceKeys(texts(["c", "b"]), "phones.parquet")
@@ -52,7 +52,7 @@ def test_devices_are_found_by_their_keys_and_in_a_profile_without_keys_by_their_
     assert (without.a_s.tolist(), without.keys) == ([0.1, 0.2], keys)
 
 
-def test_a_processor_of_a_known_clock_spends_kappa_f_squared_on_every_cycle(tmp_path: Path) -> None:
+def test_a_processor_of_a_known_clock_spends_kappa_f_squared_on_every_cycle(tmp_path):
     path = tmp_path / "speed.csv"
     path.write_text("device,s_per_sample,clock_hz\n0,0.1,2e9\n1,0.2,1e9\n")
     # 1e-28 x (2e9)^2 J a cycle, 2e9 cycles a second: 0.8 W.
@@ -62,7 +62,7 @@ def test_a_processor_of_a_known_clock_spends_kappa_f_squared_on_every_cycle(tmp_
     assert devices.compute_power_w.tolist() == pytest.approx([1.6])
 
 
-def test_kappa_is_refused_where_no_clock_is_known(tmp_path: Path) -> None:
+def test_kappa_is_refused_where_no_clock_is_known(tmp_path):
     path = csv(tmp_path, "0,0.1,1e6\n")
     with pytest.raises(EdgesimError, match=r"speed\.csv: has no column clock_hz, which devices\.kappa needs"):
         make_population(DevicesConfig(count=1, profile=str(path), kappa=1e-28))
@@ -85,13 +85,13 @@ def test_kappa_is_refused_where_no_clock_is_known(tmp_path: Path) -> None:
         ("", "holds no rows"),
     ],
 )
-def test_a_bad_row_is_refused_with_line_and_column(body: str, said: str, tmp_path: Path) -> None:
+def test_a_bad_row_is_refused_with_line_and_column(body, said, tmp_path):
     path = csv(tmp_path, body)
     with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")):
         read_profile(path)
 
 
-def test_a_profile_of_fewer_devices_than_the_run_is_refused(tmp_path: Path) -> None:
+def test_a_profile_of_fewer_devices_than_the_run_is_refused(tmp_path):
     path = csv(tmp_path, "0,0.1,1\n")
     with pytest.raises(EdgesimError, match=r"speed\.csv: is a profile of 1 devices, but devices\.count is 2; lower"):
         make_population(DevicesConfig(count=2, profile=str(path)))

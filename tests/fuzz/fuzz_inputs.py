@@ -291,26 +291,9 @@ def content_file(draw: Draw, folder: Path) -> list[str]:
 
 
 JSONS = [
-    "",
-    "{",
-    "null",
-    "-1",
-    "0",
-    "1e30",
-    "[]",
-    "[1]",
-    '["a"]',
-    "{}",
-    '"x"',
-    "true",
-    "[" * 200 + "]" * 200,
-    "[null]",
-    "nan",
-    "6",
-    "9223372036854775808",
-    "[9223372036854775808]",
-    *LONG,
-]
+    "", "{", "null", "-1", "0", "1e30", "[]", "[1]", '["a"]', "{}", '"x"', "true", "[" * 200 + "]" * 200, "[null]",
+    "nan", "6", "9223372036854775808", "[9223372036854775808]", *LONG,
+]  # fmt: skip
 NOTES = ["devices", "length_s", "unobserved_s", "unobserved_as", "keys", "models", "guessed", "kind", "unknown"]
 
 

@@ -28,9 +28,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kept", CORPUS, ids=lambda path: path.name)
-def test_an_input_that_once_failed_does_so_no_more(
-    kept: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_input_that_once_failed_does_so_no_more(kept, whole, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if (kept / "out").is_dir():
         shutil.copytree(whole, tmp_path / "out")
@@ -41,7 +39,7 @@ def test_an_input_that_once_failed_does_so_no_more(
     assert ended in GOOD, f"ended as {ended}: {said}"
 
 
-def test_the_corpus_has_inputs_of_every_sort() -> None:
+def test_the_corpus_has_inputs_of_every_sort():
     assert {path.name.partition("-")[0] for path in CORPUS} >= {
         "config",
         "content",

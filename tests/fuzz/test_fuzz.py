@@ -48,9 +48,7 @@ def try_inputs(kind: str, count: int, whole: Path) -> None:
 
 
 @pytest.mark.parametrize("name", CONTENT)
-def test_the_text_files_that_are_broken_make_a_run_while_they_are_whole(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_text_files_that_are_broken_make_a_run_while_they_are_whole(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text, config = CONTENT[name]
     Path(name).write_text(text)
@@ -63,22 +61,20 @@ def test_the_text_files_that_are_broken_make_a_run_while_they_are_whole(
 
 
 @pytest.mark.parametrize("kind", ["npz", "mnist", "images"])
-def test_the_data_that_are_broken_make_a_run_while_they_are_whole(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_data_that_are_broken_make_a_run_while_they_are_whole(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, config = whole_data(kind, tmp_path)
     assert outcome(write(tmp_path, config), tmp_path / "out") == ("finished", "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_few_inputs_are_refused_in_a_line_or_mean_something(kind: str, whole: Path) -> None:
+def test_a_few_inputs_are_refused_in_a_line_or_mean_something(kind, whole):
     try_inputs(kind, 6, whole)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_inputs_are_refused_in_a_line_or_mean_something(kind: str, whole: Path) -> None:
+def test_inputs_are_refused_in_a_line_or_mean_something(kind, whole):
     rest = (1 - sum(SHARE.values())) / (len(KINDS) - len(SHARE))
     try_inputs(kind, round(ALL * SHARE.get(kind, rest)), whole)
 
@@ -93,9 +89,7 @@ def test_inputs_are_refused_in_a_line_or_mean_something(kind: str, whole: Path) 
         ("rounds", None, None, "the run finished without a round"),
     ],
 )
-def test_numbers_that_no_run_may_have_are_found(
-    table: str, column: str | None, value: float | None, said: str, whole: Path, tmp_path: Path
-) -> None:
+def test_numbers_that_no_run_may_have_are_found(table, column, value, said, whole, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(whole, folder)
     assert bad_number(folder) == ""
@@ -110,9 +104,7 @@ def test_numbers_that_no_run_may_have_are_found(
     assert said in bad_number(folder)
 
 
-def test_devices_of_recorded_speeds_have_no_rate_in_their_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_devices_of_recorded_speeds_have_no_rate_in_their_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text, config = CONTENT["profile.csv"]
     Path("profile.csv").write_text(text)

@@ -35,10 +35,7 @@ def make_config() -> Callable[..., RunConfig]:
     def make(**sections: Any) -> RunConfig:
         frames = sections.get("drift", {}).get("law", "frames") == "frames"
         data = {"partition": "fedteddi"} if frames else {}
-        world = {
-            "data": data | sections.get("data", {}),
-            "learning": {"pretrain": True} | sections.get("learning", {}),
-        }
+        world = {"data": data | sections.get("data", {}), "learning": {"pretrain": True} | sections.get("learning", {})}
         config = parse(sections | world, "test").resolved()
         stale_weight = PROTOCOLS[config.round.protocol].stale_weight
         return config.model_copy(update={"staleness": config.staleness.resolved(stale_weight)})

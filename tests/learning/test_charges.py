@@ -57,8 +57,7 @@ def test_a_payload_of_another_model_is_charged_for_its_own_numbers(make_accounts
 
 
 @pytest.mark.parametrize(
-    ("beside", "derive", "bits"),
-    [("plain", False, 1_012 + MODEL), ("coded", False, 2 * 1_012), ("plain", True, 1_012)],
+    ("beside", "derive", "bits"), [("plain", False, 1_012 + MODEL), ("coded", False, 2 * 1_012), ("plain", True, 1_012)]
 )
 def test_what_travels_beside_is_coded_or_plain(make_accounts, beside, derive, bits):
     algorithm = {"name": "scaffold", "derive_control": derive}

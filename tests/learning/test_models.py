@@ -1,10 +1,10 @@
 import pytest
 import torch
 import torchvision
+from refusals import in_one_line
 from torch import nn
 
 import edgesim
-from edgesim.base.errors import EdgesimError
 from edgesim.learning.models import make_model
 
 _OWN = """
@@ -95,11 +95,7 @@ RANKED = f"{OPTIONS}'{OWN}.ranked' cannot be called with them: "
         (f"{OWN}.shapeless", {}, r"has the arguments \(class_count, \*\*options\), expected .*: too many positional"),
         (f"{OWN}.demanding", {}, r"has the arguments .* '?seed'?"),
         ("broken_models_of_a_test.net", {}, "learning.model: cannot import 'broken_.*.net': SyntaxError: "),
-        (
-            "failing_models_of_a_test.net",
-            {},
-            "learning.model: cannot import 'failing_.*: RuntimeError: no licence$",
-        ),
+        ("failing_models_of_a_test.net", {}, "learning.model: cannot import 'failing_.*: RuntimeError: no licence$"),
         ("no_such_package.net", {}, r"cannot import 'no_such_package.net'.*PYTHONPATH"),
         ("fedtedi-cnn", {}, "unknown model 'fedtedi-cnn', did you mean 'fedteddi-cnn'"),
         ("torchvision:shufflenet", {}, "no classifier 'shufflenet'"),
@@ -115,9 +111,8 @@ RANKED = f"{OPTIONS}'{OWN}.ranked' cannot be called with them: "
     ],
 )
 def test_a_model_that_is_not_there_does_not_fit_or_takes_no_such_options_is_one_line(own_module, name, options, words):
-    with pytest.raises(EdgesimError, match=words) as caught:
+    with in_one_line(words):
         make_model(name, (1, 8, 8), 10, options=options)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_model_is_made_with_its_options(own_module):
@@ -153,9 +148,9 @@ def test_options_of_a_model_are_an_axis_of_a_study_and_part_of_its_runs(own_modu
     table = found.table()
     assert sorted(table["rank"]) == [2, 3]
     edgesim.run(base, tmp_path / "run", {"learning.model_options.rank": 2}, quiet=True)
-    with pytest.raises(EdgesimError, match=r"another config \(learning.model_options.rank differs\)"):
+    with in_one_line(r"another config \(learning.model_options.rank differs\)"):
         edgesim.run(base, tmp_path / "run", {"learning.model_options.rank": 3}, quiet=True)
-    with pytest.raises(EdgesimError, match=r"^learning.model_options: .* 'rang'; its options are rank, bias$"):
+    with in_one_line(r"^learning.model_options: .* 'rang'; its options are rank, bias$"):
         edgesim.run(base, tmp_path / "other", ["learning.model_options.rang=3"], quiet=True)
     assert not (tmp_path / "other").exists()
 

@@ -62,7 +62,7 @@ def test_a_device_that_grazes_the_edge_gets_on():
     assert after.vx_mps < 0
 
 
-@pytest.mark.parametrize("t_s", [0.0, 40.0, 300.0])
+@pytest.mark.parametrize("t_s", [0.0, 40.0, 120.0])
 def test_devices_stay_uniform_in_the_disc(t_s):
     legs = paths(seed=2, speed_mps=[1.0, 20.0], turn_s=20.0).legs(IDS, t_s)
     squared = (np.hypot(*legs.at(t_s)) / RADIUS_M) ** 2

@@ -15,7 +15,6 @@ from edgesim.mobility.models import MODELS, make_paths
 from edgesim.mobility.models.motion import Motion
 from edgesim.mobility.paths import Ground
 from edgesim.streams import Streams
-from edgesim.templates import test_motion
 
 GROUND = Ground(100.0, np.zeros(2), np.zeros(2))
 
@@ -44,11 +43,6 @@ def test_a_model_of_ones_own_is_found_by_its_path(tmp_path, monkeypatch):
         make_paths("own_motion.Nothing", {}, GROUND, Streams(0))
     with pytest.raises(EdgesimError, match=r"^mobility\.model: 'own_motion\.Other' is the class Other, expected a sub"):
         make_paths("own_motion.Other", {}, GROUND, Streams(0))
-
-
-@pytest.mark.parametrize("test", [value for name, value in vars(test_motion).items() if name.startswith("test_")])
-def test_the_template_passes_its_own_tests(test):
-    test()
 
 
 def test_a_model_without_legs_says_so():

@@ -1,15 +1,12 @@
 """Worked numbers: FedTeddi, eq. 14 with its section V-A; oracles: bisection in 60 digits, brentq."""
 
-import time
 from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.transmission import charged_bits
@@ -44,9 +41,7 @@ def root_hz(payload_bits: float, time_left_s: float, rx_power_w: float, noise_w_
         (PADDED_BITS, 0.8, 0.25, 7_955_201.993443),
     ],
 )
-def test_the_least_bandwidths_of_fedteddis_cell(
-    payload_bits: float, tmax_s: float, distance_km: float, expected_hz: float
-) -> None:
+def test_the_least_bandwidths_of_fedteddis_cell(payload_bits, tmax_s, distance_km, expected_hz):
     power = macro_rx_power_w(distance_km)
     bandwidth = min_bandwidth_hz(payload_bits, tmax_s - 0.5, power, NOISE_W_PER_HZ)
     assert bandwidth == pytest.approx(expected_hz, rel=1e-12)
@@ -62,9 +57,7 @@ def test_the_least_bandwidths_of_fedteddis_cell(
         ("topk", {}, 29_090.660576, 687),
     ],
 )
-def test_the_least_bandwidths_of_coded_updates(
-    codec: str, options: dict[str, Any], expected_hz: float, devices: int
-) -> None:
+def test_the_least_bandwidths_of_coded_updates(codec, options, expected_hz, devices):
     """558,802 numbers at 250 m with half a second left, and how many devices 20 MHz serve."""
     bits = charged_bits(make_codec(codec, options), 558_802)
     bandwidth = min_bandwidth_hz(bits, 0.5, macro_rx_power_w(0.25), NOISE_W_PER_HZ)
@@ -76,7 +69,7 @@ def test_the_least_bandwidths_of_coded_updates(
     ("time_left_s", "expected_hz"),
     [(0.8, 130_418.720), (0.5, 227_748.247), (0.3, 422_279.536), (0.9 + 0.2 * np.log(0.05), 420_815.506)],
 )
-def test_the_least_bandwidths_of_the_worked_round(time_left_s: float, expected_hz: float) -> None:
+def test_the_least_bandwidths_of_the_worked_round(time_left_s, expected_hz):
     # Rate B log2(1 + 1e8 / B), payload 1e6 bits.
     assert min_bandwidth_hz(1e6, time_left_s, 1e8, 1.0) == pytest.approx(expected_hz, abs=6e-4)
 
@@ -87,22 +80,11 @@ def test_the_least_bandwidths_of_the_worked_round(time_left_s: float, expected_h
     [(gamma, 1e-9) for gamma in (1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9, 0.9899999, 0.99, 0.9900001, 0.995, 0.999)]
     + [(1 - 1e-4, 1e-6), (1 - 1e-6, 1e-6), (1 - 1e-9, 1e-6)],
 )
-def test_the_least_bandwidth_agrees_with_a_root_finder_in_60_digits(
-    payload_bits: float, gamma: float, rel: float
-) -> None:
+def test_the_least_bandwidth_agrees_with_a_root_finder_in_60_digits(payload_bits, gamma, rel):
     time_left = 0.37
     power = NOISE_W_PER_HZ * payload_bits * np.log(2) / (time_left * gamma)
     expected = root_hz(payload_bits, time_left, power, NOISE_W_PER_HZ)
     assert min_bandwidth_hz(payload_bits, time_left, power, NOISE_W_PER_HZ) == pytest.approx(expected, rel=rel)
-
-
-def test_the_least_bandwidth_agrees_with_brentq_over_a_cell() -> None:
-    distances = np.linspace(0.01, 0.25, 12)
-    needs = min_bandwidth_hz(PADDED_BITS, 0.5, macro_rx_power_w(distances), NOISE_W_PER_HZ)
-    for distance, need in zip(distances, needs, strict=True):
-        snr_hz = macro_rx_power_w(distance) / NOISE_W_PER_HZ
-        root = brentq(lambda b, s=snr_hz: b * np.log2(1 + s / b) * 0.5 - PADDED_BITS, 1e3, 1e9, rtol=1e-13)
-        assert need == pytest.approx(root, rel=1e-9)
 
 
 payloads = st.floats(1e3, 1e10)
@@ -111,35 +93,14 @@ gammas = st.floats(1e-8, 0.999)
 
 
 @given(payloads, times, gammas)
-def test_the_rate_at_the_least_bandwidth_moves_the_payload_in_the_time_left(
-    payload: float, time_left: float, gamma: float
-) -> None:
+def test_the_rate_at_the_least_bandwidth_moves_the_payload_in_the_time_left(payload, time_left, gamma):
     power = NOISE_W_PER_HZ * payload * np.log(2) / (time_left * gamma)
     bandwidth = min_bandwidth_hz(payload, time_left, power, NOISE_W_PER_HZ)
     moved_bits = rate_bps(bandwidth, power, NOISE_W_PER_HZ) * time_left
     assert moved_bits == pytest.approx(payload, rel=1e-9)
 
 
-@given(payloads, times, gammas, st.floats(1.0001, 10.0))
-def test_the_need_rises_with_payload_and_lateness_and_falls_with_power(
-    payload: float, time_left: float, gamma: float, factor: float
-) -> None:
-    power = NOISE_W_PER_HZ * payload * np.log(2) / (time_left * gamma)
-    need = min_bandwidth_hz(payload, time_left, power, NOISE_W_PER_HZ)
-    assert min_bandwidth_hz(payload * factor, time_left, power, NOISE_W_PER_HZ) > need
-    assert min_bandwidth_hz(payload, time_left / factor, power, NOISE_W_PER_HZ) > need
-    assert min_bandwidth_hz(payload, time_left, power * factor, NOISE_W_PER_HZ) < need
-
-
-def test_no_step_where_the_two_solvers_meet() -> None:
-    gamma = np.linspace(0.9899, 0.9901, 2001)
-    need = min_bandwidth_hz(1e6, 1.0, NOISE_W_PER_HZ * 1e6 * np.log(2) / gamma, NOISE_W_PER_HZ)
-    steps = np.diff(need)
-    assert np.all(steps > 0)
-    np.testing.assert_allclose(steps[1:], steps[:-1], rtol=1e-3)
-
-
-def test_infeasible_uploads_need_infinite_bandwidth() -> None:
+def test_infeasible_uploads_need_infinite_bandwidth():
     # Gamma = 1 at a gain of 4.946106e-13 for 17,881,664 bits in 0.5 s.
     gain = np.array([4.946106e-13 * 1.000001, 4.946106e-13 * 0.999999, 1e-15, 0.0])
     need = min_bandwidth_hz(PADDED_BITS, 0.5, TX_POWER_W * gain, NOISE_W_PER_HZ)
@@ -149,20 +110,12 @@ def test_infeasible_uploads_need_infinite_bandwidth() -> None:
     assert min_bandwidth_hz(PADDED_BITS, time_left, 1e-11, NOISE_W_PER_HZ).tolist() == [np.inf] * 4
 
 
-def test_the_trivial_branch_of_lambert_w_is_not_the_one_used() -> None:
-    # Branch 0 has W = -Gamma, which makes the denominator of eq. 14 vanish: a need beyond any band.
-    need = min_bandwidth_hz(PADDED_BITS, 0.5, macro_rx_power_w(0.25), NOISE_W_PER_HZ)
-    assert 1e6 < need < 1e7
-
-
 @given(st.just(0.0) | st.floats(1.0, 1e15), st.floats(-1e12, 1e12), st.floats(0.0, 1e9))
-def test_the_need_is_never_negative_nor_nan_and_warns_of_nothing(
-    payload: float, time_left: float, power: float
-) -> None:
+def test_the_need_is_never_negative_nor_nan_and_warns_of_nothing(payload, time_left, power):
     assert min_bandwidth_hz(payload, time_left, power, NOISE_W_PER_HZ) >= 0
 
 
-def test_arguments_broadcast_and_scalars_give_a_scalar() -> None:
+def test_arguments_broadcast_and_scalars_give_a_scalar():
     payload = np.array([1e5, 1e6])[:, None]
     time_left = np.array([0.3, 0.5, 0.8])
     need = min_bandwidth_hz(payload, time_left, 1e8, 1.0)
@@ -173,35 +126,16 @@ def test_arguments_broadcast_and_scalars_give_a_scalar() -> None:
     assert min_bandwidth_hz(np.empty(0), 0.5, 1e8, 1.0).shape == (0,)
 
 
-def test_a_million_devices_take_less_than_a_second() -> None:
-    gamma: NDArray[np.float64] = np.linspace(1e-6, 1.01, 1_000_000)
-    power = NOISE_W_PER_HZ * 1e6 * np.log(2) / gamma
-    start = time.process_time()
-    need = min_bandwidth_hz(1e6, 1.0, power, NOISE_W_PER_HZ)
-    assert time.process_time() - start < 1.0
-    assert np.isfinite(need).sum() == np.count_nonzero(gamma < 1)
-
-
-def test_the_rate_of_shared_bands_in_worked_numbers() -> None:
+def test_the_rate_of_shared_bands_in_worked_numbers():
     # Two equal devices with p / n = 1e9 Hz: half of 1 MHz each, and all of it for one.
     assert rate_bps(0.5e6, 1e9, 1.0) == pytest.approx(5_483_252.726, abs=1e-3)
     assert rate_bps(1e6, 1e9, 1.0) == pytest.approx(9_967_226.259, abs=1e-3)
 
 
-def test_no_bandwidth_gives_no_rate() -> None:
+def test_no_bandwidth_gives_no_rate():
     assert rate_bps(0.0, 1e-11, NOISE_W_PER_HZ) == 0.0
     assert rate_bps([0.0, 1e6], 1e-11, NOISE_W_PER_HZ).tolist()[0] == 0.0
 
 
-@settings(max_examples=50)
-@given(st.floats(1.0, 1e9), st.floats(1e-16, 1e-6), st.floats(1.01, 100.0))
-def test_the_rate_grows_with_the_band_but_less_than_in_proportion_and_below_its_limit(
-    bandwidth: float, power: float, factor: float
-) -> None:
-    narrow, wide = rate_bps([bandwidth, bandwidth * factor], power, NOISE_W_PER_HZ)
-    assert narrow * (1 - 1e-12) <= wide <= narrow * factor * (1 + 1e-12)
-    assert wide <= power / (NOISE_W_PER_HZ * np.log(2)) * (1 + 1e-12)
-
-
-def test_a_very_wide_band_reaches_the_wide_band_limit() -> None:
+def test_a_very_wide_band_reaches_the_wide_band_limit():
     assert rate_bps(1e18, 1e-14, NOISE_W_PER_HZ) == pytest.approx(1e-14 / (NOISE_W_PER_HZ * np.log(2)), rel=1e-9)

@@ -1,11 +1,7 @@
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from refusals import in_one_line
 
-from edgesim.base.errors import EdgesimError
 from edgesim.radio.capacity import CapacityTables, one_capacity_table
 
 
@@ -18,42 +14,14 @@ STEPS = ([0.0, 2.0, 5.0], [10.0, 0.0, 40.0])
 ONCE, AGAIN, FOREVER = table(*STEPS, 6.0), table(*STEPS, 6.0, wraps=True), table(*STEPS, np.inf)
 
 
-def brute_force_bits(capacity: CapacityTables, t0_s: float, t1_s: float) -> Fraction:
-    """Overlap of the interval with every row of every repetition, in exact arithmetic."""
-    total, start, stop = Fraction(0), Fraction(t0_s), Fraction(t1_s)
-    rows = len(capacity.t_s)
-    held = not np.isfinite(capacity.until_s[0])
-    ends = [*capacity.t_s[1:], t1_s + capacity.t_s[-1] + 1.0 if held else capacity.until_s[0]]
-    cycles = int(stop // Fraction(capacity.until_s[0])) + 1 if capacity.wraps else 1
-    for cycle in range(cycles):
-        shift = cycle * Fraction(capacity.until_s[0]) if capacity.wraps else Fraction(0)
-        for row in range(rows):
-            begins, over = Fraction(capacity.t_s[row]) + shift, Fraction(ends[row]) + shift
-            total += max(min(over, stop) - max(begins, start), Fraction(0)) * Fraction(capacity.bps[row])
-    return total
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> CapacityTables:
-    lengths = draw(st.lists(st.floats(3.0, 100.0), min_size=1, max_size=8))
-    bps = draw(st.lists(st.just(0.0) | st.floats(1e3, 1e9), min_size=len(lengths), max_size=len(lengths)))
-    edges = np.append(0.0, np.cumsum(lengths))
-    assume(any(bps))
-    kind = draw(st.sampled_from(["wrap", "hold"]))
-    return table(edges[:-1].tolist(), bps, edges[-1] if kind == "wrap" else np.inf, kind == "wrap")
-
-
-instants = st.floats(0.0, 500.0)
-
-
-def test_bits_of_a_table_worked_by_hand() -> None:
+def test_bits_of_a_table_worked_by_hand():
     assert ONCE.bits_between(0, 0.0, 6.0) == 60.0
     assert ONCE.bits_between(0, [0.5, 1.0, 3.0], [1.5, 5.5, 4.0]).tolist() == [10.0, 30.0, 0.0]
     assert AGAIN.bits_between(0, [5.0, 0.0, 7.0], [7.0, 60.0, 18.5]).tolist() == [50.0, 600.0, 115.0]
     assert FOREVER.bits_between(0, 5.0, 105.0) == 4000.0
 
 
-def test_ends_of_a_table_worked_by_hand() -> None:
+def test_ends_of_a_table_worked_by_hand():
     # 15 bits from 0 s: 1.5 s. 20 bits end with the first row; 21 wait for the gap to pass; 60 end with the table.
     assert ONCE.end_s(0, [15.0, 20.0, 21.0, 60.0], 0.0).tolist() == [1.5, 2.0, 5.025, 6.0]
     # From 5 s on: 40 bits in the last second, 20 in the next two, then a gap of 3 s.
@@ -62,7 +30,7 @@ def test_ends_of_a_table_worked_by_hand() -> None:
     assert FOREVER.end_s(0, 4000.0, 5.0) == 105.0
 
 
-def test_whole_runs_through_a_table_with_a_gap_at_its_edge_end_with_their_last_bit() -> None:
+def test_whole_runs_through_a_table_with_a_gap_at_its_edge_end_with_their_last_bit():
     gap_first = table([0.0, 1.0], [0.0, 10.0], 2.0, wraps=True)
     assert gap_first.end_s(0, [10.0, 20.0, 25.0], 0.0).tolist() == [2.0, 4.0, 5.5]
     gap_last = table([0.0, 1.0], [10.0, 0.0], 2.0, wraps=True)
@@ -70,71 +38,38 @@ def test_whole_runs_through_a_table_with_a_gap_at_its_edge_end_with_their_last_b
     assert gap_last.end_s(0, 10.0, 1.5) == 3.0
 
 
-def test_an_upload_of_nothing_ends_as_it_starts_even_in_a_gap() -> None:
+def test_an_upload_of_nothing_ends_as_it_starts_even_in_a_gap():
     assert AGAIN.end_s(0, 0.0, [0.0, 3.0, 6.0, 9.5]).tolist() == [0.0, 3.0, 6.0, 9.5]
+    assert table([0.0, 1.0], [0.0, 10.0], 2.0, wraps=True).end_s(0, 0.0, [0.0, 0.5]).tolist() == [0.0, 0.5]
 
 
-def test_where_nothing_flows_for_ever_an_upload_never_ends() -> None:
+def test_where_nothing_flows_for_ever_an_upload_never_ends():
     dry = table([0.0, 1.0], [8.0, 0.0], np.inf)
     assert dry.end_s(0, [8.0, 8.5], 0.0).tolist() == [1.0, np.inf]
     assert dry.bits_between(0, 0.0, 1e6) == 8.0
 
 
 @pytest.mark.parametrize("ask", [lambda: ONCE.bits_between(0, 0.0, 6.1), lambda: ONCE.end_s(0, 61.0, 0.0)])
-def test_beyond_its_end_a_table_that_neither_wraps_nor_holds_is_not_asked(ask: object) -> None:
-    with pytest.raises(
-        EdgesimError, match=r"link.csv: the capacity is known up to 6 s.*after_end = \"wrap\""
-    ) as caught:
+def test_beyond_its_end_a_table_that_neither_wraps_nor_holds_is_not_asked(ask):
+    with in_one_line(r"link.csv: the capacity is known up to 6 s.*after_end = \"wrap\""):
         ask()  # type: ignore[operator]
-    assert "\n" not in str(caught.value)
 
 
-@given(tables(), instants, instants)
-def test_bits_between_are_the_exact_sum_over_the_rows(capacity: CapacityTables, a_s: float, b_s: float) -> None:
-    t0_s, t1_s = min(a_s, b_s), max(a_s, b_s)
-    exact = float(brute_force_bits(capacity, t0_s, t1_s))
-    # An instant near 500 s is known to 1e-13 s and a sum of 500 s of bits to as small a part of itself.
-    scale = capacity.bps.max() * 1e-12 * 500
-    assert capacity.bits_between(0, t0_s, t1_s) == pytest.approx(exact, abs=scale + 1e-9)
-
-
-@given(tables(), instants, st.floats(1.0, 1e10))
-def test_at_the_end_the_bits_have_been_carried_and_just_before_they_have_not(
-    capacity: CapacityTables, start_s: float, bits: float
-) -> None:
-    end_s = float(capacity.end_s(0, bits, start_s))
-    assume(end_s < 1000.0)
-    slack = capacity.bps.max() * 1e-9
-    assert end_s >= start_s
-    assert float(brute_force_bits(capacity, start_s, end_s)) == pytest.approx(bits, abs=slack, rel=1e-9)
-    slowest_bps = capacity.bps[capacity.bps > 0].min()
-    before_s = max(start_s, end_s - 2 * (slack + 1e-9 * bits) / slowest_bps - 1e-9)
-    if before_s < end_s:
-        assert brute_force_bits(capacity, start_s, before_s) < bits
-
-
-@given(tables(), st.lists(st.tuples(instants, st.floats(0.0, 1e6)), min_size=1, max_size=5))
-def test_arrays_give_what_each_upload_gives_alone(capacity: CapacityTables, uploads: list[tuple[float, float]]) -> None:
-    start_s, bits = np.array(uploads).T
-    alone = [float(capacity.end_s(0, b, s)) for s, b in uploads]
-    assert capacity.end_s(0, bits, start_s).tolist() == alone
-
-
-def test_arguments_broadcast_and_scalars_give_a_scalar() -> None:
+def test_arguments_broadcast_and_scalars_give_a_scalar():
     assert np.ndim(AGAIN.end_s(0, 10.0, 0.0)) == 0
     assert np.ndim(AGAIN.bits_between(0, 0.0, 1.0)) == 0
     assert AGAIN.end_s(0, np.array([[10.0], [20.0]]), np.array([0.0, 1.0, 5.0])).shape == (2, 3)
     assert AGAIN.bits_between(0, np.zeros((2, 1)), np.ones(3)).shape == (2, 3)
 
 
-def test_a_table_that_wraps_repeats_itself() -> None:
+def test_a_table_that_wraps_repeats_itself():
     start_s = np.linspace(0.0, 5.9, 60)
     np.testing.assert_allclose(
         AGAIN.end_s(0, 37.0, start_s + 6000.0), AGAIN.end_s(0, 37.0, start_s) + 6000.0, atol=1e-9
     )
 
 
-def test_a_run_plans_beyond_the_end_as_though_nothing_were_carried_there() -> None:
+def test_a_run_plans_beyond_the_end_as_though_nothing_were_carried_there():
     record = one_capacity_table("link.csv", np.array([0.0, 2.0]), np.array([1e6, 3e6]), 6.0, wraps=False)
     for stop_at_s, known_until_s in ((None, 6.0), (6.0, np.inf)):
         table = record.for_run_until(stop_at_s)
@@ -143,9 +78,7 @@ def test_a_run_plans_beyond_the_end_as_though_nothing_were_carried_there() -> No
         assert table.end_s(0, [13e6, 13.1e6, 0.0], [1.0, 1.0, 7.0]).tolist() == [6.0, np.inf, 7.0]
         assert table.known_until_s(0) == known_until_s
     record.for_run_until(None).need_known(0, 5.9)
-    with pytest.raises(EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but needed later"):
+    with in_one_line(r"link\.csv: the capacity is known up to 6 s, but needed later"):
         record.for_run_until(None).need_known(0, 6.0)
-    with pytest.raises(
-        EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but needed up to 6\.5 s \(stop_at_s\)"
-    ):
+    with in_one_line(r"link\.csv: the capacity is known up to 6 s, but needed up to 6\.5 s \(stop_at_s\)"):
         record.for_run_until(6.5)

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import in_one_line
 
-from edgesim.base.errors import EdgesimError
 from edgesim.radio.capacity_sample import ROWS, sample_capacity_csv
 from edgesim.radio.environment import RecordedEnvironment, load_environment
 
@@ -26,7 +26,7 @@ def read(path: Path) -> RecordedEnvironment:
     return recorded
 
 
-def test_rows_keep_their_times_and_capacities(tmp_path: Path) -> None:
+def test_rows_keep_their_times_and_capacities(tmp_path):
     (tmp_path / "link.csv").write_text("bps, t_s, remark\n5e6, 0, a\n\n0, 2.5, b\n")
     capacity = read(environment(tmp_path)).capacity
     assert (capacity.t_s.tolist(), capacity.bps.tolist()) == ([0.0, 2.5], [5e6, 0.0])
@@ -34,7 +34,7 @@ def test_rows_keep_their_times_and_capacities(tmp_path: Path) -> None:
     assert capacity.bits_between(0, 0.0, 20.0) == 2 * 2.5 * 5e6
 
 
-def test_parquet_gives_what_csv_gives(tmp_path: Path) -> None:
+def test_parquet_gives_what_csv_gives(tmp_path):
     frame = pd.DataFrame({"t_s": [0, 3], "bps": [1e6, 2.5e6]})
     frame.to_csv(tmp_path / "link.csv", index=False)
     frame.to_parquet(tmp_path / "link.parquet")
@@ -43,7 +43,7 @@ def test_parquet_gives_what_csv_gives(tmp_path: Path) -> None:
     assert (text.t_s.tolist(), text.bps.tolist()) == (binary.t_s.tolist(), binary.bps.tolist())
 
 
-def test_the_last_row_may_hold_for_ever_or_end_unknown(tmp_path: Path) -> None:
+def test_the_last_row_may_hold_for_ever_or_end_unknown(tmp_path):
     (tmp_path / "link.csv").write_text(HEAD + "0,1e6\n")
     held = read(environment(tmp_path, 'file = "link.csv"\nafter_end = "hold"\n')).capacity
     assert (held.until_s[0], held.wraps) == (np.inf, False)
@@ -51,11 +51,11 @@ def test_the_last_row_may_hold_for_ever_or_end_unknown(tmp_path: Path) -> None:
     assert (once.until_s[0], once.wraps) == (4.0, False)
 
 
-def test_the_shipped_table_is_the_generated_one() -> None:
+def test_the_shipped_table_is_the_generated_one():
     assert (CHANNELS / "recorded-capacity.csv").read_text() == sample_capacity_csv()
 
 
-def test_the_shipped_table_has_the_stated_process() -> None:
+def test_the_shipped_table_has_the_stated_process():
     # ln(bps / 20 Mbit/s) is AR(1), correlation 0.95, deviation 0.5, but for the two outages.
     capacity = read(CHANNELS / "recorded-capacity.toml").capacity
     assert (len(capacity.t_s), np.count_nonzero(capacity.bps == 0)) == (ROWS, 13)
@@ -83,23 +83,20 @@ def test_the_shipped_table_has_the_stated_process() -> None:
         (HEAD + "0,0\n1,0\n", "line 2: bps: expected at least one row above 0"),
     ],
 )
-def test_a_bad_table_is_refused_in_one_line_that_names_file_line_and_column(
-    text: str, said: str, tmp_path: Path
-) -> None:
+def test_a_bad_table_is_refused_in_one_line_that_names_file_line_and_column(text, said, tmp_path):
     path = tmp_path / "link.csv"
     path.write_text(text)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")) as caught:
+    with in_one_line(re.escape(f"{path}: {said}")):
         load_environment(str(environment(tmp_path)))
-    assert "\n" not in str(caught.value)
 
 
-def test_a_bad_parquet_row_is_named_from_one(tmp_path: Path) -> None:
+def test_a_bad_parquet_row_is_named_from_one(tmp_path):
     path = tmp_path / "link.parquet"
     pd.DataFrame({"t_s": [0.0, 1.0], "bps": [1.0, np.nan]}).to_parquet(path)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: row 2: bps: expected a finite number (got nan)")):
+    with in_one_line(re.escape(f"{path}: row 2: bps: expected a finite number (got nan)")):
         load_environment(str(environment(tmp_path, KEYS.replace("csv", "parquet"))))
     path.write_text("not parquet")
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: not a readable parquet file")):
+    with in_one_line(re.escape(f"{path}: not a readable parquet file")):
         load_environment(str(environment(tmp_path, KEYS.replace("csv", "parquet"))))
 
 
@@ -108,15 +105,9 @@ def test_a_bad_parquet_row_is_named_from_one(tmp_path: Path) -> None:
     [
         ("end_s = 10.0\n", "capacity: file: field required"),
         (KEYS.replace("link.csv", "gone.csv"), "capacity: file: no file "),
-        (
-            KEYS.replace("10.0", "2.5"),
-            "capacity: end_s: expected an instant after the start of the last row of link.csv, 3",
-        ),
+        (KEYS.replace("10.0", "2.5"), "capacity: end_s: expected an instant after the start of the last row of"),
         (KEYS.replace("end_s = 10.0\n", ""), "capacity: after_end = 'wrap' needs end_s"),
-        (
-            'file = "link.csv"\n',
-            "capacity: needs end_s: the instant at which the last row ends, or after_end = 'hold'",
-        ),
+        ('file = "link.csv"\n', "capacity: needs end_s: the instant at which the last row ends, or after_end = 'hold'"),
         (KEYS.replace("wrap", "hold"), "capacity: after_end = 'hold' does not go with end_s = 10"),
         (KEYS.replace("wrap", "loop"), "capacity: after_end: input should be 'wrap' or 'hold' (got 'loop')"),
         (KEYS.replace("end_s", "end_ms"), "capacity: unknown key 'end_ms', did you mean 'end_s'?"),
@@ -124,16 +115,15 @@ def test_a_bad_parquet_row_is_named_from_one(tmp_path: Path) -> None:
         (KEYS + "[radio]\n", "unknown key 'radio'"),
     ],
 )
-def test_bad_keys_are_refused_in_one_line_that_names_file_and_key(keys: str, said: str, tmp_path: Path) -> None:
+def test_bad_keys_are_refused_in_one_line_that_names_file_and_key(keys, said, tmp_path):
     (tmp_path / "link.csv").write_text(HEAD + "0,5e6\n3,6e6\n")
     path = environment(tmp_path, keys)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")) as caught:
+    with in_one_line(re.escape(f"{path}: {said}")):
         load_environment(str(path))
-    assert "\n" not in str(caught.value)
 
 
-def test_a_number_in_place_of_the_section_is_refused(tmp_path: Path) -> None:
+def test_a_number_in_place_of_the_section_is_refused(tmp_path):
     path = tmp_path / "link.toml"
     path.write_text('name = "link"\nsource = "made for a test"\ncapacity = 3\n')
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: capacity: expected a table [capacity] with file")):
+    with in_one_line(re.escape(f"{path}: capacity: expected a table [capacity] with file")):
         load_environment(str(path))

@@ -1,21 +1,16 @@
 """The SNR gap and the cap of spectral efficiency, against solvers that know nothing of Lambert W."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from edgesim.base.content import find
-from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.clock import Clock, EventKind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Upload
-from edgesim.folder.records import SCHEMAS, read_table
+from edgesim.folder.records import read_table
 from edgesim.radio.allocators import Request
 from edgesim.radio.allocators.equal_finish import allocate as equal_finish
 from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
@@ -57,17 +52,6 @@ def test_the_least_bandwidth_of_a_capped_link_agrees_with_brentq(payload, time_s
         rtol=1e-14,
     )
     assert need_hz == pytest.approx(root_hz, rel=1e-9)
-
-
-@given(payloads, times, efficiencies, caps)
-def test_the_least_bandwidth_carries_the_payload_and_a_narrower_one_does_not(payload, time_s, efficiency, cap):
-    power_w = power_for(payload, time_s, efficiency, 0.0)
-    need_hz = min_bandwidth_hz(payload, time_s, power_w, NOISE_W_PER_HZ, cap)
-    moved = rate_bps(np.array([1.0, 0.999]) * need_hz, power_w, NOISE_W_PER_HZ, cap) * time_s
-    assert moved[0] == pytest.approx(payload, rel=1e-9)
-    assert moved[1] < payload
-    assert need_hz >= payload / (cap * time_s) * (1 - 1e-12)
-    assert need_hz >= min_bandwidth_hz(payload, time_s, power_w, NOISE_W_PER_HZ)
 
 
 @given(st.floats(1.0, 1e9), st.floats(1e-18, 1e-6), caps, st.floats(1.01, 50.0))
@@ -161,60 +145,6 @@ def test_the_laws_of_38_901_have_nrs_highest_rate_below_256qam_and_lte_s_gap(nam
 def test_the_papers_cell_and_free_space_have_neither_gap_nor_cap(name):
     environment = load_environment(name)
     assert environment.link() == ShannonLink(environment.noise_w_per_hz, np.inf)
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("snr_gap_db = -1.0", "snr_gap_db: input should be greater than or equal to 0 (got -1.0)"),
-        ("snr_gap_db = inf", "snr_gap_db: input should be a finite number"),
-        ("max_bps_per_hz = 0.0", "max_bps_per_hz: input should be greater than 0 (got 0.0)"),
-        ("max_bps_per_hz = inf", "max_bps_per_hz: input should be a finite number"),
-        ("max_bps = 5.0", "unknown key 'max_bps', did you mean 'max_bps_per_hz'?"),
-    ],
-)
-def test_a_bad_gap_or_cap_is_refused_in_one_line(tmp_path: Path, line: str, said: str):
-    path = changed(tmp_path, line)
-    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")):
-        load_environment(str(path))
-
-
-def test_a_recorded_capacity_takes_neither(tmp_path: Path):
-    original = find("channels", "recorded-capacity", ".toml")
-    table = original.with_suffix(".csv")
-    path = tmp_path / "recorded.toml"
-    path.write_text("max_bps_per_hz = 5.0\n" + original.read_text())
-    (tmp_path / table.name).write_bytes(table.read_bytes())
-    with pytest.raises(EdgesimError, match="unknown key 'max_bps_per_hz'"):
-        load_environment(str(path))
-
-
-def changed(folder: Path, *lines: str) -> Path:
-    """FedTeddi's cell with further keys."""
-    path = folder / "cell.toml"
-    text = find("channels", "fedteddi-macro", ".toml").read_text()
-    path.write_text(text.replace("[path_loss]", "\n".join(lines) + "\n[path_loss]"))
-    return path
-
-
-def tables(folder: Path, channel: str, **round_) -> dict[str, bytes]:
-    values = {
-        "rounds": 8,
-        "devices": {"count": 20},
-        "radio": {"channel": channel},
-        "round": {"payload_bits": 17_881_664.0, **round_},
-        "data": {"dataset": "none", "partition": "fedteddi"},
-        "learning": {"training": "none", "pretrain": True},
-    }
-    simulation.run(parse(values, "test"), folder)
-    return {name: (folder / f"{name}.parquet").read_bytes() for name in SCHEMAS if name != "timing"}
-
-
-@pytest.mark.parametrize("leftover", ["idle", "equal_finish"])
-def test_a_gap_of_0_db_and_a_cap_that_is_never_reached_leave_every_byte_of_a_run_as_it_was(tmp_path, leftover):
-    plain = tables(tmp_path / "plain", "fedteddi-macro", leftover=leftover)
-    path = changed(tmp_path, "snr_gap_db = 0.0", "max_bps_per_hz = 90.0")
-    assert tables(tmp_path / "capped", str(path), leftover=leftover) == plain
 
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])

@@ -46,9 +46,7 @@ def law_of(name: str, data: st.DataObject) -> Law:
 @laws
 @settings(max_examples=20)
 @given(st.data())
-def test_farther_is_never_louder_nor_more_often_in_sight_and_an_obstacle_never_helps(
-    name: str, data: st.DataObject
-) -> None:
+def test_farther_is_never_louder_nor_more_often_in_sight_and_an_obstacle_never_helps(name, data):
     law, distance_m = law_of(name, data), np.geomspace(1.0, 5000.0, 500)
     in_sight_db, behind_db = law.loss_db(distance_m, True), law.loss_db(distance_m, False)
     for loss_db in (in_sight_db, behind_db):
@@ -63,9 +61,7 @@ def test_farther_is_never_louder_nor_more_often_in_sight_and_an_obstacle_never_h
 @laws
 @settings(max_examples=10)
 @given(st.data(), distances)
-def test_each_device_has_the_loss_of_its_own_distance_and_sight(
-    name: str, data: st.DataObject, distance_m: np.ndarray
-) -> None:
+def test_each_device_has_the_loss_of_its_own_distance_and_sight(name, data, distance_m):
     law, count = law_of(name, data), len(distance_m)
     los = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
     together = [law.loss_db(distance_m, los), law.los_probability(distance_m), law.beyond_fit(distance_m)]
@@ -103,9 +99,7 @@ def load(path: Path, name: str, keys: dict[str, Any]) -> Environment:
 
 
 @laws
-def test_a_parameter_that_is_wrong_missing_or_unknown_is_one_line_that_names_file_and_key(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_parameter_that_is_wrong_missing_or_unknown_is_one_line_that_names_file_and_key(name, tmp_path):
     path, given = tmp_path / "air.toml", GIVEN[name]
     assert isinstance(load(path, name, given).path_loss, LAWS[name])
     bad = [
@@ -151,9 +145,7 @@ uploads = st.lists(st.tuples(st.floats(1e4, 1e7), st.floats(0, 2.5), st.floats(1
 @allocators
 @settings(max_examples=60)
 @given(uploads, st.floats(1e5, 1e8))
-def test_everyone_gets_something_and_all_together_no_more_than_the_band(
-    allocate: Any, rows: list[tuple[float, float, float]], band_hz: float
-) -> None:
+def test_everyone_gets_something_and_all_together_no_more_than_the_band(allocate, rows, band_hz):
     request = request_of(rows, band_hz)
     before = [column.copy() for column in vars(request).values() if isinstance(column, np.ndarray)]
     bandwidth_hz = allocate(request)
@@ -168,9 +160,7 @@ def test_everyone_gets_something_and_all_together_no_more_than_the_band(
 @even_allocators
 @settings(max_examples=25)
 @given(uploads, st.floats(1e5, 1e8), st.randoms(use_true_random=False))
-def test_the_order_of_the_uploads_changes_nobodys_share(
-    allocate: Any, rows: list[tuple[float, float, float]], band_hz: float, random: Any
-) -> None:
+def test_the_order_of_the_uploads_changes_nobodys_share(allocate, rows, band_hz, random):
     order = list(range(len(rows)))
     random.shuffle(order)
     shares_hz = allocate(request_of(rows, band_hz))
@@ -180,9 +170,7 @@ def test_the_order_of_the_uploads_changes_nobodys_share(
 
 @even_allocators
 @pytest.mark.parametrize("band_hz", [1e5, 1e6, 1e8])
-def test_equal_uploads_get_equal_shares_and_a_lone_one_a_share_that_grows_with_the_band(
-    allocate: Any, band_hz: float
-) -> None:
+def test_equal_uploads_get_equal_shares_and_a_lone_one_a_share_that_grows_with_the_band(allocate, band_hz):
     shares_hz = allocate(request_of([(1e6, 0.3, 1e8)] * 4, band_hz))
     np.testing.assert_allclose(shares_hz, shares_hz[0], rtol=1e-12)
     request = request_of([(1e6, 0.3, 1e8)], band_hz)

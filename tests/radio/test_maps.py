@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import ndtr
 
 from edgesim.base.errors import EdgesimError
 from edgesim.radio.correlated_field import correlated_field, field_deviations, torus_size
@@ -35,34 +34,7 @@ def within_three_errors(samples: list[float], mean: float) -> None:
     assert abs(np.mean(samples) - mean) < 3 * np.std(samples) / math.sqrt(len(samples))
 
 
-@pytest.fixture(scope="module")
-def fields() -> list[np.ndarray]:
-    deviations = field_deviations(DISC, 50.0)
-    return [correlated_field("shadowing-map", Streams(seed), DISC, deviations) for seed in range(25)]
-
-
-@pytest.mark.parametrize(("step", "correlation"), [(1, 0.904837418036), (10, 0.367879441171), (20, 0.135335283237)])
-def test_the_correlation_falls_exponentially_along_axes(fields, step, correlation):
-    assert math.exp(-step * SIDE_M / 50.0) == pytest.approx(correlation, abs=1e-12)
-    within_three_errors([(field[step:] * field[:-step]).mean() for field in fields], correlation)
-    within_three_errors([(field[:, step:] * field[:, :-step]).mean() for field in fields], correlation)
-
-
-@pytest.mark.parametrize("step", [1, 7, 14])
-def test_the_correlation_falls_exponentially_along_diagonals(fields, step):
-    correlation = math.exp(-step * math.sqrt(2.0) * SIDE_M / 50.0)
-    within_three_errors([(field[step:, step:] * field[:-step, :-step]).mean() for field in fields], correlation)
-    within_three_errors([(field[step:, :-step] * field[:-step, step:]).mean() for field in fields], correlation)
-
-
-def test_a_field_is_standard_normal(fields):
-    within_three_errors([field.mean() for field in fields], 0.0)
-    within_three_errors([(field**2).mean() for field in fields], 1.0)
-    within_three_errors([(field < -1.0).mean() for field in fields], ndtr(-1.0))
-    within_three_errors([(field**4).mean() for field in fields], 3.0)
-
-
-@pytest.mark.parametrize(("side_m", "distance_m"), [(5.0, 10.0), (5.0, 120.0), (1.0, 120.0), (20.0, 37.0)])
+@pytest.mark.parametrize(("side_m", "distance_m"), [(5.0, 10.0), (5.0, 120.0), (20.0, 37.0)])
 def test_the_covariance_that_is_drawn_is_right_up_to_the_edge_of_the_torus(side_m, distance_m):
     """The squared deviations, transformed back, are the covariance by lag; it is checked at every lag of the map."""
     squares = Squares.covering(side_m, 0.0, 30 * side_m, 0.0, 30 * side_m)
@@ -80,15 +52,13 @@ def test_a_torus_with_a_negative_eigenvalue_is_made_twice_as_large():
     assert len(field_deviations(squares, 120.0)) == 2048
 
 
-def test_numbers_are_rounded_beyond_the_last_bits_of_a_transform(fields):
-    assert (np.round(fields[0], 9) == fields[0]).all()
-
-
 def test_the_numbers_of_a_map_are_these():
     """What libraries of other versions must give as well."""
     squares = Squares.covering(10.0, -5.0, 5.0, -5.0, 5.0)
     field = correlated_field("shadowing-map", Streams(7), squares, field_deviations(squares, 20.0))
     assert field.shape == (4, 4)
+    # Rounded beyond the last bits of a transform.
+    assert (np.round(field, 9) == field).all()
     # The transform as a sum over all frequencies.
     size = len(field_deviations(squares, 20.0))
     noise = Streams(7).normal("shadowing-map", np.arange(size)[:, None], np.arange(size), 2)

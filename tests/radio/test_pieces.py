@@ -82,17 +82,6 @@ def test_the_worked_least_bandwidths(start_s, end_s, present_hz, known_hz, worst
         assert pieces.ends_s(LINK, present, BITS, at(10.0)) == pytest.approx(14.328233531698, abs=1e-9)
 
 
-def test_newton_rises_from_the_bandwidth_of_the_best_gain(monkeypatch):
-    steps_hz, pieces, window = [], worked(), (at(10.0), at(14.0))
-    best_w = pieces.rx_power_w[:, (pieces.edges_s[0, 1:] > 10.0) & (pieces.edges_s[0, :-1] < 14.0)].max(axis=1)
-    steps_hz.append(min_bandwidth_hz(BITS, 4.0, best_w, LINK.noise_w_per_hz).item())
-    for steps in (1, 2, 3):
-        monkeypatch.setattr("edgesim.radio.pieces._NEWTON_STEPS", steps)
-        steps_hz.append(pieces.least_hz(LINK, BITS, *window).item())
-    assert (np.diff(steps_hz) >= 0).all()
-    assert steps_hz[1:3] == pytest.approx([259_620.009467389, 259_692.679152138], rel=1e-11)
-
-
 @st.composite
 def uploads(draw: st.DrawFn):
     """Pieces of one to four uploads, a link perhaps with a cap, bandwidths and windows."""

@@ -22,9 +22,7 @@ OFFICE_M = np.array([2.0, 5.0, 10.0, 20.0, 50.0, 100.0])
         ("inh-office", "InHScenario", (3.0, 1.0), OFFICE_M),
     ],
 )
-def test_path_loss_and_chance_of_sight_agree_with_sionnas(
-    name: str, scenario: str, heights_m: tuple[float, float], distance_m: np.ndarray, los: bool
-) -> None:
+def test_path_loss_and_chance_of_sight_agree_with_sionnas(name, scenario, heights_m, distance_m, los):
     if not hasattr(tr38901, scenario):
         pytest.skip(f"this Sionna has no {scenario}")
     indoors = scenario == "InHScenario"

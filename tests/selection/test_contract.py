@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 import pytest
 import tomli_w
+from candidates import PlainKnowledge, offers, report_of, view_of
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.saved import pack, unpack
@@ -98,8 +99,7 @@ class World:
     heard of a round comes in another order.
     """
 
-    def __init__(self, knowledge_of, view_of, offers, seed=0, old=None, shuffled=False):
-        self.knowledge_of, self.view_of, self.offers = knowledge_of, view_of, offers
+    def __init__(self, seed=0, old=None, shuffled=False):
         self.seed, self.shuffled = seed, shuffled
         self.old = np.arange(DEVICES) if old is None else old
         self.times, self.late, self.asked = np.zeros(DEVICES, dtype=np.int64), np.empty(0, dtype=np.int64), set()
@@ -113,8 +113,8 @@ class World:
         known = (first["counts"], before["counts"], now["counts"], now["loss"], now["norm"], now["deviation"])
         ids = np.flatnonzero(now["there"] < 0.7)
         estimates = {"ready": now["ready_s"][ids] / 2, "upload": now["upload_s"][ids] / 2, "due": 2.0}
-        view = self.view_of(
-            Watched(self.knowledge_of(*known), KNOWLEDGE, self.asked), ids, now["need_hz"], now["gain"], self.times,
+        view = view_of(
+            Watched(PlainKnowledge(*known), KNOWLEDGE, self.asked), ids, now["need_hz"], now["gain"], self.times,
             places=PLACES, estimates=estimates | {"leaves": 3 * now["stays"][ids]},
             round=round, frame=1 + round // 7, round_in_frame=1 + round % 7, rounds_in_frame=7,
         )  # fmt: skip
@@ -126,7 +126,7 @@ class World:
 
     def round(self, policy, round):
         view, now = self.view(round), self.numbers(round)
-        offered, taken = self.offers(
+        offered, taken = offers(
             policy.choose(view),
             lambda device, taken: len(taken) < PLACES and now["need_hz"][[*taken, device]].sum() <= 4,
         )
@@ -200,13 +200,8 @@ def made(entry):
     return lambda: make_selector(*entry, DEVICES, CLASSES)
 
 
-@pytest.fixture
-def world(knowledge_of, view_of, offers):
-    return lambda **how: World(knowledge_of, view_of, offers, **how)
-
-
-def test_offers_are_candidates_each_once_at_most(made, world):
-    policy, here, others, busy = made(), world(seed=3), 0, 0
+def test_offers_are_candidates_each_once_at_most(made):
+    policy, here, others, busy = made(), World(seed=3), 0, 0
     for round in range(1, ROUNDS + 1):
         candidates = here.view(round).ids.tolist()
         offered, taken, _ = here.round(policy, round)
@@ -218,26 +213,26 @@ def test_offers_are_candidates_each_once_at_most(made, world):
     assert busy > ROUNDS / 3
 
 
-def test_the_same_rounds_are_chosen_alike_and_another_world_otherwise(made, world):
-    first, again = (world(seed=5).play(made(), 1, ROUNDS) for _ in range(2))
+def test_the_same_rounds_are_chosen_alike_and_another_world_otherwise(made):
+    first, again = (World(seed=5).play(made(), 1, ROUNDS) for _ in range(2))
     assert first == again
-    assert world(seed=6).play(made(), 1, ROUNDS) != first
+    assert World(seed=6).play(made(), 1, ROUNDS) != first
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_devices_under_other_names_are_chosen_under_those_names(entry, made, world, seed):
+def test_devices_under_other_names_are_chosen_under_those_names(entry, made, seed):
     """Nothing hangs on a device's number but what is told and drawn of it, as long as no two are equal."""
     old = np.random.default_rng(seed).permutation(DEVICES)
-    alike = world(seed=seed).play(made(), 1, ROUNDS) == world(seed=seed, old=old).play(made(), 1, ROUNDS)
+    alike = World(seed=seed).play(made(), 1, ROUNDS) == World(seed=seed, old=old).play(made(), 1, ROUNDS)
     assert alike == (entry[0] not in DRAWS_BY_PLACE)
 
 
-def test_the_order_in_which_updates_are_reported_changes_no_choice(made, world):
-    assert world(seed=4, shuffled=True).play(made(), 1, ROUNDS) == world(seed=4).play(made(), 1, ROUNDS)
+def test_the_order_in_which_updates_are_reported_changes_no_choice(made):
+    assert World(seed=4, shuffled=True).play(made(), 1, ROUNDS) == World(seed=4).play(made(), 1, ROUNDS)
 
 
-def test_without_candidates_nobody_is_offered_and_a_round_without_anybody_is_heard_of(made, world, view_of, report_of):
-    policy, here = made(), world()
+def test_without_candidates_nobody_is_offered_and_a_round_without_anybody_is_heard_of(made):
+    policy, here = made(), World()
     for round in (1, 2, 9):
         view = here.view(round)
         empty = view_of(view.knowledge, [], round=round)
@@ -246,19 +241,19 @@ def test_without_candidates_nobody_is_offered_and_a_round_without_anybody_is_hea
     assert here.play(policy, 10, 12)
 
 
-def test_a_lone_candidate_is_offered(made, world, view_of, offers):
-    view = view_of(world().view(1).knowledge, [7], places=PLACES)
+def test_a_lone_candidate_is_offered(made):
+    view = view_of(World().view(1).knowledge, [7], places=PLACES)
     assert offers(made().choose(view), lambda device, taken: True) == ([7], [7])
 
 
-def test_equal_devices_go_by_the_lowest_id_or_by_lot(entry, made, knowledge_of, view_of, offers):
+def test_equal_devices_go_by_the_lowest_id_or_by_lot(entry, made):
     """Equal but for the last bits, which hang on the library that worked them out."""
     orders = set()
     for round in range(1, 16):
         random = np.random.default_rng(round)
         gain, ready, upload, *known = (2.0 * (1 + random.integers(-3, 4, 6) * 2.0**-52) for _ in range(6))
         estimates = {"ready": ready, "upload": upload, "due": 99.0}
-        view = view_of(knowledge_of(np.full((6, CLASSES), 10), None, None, *known), gain=gain, round=round,
+        view = view_of(PlainKnowledge(np.full((6, CLASSES), 10), None, None, *known), gain=gain, round=round,
                        estimates=estimates)  # fmt: skip
         orders.add(tuple(offers(made().choose(view), lambda device, taken: True)[0]))
     if entry[0] in TIES_BY_ID:
@@ -271,8 +266,8 @@ def test_equal_devices_go_by_the_lowest_id_or_by_lot(entry, made, knowledge_of, 
         assert len(orders) > 10
 
 
-def test_it_looks_at_what_it_says_and_at_all_of_it(entry, made, world):
-    here = world()
+def test_it_looks_at_what_it_says_and_at_all_of_it(entry, made):
+    here = World()
     here.play(made(), 1, ROUNDS)
     assert here.asked == SELECTORS[entry[0]].looks_at
 
@@ -284,14 +279,14 @@ def saved(policy):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_policy_made_anew_with_the_saved_state_goes_on_as_if_undisturbed(made, world, seed):
+def test_a_policy_made_anew_with_the_saved_state_goes_on_as_if_undisturbed(made, seed):
     undisturbed = made()
-    expected = world(seed=seed).play(undisturbed, 1, ROUNDS)
-    disturbed, policy, chosen = world(seed=seed), made(), []
+    expected = World(seed=seed).play(undisturbed, 1, ROUNDS)
+    disturbed, policy, chosen = World(seed=seed), made(), []
     for first, last in ((1, 1), (2, 7), (8, 15), (16, ROUNDS)):
         text, kept = saved(policy)
         # The one that it was saved from goes on elsewhere.
-        world(seed=9).play(policy, first, first + 2)
+        World(seed=9).play(policy, first, first + 2)
         kind, policy = type(policy.state), made()
         policy.state = unpack(kind, json.loads(text), kept)
         chosen += disturbed.play(policy, first, last)
@@ -303,19 +298,19 @@ def test_a_policy_made_anew_with_the_saved_state_goes_on_as_if_undisturbed(made,
     }
 
 
-def test_all_that_changes_is_one_record(made, world):
+def test_all_that_changes_is_one_record(made):
     policy = made()
     fixed = {name: pickle.dumps(value) for name, value in vars(policy).items() if name != "state"}
-    world().play(policy, 1, ROUNDS)
+    World().play(policy, 1, ROUNDS)
     assert {name: pickle.dumps(value) for name, value in vars(policy).items() if name != "state"} == fixed
     assert policy.state is None or is_dataclass(policy.state)
 
 
-def test_a_policy_can_be_pickled_in_the_middle(made, world):
-    here, policy = world(seed=2), made()
+def test_a_policy_can_be_pickled_in_the_middle(made):
+    here, policy = World(seed=2), made()
     chosen = here.play(policy, 1, 9)
     chosen += here.play(pickle.loads(pickle.dumps(policy)), 10, ROUNDS)
-    assert chosen == world(seed=2).play(made(), 1, ROUNDS)
+    assert chosen == World(seed=2).play(made(), 1, ROUNDS)
 
 
 def test_resolved_options_are_all_there_and_survive_their_file(policy):

@@ -2,7 +2,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from candidates import PlainKnowledge, schedule, view_of
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -50,9 +51,9 @@ def test_a_late_place_on_a_balanced_set_has_finite_weights():
     assert weights == pytest.approx([1.0, 1.0, 2.0**-400, 0.0], rel=1e-9, abs=0)
 
 
-def test_picks_are_as_frequent_as_their_probabilities(knowledge_of, view_of, schedule):
+def test_picks_are_as_frequent_as_their_probabilities():
     """First draw prop. to 1/QCID + 10 sqrt(3 ln k / 2 T); second, after device 0, as in oracle T9."""
-    knowledge, policy = knowledge_of(FOUR_MIXES), FedCbs(FedCbsOptions(), 4, 2)
+    knowledge, policy = PlainKnowledge(FOUR_MIXES), FedCbs(FedCbsOptions(), 4, 2)
     times = np.array([0, 1, 4, 25])
     first, second = Counter(), Counter()
     for seed in range(1500):
@@ -69,9 +70,9 @@ def test_picks_are_as_frequent_as_their_probabilities(knowledge_of, view_of, sch
     assert_frequencies(second, [0.0, 0.940808, 0.000392, 0.058800], "second")
 
 
-def test_a_refused_device_is_struck_out_and_its_place_drawn_again(knowledge_of, view_of, schedule):
+def test_a_refused_device_is_struck_out_and_its_place_drawn_again():
     """With device 1 too wide for the band, second picks after 0 keep the ratio QCID^-2 of the other two."""
-    knowledge, policy = knowledge_of(FOUR_MIXES), FedCbs(FedCbsOptions(kappa=0.0), 4, 2)
+    knowledge, policy = PlainKnowledge(FOUR_MIXES), FedCbs(FedCbsOptions(kappa=0.0), 4, 2)
     second = Counter()
     for seed in range(1500):
         view = view_of(knowledge, need_hz=[1.0, 9.0, 1.0, 1.0], seed=seed)
@@ -89,17 +90,9 @@ def test_in_the_first_round_nothing_is_explored():
     assert first_weights(np.array([0.5, 0.0]), np.array([0, 3]), round=1, kappa=10.0).tolist() == [2.0, 1e6]
 
 
-def test_classes_that_nobody_holds_do_not_spoil_the_uniform_target(knowledge_of, view_of):
+def test_classes_that_nobody_holds_do_not_spoil_the_uniform_target():
     policy = FedCbs(FedCbsOptions(), 4, 5)
     for seed in range(50):
-        padded = view_of(knowledge_of(np.pad(FOUR_MIXES, ((0, 0), (1, 2)))), seed=seed)
-        plain = view_of(knowledge_of(FOUR_MIXES), seed=seed)
+        padded = view_of(PlainKnowledge(np.pad(FOUR_MIXES, ((0, 0), (1, 2)))), seed=seed)
+        plain = view_of(PlainKnowledge(FOUR_MIXES), seed=seed)
         assert list(policy.choose(padded)) == list(policy.choose(plain))
-
-
-@settings(deadline=None)
-@given(arrays(np.int64, (6, 3), elements=st.integers(1, 9)), st.integers(1, 50), st.integers(0, 2**16))
-def test_fed_cbs_offers_every_candidate_exactly_once(knowledge_of, view_of, offers, counts, k, seed):
-    view = view_of(knowledge_of(counts), ids=[0, 2, 3, 5], round=k, seed=seed)
-    offered, _ = offers(FedCbs(FedCbsOptions(), 6, 3).choose(view), lambda device, taken: (device + seed) % 3 > 0)
-    assert sorted(offered) == [0, 2, 3, 5]

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from candidates import PlainKnowledge, report_of, view_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,8 +26,8 @@ DEVICES = st.lists(st.tuples(UTILITIES, st.floats(0.1, 200), st.integers(1, 20))
 
 
 @pytest.fixture
-def knowledge(knowledge_of):
-    return knowledge_of(np.arange(1, 13)[:, None] * np.array([[10, 20]]))
+def knowledge():
+    return PlainKnowledge(np.arange(1, 13)[:, None] * np.array([[10, 20]]))
 
 
 def taken(policy, view, places):
@@ -100,16 +101,7 @@ def test_utilities_above_the_nineteenth_of_twenty_count_as_that():
     assert scores[-3:] == pytest.approx((np.array([18.0, 19.0, 19.0]) - 0.999) / (20.0 - 0.999), rel=1e-12)
 
 
-def test_devices_are_drawn_in_proportion_to_their_scores_one_after_another():
-    """The ordered pair (i, j) has probability w_i / W * w_j / (W - w_i)."""
-    weights, random, draws = np.array([1.0, 2.0, 5.0]), np.random.default_rng(0), 20_000
-    seen = Counter(tuple(weighted(weights, random.exponential(size=3), 2).tolist()) for _ in range(draws))
-    for i, j in permutations(range(3), 2):
-        exact = weights[i] / 8 * weights[j] / (8 - weights[i])
-        assert abs(seen[i, j] - draws * exact) < 4 * math.sqrt(draws * exact * (1 - exact)), (i, j)
-
-
-def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken(knowledge_of, view_of):
+def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken():
     """Two places, cut 0: pair (i, j) of the scores s has probability s_i / S * s_j / (S - s_i), in that order.
 
     Round 1 gives no term for age, and no device is slow, so the scores are (min(u, clip) - u_min) / (u_max - u_min)
@@ -118,7 +110,7 @@ def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken(knowledge
     utility = np.array([10.0, 20.0, 30.0, 40.0])
     scores = (utility - 9.99) / (40.0 - 9.99)
     options = OortOptions(exploration=0.0, exploration_min=0.0, cut=0.0)
-    knowledge, seen, draws = knowledge_of(np.full((4, 2), 30)), Counter(), 600
+    knowledge, seen, draws = PlainKnowledge(np.full((4, 2), 30)), Counter(), 600
     for seed in range(draws):
         policy = Oort(options, 4, 2)
         policy.state.utility[:], policy.state.last[:], policy.state.tried[:] = utility, 1, True
@@ -129,9 +121,9 @@ def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken(knowledge
         assert abs(seen[i, j] - draws * exact) < 4 * math.sqrt(draws * exact * (1 - exact)) + 1, (i, j)
 
 
-def test_explored_devices_are_sampled_by_promise(knowledge_of, view_of):
+def test_explored_devices_are_sampled_by_promise():
     """One place, two untried devices of 20 and 60 samples: the larger one has three chances of four."""
-    knowledge, draws = knowledge_of(np.array([[10, 10], [30, 30]])), 400
+    knowledge, draws = PlainKnowledge(np.array([[10, 10], [30, 30]])), 400
     picks = Counter(
         taken(Oort(OortOptions(exploration=1.0), 2, 2), view_of(knowledge, places=1, seed=seed), 1)[0]
         for seed in range(draws)
@@ -146,20 +138,13 @@ def test_a_device_without_weight_is_drawn_last():
 @pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("before", "now", "percent", "after"),
-    [
-        (100, 109, 30, 35),
-        (100, 111, 30, 30),
-        (100, 599, 30, 30),
-        (100, 600, 30, 25),
-        (0, 50, 5, 5),
-        (0, 0, 98, 100),
-    ],
+    [(100, 109, 30, 35), (100, 111, 30, 30), (100, 599, 30, 30), (100, 600, 30, 25), (0, 50, 5, 5), (0, 0, 98, 100)],
 )
 def test_the_pacer_gives_time_when_nothing_changes_and_takes_it_when_much_does(before, now, percent, after):
     assert paced(percent, before, now, 5.0) == after
 
 
-def test_the_pacer_compares_two_spans_of_rounds_of_exploited_devices(knowledge, view_of, report_of):
+def test_the_pacer_compares_two_spans_of_rounds_of_exploited_devices(knowledge):
     """Against a list of all rounds' means, as the published code keeps them; round 0 is one without anybody."""
     options = OortOptions(pacer_step=4, exploration=0.0, exploration_min=0.0)
     policy, random = Oort(options, 12, 2), np.random.default_rng(3)
@@ -183,19 +168,21 @@ def test_the_pacer_compares_two_spans_of_rounds_of_exploited_devices(knowledge, 
     assert moves == {-5, 0, 5}
 
 
-def test_feedback_becomes_utility_duration_and_age(knowledge, view_of, report_of):
+def test_feedback_becomes_utility_duration_and_age(knowledge):
+    """Also that of device 9, which was selected in an earlier round: its age counts from now."""
     policy = Oort(OortOptions(), 12, 2)
     taken(policy, view_of(knowledge, round=3, places=4), 4)
-    policy.hear(report_of(3, range(12), [1, 4, 7], heard=[1, 4], loss_rms=[2.0, 3.0], duration_s=[0.7, 0.9]))
-    state = policy.state
+    feedback = {"loss_rms": [2.0, 3.0, 5.0], "duration_s": [0.7, 0.9, 1.4]}
+    policy.hear(report_of(3, range(12), [1, 4, 7], heard=[1, 4, 9], **feedback))
+    state, heard = policy.state, [1, 4, 7, 9]
     # Sizes are 30 (m + 1) samples, of which a job sees at most 80.
-    assert state.utility[[1, 4, 7]].tolist() == [60 * 2.0, 80 * 3.0, 180.0]
-    assert state.duration_s[[1, 4, 7]].tolist() == [0.7, 0.9, 0.5]
-    assert state.last[[1, 4, 7]].tolist() == [3, 3, 3]
-    assert np.flatnonzero(state.tried).tolist() == [1, 4, 7]
+    assert state.utility[heard].tolist() == [60 * 2.0, 80 * 3.0, (120.0 + 240.0 + 400.0) / 3, 80 * 5.0]
+    assert state.duration_s[heard].tolist() == [0.7, 0.9, 0.5, 1.4]
+    assert state.last[heard].tolist() == [3, 3, 3, 3]
+    assert np.flatnonzero(state.tried).tolist() == heard
 
 
-def test_of_streams_that_the_deadline_ended_a_whole_one_would_take_longer(view_of, report_of, knowledge):
+def test_of_streams_that_the_deadline_ended_a_whole_one_would_take_longer(knowledge):
     """All uploads end with the round at 0.8 s: of one all was received, of another a quarter, of a third nothing.
 
     The second computed for 0.5 s; a quarter in 0.3 s makes a whole of 1.2 s, so 0.5 s + 1.2 s. Of the third, and of
@@ -212,18 +199,7 @@ def test_of_streams_that_the_deadline_ended_a_whole_one_would_take_longer(view_o
     assert policy.state.duration_s[[5, 6]].tolist() == [0.8, 0.5]
 
 
-def test_a_latecomer_that_was_not_selected_this_round_is_heard_of(knowledge, view_of, report_of):
-    """Its loss and duration come with the round in which it arrives; its age counts from then."""
-    policy = Oort(OortOptions(), 12, 2)
-    taken(policy, view_of(knowledge, round=2, places=4), 4)
-    policy.hear(report_of(2, range(12), [1, 4], heard=[1, 9], loss_rms=[2.0, 5.0], duration_s=[0.7, 1.4]))
-    assert policy.state.utility[[1, 9]].tolist() == [60 * 2.0, 80 * 5.0]
-    assert policy.state.duration_s[[1, 9]].tolist() == [0.7, 1.4]
-    assert policy.state.tried[[1, 9]].all()
-    assert policy.state.last[9] == 2
-
-
-def test_untried_devices_are_explored_among_the_most_promising(knowledge, view_of):
+def test_untried_devices_are_explored_among_the_most_promising(knowledge):
     """With one place, the five devices of largest size; those with 80 samples or more tie, the lowest ids win."""
     picks = {
         taken(Oort(OortOptions(exploration=1.0), 12, 2), view_of(knowledge, places=1, seed=s), 1)[0] for s in range(80)
@@ -231,7 +207,7 @@ def test_untried_devices_are_explored_among_the_most_promising(knowledge, view_o
     assert picks == {2, 3, 4, 5, 6}
 
 
-def test_slow_devices_are_explored_last(knowledge, view_of, report_of):
+def test_slow_devices_are_explored_last(knowledge):
     """A hundredfold duration is 1e-4 of the weight: six fast devices fill two rounds of three places."""
     slow, counts = np.where(np.arange(12) % 2 == 0, 50.0, 0.5), Counter()
     for seed in range(40):
@@ -243,7 +219,7 @@ def test_slow_devices_are_explored_last(knowledge, view_of, report_of):
     assert counts[0] <= 2
 
 
-def test_slow_devices_are_not_exploited(knowledge, view_of, report_of):
+def test_slow_devices_are_not_exploited(knowledge):
     slow = np.where(np.arange(12) % 2 == 0, 50.0, 0.5)
     policy = Oort(OortOptions(exploration=0.0, exploration_min=0.0), 12, 2)
     policy.hear(report_of(1, range(12), range(12), duration_s=slow, loss_rms=np.arange(1, 13)))
@@ -254,9 +230,9 @@ def test_slow_devices_are_not_exploited(knowledge, view_of, report_of):
 
 
 @given(st.integers(0, 12), st.integers(0, 2**32), st.lists(st.integers(0, 11), unique=True), st.integers(1, 80))
-def test_every_candidate_is_offered_once_in_any_state(knowledge_of, view_of, places, seed, ids, round):
+def test_every_candidate_is_offered_once_in_any_state(places, seed, ids, round):
     random = np.random.default_rng(seed)
-    policy, knowledge = Oort(OortOptions(), 12, 2), knowledge_of(random.integers(1, 50, (12, 2)))
+    policy, knowledge = Oort(OortOptions(), 12, 2), PlainKnowledge(random.integers(1, 50, (12, 2)))
     state = policy.state
     state.tried[:] = random.random(12) < 0.5
     state.utility[:] = np.where(state.tried, random.integers(0, 4, 12), 0)

@@ -4,30 +4,16 @@ from edgesim.base.errors import EdgesimError
 from edgesim.selection import SELECTORS, make_selector, resolve_options
 
 POLICIES = [
-    "random",
-    "best-channel",
-    "best-norm",
-    "power-of-choice",
-    "pure-drift",
-    "fed-cbs",
-    "fedcgd",
-    "fedteddi",
-    "feddance",
-    "oort",
-    "refl",
-    "safa",
-    "safa-lite",
-    "fedcs",
-    "availability-first",
-    "afl",
-    "stays-longest",
-]
+    "random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi", "feddance",
+    "oort", "refl", "safa", "safa-lite", "fedcs", "availability-first", "afl", "stays-longest",
+]  # fmt: skip
 
 
 def test_the_registry_holds_all_policies():
     assert list(SELECTORS) == POLICIES
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
@@ -37,30 +23,13 @@ def test_the_registry_holds_all_policies():
         ("fedcgd", {"p_source": "batch", "L_mode": "eq18", "on_bw_fail": "skip"}),
         (
             "feddance",
-            {
-                "history_rounds": 50,
-                "future_rounds": 5,
-                "accuracy_window": 5,
-                "acc_map": "shifted",
-                "init_newcomers": False,
-                "unheard": "zero",
-                "without": "none",
-                "predictor": None,
-                "predictor_options": None,
-            },
+            {"history_rounds": 50, "future_rounds": 5, "accuracy_window": 5, "acc_map": "shifted", "unheard": "zero"}
+            | {"init_newcomers": False, "without": "none", "predictor": None, "predictor_options": None},
         ),
         (
             "oort",
-            {
-                "exploration": 0.9,
-                "exploration_decay": 0.98,
-                "exploration_min": 0.3,
-                "cut": 0.05,
-                "penalty": 2.0,
-                "pacer_start": 30.0,
-                "pacer_step": 20,
-                "pacer_delta": 5.0,
-            },
+            {"exploration": 0.9, "exploration_decay": 0.98, "exploration_min": 0.3, "cut": 0.05, "penalty": 2.0}
+            | {"pacer_start": 30.0, "pacer_step": 20, "pacer_delta": 5.0},
         ),
         (
             "refl",

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from candidates import PlainKnowledge, offers, view_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,8 +10,8 @@ from edgesim.selection.view import Options
 
 
 @pytest.fixture
-def knowledge(knowledge_of):
-    return knowledge_of(np.full((20, 2), 30))
+def knowledge():
+    return PlainKnowledge(np.full((20, 2), 30))
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=12))
@@ -21,7 +22,7 @@ def test_first_come_first_merge_is_a_plain_sort(devices):
     assert first_come_first_merge(finish, before).tolist() == expected
 
 
-def test_everybody_is_asked_to_train_in_the_order_in_which_they_would_be_merged(knowledge, view_of, offers):
+def test_everybody_is_asked_to_train_in_the_order_in_which_they_would_be_merged(knowledge):
     policy = SafaPolicy(SafaPolicyOptions(quota=0.2), 20, 2)
     view = view_of(knowledge, estimates={"ready": np.arange(20)[::-1] / 30, "upload": np.full(20, 0.1)})
     assert offers(policy.choose(view), lambda device, taken: True)[0] == list(range(20))[::-1]
@@ -49,7 +50,7 @@ def test_the_quota_is_a_share_of_the_candidates_rounded_up(quota, picked):
     assert len(SafaPolicy(SafaPolicyOptions(quota=quota), 20, 2).draft(np.arange(20), 20)) == picked
 
 
-def test_the_lite_form_goes_by_rising_use_and_breaks_ties_at_random(knowledge, view_of):
+def test_the_lite_form_goes_by_rising_use_and_breaks_ties_at_random(knowledge):
     policy = SafaLite(Options(), 20, 2)
     uses = np.arange(20) % 4
     orders = [next(policy.choose(view_of(knowledge, times_selected=uses, round=r))).tolist() for r in (1, 2)]

@@ -1,11 +1,12 @@
 import numpy as np
+from candidates import PlainKnowledge, view_of
 
 from edgesim.selection.stays_longest import StaysLongest
 from edgesim.selection.view import Options
 
 
-def test_those_that_stay_longest_come_first_and_beyond_ten_deadlines_all_tie(view_of, knowledge_of):
-    knowledge = knowledge_of(np.ones((6, 2), dtype=int))
+def test_those_that_stay_longest_come_first_and_beyond_ten_deadlines_all_tie():
+    knowledge = PlainKnowledge(np.ones((6, 2), dtype=int))
     leaves_s = {"leaves_cell": np.array([3.0, 19.0, 25.0, np.inf, 0.5, 21.0])}
     policy = StaysLongest(Options(), 6, 2)
     orders = [

@@ -287,16 +287,16 @@ def _pieces(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_pieces")
-def test_some_thousand_questions_have_the_answers_of_the_raw_intervals() -> None:
+def test_some_thousand_questions_have_the_answers_of_the_raw_intervals():
     assert ask(1, 1, 12) > 4000
 
 
-def test_recordings_of_more_lengths_than_are_looked_at_together_answer_alike() -> None:
+def test_recordings_of_more_lengths_than_are_looked_at_together_answer_alike():
     rng = np.random.default_rng(2)
     assert ask_a_table(rng, "unequal", 4, devices=70) > 1000
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_200_000_questions_have_the_answers_of_the_raw_intervals(seed: int) -> None:
+def test_200_000_questions_have_the_answers_of_the_raw_intervals(seed):
     assert ask(10 + seed, 1, 120) > 50_000

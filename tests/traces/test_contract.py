@@ -124,11 +124,11 @@ def present(asked: Availability, t_s: np.ndarray) -> np.ndarray:
     return asked.available(ids.ravel(), when_s.ravel()).reshape(ids.shape)
 
 
-def test_all_models_are_looked_at() -> None:
+def test_all_models_are_looked_at():
     assert {model for model, _, _ in CASES} == set(MODELS)
 
 
-def test_no_answer_hangs_on_what_was_asked_before_nor_on_who_else_is_asked_about(make: Maker, case) -> None:  # type: ignore[no-untyped-def]
+def test_no_answer_hangs_on_what_was_asked_before_nor_on_who_else_is_asked_about(make, case):  # type: ignore[no-untyped-def]
     random, asked, again = np.random.default_rng(5), make(), make()
     times = instants(asked, case[2])
     questions = []
@@ -151,7 +151,7 @@ def test_no_answer_hangs_on_what_was_asked_before_nor_on_who_else_is_asked_about
         assert [[row[0] for row in column] for column in zip(*one_by_one, strict=True)] == first[number]
 
 
-def test_a_stay_ends_at_the_first_instant_without_it_and_an_absence_at_the_first_with(make: Maker, case) -> None:  # type: ignore[no-untyped-def]
+def test_a_stay_ends_at_the_first_instant_without_it_and_an_absence_at_the_first_with(make, case):  # type: ignore[no-untyped-def]
     asked, seen = make(), set()
     for t_s in instants(asked, case[2]):
         here = asked.available(IDS, t_s)
@@ -171,7 +171,7 @@ def test_a_stay_ends_at_the_first_instant_without_it_and_an_absence_at_the_first
     assert seen == {True, False} or case[0] == "always"
 
 
-def test_enough_devices_are_there_at_the_first_instant_that_is_named_and_at_none_before(make: Maker, case) -> None:  # type: ignore[no-untyped-def]
+def test_enough_devices_are_there_at_the_first_instant_that_is_named_and_at_none_before(make, case):  # type: ignore[no-untyped-def]
     asked = make()
     times = instants(asked, case[2])
     counts = present(asked, times).sum(axis=1)
@@ -194,7 +194,7 @@ def test_enough_devices_are_there_at_the_first_instant_that_is_named_and_at_none
     assert waits > 3 or case[0] == "always" or "at_once" in case[1] or isinstance(asked, ByRounds)
 
 
-def test_nobody_comes_or_leaves_before_the_next_change(make: Maker, case) -> None:  # type: ignore[no-untyped-def]
+def test_nobody_comes_or_leaves_before_the_next_change(make, case):  # type: ignore[no-untyped-def]
     asked = make()
     for t_s in instants(asked, case[2]).tolist():
         change_s = asked.next_change(t_s)
@@ -205,7 +205,7 @@ def test_nobody_comes_or_leaves_before_the_next_change(make: Maker, case) -> Non
             assert np.array_equal(present(asked, before_s), here)
 
 
-def test_answers_follow_the_seed_where_there_are_draws_and_never_the_number_of_devices(make: Maker, case) -> None:  # type: ignore[no-untyped-def]
+def test_answers_follow_the_seed_where_there_are_draws_and_never_the_number_of_devices(make, case):  # type: ignore[no-untyped-def]
     few, many, other = make(), make(devices=20), make(seed=1)
     times = instants(few, case[2])
     first, second, third = ([model.available(IDS, t_s).tolist() for t_s in times] for model in (few, many, other))
@@ -218,7 +218,7 @@ ALL_OPTIONS = {option for kind in MODELS.values() for option in kind.model_field
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_an_option_that_is_wrong_unknown_or_of_another_model_is_one_line_that_names_it(model: str) -> None:
+def test_an_option_that_is_wrong_unknown_or_of_another_model_is_one_line_that_names_it(model):
     own, file = set(MODELS[model].model_fields), {"file": "x.csv"} if model == "table" else {}
     wrong = [{option: value} for option in sorted(ALL_OPTIONS) for value in ([], {"a": 1}, -1.0)]
     for options in [*wrong, {"no_such_option": 1}, *({f"{option}_": 1} for option in own)]:

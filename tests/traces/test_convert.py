@@ -2,8 +2,8 @@ import re
 from pathlib import Path
 
 import pytest
+from refusals import in_one_line
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
 from edgesim.radio.link_file import read_links
 from edgesim.streams import Streams
@@ -28,7 +28,7 @@ def rows(path: Path) -> list[tuple[int, float, float]]:
     return list(zip(found.device.tolist(), found.start_s.tolist(), found.end_s.tolist(), strict=True))
 
 
-def test_unobserved_time_counts_as_absent_unless_told_and_its_share_is_kept(tmp_path: Path) -> None:
+def test_unobserved_time_counts_as_absent_unless_told_and_its_share_is_kept(tmp_path):
     available = csv(tmp_path, "available.csv", "0,10,20,100\n1,0,5,100\n")
     seen = csv(tmp_path, "seen.csv", "0,0,50,100\n1,0,100,100\n2,60,70,100\n")
     out = tmp_path / "out.parquet"
@@ -45,9 +45,7 @@ def test_unobserved_time_counts_as_absent_unless_told_and_its_share_is_kept(tmp_
 
 
 @pytest.mark.parametrize("head", [HEAD, "device,start_s,end_s\n"])
-def test_recordings_of_different_length_that_are_all_observed_have_no_unobserved_share(
-    tmp_path: Path, head: str
-) -> None:
+def test_recordings_of_different_length_that_are_all_observed_have_no_unobserved_share(tmp_path, head):
     available = csv(tmp_path, "available.csv", "0,10,20,100\n1,0,5,1000\n")
     seen, out = tmp_path / "seen.csv", tmp_path / "out.parquet"
     seen.write_text(head + ("0,0,100,100\n1,0,1000,1000\n" if head == HEAD else "0,0,100\n1,0,1000\n"))
@@ -63,7 +61,7 @@ def test_recordings_of_different_length_that_are_all_observed_have_no_unobserved
     assert read_intervals(out).unobserved_share == pytest.approx(50 / 1440)
 
 
-def test_observed_time_is_that_of_the_device_of_the_same_id_whatever_the_least_id_is(tmp_path: Path) -> None:
+def test_observed_time_is_that_of_the_device_of_the_same_id_whatever_the_least_id_is(tmp_path):
     head = "device_id,start_s,end_s,length_s\n"
     available, seen, out = tmp_path / "available.csv", tmp_path / "seen.csv", tmp_path / "out.parquet"
     available.write_text(head + "1,10,20,100\n2,0,5,100\n")
@@ -83,7 +81,7 @@ def test_observed_time_is_that_of_the_device_of_the_same_id_whatever_the_least_i
     assert (read_intervals(out).device_count, read_intervals(out).keys) == (3, None)
 
 
-def test_what_unobserved_time_counts_as_is_noted(tmp_path: Path) -> None:
+def test_what_unobserved_time_counts_as_is_noted(tmp_path):
     available = csv(tmp_path, "available.csv", "0,10,20,100\n")
     seen, out = csv(tmp_path, "seen.csv", "0,0,20,100\n"), tmp_path / "out.parquet"
     for unobserved, online in (("absent", 0.1), ("present", 0.9)):
@@ -97,17 +95,7 @@ def test_what_unobserved_time_counts_as_is_noted(tmp_path: Path) -> None:
     assert read_intervals(tmp_path / "again.parquet").unobserved_as == "present"
 
 
-def test_bad_input_writes_nothing(tmp_path: Path) -> None:
-    for body, said in (("0,10,5,100\n", "end_s: expected"), ("", "holds no rows")):
-        with pytest.raises(EdgesimError, match=said):
-            convert(csv(tmp_path, "a.csv", body), tmp_path / "out.parquet")
-    (tmp_path / "links.csv").write_text("t_s,bps\n0,5\n")
-    with pytest.raises(EdgesimError, match=re.escape("observed: is for recordings of availability")):
-        convert(tmp_path / "links.csv", tmp_path / "out.parquet", observed=tmp_path / "a.csv")
-    assert not (tmp_path / "out.parquet").exists()
-
-
-def test_the_shipped_week_is_what_its_generator_writes() -> None:
+def test_the_shipped_week_is_what_its_generator_writes():
     path = Path(__file__).parents[2] / "traces" / "sample-week.parquet"
     shipped, made = read_intervals(path), sample_week()
     for name in ("device", "start_s", "end_s", "length_s"):
@@ -127,7 +115,7 @@ def uplinks(tmp_path: Path) -> Path:
     return folder
 
 
-def test_recordings_become_the_links_of_devices_in_the_order_given(uplinks: Path, tmp_path: Path) -> None:
+def test_recordings_become_the_links_of_devices_in_the_order_given(uplinks, tmp_path):
     out = tmp_path / "links.parquet"
     convert_links([uplinks / "b", uplinks / "a"], out)
     found = read_links(out)
@@ -144,7 +132,7 @@ def test_recordings_become_the_links_of_devices_in_the_order_given(uplinks: Path
     assert convert_links([uplinks / "b", uplinks / "b"], out).keys is None
 
 
-def test_a_folder_comes_by_name_and_its_traces_are_chosen_by_pattern(uplinks: Path, tmp_path: Path) -> None:
+def test_a_folder_comes_by_name_and_its_traces_are_chosen_by_pattern(uplinks, tmp_path):
     found = convert_links([uplinks], tmp_path / "links.parquet", length_s=3.0)
     assert found.device_count == 4
     assert found.end_s is not None
@@ -153,7 +141,7 @@ def test_a_folder_comes_by_name_and_its_traces_are_chosen_by_pattern(uplinks: Pa
     assert (chosen.bps.tolist(), chosen.end_s) == ([7.0], None)
 
 
-def test_what_makes_no_links_is_refused_in_one_line_and_writes_nothing(uplinks: Path, tmp_path: Path) -> None:
+def test_what_makes_no_links_is_refused_in_one_line_and_writes_nothing(uplinks, tmp_path):
     availability, out = csv(tmp_path, "availability.csv", "0,1,2,3\n"), tmp_path / "links.parquet"
     (tmp_path / "empty").mkdir()
     for sources, options, said in (
@@ -167,7 +155,6 @@ def test_what_makes_no_links_is_refused_in_one_line_and_writes_nothing(uplinks: 
         ([tmp_path / "empty"], {}, "empty: holds no files"),
         ([uplinks / "c.csv"], {"length_s": -1.0}, "length_s: expected seconds above 0"),
     ):
-        with pytest.raises(EdgesimError, match=re.escape(said)) as caught:
+        with in_one_line(re.escape(said)):
             convert_links(sources, out, **options)
-        assert "\n" not in str(caught.value)
     assert not out.exists()

@@ -10,6 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from refusals import in_one_line
 
 import edgesim.traces.fetch as module
 from edgesim.base.errors import EdgesimError
@@ -41,7 +42,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         thread.join()
 
 
-def test_a_recording_is_downloaded_once_and_checked(host: str, tmp_path: Path) -> None:
+def test_a_recording_is_downloaded_once_and_checked(host, tmp_path):
     path = fetch("fedscale-behaviour", tmp_path / "out", host)
     assert path == tmp_path / "out" / "client_behave_trace"
     assert path.read_bytes() == CONTENT
@@ -53,13 +54,12 @@ def test_a_recording_is_downloaded_once_and_checked(host: str, tmp_path: Path) -
     assert path.read_bytes() == CONTENT
 
 
-def test_a_wrong_checksum_is_one_line_and_leaves_nothing_behind(host: str, tmp_path: Path, monkeypatch) -> None:
+def test_a_wrong_checksum_is_one_line_and_leaves_nothing_behind(host, tmp_path, monkeypatch):
     monkeypatch.setitem(
         module.ORIGINALS, "fedscale-behaviour", replace(module.ORIGINALS["fedscale-behaviour"], sha256="0" * 64)
     )
-    with pytest.raises(EdgesimError, match=r"client_behave_trace: does not have the published checksum") as caught:
+    with in_one_line(r"client_behave_trace: does not have the published checksum"):
         fetch("fedscale-behaviour", tmp_path / "a/b", host)
-    assert "\n" not in str(caught.value)
     assert not (tmp_path / "a").exists()
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -68,7 +68,7 @@ def test_a_wrong_checksum_is_one_line_and_leaves_nothing_behind(host: str, tmp_p
     assert list(kept.iterdir()) == []
 
 
-def test_without_a_network_or_with_a_missing_file_the_error_says_what_to_do(host: str, tmp_path: Path) -> None:
+def test_without_a_network_or_with_a_missing_file_the_error_says_what_to_do(host, tmp_path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -85,6 +85,6 @@ def test_without_a_network_or_with_a_missing_file_the_error_says_what_to_do(host
         assert not (tmp_path / "out").exists()
 
 
-def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(EdgesimError, match="unknown recording 'flash'; known: fedscale-behaviour, fedscale-capacity"):
+def test_an_unknown_name_lists_the_known_ones(tmp_path):
+    with in_one_line("unknown recording 'flash'; known: fedscale-behaviour, fedscale-capacity"):
         fetch("flash", tmp_path)

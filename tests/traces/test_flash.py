@@ -47,7 +47,7 @@ NIGHT = log(
 )
 
 
-def test_the_default_rule_needs_rest_charger_and_wifi(tmp_path: Path) -> None:
+def test_the_default_rule_needs_rest_charger_and_wifi(tmp_path):
     found = read_flash(written(tmp_path, NIGHT))
     # By hand: charging and idle from 751 on, Wi-Fi from 782; awake from 3000 to 3100; cellular from 5000 to 5200.
     assert rows(found.available) == [(0, 782, 3000), (0, 3100, 5000), (0, 5200, 25270)]
@@ -55,7 +55,7 @@ def test_the_default_rule_needs_rest_charger_and_wifi(tmp_path: Path) -> None:
     assert found.available.length_s.tolist() == [86400.0]
 
 
-def test_parts_of_the_rule_can_be_chosen(tmp_path: Path) -> None:
+def test_parts_of_the_rule_can_be_chosen(tmp_path):
     path = written(tmp_path, NIGHT)
     assert rows(read_flash(path, ["charging"]).available) == [(0, 751, 25270)]
     assert rows(read_flash(path, ["idle"]).available) == [(0, 751, 3000), (0, 3100, 26000)]
@@ -67,7 +67,7 @@ def test_parts_of_the_rule_can_be_chosen(tmp_path: Path) -> None:
             read_flash(path, wrong)
 
 
-def test_messages_may_be_a_list_and_devices_come_by_number_with_one_zero_and_whole_days(tmp_path: Path) -> None:
+def test_messages_may_be_a_list_and_devices_come_by_number_with_one_zero_and_whole_days(tmp_path):
     later = log((90_000, "battery_charged_on"), (180_000, "battery_charged_off")).split("\n")
     path = tmp_path / "log.json"
     devices = {"10": later, "2": log((40, "battery_charged_on"), (50, "phone_off")), "3": ""}
@@ -91,7 +91,7 @@ events = st.sampled_from([*KINDS.split(), "Unknown", "2G", "battery_low", "phone
     st.lists(st.tuples(st.integers(0, 60), events), min_size=1, max_size=40),
     st.sets(st.sampled_from(PARTS), min_size=1),
 )
-def test_a_log_equals_its_replay_second_by_second(entries: list[tuple[int, str]], parts: set[str]) -> None:
+def test_a_log_equals_its_replay_second_by_second(entries, parts):
     import tempfile
 
     entries = sorted(entries, key=lambda entry: entry[0])
@@ -117,7 +117,7 @@ def test_a_log_equals_its_replay_second_by_second(entries: list[tuple[int, str]]
         assert any(s <= second < e for _, s, e in available) == (seen and all(holds[p] for p in parts))
 
 
-def test_nothing_is_known_outside_of_the_log(tmp_path: Path) -> None:
+def test_nothing_is_known_outside_of_the_log(tmp_path):
     always = log((100, "battery_charged_on"), (200, "99%"))
     found = read_flash(written(tmp_path, always), ["charging"])
     assert rows(found.available) == rows(found.observed) == [(0, 100, 200)]

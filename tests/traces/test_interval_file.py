@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import in_one_line
 
 from edgesim.base.device_keys import texts
-from edgesim.base.errors import EdgesimError
 from edgesim.traces.interval_file import read_intervals, write_intervals
 from edgesim.traces.intervals import Intervals
 
@@ -27,29 +27,29 @@ def csv(folder: Path, text: str) -> Path:
     return path
 
 
-def test_the_example_in_the_readme_is_read(tmp_path: Path) -> None:
+def test_the_example_in_the_readme_is_read(tmp_path):
     example = re.search(r"```csv\n(.*?)```", README.read_text(), re.DOTALL)
     assert example is not None
     intervals = read_intervals(csv(tmp_path, example[1]))
     assert rows(intervals) == [(0, 0.0, 28800.0), (0, 64800.0, 86400.0), (2, 3600.0, 7200.0)]
 
 
-def test_rows_of_mixed_devices_are_put_in_order(tmp_path: Path) -> None:
+def test_rows_of_mixed_devices_are_put_in_order(tmp_path):
     path = csv(tmp_path, HEAD + "2,1,2\n0,1.5,3\n2,4,5.25\n0,8,9\n")
     assert rows(read_intervals(path)) == [(0, 1.5, 3.0), (0, 8.0, 9.0), (2, 1.0, 2.0), (2, 4.0, 5.25)]
 
 
-def test_touching_intervals_of_one_device_are_merged_and_of_two_are_not(tmp_path: Path) -> None:
+def test_touching_intervals_of_one_device_are_merged_and_of_two_are_not(tmp_path):
     path = csv(tmp_path, HEAD + "0,0,1\n0,1,2\n0,2,3\n0,3.5,4\n1,4,5\n")
     assert rows(read_intervals(path)) == [(0, 0.0, 3.0), (0, 3.5, 4.0), (1, 4.0, 5.0)]
 
 
-def test_blank_lines_and_other_columns_and_their_order_do_not_matter(tmp_path: Path) -> None:
+def test_blank_lines_and_other_columns_and_their_order_do_not_matter(tmp_path):
     path = csv(tmp_path, "end_s, model, start_s, device\n\n2, phone, 1, 0\n\n")
     assert rows(read_intervals(path)) == [(0, 1.0, 2.0)]
 
 
-def test_ids_may_count_from_0_or_from_1_in_a_column_device_id(tmp_path: Path) -> None:
+def test_ids_may_count_from_0_or_from_1_in_a_column_device_id(tmp_path):
     head = "device_id,start_s,end_s\n"
     assert rows(read_intervals(csv(tmp_path, head + "2,1,2\n0,3,4\n"))) == [(0, 3.0, 4.0), (2, 1.0, 2.0)]
     from_one = read_intervals(csv(tmp_path, head + "2,1,2\n1,3,4\n"))
@@ -60,11 +60,11 @@ def test_ids_may_count_from_0_or_from_1_in_a_column_device_id(tmp_path: Path) ->
     assert read_intervals(csv(tmp_path, HEAD + "0,1,2\n")).keys is None
     both = read_intervals(csv(tmp_path, "device,device_id,start_s,end_s\n1,7,3,4\n"))
     assert rows(both) == [(1, 3.0, 4.0)]
-    with pytest.raises(EdgesimError, match=r"line 3: device_id: expected a finite number \(got x\)"):
+    with in_one_line(r"line 3: device_id: expected a finite number \(got x\)"):
         read_intervals(csv(tmp_path, head + "0,1,2\nx,1,2\n"))
 
 
-def test_numbers_keep_their_last_bit(tmp_path: Path) -> None:
+def test_numbers_keep_their_last_bit(tmp_path):
     values = np.sort(np.random.default_rng(0).uniform(0, 1e6, 2000))
     frame = pd.DataFrame({"device": 0, "start_s": values[::2], "end_s": values[1::2]})
     frame.to_csv(tmp_path / "week.csv", index=False)
@@ -78,7 +78,7 @@ def test_numbers_keep_their_last_bit(tmp_path: Path) -> None:
 LENGTHS = "device,start_s,end_s,length_s\n"
 
 
-def test_a_recording_is_as_long_as_the_file_says_or_else_as_its_last_end(tmp_path: Path) -> None:
+def test_a_recording_is_as_long_as_the_file_says_or_else_as_its_last_end(tmp_path):
     own = csv(tmp_path, LENGTHS + "0,1,2,10\n2,1,2,30\n2,5,6,30\n")
     assert read_intervals(own).length_s.tolist() == [10.0, 30.0, 30.0]
     assert read_intervals(own, 99.0).length_s.tolist() == [10.0, 30.0, 30.0]
@@ -113,16 +113,13 @@ NOISE, GOOD = bytes(range(256)) * 4, HEAD.encode() + b"0,1,2\n"
         ("week.csv", GOOD, 1.5, "line 2: end_s: expected an instant within the length given"),
     ],
 )
-def test_a_file_that_holds_no_intervals_is_one_line(
-    name: str, content: pd.DataFrame | bytes | None, length_s: float | None, said: str, tmp_path: Path
-) -> None:
+def test_a_file_that_holds_no_intervals_is_one_line(name, content, length_s, said, tmp_path):
     if isinstance(content, pd.DataFrame):
         content.to_parquet(tmp_path / name)
     elif content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(EdgesimError, match=re.escape(said)) as refusal:
+    with in_one_line(re.escape(said)):
         read_intervals(tmp_path / name, length_s)
-    assert "\n" not in str(refusal.value)
 
 
 @st.composite
@@ -144,7 +141,7 @@ def recordings(draw: st.DrawFn) -> Intervals:
 
 @settings(max_examples=25)
 @given(recordings())
-def test_every_recording_is_read_back_as_it_was_written(tmp_path_factory, made: Intervals) -> None:
+def test_every_recording_is_read_back_as_it_was_written(tmp_path_factory, made):
     path = tmp_path_factory.getbasetemp() / "any.parquet"
     write_intervals(path, made)
     found = read_intervals(path)
@@ -156,11 +153,11 @@ def test_every_recording_is_read_back_as_it_was_written(tmp_path_factory, made: 
         assert left is None or left.tolist() == right.tolist(), name
 
 
-def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path):
     (tmp_path / "taken.parquet").mkdir()
     made = Intervals(np.array([0]), np.array([1.0]), np.array([2.0]), np.array([3.0]))
-    with pytest.raises(EdgesimError, match=r"taken\.parquet: cannot be written"):
+    with in_one_line(r"taken\.parquet: cannot be written"):
         write_intervals(tmp_path / "taken.parquet", made)
-    with pytest.raises(EdgesimError, match=r"week\.csv: expected a name that ends in \.parquet"):
+    with in_one_line(r"week\.csv: expected a name that ends in \.parquet"):
         write_intervals(tmp_path / "week.csv", made)
     assert [file.name for file in tmp_path.iterdir()] == ["taken.parquet"]

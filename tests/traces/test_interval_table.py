@@ -22,24 +22,24 @@ def table(
     )
 
 
-def test_repeated_recordings_of_different_length_may_have_everybody_at_once_but_those_never_there() -> None:
+def test_repeated_recordings_of_different_length_may_have_everybody_at_once_but_those_never_there():
     asked = table([(0, 0.0, 1.0), (1, 5.0, 6.0)], "wrap", [20.0, 30.0, 40.0], 3)
     assert asked.ever_has(2)
     assert not asked.ever_has(3)
 
 
-def test_who_is_there_all_the_time_never_leaves_a_wrapped_table() -> None:
+def test_who_is_there_all_the_time_never_leaves_a_wrapped_table():
     asked, ids = table([(0, 0.0, 50.0), (1, 0.0, 49.0)], "wrap", [50.0] * DEVICES), np.array([0, 1])
     assert asked.available_until(ids, 120.0, np.inf).tolist() == [np.inf, 149.0]
 
 
-def test_a_table_of_nobody_is_never_available() -> None:
+def test_a_table_of_nobody_is_never_available():
     for asked in (table([]), table([], "wrap"), table([], "wrap", [1.0, 2.0, 3.0, 4.0, 5.0])):
         assert not asked.available(np.arange(DEVICES), 0.0).any()
         assert asked.next_time_with(1, 0.0) == np.inf
 
 
-def test_a_stretch_that_lasts_to_the_horizon_has_no_end_before_it() -> None:
+def test_a_stretch_that_lasts_to_the_horizon_has_no_end_before_it():
     asked, device = table([(0, 1.0, 4.0)]), np.array([0])
     assert asked.available_until(device, 2.0, 4.5).tolist() == [4.0]
     assert asked.available_until(device, 2.0, 4.0).tolist() == [np.inf]
@@ -48,7 +48,7 @@ def test_a_stretch_that_lasts_to_the_horizon_has_no_end_before_it() -> None:
     assert asked.available_until(device, 4.0, 4.5).tolist() == [4.0]
 
 
-def test_beyond_its_end_a_table_that_is_not_repeated_has_nobody() -> None:
+def test_beyond_its_end_a_table_that_is_not_repeated_has_nobody():
     for after_end in ("raise", "absent"):
         asked, ids = table([(0, 0.0, 5.0), (1, 60.0, 70.0)], after_end), np.arange(DEVICES)
         assert asked.available(ids, 69.9).tolist() == [False, True, False, False, False]
@@ -62,7 +62,7 @@ def test_beyond_its_end_a_table_that_is_not_repeated_has_nobody() -> None:
         assert asked.next_time_with(DEVICES + 1, 0.0) == np.inf
 
 
-def test_a_run_of_known_end_is_refused_at_once_by_a_shorter_trace() -> None:
+def test_a_run_of_known_end_is_refused_at_once_by_a_shorter_trace():
     asked = table([(0, 0.0, 5.0)], "raise")
     with pytest.raises(EdgesimError, match=r"ends at 70 s, but 70\.5 s \(stop_at_s\)"):
         asked.for_run_until(70.5)
@@ -76,7 +76,7 @@ def test_a_run_of_known_end_is_refused_at_once_by_a_shorter_trace() -> None:
     assert wrapped.for_run_until(1e9) is wrapped
 
 
-def test_recordings_of_different_length_that_do_not_meet_in_sight_never_do() -> None:
+def test_recordings_of_different_length_that_do_not_meet_in_sight_never_do():
     # Both cycles are whole minutes: device 0 is there at even seconds only, device 1 at odd ones.
     rows = [(0, float(2 * k), 2.0 * k + 1) for k in range(10)] + [(1, 2.0 * k + 1, 2.0 * k + 2) for k in range(20)]
     asked = table(rows, "wrap", [20.0, 40.0], 2)
@@ -84,7 +84,7 @@ def test_recordings_of_different_length_that_do_not_meet_in_sight_never_do() -> 
     assert asked.next_time_with(2, 3.5) == np.inf
 
 
-def test_a_stay_too_short_for_the_clock_to_show_is_passed_over() -> None:
+def test_a_stay_too_short_for_the_clock_to_show_is_passed_over():
     # At 1e9 s the clock goes in steps of 1.2e-7 s; stays of 1e-9 s at 5.3 s of every 10 lie between two of them.
     rows = [(0, 5.3, 5.3 + 1e-9), (1, 5.3, 5.3 + 1e-9), (1, 7.0, 8.0)]
     for lengths_s in ([10.0, 10.0], [10.0, 20.0]):

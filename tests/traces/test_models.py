@@ -1,7 +1,5 @@
 """How a config chooses a model of availability, and what recordings must have for a run."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -20,7 +18,7 @@ def make(model: str, count: int = 5, seed: int = 0, **options: object) -> Availa
     return make_availability(AvailabilityConfig(model=model, **options), count, Streams(seed))
 
 
-def test_groups_take_turns_and_overlap_with_the_next() -> None:
+def test_groups_take_turns_and_overlap_with_the_next():
     # Three groups of 10 s with 4 s of overlap, by hand: group g is there in [10 g, 10 g + 14) of every 30 s.
     model, ids = make("round_robin", 7, groups=3, turn_s=10.0, overlap_s=4.0), np.arange(7)
     there = {0.0: {0, 2}, 3.9: {0, 2}, 4.0: {0}, 10.0: {0, 1}, 14.0: {1}, 24.0: {2}, 30.0: {0, 2}, 63.0: {0, 2}}
@@ -30,7 +28,7 @@ def test_groups_take_turns_and_overlap_with_the_next() -> None:
     assert model.available_until(ids[:3], 20.0, 99.0).tolist() == [20.0, 24.0, 34.0]
 
 
-def test_the_config_chooses_the_model(tmp_path: Path) -> None:
+def test_the_config_chooses_the_model(tmp_path):
     path = tmp_path / "week.csv"
     path.write_text("device,start_s,end_s\n1,2,3\n")
     assert make("always", 2) == Always(2)
@@ -39,7 +37,7 @@ def test_the_config_chooses_the_model(tmp_path: Path) -> None:
     assert recorded.next_available(np.array([1]), 5.0).tolist() == [12.0]
 
 
-def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol() -> None:
+def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol():
     chances = {"if_empty": None, "join_probability": 0.2, "leave_probability": 0.2}
     assert resolve_options("markov", {}, 0.8, True) == {"slots": "rounds", "slot_s": None, **chances}
     assert resolve_options("markov", {}, 0.8, False) == {"slots": None, "slot_s": 0.8, **chances}
@@ -51,7 +49,7 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
         assert resolve_options("table", {"file": "x.csv"}, 0.8, has_rounds)["after_end"] == "raise"
 
 
-def test_a_trace_of_fewer_devices_than_the_run_is_refused_and_one_of_more_serves_the_first(tmp_path: Path) -> None:
+def test_a_trace_of_fewer_devices_than_the_run_is_refused_and_one_of_more_serves_the_first(tmp_path):
     path = tmp_path / "week.csv"
     path.write_text("device,start_s,end_s\n0,2,3\n2,5,6\n")
     with pytest.raises(EdgesimError, match=r"week\.csv: is a trace of 3 devices, but devices\.count is 4; lower"):
@@ -62,7 +60,7 @@ def test_a_trace_of_fewer_devices_than_the_run_is_refused_and_one_of_more_serves
     assert two.next_time_with(1, 4.0) == np.inf
 
 
-def test_a_trace_shorter_than_the_run_is_refused_before_it_begins(tmp_path: Path) -> None:
+def test_a_trace_shorter_than_the_run_is_refused_before_it_begins(tmp_path):
     path = tmp_path / "week.csv"
     path.write_text("device,start_s,end_s\n0,2,3\n")
     config = AvailabilityConfig(model="table", file=str(path))
@@ -72,7 +70,7 @@ def test_a_trace_shorter_than_the_run_is_refused_before_it_begins(tmp_path: Path
 
 
 @pytest.mark.parametrize(("order", "sign"), [("rising", 1), ("falling", -1)])
-def test_devices_can_be_numbered_by_their_time_online(order: str, sign: int) -> None:
+def test_devices_can_be_numbered_by_their_time_online(order, sign):
     ids, seconds = np.arange(30), np.arange(0.0, DAY_S, 10.0)
     given, ordered = make("renewal", 30, length_s=DAY_S), make("renewal", 30, length_s=DAY_S, order=order)
     everyone, when_s = np.repeat(ids, len(seconds)), np.tile(seconds, 30)

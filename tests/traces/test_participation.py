@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import in_one_line
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
 from edgesim.config_file import parse
 from edgesim.simulation.composition import complete
@@ -64,7 +64,7 @@ DEPARTURE = {
 
 
 @pytest.mark.parametrize("by", ["rounds", "seconds"])
-def test_from_round_51_on_one_more_device_joins_or_leaves_in_every_ten(by: str) -> None:
+def test_from_round_51_on_one_more_device_joins_or_leaves_in_every_ten(by):
     """Oracle T12 of dpfl-kpfl.md, as is that of round-robin: five arrive at first, or of ten the highest ids leave."""
     joining = active(matrix(made("arrival", 10, **ARRIVAL[by]), 10, 100))
     leaving = active(matrix(made("arrival", 10, at_start=10, leave_first="highest", **DEPARTURE[by]), 10, 100))
@@ -75,7 +75,7 @@ def test_from_round_51_on_one_more_device_joins_or_leaves_in_every_ten(by: str) 
     assert [len(joining[number - 1]) for number in (1, 50, 51, 60, 61, 91, 100)] == [5, 5, 6, 6, 7, 10, 10]
 
 
-def test_several_devices_join_and_leave_together() -> None:
+def test_several_devices_join_and_leave_together():
     joins = {"at_start": 1, "join_after_rounds": 2, "join_every_rounds": 1, "join_at_once": 3}
     leaves = {"leave_after_rounds": 5, "leave_every_rounds": 1, "leave_at_once": 2, "leave_first": "highest"}
     who = active(matrix(made("arrival", 6, **joins, **leaves), 6, 9))
@@ -86,16 +86,14 @@ def test_several_devices_join_and_leave_together() -> None:
 
 
 @pytest.mark.parametrize("turn", [{"turn_rounds": 2}, {"turn_s": 2 * SLOT_S}], ids=["rounds", "seconds"])
-def test_round_robin_blocks_of_two_rounds_hand_over_with_one_device(turn: dict[str, object]) -> None:
+def test_round_robin_blocks_of_two_rounds_hand_over_with_one_device(turn):
     who = active(matrix(made("round_robin", 4, at_once=2, overlap_devices=1, **turn), 4, 6))
     assert who == [{0, 1}, {0, 1}, {1, 2}, {1, 2}, {2, 3}, {2, 3}]
 
 
 @pytest.mark.parametrize(("devices", "window", "overlap"), [(10, 3, 1), (7, 3, 1), (6, 4, 0), (5, 5, 2)])
 @pytest.mark.parametrize("by", ["turn_rounds", "turn_s"])
-def test_a_window_moves_on_by_its_devices_less_the_overlap_for_ever(
-    devices: int, window: int, overlap: int, by: str
-) -> None:
+def test_a_window_moves_on_by_its_devices_less_the_overlap_for_ever(devices, window, overlap, by):
     turn = {"turn_rounds": 3} if by == "turn_rounds" else {"turn_s": 3 * SLOT_S}
     who = active(matrix(made("round_robin", devices, at_once=window, overlap_devices=overlap, **turn), devices, 90))
     first = 0
@@ -104,12 +102,12 @@ def test_a_window_moves_on_by_its_devices_less_the_overlap_for_ever(
         first = (first + window - overlap) % devices
 
 
-def test_the_defaults_of_a_window_are_three_devices_of_which_one_stays() -> None:
+def test_the_defaults_of_a_window_are_three_devices_of_which_one_stays():
     assert active(matrix(made("round_robin", 10, turn_rounds=10), 10, 21))[9:21:10] == [{0, 1, 2}, {2, 3, 4}]
 
 
 @by_rounds_and_seconds
-def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by: dict[str, object]) -> None:
+def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by):
     rates, rounds = [0.05, 0.3, 0.5, 0.9, 1.0], 1500
     found = matrix(made("bernoulli", 5, probability=rates, **by), 5, rounds)
     error = 4 * np.sqrt(np.array(rates) * (1 - np.array(rates)) / rounds) + 1e-12
@@ -121,7 +119,7 @@ def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by: 
 
 @pytest.mark.slow
 @by_rounds_and_seconds
-def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by: dict[str, object]) -> None:
+def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by):
     """One device that seldom comes, one that hardly stays, one of opposites in turn (p + q > 1), one of the default."""
     joins, leaves, rounds = [0.05, 0.3, 0.9, 0.2], [0.3, 0.6, 0.8, 0.2], 2000
     found = matrix(made("markov", 4, join_probability=joins, leave_probability=leaves, **by), 4, rounds)
@@ -138,7 +136,7 @@ def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by: dic
     assert np.array_equal(mixed[3], found[3, :300])
 
 
-def test_the_first_round_of_each_chain_is_drawn_from_its_own_stationary_law() -> None:
+def test_the_first_round_of_each_chain_is_drawn_from_its_own_stationary_law():
     joins, leaves = [0.1, 0.4] * 1000, [0.4, 0.1] * 1000
     model = made("markov", 2000, join_probability=joins, leave_probability=leaves, slots="rounds")
     first = matrix(model, 2000, 1)[:, 0].reshape(1000, 2)
@@ -146,7 +144,7 @@ def test_the_first_round_of_each_chain_is_drawn_from_its_own_stationary_law() ->
 
 
 @by_rounds_and_seconds
-def test_the_benchmarks_chain_has_its_first_round_runs_and_memory(by: dict[str, object]) -> None:
+def test_the_benchmarks_chain_has_its_first_round_runs_and_memory(by):
     """Oracle T6 of dpfl-kpfl.md: stationary (.5, .5), mean run 5, autocorrelation .6, p01 of 10^5 steps .2 +- .005."""
     found = matrix(made("markov", 1000, **by), 1000, 100)
     assert found[:, 0].mean() == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(1000))
@@ -164,9 +162,7 @@ def test_the_benchmarks_chain_has_its_first_round_runs_and_memory(by: dict[str, 
     [({"peak": 0.8, "day_rounds": 24.0}, SLOT_S), ({"peak": 0.8, "day_s": 24.0, "slot_s": 1.0}, 1.0)],
     ids=["rounds", "seconds"],
 )
-def test_solar_participation_is_peak_over_pi_on_average_and_the_cosine_at_each_hour(
-    options: dict[str, object], slot_s: float
-) -> None:
+def test_solar_participation_is_peak_over_pi_on_average_and_the_cosine_at_each_hour(options, slot_s):
     found = matrix(made("solar", 400, **options), 400, 24 * 40, slot_s).reshape(400, 40, 24)
     assert found.mean() == pytest.approx(0.8 / np.pi, abs=0.004)
     phase = Streams(0).uniform("availability-phase", np.arange(400))
@@ -192,9 +188,7 @@ def timed(model: str, by: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("by", ["rounds", pytest.param("seconds", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("model", "options"), LAWS)
-def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had_none(
-    model: str, options: dict[str, object], by: str
-) -> None:
+def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had_none(model, options, by):
     own, rounds = {**options, **timed(model, by)}, 1200 if by == "seconds" else 500
     waits = matrix(made(model, 4, **own, if_empty="wait"), 4, rounds)
     assert np.array_equal(waits, matrix(made(model, 4, **own), 4, rounds))
@@ -218,7 +212,7 @@ def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had
         ].tolist()
 
 
-def test_an_arrival_that_leaves_rounds_empty_has_one_drawn_device_in_each_of_them() -> None:
+def test_an_arrival_that_leaves_rounds_empty_has_one_drawn_device_in_each_of_them():
     """Three rounds before the first of four devices comes; all have left by the eleventh."""
     options = {"at_start": 0, "join_after_rounds": 3, "join_every_rounds": 1, "leave_after_rounds": 7}
     options["leave_every_rounds"] = 1
@@ -235,7 +229,7 @@ def test_an_arrival_that_leaves_rounds_empty_has_one_drawn_device_in_each_of_the
 
 
 @pytest.mark.slow
-def test_a_fair_coin_leaves_a_round_of_ten_clients_empty_as_often_as_the_benchmark_says() -> None:
+def test_a_fair_coin_leaves_a_round_of_ten_clients_empty_as_often_as_the_benchmark_says():
     # Of 100 rounds at N = 10, 100 / 2^10 = .0977 on average.
     forced = made("bernoulli", 10, probability=0.5, slots="rounds", if_empty="force")
     assert matrix(forced, 10, 5000).any(axis=0).all()
@@ -263,7 +257,7 @@ def write(tmp_path: Path) -> Writer:
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @by_rounds_and_seconds
-def test_a_programmed_matrix_is_followed_cell_by_cell(write: Writer, kind: str, by: dict[str, object]) -> None:
+def test_a_programmed_matrix_is_followed_cell_by_cell(write, kind, by):
     file = write(PROGRAMME, kind)
     assert np.array_equal(matrix(made("table", 3, file=file, **by), 3, 6), PROGRAMME)
     assert np.array_equal(matrix(made("table", 2, file=file, **by), 2, 6), PROGRAMME[:2])
@@ -273,24 +267,21 @@ def test_a_programmed_matrix_is_followed_cell_by_cell(write: Writer, kind: str, 
     assert np.array_equal(once, np.hstack([PROGRAMME, np.zeros((3, 6))]))
     rising = matrix(made("table", 3, file=file, order="rising", **by), 3, 6)
     assert np.array_equal(rising, PROGRAMME[[1, 0, 2]])
-    with pytest.raises(EdgesimError, match=r"programme.* is a trace of 3 devices, but devices\.count is 4"):
+    with in_one_line(r"programme.* is a trace of 3 devices, but devices\.count is 4"):
         made("table", 4, file=file, **by)
 
 
 @pytest.mark.parametrize("model", ["table", "bernoulli"])
-def test_a_file_by_rounds_ends_after_its_last_column(write: Writer, model: str) -> None:
+def test_a_file_by_rounds_ends_after_its_last_column(write, model):
     found = made(model, 3, file=write(PROGRAMME, "csv"), slots="rounds")
     matrix(found, 3, 6)
-    with pytest.raises(EdgesimError, match=r"programme\.csv: has columns for 6 rounds, but the run needs 7") as refusal:
+    with in_one_line(r"programme\.csv: has columns for 6 rounds, but the run needs 7"):
         found.begin_slot(100.0)
-    assert "\n" not in str(refusal.value)
 
 
 @by_rounds_and_seconds
 @pytest.mark.parametrize(("after_end", "count"), [("raise", 2), ("wrap", 4), ("absent", 8)])
-def test_empty_columns_of_a_programme_are_forced_and_counted(
-    write: Writer, by: dict[str, object], after_end: str, count: int
-) -> None:
+def test_empty_columns_of_a_programme_are_forced_and_counted(write, by, after_end, count):
     """Columns 2 and 5 are empty, and with ``absent`` all after the sixth."""
     table = {"file": write(PROGRAMME, "parquet"), "after_end": after_end, "order": "rising"}
     found = made("table", 3, **table, **by, if_empty="force")
@@ -305,20 +296,18 @@ def test_empty_columns_of_a_programme_are_forced_and_counted(
 
 
 @pytest.mark.parametrize("waits", [{}, {"if_empty": "wait"}], ids=["absent", "wait"])
-def test_slots_of_a_programme_in_seconds_that_the_server_lets_pass_are_counted(
-    write: Writer, waits: dict[str, object]
-) -> None:
+def test_slots_of_a_programme_in_seconds_that_the_server_lets_pass_are_counted(write, waits):
     found = made("table", 3, file=write(PROGRAMME, "csv"), slot_s=SLOT_S, **waits)
     assert np.array_equal(matrix(found, 3, 6), PROGRAMME)
     assert empty_slots(found, 7, 100.0) == 7
 
 
-def test_a_programme_in_seconds_that_forces_ends_where_its_columns_end(write: Writer) -> None:
+def test_a_programme_in_seconds_that_forces_ends_where_its_columns_end(write):
     config = AvailabilityConfig(
         model="table", file=write(PROGRAMME, "csv"), slot_s=0.5, if_empty="force", after_end="raise"
     )
     assert make_availability(config, 3, Streams(0), stop_at_s=3.0).available(np.arange(3), 1.0).tolist() == [1, 1, 0]
-    with pytest.raises(EdgesimError, match=r"programme\.csv: the trace ends at 3 s, but 3\.1 s \(stop_at_s\) is"):
+    with in_one_line(r"programme\.csv: the trace ends at 3 s, but 3\.1 s \(stop_at_s\) is"):
         make_availability(config, 3, Streams(0), stop_at_s=3.1)
 
 
@@ -326,9 +315,7 @@ CHANCES = np.array([[1, 0, 0.5, 0.25, 0, 0.9], [0, 0, 1, 1, 0, 0], [0.75, 0, 0, 
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_timed_random_participation_has_the_probability_of_each_client_and_round_from_a_file(
-    write: Writer, kind: str
-) -> None:
+def test_timed_random_participation_has_the_probability_of_each_client_and_round_from_a_file(write, kind):
     file = write(CHANCES, kind)
     draws = np.stack([Streams(0).uniform("availability", np.arange(3), slot) for slot in range(6)], axis=1)
     found = matrix(made("bernoulli", 3, file=file, slots="rounds"), 3, 6)
@@ -340,13 +327,10 @@ def test_timed_random_participation_has_the_probability_of_each_client_and_round
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_programme_whose_slots_are_not_said_is_refused_with_how_to_say_them(write: Writer, kind: str) -> None:
+def test_a_programme_whose_slots_are_not_said_is_refused_with_how_to_say_them(write, kind):
     file = write(PROGRAMME, kind)
-    with pytest.raises(
-        EdgesimError, match=rf"^{file}: .* availability\.slots = 'rounds', or availability\.slot_s"
-    ) as told:
+    with in_one_line(rf"^{file}: .* availability\.slots = 'rounds', or availability\.slot_s"):
         made("table", 3, file=file)
-    assert "\n" not in str(told.value)
 
 
 BY_ROUNDS = [
@@ -359,15 +343,15 @@ BY_ROUNDS = [
 
 
 @pytest.mark.parametrize(("model", "options", "key"), BY_ROUNDS)
-def test_what_goes_by_rounds_needs_rounds(model: str, options: dict[str, object], key: str) -> None:
+def test_what_goes_by_rounds_needs_rounds(model, options, key):
     protocol = {"protocol": "buffered", "admission": "count", "count": 3}
-    with pytest.raises(EdgesimError, match=rf"availability\.{key}.* needs round\.protocol = 'synchronous'"):
+    with in_one_line(rf"availability\.{key}.* needs round\.protocol = 'synchronous'"):
         complete(parse({"availability": {"model": model, **options}, "round": protocol}, "test"))
     resolve_options(model, options, 0.8, has_rounds=True)
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_resolved_options_resolve_to_themselves(model: str) -> None:
+def test_resolved_options_resolve_to_themselves(model):
     cases = [options for name, options, _ in BY_ROUNDS if name == model]
     for options in [*cases, {"file": "x"} if model == "table" else {}]:
         once = resolve_options(model, options, 0.8, True)

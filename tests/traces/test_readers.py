@@ -2,15 +2,14 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import in_one_line
 
 from edgesim.base.device_keys import texts
-from edgesim.base.errors import EdgesimError
 from edgesim.devices.profile import Profile
 from edgesim.radio.environment import RecordedEnvironment, load_environment
 from edgesim.traces.convert import convert
@@ -35,7 +34,7 @@ def rows(found: object) -> list[tuple[int, float, float]]:
 LIST = "device,state,t1,t2,t3\n0,on,10,20\n2,off,5\n\n1, off, 1, 2, 30.5\n"
 
 
-def test_an_on_off_list_gives_the_state_at_0_and_its_changes(tmp_path: Path) -> None:
+def test_an_on_off_list_gives_the_state_at_0_and_its_changes(tmp_path):
     path = text(tmp_path, LIST)
     assert rows(read_on_off(path)) == [(0, 0, 10), (0, 20, 30.5), (1, 1, 2), (2, 5, 30.5)]
     longer = read_on_off(path, 100.0)
@@ -60,7 +59,7 @@ def uplink(folder: Path, at_ms: list[int]) -> RecordedEnvironment:
 
 @settings(max_examples=40)
 @given(opportunities, st.integers(1, 80), st.integers(0, 150))
-def test_an_upload_ends_with_the_packet_that_completes_it(at_ms: list[int], packets: int, start_ms: int) -> None:
+def test_an_upload_ends_with_the_packet_that_completes_it(at_ms, packets, start_ms):
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +79,7 @@ def test_an_upload_ends_with_the_packet_that_completes_it(at_ms: list[int], pack
     assert end_ms - 1 < found_ms <= end_ms + 1e-6
 
 
-def test_the_file_of_the_format_page_carries_four_packets_a_lap(tmp_path: Path) -> None:
+def test_the_file_of_the_format_page_carries_four_packets_a_lap(tmp_path):
     found = read_mahimahi(text(tmp_path, "7\n7\n9\n31\n", "up"))
     assert found.ends_s == {"up": 0.031}
     ((t_s, bps),) = found.tables.values()
@@ -91,7 +90,7 @@ def test_the_file_of_the_format_page_carries_four_packets_a_lap(tmp_path: Path) 
 BINS = "trace,direction,bin,packets,mbps\na,up,0,3,0.36\na,down,0,0,0\na,up,1,0,0\na,down,1,7,0.84\na,up,2,1,0.12\n"
 
 
-def test_counted_packets_become_a_table_for_each_trace_and_direction_with_an_end_of_its_own(tmp_path: Path) -> None:
+def test_counted_packets_become_a_table_for_each_trace_and_direction_with_an_end_of_its_own(tmp_path):
     found = read_recording(text(tmp_path, BINS))
     assert isinstance(found, Capacity)
     assert found.ends_s == {"a-up": 0.3, "a-down": 0.2}
@@ -100,13 +99,13 @@ def test_counted_packets_become_a_table_for_each_trace_and_direction_with_an_end
     assert (down_s.tolist(), down_bps.tolist()) == ([0.0, 0.1], [0.0, 840_000.0])
 
 
-def test_scores_become_times_with_the_stated_median_and_the_relative_speeds_kept(tmp_path: Path) -> None:
+def test_scores_become_times_with_the_stated_median_and_the_relative_speeds_kept(tmp_path):
     path = text(tmp_path, 'model,ai_score\n"A, 5G",1000\nB,4000\nC,2000\n', "ai.csv")
     found = read_ai_benchmark(path)
     assert found.s_per_sample == pytest.approx([0.1, 0.025, 0.05])
     assert found.models.tolist() == ["A, 5G", "B", "C"]
     assert read_ai_benchmark(path, 0.2).s_per_sample == pytest.approx([0.4, 0.1, 0.2])
-    with pytest.raises(EdgesimError, match=r"median_s: expected finite seconds per sample above 0"):
+    with in_one_line(r"median_s: expected finite seconds per sample above 0"):
         read_ai_benchmark(path, 0.0)
 
 
@@ -118,7 +117,7 @@ def phones(*models: str) -> Profile:
     return Profile(np.ones(len(models)), None, keys=keys, models=texts(models))
 
 
-def test_recorded_phones_get_the_scores_of_their_models_and_the_median_where_there_is_none(tmp_path: Path) -> None:
+def test_recorded_phones_get_the_scores_of_their_models_and_the_median_where_there_is_none(tmp_path):
     # B is listed with two chips: its last score counts. The list's median is 1000.
     scores = text(tmp_path, "model,ai_score\nA,4000\nB,3000\nC,1000\nB,500\nD,100\n", "ai.csv")
     names = text(tmp_path, MAP + "SM-A,A\nSM-B,B\nSM-U,\nSM-Z,Z\n", "map.csv")
@@ -146,7 +145,7 @@ def test_recorded_phones_get_the_scores_of_their_models_and_the_median_where_the
         ("pickled", "\x80", None),
     ],
 )
-def test_a_format_is_told_by_columns_or_first_bytes(name: str, body: str, format: str | None, tmp_path: Path) -> None:
+def test_a_format_is_told_by_columns_or_first_bytes(name, body, format, tmp_path):
     path = tmp_path / name
     path.write_bytes(body.encode("latin-1"))
     assert detect(path) == (format or "fedscale")
@@ -163,28 +162,21 @@ REFUSED = [
     (SPEED, {"phones": PHONES}, "phones: is for the formats ai-benchmark, but"),
     (SCORES, {"phones": PHONES}, "phones, model_map: expected both or neither"),
     (SCORES, {"phones": PHONES, "model_map": MAP + "SM-A,A\n"}, "at least one of the phones' models with a score in"),
-    (
-        SCORES,
-        {"phones": PHONES, "model_map": MAP + "S,A\nS,B\n"},
-        "line 3: android_model: expected each model once",
-    ),
+    (SCORES, {"phones": PHONES, "model_map": MAP + "S,A\nS,B\n"}, "line 3: android_model: expected each model once"),
     (SCORES, {"phones": PHONES, "model_map": "android_model\nS\n"}, "column 'benchmark_model' is missing"),
 ]
 
 
 @pytest.mark.whole_family
 @pytest.mark.parametrize(("body", "options", "said"), REFUSED, ids=[said for _, _, said in REFUSED])
-def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(
-    body: str, options: dict[str, Any], said: str, tmp_path: Path
-) -> None:
+def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(body, options, said, tmp_path):
     if "model_map" in options:
         options = options | {"model_map": text(tmp_path, options["model_map"], "map.csv")}
-    with pytest.raises(EdgesimError, match=re.escape(said)) as refusal:
+    with in_one_line(re.escape(said)):
         read_recording(text(tmp_path, body), **options)
-    assert "\n" not in str(refusal.value)
 
 
-def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_name(tmp_path: Path) -> None:
+def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_name(tmp_path):
     source = text(tmp_path, "trace,t_s,bps\nb,0,5\nb,2,7\na,0,9\n", "links.csv")
     written = convert(source, tmp_path / "links.parquet")
     assert isinstance(written, Capacity)
@@ -194,11 +186,11 @@ def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_
     assert isinstance(chosen, RecordedEnvironment)
     assert chosen.capacity.bits_between(0, 0.0, 4.0) == pytest.approx(2 * 5 + 2 * 7)
     for wrong in ("", 'trace = "c"\n'):
-        with pytest.raises(EdgesimError, match=r"capacity: trace: expected one of the traces of links\.parquet: b, a"):
+        with in_one_line(r"capacity: trace: expected one of the traces of links\.parquet: b, a"):
             load_environment(str(text(tmp_path, toml + wrong, "c.toml")))
 
 
-def test_a_profile_survives_the_round_trip(tmp_path: Path) -> None:
+def test_a_profile_survives_the_round_trip(tmp_path):
     source = text(tmp_path, "device,s_per_sample,link_bps\n1,0.25,3e6\n0,0.1,1e6\n", "speed.csv")
     convert(source, tmp_path / "speed.parquet")
     found = read_recording(tmp_path / "speed.parquet")
@@ -208,6 +200,6 @@ def test_a_profile_survives_the_round_trip(tmp_path: Path) -> None:
     assert np.isfinite(found.s_per_sample).all()
 
 
-def test_lines_blank_throughout_are_left_out(tmp_path: Path) -> None:
+def test_lines_blank_throughout_are_left_out(tmp_path):
     found = read_ai_benchmark(text(tmp_path, "phone,ai_score\nA,100\n\n , \n,\nC,300\n", "phones.csv"))
     assert found.s_per_sample == pytest.approx([0.1, 0.1 / 3])

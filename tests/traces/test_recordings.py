@@ -62,7 +62,7 @@ TAILS = [0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
 QUARTILES = [0.25, 0.5, 0.75]
 
 
-def test_the_half_hour_grid_of_723_phones_has_its_published_statistics(flash: Path, tmp_path: Path) -> None:
+def test_the_half_hour_grid_of_723_phones_has_its_published_statistics(flash, tmp_path):
     intervals = read_intervals(flash)
     found, seen = anatomy(intervals), anatomy(read_intervals(tmp_path / "seen.parquet"))
     observed_s = seen.intervals.online_s
@@ -81,7 +81,7 @@ def test_the_half_hour_grid_of_723_phones_has_its_published_statistics(flash: Pa
     agree([100 * hours.max(), 100 * hours.min()], "12.0 5.7")
 
 
-def test_the_hundred_phones_of_one_second_have_theirs(fedscale: Path, recordings: Path) -> None:
+def test_the_hundred_phones_of_one_second_have_theirs(fedscale, recordings):
     phones = pd.read_csv(recordings / "device-availability-fedscale100-devices.csv")
     rows = pd.read_parquet(recordings / "device-availability-fedscale100.parquet")
     found = anatomy(read_intervals(fedscale))
@@ -104,9 +104,7 @@ def test_the_hundred_phones_of_one_second_have_theirs(fedscale: Path, recordings
 
 @pytest.mark.parametrize("at_once", [None, 64], ids=["as it is", "in pieces"])
 @pytest.mark.parametrize("name", ["flash", "fedscale"])
-def test_replay_has_all_phones_that_the_rows_say_at_any_one_instant(
-    name: str, at_once: int | None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replay_has_all_phones_that_the_rows_say_at_any_one_instant(name, at_once, request, monkeypatch):
     path = request.getfixturevalue(name)
     if at_once is not None:
         # Few rows in a piece and in a window: these recordings are shorter than what is looked at in one.
@@ -137,7 +135,7 @@ def test_replay_has_all_phones_that_the_rows_say_at_any_one_instant(
         assert asked.next_time_with(count, t_s) == expected, (count, t_s)
 
 
-def test_every_benchmarked_phone_gets_a_time(recordings: Path) -> None:
+def test_every_benchmarked_phone_gets_a_time(recordings):
     found = read_recording(recordings / "ai-benchmark-devices.csv")
     assert isinstance(found, Profile)
     assert (len(found.s_per_sample), len(set(found.models))) == (333, 307)
@@ -146,7 +144,7 @@ def test_every_benchmarked_phone_gets_a_time(recordings: Path) -> None:
     assert found.s_per_sample.max() / found.s_per_sample.min() == pytest.approx(76_206 / 212)
 
 
-def test_recorded_phones_get_their_speeds_by_their_models(recordings: Path) -> None:
+def test_recorded_phones_get_their_speeds_by_their_models(recordings):
     table = pd.read_csv(recordings / "device-availability-fedscale100-devices.csv")
     phones = read_recording(recordings / "device-availability-fedscale100-devices.csv")
     options = {"phones": phones, "model_map": recordings / "ai-benchmark-model-map.csv"}
@@ -180,7 +178,7 @@ LINKS = {
 """Seconds, mean, median and 90 % in Mbit/s, and per cent of empty bins, as the README prints them."""
 
 
-def test_the_recorded_links_open_as_they_are_with_their_published_statistics(recordings: Path) -> None:
+def test_the_recorded_links_open_as_they_are_with_their_published_statistics(recordings):
     links = read_recording(recordings / "cellular-mahimahi-100ms.parquet")
     assert isinstance(links, Capacity)
     assert set(links.tables) == set(LINKS)
@@ -194,7 +192,7 @@ def test_the_recorded_links_open_as_they_are_with_their_published_statistics(rec
         agree([0.1 * len(whole), whole.mean(), np.median(mbps), np.quantile(mbps, 0.9), empty], printed)
 
 
-def test_the_recordings_of_availability_open_as_they_are(recordings: Path) -> None:
+def test_the_recordings_of_availability_open_as_they_are(recordings):
     for name, first, count in (("device-availability", 0, 723), ("device-availability-fedscale100", 1, 100)):
         source = recordings / f"{name}.parquet"
         found = read_recording(source)

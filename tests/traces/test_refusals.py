@@ -109,14 +109,8 @@ FLASH_LOGS = [
     (f"{GOOD}\n\n2020-01-29 wifi", "line 3: expected YYYY-MM-DD HH:MM:SS, a tab and an event (got '2020-01-29 wifi')"),
     (f"{GOOD}\n2020-02-30 00:00:04\twifi", "line 2: expected a time that exists"),
     (f"{GOOD}\n{DAY}6\tscreen_blue", "line 2: expected one of the events 2G, 3G, 4G"),
-    (
-        f"1970-01-01 00:00:00\twifi\n{GOOD}",
-        "expected events within a year of each other (got 1970-01-01",
-    ),
-    (
-        f"{GOOD}\n{DAY}6\twifi\n{DAY}7\tscreen_off",
-        "a device with an event of each of idle, charging, wifi",
-    ),
+    (f"1970-01-01 00:00:00\twifi\n{GOOD}", "expected events within a year of each other (got 1970-01-01"),
+    (f"{GOOD}\n{DAY}6\twifi\n{DAY}7\tscreen_off", "a device with an event of each of idle, charging, wifi"),
     (7, "device '0': messages: expected text, one event a line"),
     ("", "holds no events"),
 ]
@@ -137,14 +131,8 @@ def client(active: object, inactive: list, finish_time: object = 1000) -> dict:
 NAN, HUGE = float("nan"), 10**400
 ABOVE_0 = "expected a finite number above 0 (got"
 FEDSCALE = [
-    (
-        {1: client([0, 5], [10, 20])},
-        "client 1: active[1]: expected an instant not before the end of the previous",
-    ),
-    (
-        {1: client([0, 9], [3, 8])},
-        "client 1: inactive[1]: expected an instant not before active at the same place",
-    ),
+    ({1: client([0, 5], [10, 20])}, "client 1: active[1]: expected an instant not before the end of the previous"),
+    ({1: client([0, 9], [3, 8])}, "client 1: inactive[1]: expected an instant not before active at the same place"),
     ({1: client([30, 0], [40, 10])}, "client 1: active[1]: expected an instant not before the end of"),
     ({1: client([0], [4]), 2: client([-3], [4])}, "client 2: active[0]: expected finite seconds, 0 or more (got -3)"),
     ({1: client([NAN], [4])}, "client 1: active[0]: expected finite seconds, 0 or more (got nan)"),
@@ -156,10 +144,7 @@ FEDSCALE = [
     ({1: client([0], [4], None)}, f"client 1: finish_time: {ABOVE_0} None)"),
     ({1: client([0], [4]), 2: 5}, f"client 2: finish_time: {ABOVE_0} None)"),
     ({1: {"computation": 0.0, "communication": 5.0}}, f"client 1: computation: {ABOVE_0} 0.0)"),
-    (
-        {1: {"computation": 9.0, "communication": 5.0}, 2: {"computation": 9.0}},
-        "client 2: communication: expected",
-    ),
+    ({1: {"computation": 9.0, "communication": 5.0}, 2: {"computation": 9.0}}, "client 2: communication: expected"),
     ({1: {"speed": 3}}, "client 1: expected a dict with active and inactive, or with computation"),
     ({"a": {}}, "expected a dict of clients with whole numbers of at most 64 bits as keys"),
     ({10**5000: client([0], [4])}, "not a pickle of plain data: asks for a dict with numbers of more than 64 bits as "),
@@ -205,8 +190,8 @@ NAMES = [f"{name}-{said}" for name, *_, said in FILES]
 
 @pytest.mark.parametrize(("name", "read", "write", "content", "said"), FILES, ids=NAMES)
 def test_a_bad_file_is_one_line_with_the_file_the_place_and_what_was_expected(
-    name: str, read: Reader, write: Callable[[object], object], content: object, said: str, tmp_path: Path
-) -> None:
+    name, read, write, content, said, tmp_path
+):
     path, written = tmp_path / name, write(content)
     path.write_bytes(written if isinstance(written, bytes) else str(written).encode(errors="surrogateescape"))
     with pytest.raises(EdgesimError, match=rf"^{re.escape(str(path))}: .*{re.escape(said)}") as refusal:
@@ -233,9 +218,7 @@ BESIDE = [(PERIODS, f"device,length_s\n{rows}", said) for rows, said in LENGTHS_
 
 
 @pytest.mark.parametrize(("recording", "lengths", "said"), BESIDE)
-def test_a_bad_file_of_lengths_is_one_line_and_nothing_is_written(
-    recording: str, lengths: str, said: str, tmp_path: Path
-) -> None:
+def test_a_bad_file_of_lengths_is_one_line_and_nothing_is_written(recording, lengths, said, tmp_path):
     (tmp_path / "periods.csv").write_text(recording)
     (tmp_path / "lengths.csv").write_text(lengths)
     with pytest.raises(EdgesimError, match=re.escape(f"lengths.csv: {said}")) as refusal:
@@ -253,11 +236,7 @@ MODELS = [
     ("tabel", {}, "availability.model: unknown model 'tabel', did you mean 'table'? known: always, table, renewal"),
     ("bernoulli", {"probability": 0.0}, "probability: input should be greater than 0 (got 0.0)"),
     ("bernoulli", rounds(probability=[0.5, 0.5]), "probability: is a list of 2 numbers, but devices.count is 3"),
-    (
-        "bernoulli",
-        rounds(probability=[0.5, 1.5, 0.1]),
-        "probability[1]: input should be less than or equal to 1",
-    ),
+    ("bernoulli", rounds(probability=[0.5, 1.5, 0.1]), "probability[1]: input should be less than or equal to 1"),
     ("bernoulli", rounds(**FILE, probability=0.5), "file = 'x' needs probability = 1, not"),
     ("bernoulli", {**FILE, "slot_s": 1.0}, "file = 'x' does not go with slot_s = "),
     ("bernoulli", rounds(if_empty="sleep"), "if_empty: input should be 'force' or 'wait'"),
@@ -292,19 +271,13 @@ MODELS = [
     ("table", rounds(**FILE, length_s=1.0), "length_s = 1 does not go with slots = 'rounds'"),
     ("table", {**FILE, "if_empty": "force"}, "model 'table': availability: if_empty = 'force' needs slot_s: it is"),
     ("renewal", {"sessions_per_week": 1e6}, "1.14e+06 sessions of a device; expected at most 20,000"),
-    (
-        "renewal",
-        {"sessions_per_week": 20_000.0, "length_s": 6 * 86_400.0 + 1.0},
-        "2e+04 sessions of a device",
-    ),
+    ("renewal", {"sessions_per_week": 20_000.0, "length_s": 6 * 86_400.0 + 1.0}, "2e+04 sessions of a device"),
     ("renewal", {"length_s": 4e9}, "sessions of a device; expected at most 20,000"),
 ]
 
 
 @pytest.mark.parametrize(("model", "options", "said"), MODELS)
-def test_a_bad_option_of_a_model_is_one_line_that_names_the_key(
-    model: str, options: dict[str, object], said: str
-) -> None:
+def test_a_bad_option_of_a_model_is_one_line_that_names_the_key(model, options, said):
     with pytest.raises(EdgesimError, match=re.escape(said)) as refusal:
         make_availability(AvailabilityConfig(model=model, **options), 3, Streams(0))
     assert "\n" not in str(refusal.value)
@@ -341,7 +314,7 @@ TABLES = [(model, f"device,1,2\n{rows}", said) for model, rows, said in PROGRAMM
 
 
 @pytest.mark.parametrize(("model", "text", "said"), TABLES)
-def test_a_bad_programme_is_one_line_with_file_row_and_column(model: str, text: str, said: str, tmp_path: Path) -> None:
+def test_a_bad_programme_is_one_line_with_file_row_and_column(model, text, said, tmp_path):
     path = tmp_path / "programme.csv"
     path.write_text(text)
     with pytest.raises(EdgesimError, match=rf"^{re.escape(str(path))}: .*{re.escape(said)}") as refusal:

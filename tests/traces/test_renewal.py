@@ -30,7 +30,7 @@ def drawn_on_demand(streams: Streams, devices: int = DEVICES, **options: Any) ->
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_windows_of_time_laid_end_to_end_are_the_whole_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_of_time_laid_end_to_end_are_the_whole_time(name, monkeypatch):
     law = Renewal.model_validate(OPTIONS[name])
     whole = law.intervals(DEVICES, Streams(3))
     # A few devices at once.
@@ -58,7 +58,7 @@ class Counted(Streams):
         return draws
 
 
-def test_what_nobody_asks_for_is_not_drawn() -> None:
+def test_what_nobody_asks_for_is_not_drawn():
     devices = 4000
     everyone = np.arange(devices)
     week, streams = Counted(0), Counted(0)
@@ -78,13 +78,9 @@ def test_what_nobody_asks_for_is_not_drawn() -> None:
 
 
 @given(
-    st.floats(0.0, 0.999999),
-    st.floats(0.0, 23.9),
-    st.lists(st.floats(-2 * DAY_S, 9 * DAY_S), min_size=1, max_size=50),
+    st.floats(0.0, 0.999999), st.floats(0.0, 23.9), st.lists(st.floats(-2 * DAY_S, 9 * DAY_S), min_size=1, max_size=50)
 )
-def test_the_time_of_gaps_is_turned_back_as_numpy_interpolates_it(
-    rhythm: float, peak_h: float, at: list[float]
-) -> None:
+def test_the_time_of_gaps_is_turned_back_as_numpy_interpolates_it(rhythm, peak_h, at):
     found = renewal.Rhythm(rhythm, peak_h)
     minutes_s = np.arange(0.0, DAY_S + 60.0, 60.0)
     table_s = found.inner_s(minutes_s)

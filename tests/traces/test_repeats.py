@@ -16,7 +16,7 @@ def least_float(number: int) -> float:
     return value
 
 
-def test_an_instant_is_the_first_of_the_clock_that_is_not_before_the_sum() -> None:
+def test_an_instant_is_the_first_of_the_clock_that_is_not_before_the_sum():
     # Lengths of 53 bits: a few repetitions of them lie in the middle between two floats every few times.
     rng, size = np.random.default_rng(0), 20_000
     lengths, cycles = rng.integers(2**52, 2**53, size), rng.integers(1, 12, size)

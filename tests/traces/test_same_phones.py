@@ -83,20 +83,20 @@ def phones(activities: pd.DataFrame) -> list[tuple[int, int, int]]:
     return found
 
 
-def test_a_phone_has_its_own_speed_and_link_where_keys_have_gaps(files: dict[str, str], tmp_path: Path) -> None:
+def test_a_phone_has_its_own_speed_and_link_where_keys_have_gaps(files, tmp_path):
     assert phones(run(tmp_path / "rates", files)) == [(2, 2, 2), (5, 5, 5), (9, 9, 9)]
     links = {"file": files["uplinks"], "after_end": "wrap"}
     assert phones(run(tmp_path / "links", files, links=links)) == [(2, 2, 2), (5, 5, 5), (9, 9, 9)]
 
 
-def test_numbering_by_time_online_takes_speed_and_link_along(files: dict[str, str], tmp_path: Path) -> None:
+def test_numbering_by_time_online_takes_speed_and_link_along(files, tmp_path):
     links = {"file": files["uplinks"], "after_end": "wrap"}
     # Phone 5 is there for 2600 s, phones 2 and 9 for 3000 s.
     assert phones(run(tmp_path / "up", files, "rising", links=links)) == [(5, 5, 5), (2, 2, 2), (9, 9, 9)]
     assert phones(run(tmp_path / "down", files, "falling", links=links)) == [(2, 2, 2), (9, 9, 9), (5, 5, 5)]
 
 
-def test_by_position_and_in_files_without_keys_row_k_is_device_k(files: dict[str, str], tmp_path: Path) -> None:
+def test_by_position_and_in_files_without_keys_row_k_is_device_k(files, tmp_path):
     links = {"file": files["uplinks"], "after_end": "wrap"}
     by_place = run(tmp_path / "place", files, "rising", links=links, match="position")
     assert phones(by_place) == [(1, 1, 5), (2, 10, 2), (3, 2, 9)]
@@ -105,9 +105,7 @@ def test_by_position_and_in_files_without_keys_row_k_is_device_k(files: dict[str
     assert phones(run(tmp_path / "without", without, "rising")) == [(1, 1, 5), (2, 2, 2), (3, 3, 9)]
 
 
-def test_a_phone_that_another_file_lacks_is_one_line_with_both_files_and_the_key(
-    files: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_phone_that_another_file_lacks_is_one_line_with_both_files_and_the_key(files, tmp_path):
     for name, devices in (("capacity", {}), ("uplinks", {"links": {"file": files["uplinks"], "after_end": "wrap"}})):
         frame = pd.read_parquet(files[name])
         kept = frame[frame["key"] != "5"].reset_index(drop=True)
@@ -126,7 +124,7 @@ def test_a_phone_that_another_file_lacks_is_one_line_with_both_files_and_the_key
 
 
 @given(st.lists(st.integers(0, 30), unique=True, min_size=1), st.lists(st.integers(0, 30), unique=True, min_size=1))
-def test_rows_by_key_are_those_of_a_dictionary(here: list[int], there: list[int]) -> None:
+def test_rows_by_key_are_those_of_a_dictionary(here, there):
     wanted, other = DeviceKeys(texts(map(str, here)), "here"), DeviceKeys(texts(map(str, there)), "there")
     row_of = {key: row for row, key in enumerate(there)}
     lacking = [key for key in here if key not in row_of]

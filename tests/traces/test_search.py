@@ -1,7 +1,5 @@
 """Searches for the next available device: over nights and long absences, and limited in simulated time."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -45,7 +43,7 @@ def forward(join: float, leave: float, seed: int, slots: int) -> list[bool]:
 @pytest.mark.parametrize(
     ("join", "leave"), [(0.2, 0.2), (0.01, 0.02), (0.9, 0.8), (0.99, 0.98), (0.5, 0.5), (0.001, 5e-4)]
 )
-def test_a_chain_is_the_same_forward_backward_in_blocks_and_from_what_is_remembered(join: float, leave: float) -> None:
+def test_a_chain_is_the_same_forward_backward_in_blocks_and_from_what_is_remembered(join, leave):
     truth = np.array(forward(join, leave, 5, 3000))
     chains, rng = Chains(np.full(4, join), np.full(4, leave), Streams(5)), np.random.default_rng(2)
     assert 0 < truth.mean() < 1
@@ -56,7 +54,7 @@ def test_a_chain_is_the_same_forward_backward_in_blocks_and_from_what_is_remembe
         assert chains(np.tile([1, 3], 100), np.repeat(block, 2))[1::2].tolist() == truth[block].tolist()
 
 
-def test_to_follow_a_chain_that_hardly_ever_changes_takes_a_draw_for_each_slot() -> None:
+def test_to_follow_a_chain_that_hardly_ever_changes_takes_a_draw_for_each_slot():
     streams = Counted(1)
     chains = Chains(np.full(3, 1e-5), np.full(3, 1e-5), streams)
     for slot in range(2000):
@@ -65,14 +63,14 @@ def test_to_follow_a_chain_that_hardly_ever_changes_takes_a_draw_for_each_slot()
 
 
 @pytest.mark.slow
-def test_the_state_of_a_chain_that_never_forgets_is_refused_in_one_line() -> None:
+def test_the_state_of_a_chain_that_never_forgets_is_refused_in_one_line():
     chains = Chains(np.full(1, 1e-300), np.full(1, 1e-300), Streams(1))
     with pytest.raises(EdgesimError, match="goes back over more slots than can be looked at; raise join_probability"):
         chains(np.array([0]), np.array([10**15]))
 
 
 @pytest.mark.parametrize("slot_s", [1000.0, 1.0, 0.001])
-def test_a_search_through_a_night_of_years_takes_as_many_draws_however_short_the_slots_are(slot_s: float) -> None:
+def test_a_search_through_a_night_of_years_takes_as_many_draws_however_short_the_slots_are(slot_s):
     streams, day_s = Counted(4), 8 * YEAR_S
     made = Solar(day_s=day_s, slot_s=slot_s).make(1, streams)
     phase = float(streams.uniform("availability-phase", np.array([0]))[0])
@@ -85,7 +83,7 @@ def test_a_search_through_a_night_of_years_takes_as_many_draws_however_short_the
     assert made.empty_slots(dusk_s, dusk_s + 0.3 * day_s) == int(made._slot(dusk_s + 0.3 * day_s) - made._slot(dusk_s))
 
 
-def test_a_periodic_device_comes_at_its_phase_of_any_later_period() -> None:
+def test_a_periodic_device_comes_at_its_phase_of_any_later_period():
     period_s, on_s = 3 * YEAR_S, 1e6
     made = make_availability(AvailabilityConfig(model="periodic", period_s=period_s, on_s=on_s), 7, Streams(9))
     ids = np.arange(7)
@@ -100,7 +98,7 @@ def test_a_periodic_device_comes_at_its_phase_of_any_later_period() -> None:
 RARE = {"model": "bernoulli", "probability": 1e-4, "slot_s": 10.0}
 
 
-def test_nobody_comes_any_more_behind_the_limit_and_just_before_it_somebody_does() -> None:
+def test_nobody_comes_any_more_behind_the_limit_and_just_before_it_somebody_does():
     config = AvailabilityConfig.model_validate({**RARE, "search_s": 1e7})
     ids = np.arange(3)
     back_s = make_availability(config, 3, Streams(8)).next_available(ids, 5.0)
@@ -114,13 +112,13 @@ def test_nobody_comes_any_more_behind_the_limit_and_just_before_it_somebody_does
         assert made.next_time_with(1, 5.0) == (together_s if comes else np.inf)
 
 
-def test_thirty_years_are_searched_unless_the_config_says_otherwise() -> None:
+def test_thirty_years_are_searched_unless_the_config_says_otherwise():
     assert AvailabilityConfig().searched_s == Search().limit_s == 30 * 365.25 * 86_400
     assert AvailabilityConfig(search_s=5.0).searched_s == 5.0
     assert "search_s" not in AvailabilityConfig().model_dump(exclude_none=True)
 
 
-def test_a_search_that_takes_long_is_told_and_a_short_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_takes_long_is_told_and_a_short_one_is_not(monkeypatch):
     told: list[str] = []
     made = make_availability(AvailabilityConfig.model_validate(RARE), 3, Streams(8), search=Search(report=told.append))
     assert isinstance(made, Slots)
@@ -142,7 +140,7 @@ def test_a_search_that_takes_long_is_told_and_a_short_one_is_not(monkeypatch: py
     ("seconds", "said"),
     [(3.17e-6, "3.17e-06 s"), (59.5, "59.5 s"), (7200.0, "2 hours"), (86_400.0, "1 days"), (30 * YEAR_S, "30 years")],
 )
-def test_a_length_of_time_is_told_in_the_largest_unit_that_it_has(seconds: float, said: str) -> None:
+def test_a_length_of_time_is_told_in_the_largest_unit_that_it_has(seconds, said):
     assert span(seconds) == said
 
 
@@ -154,7 +152,7 @@ def test_a_length_of_time_is_told_in_the_largest_unit_that_it_has(seconds: float
         {"model": "solar", "peak": 1e-4, "slot_s": 10.0},
     ],
 )
-def test_a_search_goes_no_further_than_the_end_of_the_run(model: dict[str, Any]) -> None:
+def test_a_search_goes_no_further_than_the_end_of_the_run(model):
     config, ids = AvailabilityConfig.model_validate(model), np.arange(3)
     whole = make_availability(config, 3, Streams(8))
     back_s, one_s = whole.next_available(ids, 5.0), whole.next_time_with(1, 5.0)

@@ -24,7 +24,7 @@ def bernoulli(probability: float = 0.6, devices: int = 20, slot_s: float = SLOT_
 
 
 @pytest.mark.parametrize("slot_s", [0.1, 0.3, 0.7, 0.8, 1.2, 1 / 3])
-def test_a_slot_begins_at_its_edge_and_nowhere_before(slot_s: float) -> None:
+def test_a_slot_begins_at_its_edge_and_nowhere_before(slot_s):
     model, ids = bernoulli(slot_s=slot_s), np.arange(20)
     within = [model.available(ids, (slot + 0.5) * slot_s).tolist() for slot in range(600)]
     for slot in range(1, 600):
@@ -38,7 +38,7 @@ def test_a_slot_begins_at_its_edge_and_nowhere_before(slot_s: float) -> None:
 
 @pytest.mark.parametrize("model", ["bernoulli", "markov", "solar"])
 @pytest.mark.parametrize("horizon_s", [np.inf, 3000.0, 50_600.0])
-def test_the_end_of_a_stay_is_the_same_alone_together_and_in_any_order(model: str, horizon_s: float) -> None:
+def test_the_end_of_a_stay_is_the_same_alone_together_and_in_any_order(model, horizon_s):
     made = {
         "bernoulli": Bernoulli(probability=0.999, slot_s=1.0),
         "markov": Markov(join_probability=0.5, leave_probability=0.001, slot_s=1.0),
@@ -59,13 +59,13 @@ def test_the_end_of_a_stay_is_the_same_alone_together_and_in_any_order(model: st
         assert (together - when_s).max() > 2000
 
 
-def test_who_never_leaves_stays_without_end_and_nobody_looks_for_it() -> None:
+def test_who_never_leaves_stays_without_end_and_nobody_looks_for_it():
     made = Bernoulli(probability=1.0, slot_s=1.0).make(3, Streams(0))
     assert made.available_until(np.arange(3), 7.5, np.inf).tolist() == [np.inf] * 3
     assert isinstance(made, Always)
 
 
-def test_a_stretch_that_ends_at_the_horizon_has_no_end_before_it() -> None:
+def test_a_stretch_that_ends_at_the_horizon_has_no_end_before_it():
     model, ids = bernoulli(0.5, 50), np.arange(50)
     for edge in (30, 31, 77):
         here, gone = model.available(ids, edge * SLOT_S), ~model.available(ids, (edge + 1) * SLOT_S)
@@ -75,7 +75,7 @@ def test_a_stretch_that_ends_at_the_horizon_has_no_end_before_it() -> None:
         assert np.all(model.available_until(ids, edge * SLOT_S, np.nextafter(end_s, np.inf))[here & gone] == end_s)
 
 
-def test_a_search_of_too_many_draws_is_given_up_and_says_how_far_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_of_too_many_draws_is_given_up_and_says_how_far_it_went(monkeypatch):
     monkeypatch.setattr(module, "DRAW_LIMIT", 4000)
     model = replace(bernoulli(0.01), search=Search(1e5))
     assert model.search.given_up == ""
@@ -87,7 +87,7 @@ def test_a_search_of_too_many_draws_is_given_up_and_says_how_far_it_went(monkeyp
     )
 
 
-def test_devices_for_which_a_search_is_given_up_never_come_and_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_for_which_a_search_is_given_up_never_come_and_the_others_do(monkeypatch):
     ids, model = np.arange(20), replace(bernoulli(0.001), search=Search(1e5))
     true_s = model.next_available(ids, 0.0)
     monkeypatch.setattr(module, "DRAW_LIMIT", 10_000)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import in_one_line
 from small_runs import TIMING
 
-from edgesim.base.errors import EdgesimError
 from edgesim.tuning.knobs import Knob, check_knobs, parse_knobs
 
 
@@ -29,7 +29,7 @@ def test_ranges_and_lists_are_read_as_a_config_file_would():
 def test_values_from_python_may_be_an_array_but_not_a_single_number():
     listed, array = ({"round.tmax_s": values} for values in ([0.5, 1.0], np.array([0.5, 1.0])))
     assert check_knobs(TIMING, array) == check_knobs(TIMING, listed)
-    with pytest.raises(EdgesimError, match=r"knob round\.tmax_s: has no range"):
+    with in_one_line(r"knob round\.tmax_s: has no range"):
         check_knobs(TIMING, {"round.tmax_s": 0.5})
 
 
@@ -92,13 +92,12 @@ def test_parameters_and_values_are_each_others_inverse(choices):
     ],
 )
 def test_a_knob_that_the_config_does_not_have_or_a_value_that_it_refuses_is_named(text, told):
-    with pytest.raises(EdgesimError, match=told) as caught:
+    with in_one_line(told):
         checked(text)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_knob_is_given_once_and_one_is_needed():
-    with pytest.raises(EdgesimError, match=r"round\.tmax_s is given twice"):
+    with in_one_line(r"round\.tmax_s is given twice"):
         parse_knobs(["round.tmax_s=1:2", "round.tmax_s=2:3"])
-    with pytest.raises(EdgesimError, match="no knob to tune"):
+    with in_one_line("no knob to tune"):
         checked()

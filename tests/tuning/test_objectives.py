@@ -1,6 +1,7 @@
 """What runs have of the objectives of a tuning."""
 
 import pytest
+from small_runs import TIMING
 
 from edgesim.analysis.measures import measure
 from edgesim.analysis.runs import runs_of
@@ -15,14 +16,7 @@ def runs(tmp_path_factory):
     """Two seeds of a timing-only run."""
     folders = [tmp_path_factory.mktemp("runs") / str(seed) for seed in (0, 1)]
     for seed, folder in enumerate(folders):
-        config = {
-            "seed": seed,
-            "rounds": 2,
-            "round": {"payload_bits": 1e6},
-            "learning": {"training": "none", "pretrain": True},
-            "data": {"partition": "fedteddi"},
-        }
-        simulation.run(parse(config, "test"), folder)
+        simulation.run(parse(TIMING | {"seed": seed}, "test"), folder)
     return runs_of(folders)
 
 

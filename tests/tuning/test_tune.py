@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 from small_runs import TIMING
 from stopped_runs import content
 from two_processes import one_killed
@@ -36,16 +37,7 @@ LEARNING = {
     "data": {"partition": "fedteddi"},
 }
 TMAX = {"round.tmax_s": [0.4, 0.8, 1.6, 3.2]}
-CONFIG = """rounds = 3
-[learning]
-training = "none"
-pretrain = true
-[data]
-dataset = "none"
-partition = "fedteddi"
-[round]
-payload_bits = 1e7
-"""
+CONFIG = tomli_w.dumps(TIMING)
 
 
 pytestmark = pytest.mark.usefixtures("studies_here", "figures_as_text")
@@ -284,10 +276,14 @@ def test_a_cell_that_was_cut_off_before_the_best_ones_time_is_named():
     assert len(answers) == 2
 
 
-def test_of_two_values_none_is_called_an_edge_and_of_three_the_ends_are(tmp_path):
-    for tmax_s, is_edge in (([0.4, 0.8], False), ([0.4, 0.8, 1.6], True)):
-        found = tuned(tmp_path / str(len(tmax_s)), knobs={"round.tmax_s": tmax_s}, objectives=("simulated-s",))
-        assert ("that is the edge of round.tmax_s, widen it" in found.answers[0]) == is_edge
+def test_of_two_values_none_is_called_an_edge_and_of_three_the_ends_are():
+    for tmax_s, edges in (([0.4, 0.8], []), ([0.4, 0.8, 1.6], [0.4, 1.6])):
+        task = make_task(SHORT, {"round.tmax_s": tmax_s}, ["simulated-s"], None, 1, 0)
+        for best in tmax_s:
+            row = {"seeds": 1, "left_out": 0, "tmax_s": best, "simulated_s": 2.0}
+            summary = pd.DataFrame([row | {"simulated_s_low": np.nan, "simulated_s_high": np.nan}])
+            (answer,) = answers_of(task, summary, summary, pd.DataFrame())
+            assert answer.endswith("; that is the edge of round.tmax_s, widen it.") == (best in edges)
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,8 @@ def has_the_bits(data, pulling):
             assert [getattr(one.result, name) for name in figures] == [getattr(other.result, name) for name in figures]
             for mine, theirs in ((one.result.up, other.result.up), (one.result.keeps, other.result.keeps)):
                 assert mine.keys() == theirs.keys() != set()
-                assert all(torch.equal(mine[name], theirs[name]) for name in theirs)
+                for name, tensor in theirs.items():
+                    assert mine[name].dtype == tensor.dtype
+                    assert torch.equal(mine[name], tensor), name
 
     return check

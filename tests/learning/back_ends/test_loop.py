@@ -10,16 +10,13 @@ from torch import nn
 
 from edgesim.base.errors import Diverged
 from edgesim.learning import image_loader
-from edgesim.learning.algorithms.fedprox import FedProx
-from edgesim.learning.algorithms.records import Phase, Sizes
+from edgesim.learning.algorithms.records import Phase
 from edgesim.learning.back_ends.job_actor import JobActor
 from edgesim.learning.back_ends.job_process import order_of, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.jobs import Job, Optimiser, Promise
-from edgesim.learning.local_sgd import moving_rms
 from edgesim.learning.models import make_model
-from edgesim.streams import Streams
 
 
 def _promise(start, samples, edges, device=0, seed=1, lr=0.05, momentum=0.5, weight_decay=0.0, **given):
@@ -61,13 +58,6 @@ def _by_hand(module, data, job, measured=None):
     return update, np.mean(losses), np.mean(hits), square**0.5
 
 
-def test_the_moving_root_mean_square_of_losses_is_worked_by_hand():
-    """Steps of mean squares 5 and 9: 5 + 0.2 (9 - 5) = 5.8; and a third of 0.8: 5.8 + 0.2 (0.8 - 5.8) = 4.8."""
-    assert moving_rms(np.array([5.0])) == pytest.approx(5**0.5)
-    assert moving_rms(np.array([5.0, 9.0])) == pytest.approx(5.8**0.5)
-    assert moving_rms(np.array([5.0, 9.0, 0.8])) == pytest.approx(4.8**0.5)
-
-
 def _mlp_world(make_dataset, make_flat, count=60):
     torch.manual_seed(0)
     module = make_model("mlp", (1, 4, 4), 3)
@@ -95,16 +85,6 @@ def test_a_jobs_update_is_that_of_torchs_own_sgd(weight_decay, pull, make_datase
     assert promise.result.accuracy == pytest.approx(accuracy)
     assert promise.result.loss_rms == pytest.approx(loss_rms, rel=1e-6)
     assert promise.result.update_norm == pytest.approx(float(expected.norm()), rel=1e-5)
-
-
-def test_fedprox_pulls_every_step_towards_the_start_by_mu(make_dataset, make_flat):
-    module, flat, data = _mlp_world(make_dataset, make_flat)
-    algorithm = FedProx.Local(FedProx.Options(mu=4.0), Sizes(0.0, 0, 1), Streams(0))
-    promise = _promise(flat.snapshot(), np.arange(22), [0, 8, 16, 22])
-    LoopBackEnd(flat, data, algorithm).run([promise])
-    job = dataclasses.replace(promise.job, given={"to_start": torch.tensor(4.0)})
-    expected = torch.cat([part.reshape(-1) for part in _by_hand(module, data, job)[0]])
-    torch.testing.assert_close(promise.result.update, expected, rtol=0, atol=1e-6)
 
 
 def test_two_phases_train_like_one_with_the_steps_of_both(make_dataset, make_flat, pulling):

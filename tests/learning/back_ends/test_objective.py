@@ -12,13 +12,11 @@ from torch import nn
 
 from edgesim.learning import dropout
 from edgesim.learning.algorithms.algorithm import AveragingOptions
-from edgesim.learning.algorithms.local_half import LocalHalf, has_own
 from edgesim.learning.algorithms.records import Phase, Sizes
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe
 from edgesim.learning.back_ends.stacked import StackedBackEnd
-from edgesim.learning.back_ends.workers import WorkersBackEnd
 from edgesim.learning.jobs import Job, Optimiser, Promise
 from edgesim.streams import Streams
 
@@ -169,26 +167,6 @@ def test_jobs_that_are_given_tensors_of_other_shapes_are_not_stacked_with_each_o
         assert float((one.result.update - other.result.update).norm()) <= 1e-9 * one.result.update_norm
 
 
-@pytest.mark.slow
-@each_sharing
-@pytest.mark.parametrize("build", [normalised, convolutional])
-def test_processes_bring_the_very_bits_of_the_loop(build, shared, flat, data, taught):
-    model = flat(build)
-    alone, apart = make(model, shared), make(model, shared)
-    LoopBackEnd(model, data, taught).run(alone)
-    workers = WorkersBackEnd(model, data, build, 2, taught)
-    try:
-        while not all(worker.started for worker in workers._workers):
-            workers._heard(10)
-            for worker in workers._workers:
-                worker.started = worker.started or worker.connection.recv() == "ready"
-        workers.run(apart)
-    finally:
-        workers.close()
-    for one, other in zip(alone, apart, strict=True):
-        assert torch.equal(one.result.update, other.result.update)
-
-
 @each_build
 def test_what_is_told_of_the_loss_is_cross_entropy_whatever_is_trained_on(build, flat, data, taught, averaging):
     """Of one step, so that both have trained on the same weights."""
@@ -213,12 +191,3 @@ def test_teachers_that_a_stack_makes_otherwise_are_found_out_by_the_trial(flat):
     with pytest.raises(NotStackable, match="other results"):
         probe(model, always_training, SHAPE, features=True, frozen=True)
     probe(model, chain, SHAPE, features=True, frozen=True)
-
-
-def test_an_algorithm_without_a_loss_of_its_own_needs_no_step(averaging, taught):
-    def unused(*_):
-        raise AssertionError
-
-    assert not has_own(averaging, "loss")
-    assert has_own(taught, "loss")
-    assert averaging.loss.__func__ is LocalHalf.loss

@@ -66,28 +66,6 @@ def test_a_clipped_jobs_update_is_that_of_torchs_clipping_before_its_sgd(stacked
         torch.testing.assert_close(promise.result.update, end - promise.job.start, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("stacked", [False, True])
-def test_one_step_moves_a_model_by_the_rate_times_the_clipped_norm_and_in_the_gradients_direction(
-    stacked, flat, data, promises, pulling
-):
-    """lr min(|g|, C) g / |g|, each device by its own norm."""
-    model, clip = flat(MLP, torch.float64), 4.0
-    made = promises(model, *[[0, 8]] * 5, scale=SCALES, clip_norm=clip, lr=0.1, momentum=0.0)
-    back_end = StackedBackEnd(model, data, 4096, pulling) if stacked else LoopBackEnd(model, data, pulling)
-    back_end.run(made)
-    norms = []
-    for promise in made:
-        module = copy.deepcopy(MLP()).double()
-        torch.nn.utils.vector_to_parameters(promise.job.start.clone(), module.parameters())
-        _gradient(module, data, promise.job, 0, promise.job.start)
-        gradient = torch.cat([parameter.grad.reshape(-1) for parameter in module.parameters()])
-        norms.append(float(gradient.norm()))
-        expected = -0.1 * min(1.0, clip / norms[-1]) * gradient
-        torch.testing.assert_close(promise.result.update, expected, rtol=1e-9, atol=1e-12)
-        assert promise.result.update_norm == pytest.approx(0.1 * min(norms[-1], clip), rel=1e-9)
-    assert min(norms) < clip < max(norms)
-
-
 def test_a_norm_that_no_gradient_reaches_changes_no_bit(flat, data, promises, pulling):
     model = flat(MLP)
     for back_end in (LoopBackEnd(model, data, pulling), StackedBackEnd(model, data, 4096, pulling)):
@@ -112,20 +90,6 @@ def test_adam_is_torchs_also_where_jobs_of_a_stack_end_at_different_steps(stacke
         module = copy.deepcopy(MLP()).double().train()
         end = _by_torch(module, _adam(module, promise.job.optimiser), data, promise.job)
         torch.testing.assert_close(promise.result.update, end - promise.job.start, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("stacked", [False, True])
-def test_adams_moments_begin_at_zero_in_every_job(stacked, flat, data, promises, pulling):
-    """The first step of Adam is the rate, in every weight whose gradient is not tiny."""
-    model = flat(MLP, torch.float64)
-    back_end = StackedBackEnd(model, data, 4096, pulling) if stacked else LoopBackEnd(model, data, pulling)
-    ends = []
-    for made in [promises(model, *EDGES, kind="adam", lr=0.01, clip_norm=1.0) for _ in range(2)]:
-        back_end.run(made)
-        ends.append(torch.stack([promise.result.update for promise in made]))
-    assert torch.equal(*ends)
-    steps = ends[0][4].abs()
-    assert float(steps[steps > 1e-6].median()) == pytest.approx(0.01, rel=1e-3)
 
 
 @contextlib.contextmanager

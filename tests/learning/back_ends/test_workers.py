@@ -70,46 +70,32 @@ def _processes(back_end):
     return [worker.process for worker in back_end._workers]
 
 
-def _same_bits(spread, alone):
-    for one, other in zip(spread, alone, strict=True):
-        assert torch.equal(one.result.update, other.result.update)
-        assert (one.result.loss, one.result.accuracy) == (other.result.loss, other.result.accuracy)
-        assert (one.result.update_norm, one.result.loss_rms) == (other.result.update_norm, other.result.loss_rms)
-        for mine, theirs in ((one.result.up, other.result.up), (one.result.keeps, other.result.keeps)):
-            assert mine.keys() == theirs.keys() != set()
-            for name, tensor in theirs.items():
-                assert mine[name].dtype == tensor.dtype
-                assert torch.equal(mine[name], tensor), name
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet10-bn", "torchvision:shufflenet_v2_x0_5"])
-def test_networks_with_batch_norms_have_the_bits_of_the_loop_too(name, make, data, promises, pulling):
+def test_networks_with_batch_norms_have_the_bits_of_the_loop_too(name, make, promises, has_the_bits):
     model, back_end = make(name)
     edges = ([0, 6, 12], [0, 6])
     alone, spread = promises(model, *edges), promises(model, *edges)
     with reproducible(CPU):
-        LoopBackEnd(model, data, pulling).run(alone)
         assert _started(back_end).run(spread) == 2
-    _same_bits(spread, alone)
+    has_the_bits(spread, alone, model)
     running = alone[0].result.update[model.trainable :]
     assert running.count_nonzero() > 0.9 * len(running)
 
 
 @pytest.mark.slow
-def test_workers_bring_the_very_bits_of_the_loop_and_go_on_doing_so(two, data, promises, pulling):
+def test_workers_bring_the_very_bits_of_the_loop_and_go_on_doing_so(two, promises, has_the_bits):
     model, back_end = two
-    with reproducible(CPU):
-        for _ in range(2):
-            alone, spread = promises(model, *EDGES), promises(model, *EDGES)
-            LoopBackEnd(model, data, pulling).run(alone)
+    for _ in range(2):
+        spread = promises(model, *EDGES)
+        with reproducible(CPU):
             assert back_end.run(spread) == len(EDGES)
             assert back_end.run(spread) == 0
-            _same_bits(spread, alone)
+        has_the_bits(spread, promises(model, *EDGES), model)
 
 
 @pytest.mark.slow
-def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_too(two, data, promises, pulling):
+def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_too(two, promises, has_the_bits):
     """On a net with dropout, with every term of a pull and with decay."""
     model, back_end = two
     pull = {"to_start": 0.5, "decay": [0.0, 0.1, 0.2, 0.3, 0.4], "shift": [0.0, 0.1, 0.2, 0.0, 0.3]}
@@ -118,23 +104,23 @@ def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_
             promises(model, *EDGES, augmented=augmented, scale=[1.0, 0.9, 1.0, 1.1, 0.9], weight_decay=0.1, **pull)
             for augmented in (True, True, False)
         )
-        LoopBackEnd(model, data, pulling).run(alone)
         back_end.run(spread)
         back_end.run(unchanged)
-    _same_bits(spread, alone)
+    has_the_bits(spread, alone, model)
     for one, other in zip(spread, unchanged, strict=True):
         assert not torch.equal(one.result.update, other.result.update)
 
 
 @pytest.mark.slow
-def test_mixed_precision_has_the_bits_of_the_loop_too_and_others_than_single(make, two, data, promises, pulling):
+def test_mixed_precision_has_the_bits_of_the_loop_too_and_others_than_single(
+    make, two, data, promises, pulling, has_the_bits
+):
     model, back_end = make("fedteddi-cnn", mixed=True)
     alone, spread, single = promises(model, *EDGES), promises(model, *EDGES), promises(model, *EDGES)
     with reproducible(CPU):
-        LoopBackEnd(model, data, pulling).run(alone)
         _started(back_end).run(spread)
         LoopBackEnd(two[0], data, pulling).run(single)
-    _same_bits(spread, alone)
+    has_the_bits(spread, alone, model)
     for one, other in zip(alone, single, strict=True):
         difference = (one.result.update - other.result.update).norm() / other.result.update.norm()
         assert 1e-5 < float(difference) < 0.2
@@ -165,13 +151,12 @@ def test_a_worker_killed_at_work_is_named_with_what_to_do_and_the_others_end(two
 
 
 @pytest.mark.slow
-def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_named(make, data, promises, pulling):
+def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_named(make, promises, has_the_bits):
     model, back_end = make("mlp")
     spread, alone = promises(model, *EDGES), promises(model, *EDGES)
     with reproducible(CPU):
         assert back_end.run(spread) == len(EDGES)
-        LoopBackEnd(model, data, pulling).run(alone)
-    _same_bits(spread, alone)
+    has_the_bits(spread, alone, model)
     _started(back_end)
     (victim,) = _processes(back_end)
     os.kill(victim.pid, signal.SIGKILL)

@@ -38,16 +38,12 @@ def error(found, vector):
         ("qsgd", {"levels": 7, "bucket": 8, "norm": "l2"}, reference.level_variance(X, 7, "l2", 8)),
         ("qsgd", {"levels": 3, "bucket": 4}, reference.level_variance(X, 3, "max", 4)),
         ("natural", {}, reference.natural_variance(X)),
-        ("randk", {"ratio": 0.375}, (8 / 3 - 1) * reference.length(X) ** 2),
     ],
 )
 def test_unbiased_codecs_are_right_in_the_mean_with_the_error_of_the_closed_form(name, options, variance):
     """40,000 draws within 3 standard errors; buckets and numbers of one long vector are drawn apart."""
     codec, drawn, vector = make_codec(name, options), uniforms(8 * DRAWS, seed=1), torch.tensor(X)
-    if name == "randk":
-        found = torch.stack([codec.coded(vector, row, 3) for row in drawn.view(DRAWS, 8)[:10_000]])
-    else:
-        found = codec.coded(vector.repeat(DRAWS), drawn, codec.setting(8)).view(DRAWS, 8)
+    found = codec.coded(vector.repeat(DRAWS), drawn, codec.setting(8)).view(DRAWS, 8)
     found, exact, root = found.double(), vector.double(), math.sqrt(len(found))
     assert bool(((found.mean(0) - exact).abs() <= 3 * found.std(0) / root + 1e-7).all())
     squares = ((found - exact) ** 2).sum(1)
@@ -122,15 +118,6 @@ def test_random_numbers_are_those_of_the_k_least_uniforms(vector):
     assert unscaled.tolist() == reference.randk(vector.tolist(), drawn.tolist(), k, 1)
 
 
-def test_each_set_of_places_is_as_likely_as_any_other():
-    """Of the 10 sets of 2 among 5 places, chi-squared at 0.1 %."""
-    codec, drawn = make_codec("randk", {"ratio": 0.4}), uniforms(5 * 10_000, seed=7).view(-1, 5)
-    sets = [tuple(codec.coded(torch.ones(5), row, 2).nonzero()[:, 0].tolist()) for row in drawn]
-    counts = np.array([sets.count(each) for each in sorted(set(sets))])
-    assert len(counts) == 10
-    assert float(((counts - 1000) ** 2 / 1000).sum()) < 27.88
-
-
 @given(arrays(np.float32, st.integers(1, 60), elements=st.floats(-1e5, 1e5, width=32)))
 def test_halves_are_within_2048ths_or_2_to_the_minus_25(vector):
     found = make_codec("half", {}).coded(torch.from_numpy(vector), None, 0).double().numpy()
@@ -138,17 +125,6 @@ def test_halves_are_within_2048ths_or_2_to_the_minus_25(vector):
     assert bool((np.abs(found - clamped) <= np.maximum(2.0**-11 * np.abs(clamped), 2.0**-25)).all())
     with np.errstate(over="ignore"):
         assert np.array_equal(found, np.clip(vector, -LARGEST, LARGEST).astype(np.float16).astype(np.float64))
-
-
-def test_many_levels_are_no_codec_and_few_are_one():
-    """By the reference up to a billion levels; by the codec up to those that it takes."""
-    drawn = uniforms(8).tolist()
-    for s in (10, 10**3, 10**6, 10**9):
-        values = reference.level_values(X, reference.stochastic_levels(X, drawn, s, "max", 8), s, "max", 8)
-        assert max(abs(a - b) for a, b in zip(X, values, strict=True)) <= 0.6 / s * (1 + 1e-6)
-    codec = make_codec("qsgd", {"levels": 32_767})
-    found = codec.coded(torch.tensor(X), uniforms(8), 32_767)
-    assert 0 < float((found - torch.tensor(X)).abs().max()) <= 0.6 / 32_767 * (1 + 1e-2)
 
 
 def test_all_numbers_kept_are_no_codec_for_topk_and_randk_and_one_for_stc_and_sign():

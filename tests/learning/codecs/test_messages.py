@@ -49,7 +49,13 @@ def uniforms(vector, turn):
     return torch.from_numpy(((words + 0.5) * 2.0**-23).astype(np.float32))
 
 
-def check(name, options, count):
+COUNTS = pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+
+
+@COUNTS
+@pytest.mark.whole_family
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_what_is_read_back_is_what_a_run_computes(name, options, count):
     codec = make_codec(name, options)
     for turn, vector in enumerate(vectors(count)):
         d = len(vector)
@@ -68,27 +74,12 @@ def check(name, options, count):
         assert torch.equal(vector, before)
 
 
-def ids(case):
-    return "-".join(map(str, (case[0], *case[1].values())))
-
-
-@pytest.mark.whole_family
-@pytest.mark.parametrize("case", CASES, ids=ids)
-def test_what_is_read_back_is_what_a_run_computes(case):
-    check(*case, 200)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=ids)
-def test_ten_thousand_messages_are_read_back(case):
-    check(*case, 10_000)
-
-
 def test_all_codecs_of_edgesim_are_written_and_read():
     assert {name for name, _ in CASES} == {*CODECS}
 
 
-def check_elias(count):
+@COUNTS
+def test_elias_messages_are_read_back(count):
     random = np.random.default_rng(1)
     forms = set()
     for turn, vector in enumerate(vectors(count)):
@@ -104,15 +95,6 @@ def check_elias(count):
         assert np.array_equal(of_buckets, scales)
         forms.add(int(message[0]))
     assert forms == {0, 1}
-
-
-def test_elias_messages_are_read_back():
-    check_elias(300)
-
-
-@pytest.mark.slow
-def test_ten_thousand_elias_messages_are_read_back():
-    check_elias(10_000)
 
 
 def test_elias_pays_for_lengths_of_long_vectors_and_hardly_for_maxima_of_short_buckets():

@@ -1,15 +1,14 @@
 """What holds for every codec, those of plug-ins too; and what is refused."""
 
 import re
-from importlib import metadata
 from itertools import repeat
 from typing import Any
 
 import pytest
 import torch
+from refusals import in_one_line
 
 from edgesim.base.errors import Diverged, EdgesimError
-from edgesim.base.registry import Registry
 from edgesim.learning.codecs import CODECS, make_codec
 from edgesim.learning.codecs.codec import Codec
 from edgesim.learning.codecs.feedback import Sent
@@ -72,9 +71,8 @@ def test_what_becomes_of_a_vector_depends_on_itself_alone(name):
 def test_numbers_that_are_not_finite_in_float32_are_refused(name, number):
     vector = torch.ones(20, dtype=torch.float64)
     vector[7] = number
-    with pytest.raises(EdgesimError, match=r"^upload\.codec: an update has numbers that are not finite") as refused:
+    with in_one_line(r"^upload\.codec: an update has numbers that are not finite") as refused:
         received(make_codec(name, {}), vector)
-    assert len(str(refused.value).splitlines()) == 1
     assert "learning.lr" in refused.value.fields
 
 
@@ -169,30 +167,18 @@ def test_wrong_answers_of_a_plug_in_are_refused_by_its_name(method, answer, said
         coded = receive(codec, vector, None, 0)
         counted(codec, Sent(vector, coded, coded, None), 0)
 
-    with pytest.raises(EdgesimError, match=rf"^upload\.codec: Wrong\.{method} answered {re.escape(said)}") as refused:
+    with in_one_line(rf"^upload\.codec: Wrong\.{method} answered {re.escape(said)}"):
         use()
-    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_a_plug_in_without_a_kind_of_error_or_with_passes_that_are_no_number_is_refused(monkeypatch):
     monkeypatch.setattr(FewDigits, "passes", "many")
-    with pytest.raises(
-        EdgesimError, match=r"^upload\.codec: FewDigits\.passes answered 'many', expected a finite number"
-    ):
+    with in_one_line(r"^upload\.codec: FewDigits\.passes answered 'many', expected a finite number"):
         make_codec(TEMPLATE, {})
     monkeypatch.setattr(FewDigits, "passes", 0.0)
     monkeypatch.setattr(FewDigits, "distortion", "lossy")
-    with pytest.raises(EdgesimError, match=r"^upload\.codec: FewDigits\.distortion answered 'lossy', expected 'contr"):
+    with in_one_line(r"^upload\.codec: FewDigits\.distortion answered 'lossy', expected 'contr"):
         make_codec(TEMPLATE, {})
-
-
-def test_codecs_come_by_dotted_path_and_from_installed_packages(monkeypatch):
-    assert CODECS[TEMPLATE] is FewDigits
-    offered = metadata.EntryPoint("few-digits", TEMPLATE.replace(".FewDigits", ":FewDigits"), "edgesim.codecs")
-    monkeypatch.setattr("edgesim.base.registry.offers", lambda: metadata.EntryPoints([offered]))
-    fresh = Registry(CODECS.field, CODECS._group, CODECS._base, dict(CODECS))
-    assert fresh["few-digits"] is FewDigits
-    assert fresh.names == sorted([*CODECS, "few-digits"])
 
 
 def test_as_many_updates_arrive_as_were_sent():

@@ -175,33 +175,3 @@ def test_bits_of_sets_of_places():
     assert enumerative.size_bits(650, 7) + 33 == 87
     assert enumerative.size_bits(558_802, 5_589) + 33 == pytest.approx(223_995 - 32 * 5_589 + 33)
     assert [enumerative.size_bits(558_802, 5_589), WAYS["bitmap"].size_bits(9, 3)] == [45_147, 9]
-
-
-@pytest.mark.parametrize(
-    ("p", "bits", "entropy"),
-    [
-        (0.1, 4.7558251563, 4.6899559359),
-        (0.01, 8.1079101940, 8.0793135896),
-        (0.001, 11.4946507542, 11.4077577375),
-    ],
-)
-def test_rice_bits_of_random_gaps(p, bits, entropy):
-    """Gaps of a Bernoulli sequence; r is that of a million places."""
-    low = rice.parameter(1_000_000, round(1_000_000 * p))
-    stays = (1 - p) ** 2**low
-    assert low + 1 + stays / (1 - stays) == exactly(bits)
-    assert -(p * math.log2(p) + (1 - p) * math.log2(1 - p)) / p == exactly(entropy)
-
-
-def test_padding_costs_a_twentieth_at_one_in_a_hundred():
-    """5.4 % above the mean of random places, which real messages have before they are padded."""
-    d, k, random = 100_000, 1_000, np.random.default_rng(0)
-    low = rice.parameter(d, k)
-    sizes = []
-    for _ in range(20):
-        gaps = np.diff(np.sort(random.choice(d, k, replace=False)), prepend=-1) - 1
-        sizes.append(k * (low + 1) + int((gaps >> low).sum()))
-    assert rice.size_bits(d, k) / np.mean(sizes) == pytest.approx(1.054, abs=2e-3)
-    worst = np.append(np.arange(k - 1), d - 1)
-    gaps = np.diff(worst, prepend=-1) - 1
-    assert k * (low + 1) + int((gaps >> low).sum()) == rice.size_bits(d, k)

@@ -7,7 +7,6 @@ import struct
 import tracemalloc
 import zipfile
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ def header(shape: str, kind: str = "|u1") -> bytes:
 @pytest.mark.parametrize(
     "shape", ["(1000000000000,)", "(40000000000, 1, 1)", "(-1, -4)", "(2, 2305843009213693952, 2, 2)"]
 )
-def test_an_npz_whose_header_says_more_than_it_holds_is_refused(name: str, shape: str, tmp_path: Path) -> None:
+def test_an_npz_whose_header_says_more_than_it_holds_is_refused(name, shape, tmp_path):
     path = tmp_path / "own.npz"
     images, labels = header("(2, 1, 1)") + b"ab", header("(2,)") + b"\x00\x01"
     arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
@@ -55,14 +54,14 @@ def test_an_npz_whose_header_says_more_than_it_holds_is_refused(name: str, shape
     assert said.endswith("but holds 2 bytes")
 
 
-def test_an_npz_header_that_goes_on_for_long_is_not_read_to_its_end(tmp_path: Path) -> None:
+def test_an_npz_header_that_goes_on_for_long_is_not_read_to_its_end(tmp_path):
     path = tmp_path / "own.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("train_images.npy", b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**27) + bytes(2**27))
     assert "not a readable .npz" in refusal(lambda: load_dataset(DataConfig(dataset=str(path))))
 
 
-def test_an_npz_that_unpacks_to_more_than_is_free_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_npz_that_unpacks_to_more_than_is_free_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "own.npz"
     images, labels = np.zeros((2, 5000, 8000), np.uint8), np.arange(2)
     np.savez_compressed(path, train_images=images, train_labels=labels, test_images=images, test_labels=labels)
@@ -72,7 +71,7 @@ def test_an_npz_that_unpacks_to_more_than_is_free_is_refused(tmp_path: Path, mon
     assert said == f"{path}: train_images: needs 0.08 GB of memory, and 0.01 GB are free"
 
 
-def test_cifar_labels_that_hold_one_list_many_times_over_are_refused(tmp_path: Path) -> None:
+def test_cifar_labels_that_hold_one_list_many_times_over_are_refused(tmp_path):
     labels: list[object] = [0, 1]
     for _ in range(24):
         labels = [labels, labels]
@@ -96,7 +95,7 @@ HUGE = {
 
 
 @pytest.mark.parametrize("name", HUGE)
-def test_a_pickle_that_asks_for_a_huge_table_or_text_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_pickle_that_asks_for_a_huge_table_or_text_is_refused(name, tmp_path):
     content, of_cifar, of_fedscale = HUGE[name]
     for file in ("train", "test"):
         (tmp_path / file).write_bytes(content)
@@ -119,13 +118,13 @@ def as_keys(value: object) -> bytes:
 
 
 @pytest.mark.parametrize("arrays", [False, True])
-def test_a_pickle_with_keys_that_take_for_ever_to_hash_is_refused(arrays: bool) -> None:
+def test_a_pickle_with_keys_that_take_for_ever_to_hash_is_refused(arrays):
     assert load_plain(io.BytesIO(as_keys("a")), arrays) == {"a": None}
     with pytest.raises(pickle.UnpicklingError, match="a dict with keys that are no numbers or texts"):
         load_plain(io.BytesIO(as_keys(doubled(60, tuple))), arrays)
 
 
-def test_a_record_that_takes_for_ever_to_print_is_refused_in_a_short_line(tmp_path: Path) -> None:
+def test_a_record_that_takes_for_ever_to_print_is_refused_in_a_short_line(tmp_path):
     path = tmp_path / "client_behave_trace"
     path.write_bytes(pickle.dumps({1: {"active": [], "inactive": [], "finish_time": doubled(60, list)}}))
     said = refusal(lambda: read_fedscale(path))
@@ -133,9 +132,7 @@ def test_a_record_that_takes_for_ever_to_print_is_refused_in_a_short_line(tmp_pa
     assert len(said) < 300
 
 
-def test_a_list_that_is_that_of_very_many_clients_is_refused_where_it_does_not_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_that_is_that_of_very_many_clients_is_refused_where_it_does_not_fit(tmp_path, monkeypatch):
     path, instants = tmp_path / "client_behave_trace", list(range(1000))
     record = {"active": instants, "inactive": instants, "finish_time": 1000}
     path.write_bytes(pickle.dumps(dict.fromkeys(range(1000), record)))
@@ -144,7 +141,7 @@ def test_a_list_that_is_that_of_very_many_clients_is_refused_where_it_does_not_f
     assert refusal(lambda: read_fedscale(path)) == f"{path}: active: needs 0.064 GB of memory, and 0.01 GB are free"
 
 
-def test_a_gzipped_idx_file_is_unpacked_no_further_than_its_header_says(tmp_path: Path) -> None:
+def test_a_gzipped_idx_file_is_unpacked_no_further_than_its_header_says(tmp_path):
     path = tmp_path / "labels.gz"
     with gzip.open(path, "wb") as file:
         file.write(bytes((0, 0, 8, 1)) + struct.pack(">I", 4) + bytes(2**27))
@@ -162,7 +159,7 @@ def png(width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize(("width", "height"), [(9000, 9000), (10_000, 10_000), (60_000, 60_000), (2**31 - 1, 1)])
-def test_an_image_of_too_many_pixels_is_refused_by_its_header(width: int, height: int, tmp_path: Path) -> None:
+def test_an_image_of_too_many_pixels_is_refused_by_its_header(width, height, tmp_path):
     for half in ("train", "test"):
         (tmp_path / half / "cat").mkdir(parents=True)
         Image.new("RGB", (4, 4)).save(tmp_path / half / "cat" / "a.png")

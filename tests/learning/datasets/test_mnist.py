@@ -4,6 +4,7 @@ import struct
 import numpy as np
 import pytest
 import torchvision
+from refusals import in_one_line
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
@@ -90,11 +91,7 @@ def test_missing_files_are_one_line_that_says_which_and_where(tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        (
-            "train-labels-idx1-ubyte",
-            lambda a: a + 1,
-            "train-labels-idx1-ubyte: labels are not .* 0 to 9",
-        ),
+        ("train-labels-idx1-ubyte", lambda a: a + 1, "train-labels-idx1-ubyte: labels are not .* 0 to 9"),
         ("t10k-labels-idx1-ubyte", lambda a: a[:-1], "t10k-labels-idx1-ubyte: 9 labels for 10 images"),
         ("t10k-images-idx3-ubyte", lambda a: a[:, 1:], "t10k-images-idx3-ubyte: images are 27x28, .* 28x28"),
         ("train-images-idx3-ubyte", lambda a: a[:, 0], "train-images-idx3-ubyte: not an IDX file of 3-dim"),
@@ -103,9 +100,8 @@ def test_missing_files_are_one_line_that_says_which_and_where(tmp_path):
 def test_bad_content_is_one_line_that_names_the_file(tmp_path, name, change, words):
     arrays = _arrays()
     arrays[name] = change(arrays[name])
-    with pytest.raises(EdgesimError, match=words) as caught:
+    with in_one_line(words):
         _load(tmp_path, arrays)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_file_cut_short_is_refused(tmp_path):
@@ -113,10 +109,10 @@ def test_a_file_cut_short_is_refused(tmp_path):
     dataset = _load(tmp_path, arrays)
     path = tmp_path / "MNIST/raw/train-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(EdgesimError, match=r"ubyte: holds 15675 values, its header says 15680"):
+    with in_one_line(r"ubyte: holds 15675 values, its header says 15680"):
         _ = dataset.images
     path.write_bytes(b"\0\0")
-    with pytest.raises(EdgesimError, match="not an IDX file"):
+    with in_one_line("not an IDX file"):
         _load(tmp_path, {})
 
 
@@ -124,8 +120,8 @@ def test_a_broken_archive_is_refused(tmp_path):
     dataset = _load(tmp_path, _arrays(), zipped=True)
     path = tmp_path / "MNIST/raw/train-images-idx3-ubyte.gz"
     path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(EdgesimError, match=r"ubyte.gz: cannot be read: .*; fetch it again"):
+    with in_one_line(r"ubyte.gz: cannot be read: .*; fetch it again"):
         _ = dataset.images
     path.write_bytes(b"not an archive")
-    with pytest.raises(EdgesimError, match=r"ubyte.gz: cannot be read"):
+    with in_one_line(r"ubyte.gz: cannot be read"):
         _load(tmp_path, {})

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import in_one_line
 from scipy.io import wavfile
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config import DataConfig
 from edgesim.config_file import parse
 from edgesim.learning.datasets import load_dataset
@@ -92,7 +92,7 @@ def test_testing_list_says_what_is_for_testing(words):
     dataset = load(words)
     assert (len(dataset.train_labels), dataset.test_labels.tolist()) == (13, [0, 2])
     (words / "testing_list.txt").write_text("up/3.wav\nup/7.wav\n")
-    with pytest.raises(EdgesimError, match=r"testing_list.txt: line 2: expected WORD/FILE.wav that is there"):
+    with in_one_line(r"testing_list.txt: line 2: expected WORD/FILE.wav that is there"):
         load(words)
 
 
@@ -149,9 +149,8 @@ def as_pipe(path):
 @pytest.mark.whole_family
 def test_a_recording_that_holds_no_sound_is_one_line_that_names_it(words, damage, expected):
     damage(words / "left/2.wav")
-    with pytest.raises(EdgesimError, match=rf"left/2.wav: {expected}") as caught:
+    with in_one_line(rf"left/2.wav: {expected}"):
         _ = load(words).images
-    assert "\n" not in str(caught.value)
 
 
 def test_recordings_that_are_decoded_otherwise_have_a_place_of_their_own_in_the_cache(words, monkeypatch):
@@ -163,13 +162,13 @@ def test_recordings_that_are_decoded_otherwise_have_a_place_of_their_own_in_the_
 
 def test_one_word_is_none_to_tell_apart(tmp_path):
     save(tmp_path / "yes/0.wav", tone(400))
-    with pytest.raises(EdgesimError, match=r"holds 1 words; expected WORD/FILE\.wav of at least 2"):
+    with in_one_line(r"holds 1 words; expected WORD/FILE\.wav of at least 2"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize("knobs", [{"image_size": 16}, {"augment": "flip"}])
 def test_sounds_are_not_turned_over(words, knobs):
-    with pytest.raises(EdgesimError, match="are for pictures, not for the sounds"):
+    with in_one_line("are for pictures, not for the sounds"):
         load(words, **knobs)
 
 

@@ -80,7 +80,7 @@ def divided(entry: Entry, world: World) -> list[list[np.ndarray]]:
 @each
 @settings(max_examples=20)
 @given(worlds)
-def test_every_device_of_every_frame_holds_samples_that_are_there_each_once(entry: Entry, world: World) -> None:
+def test_every_device_of_every_frame_holds_samples_that_are_there_each_once(entry, world):
     frames = divided(entry, world)
     assert len(frames) >= 1
     for parts in frames:
@@ -96,7 +96,7 @@ def test_every_device_of_every_frame_holds_samples_that_are_there_each_once(entr
 @each
 @settings(max_examples=20)
 @given(worlds)
-def test_samples_lie_on_one_device_and_sets_have_their_sizes(entry: Entry, world: World) -> None:
+def test_samples_lie_on_one_device_and_sets_have_their_sizes(entry, world):
     (name, _), (count, devices, size, _) = entry, world
     for parts in divided(entry, world):
         sizes, dealt = [len(part) for part in parts], np.concatenate(parts)
@@ -113,7 +113,7 @@ def test_samples_lie_on_one_device_and_sets_have_their_sizes(entry: Entry, world
 
 
 @each
-def test_who_holds_what_follows_the_seed_alone(entry: Entry) -> None:
+def test_who_holds_what_follows_the_seed_alone(entry):
     size = None if entry[0] == "listed" else 80
     first, again, other = (
         [[part.tolist() for part in parts] for parts in divided(entry, (900, 8, size, seed))] for seed in (1, 1, 2)
@@ -124,9 +124,7 @@ def test_who_holds_what_follows_the_seed_alone(entry: Entry) -> None:
 
 @each
 @pytest.mark.parametrize(("devices", "size"), [(4, 602), (200, 6), (602, 2), (400, 1)])
-def test_samples_that_hardly_suffice_or_do_not_are_dealt_all_the_same_or_refused_in_one_line(
-    entry: Entry, devices: int, size: int
-) -> None:
+def test_samples_that_hardly_suffice_or_do_not_are_dealt_all_the_same_or_refused_in_one_line(entry, devices, size):
     """Never a device without samples, nor one with a sample twice."""
     labels = np.arange(600) % CLASSES
     try:
@@ -146,7 +144,7 @@ ALL_OPTIONS = {option for kind in PARTITIONS.values() for option in kind.model_f
 
 
 @pytest.mark.parametrize("name", PARTITIONS)
-def test_an_option_that_is_wrong_unknown_or_of_another_partition_is_one_line_that_names_it(name: str) -> None:
+def test_an_option_that_is_wrong_unknown_or_of_another_partition_is_one_line_that_names_it(name):
     own = set(PARTITIONS[name].model_fields)
     wrong = [{option: value} for option in sorted(ALL_OPTIONS) for value in ([], {"a": 1}, -1.0, float("inf"), "no")]
     if name == "listed":

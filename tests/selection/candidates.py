@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-import pytest
 
 from edgesim.selection.view import Feedback, RoundReport, RoundView, Spending
 from edgesim.streams import Streams
@@ -99,7 +98,7 @@ class PlainEstimates:
         return np.where(until_s >= horizon_s, np.inf, until_s)
 
 
-def _view_of(
+def view_of(
     knowledge, ids=None, need_hz=None, gain=None, times_selected=None, seed=0, places=10**9, estimates=None, **when
 ):
     count = len(knowledge.counts)
@@ -126,7 +125,7 @@ def _view_of(
     )
 
 
-def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, length_s=1.0, received=None, **columns):
+def report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, length_s=1.0, received=None, **columns):
     """What a selector hears; ``heard`` are those whose updates were merged, by default all selected."""
     checked_in, selected = np.asarray(checked_in, dtype=np.int64), np.asarray(selected, dtype=np.int64)
     heard = selected if heard is None else np.asarray(heard, dtype=np.int64)
@@ -156,7 +155,7 @@ def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, 
     )
 
 
-def _offers(choice, accept):
+def offers(choice, accept):
     """Devices offered and devices taken, both in order, when ``accept(device, taken)`` answers."""
     offered, taken = [], []
 
@@ -177,43 +176,7 @@ def _offers(choice, accept):
         return offered, taken
 
 
-def _schedule(choice, view, band_hz=np.inf):
+def schedule(choice, view, band_hz=np.inf):
     """Devices offered and devices taken, both in order, when least bandwidths must fit one band."""
     need_hz = dict(zip(view.ids.tolist(), view.need_hz.tolist(), strict=True))
-    return _offers(choice, lambda device, taken: sum(need_hz[one] for one in [*taken, device]) <= band_hz)
-
-
-@pytest.fixture(scope="session")
-def knowledge_of():
-    return PlainKnowledge
-
-
-@pytest.fixture(scope="session")
-def view_of():
-    return _view_of
-
-
-@pytest.fixture(scope="session")
-def report_of():
-    return _report_of
-
-
-@pytest.fixture(scope="session")
-def offers():
-    return _offers
-
-
-@pytest.fixture(scope="session")
-def schedule():
-    return _schedule
-
-
-@pytest.fixture
-def four_clients():
-    """FedTeddi's worked example: mixes a, b, half a half b, half b half c; only client 3's mix changed."""
-    return PlainKnowledge(
-        counts=np.array([[100, 0, 0], [0, 100, 0], [100, 100, 0], [0, 50, 50]]),
-        previous=np.array([[100, 0, 0], [0, 100, 0], [100, 100, 0], [0, 100, 0]]),
-        batches=np.array([[16, 0, 0], [0, 16, 0], [8, 8, 0], [0, 8, 8]]),
-        deviation=np.full(4, 4.0),
-    )
+    return offers(choice, lambda device, taken: sum(need_hz[one] for one in [*taken, device]) <= band_hz)
