@@ -96,9 +96,9 @@ def main(
                         "data": {"partition": "shards", "partition_options": {"shards_per_device": 2}},
                         **MERGES[merge],
                     }  # fmt: skip
-                    labels = {"radio": world, "speed_mps": f"{speed_mps:g}"} | ({"merge": merge} if speed_mps else {})
+                    labels = {"radio": world, "speed_mps": speed_mps} | ({"merge": merge} if speed_mps else {})
                     runs.add(base, {"selection.policy": names(policies)}, labels=labels, seeds=[seed])
-    study = runs.compare(target=target, against=[("speed_mps", "0"), ("merge", names(merges)[0])])
+    study = runs.compare(target=target, against=[("speed_mps", 0.0), ("merge", names(merges)[0])])
     # Runs at rest, which no merge changes, are the first point of every line.
     finished = [
         replace(run, knobs={"merge": merge, **run.knobs}) for run in study.runs.values() for merge in names(merges)

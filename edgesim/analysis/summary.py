@@ -129,7 +129,10 @@ def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
 def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     """Notes for readers of the summary table, one or two sentences each."""
     study = read_study(study_folder)
-    notes = ["Means over seeds, with 95 % t intervals."]
+    several = bool((summary["seeds"] > 1).any())
+    notes = [
+        "Means over seeds, with 95 % t intervals." if several else "One seed each, so that no value has an interval."
+    ]
     if beside := sorted(path.name for path in study_folder.iterdir() if path.is_dir() and is_study(path)):
         notes.append(f"Not part of it are the studies in this folder: {', '.join(beside)}.")
     if "final_accuracy_low" in summary:
