@@ -55,6 +55,13 @@ QUICK = {
 }  # fmt: skip
 
 
+def counts(run: edgesim.Run) -> dict[str, float]:
+    """Handovers of devices at work, and uploads planned, in all rounds of a run."""
+    metrics = run.metrics
+    handovers = metrics.loc[metrics["name"] == "handovers", "value"].sum()
+    return {"handovers": float(handovers), "uploads": float(run.rounds["selected"].sum())}
+
+
 @scenario("runs/handover", quick=QUICK)
 def main(
     runs: Runs,
