@@ -1,9 +1,9 @@
 """Writes the tables "Beside the paper" into the pages of docs/papers: ``python docs/beside_papers.py``.
 
-``papers/tables.toml`` says what is claimed, the paper's number, our verdict, and by which command ours comes. Ours are
-computed from ``papers/seeds/STUDY.csv``, which has a row per run of the study, and their p are those of
-``papers/seeds/STUDY-differences.csv``, all comparisons that were corrected together. Both files are written from the
-runs by ``python docs/beside_papers.py STUDY FOLDER [DIFFERENCES ...]``: the study's folder, and the tables of
+``papers/tables.toml`` says what is claimed, the paper's number, our verdict or what decides it, and by which command
+ours comes. Ours are computed from ``papers/seeds/STUDY.csv``, which has a row per run of the study, and their p are
+those of ``papers/seeds/STUDY-differences.csv``, all comparisons that were corrected together. Both files are written
+from the runs by ``python docs/beside_papers.py STUDY FOLDER [DIFFERENCES ...]``: the study's folder, and the tables of
 differences in it. Studies that were not run again since have no such files; their numbers are those that their pages
 had, and stand in ``papers/results.csv``. Of studies that are ``scored``, ``papers/STUDY.parquet`` has the accuracy of
 each run at equal seconds, bits and joules. Studies that are in no such table have files too, where a ``section`` of
@@ -34,6 +34,7 @@ _BEGIN, _END = "<!-- Written by docs/beside_papers.py -->", "<!-- End -->"
 _HEAD = ["what", "paper", "here", "seeds", "run", "verdict"]
 LEAST_SEEDS = 3
 """Seeds from which a number has an interval."""
+SIGNIFICANT = 0.05
 Row = Mapping[str, Any]
 Key = tuple[str, str, str]
 """Names of a study, a setting and a measure."""
@@ -90,8 +91,22 @@ def _computed(runs: pd.DataFrame, differences: pd.DataFrame, where: Row, of: Row
         first, second = pair_by_seed(own, _by_seed(runs, {**where, **of["less"]}, column))
         values = list(first - second)
         (p,) = _rows(differences, {**where, "measure": column})["p_holm"]
-    mean, low, _ = mean_interval(values, LEAST_SEEDS)
-    return _row(factor * mean, factor * (mean - low), p, len(values), of)
+    mean, low, high = (factor * end for end in mean_interval(values, LEAST_SEEDS))
+    return {**_row(mean, mean - low, p, len(values), of), "found": _found(mean, low, high, p, of.get("margin", 0.0))}
+
+
+def _found(mean: float, low: float, high: float, p: float | None, margin: float) -> str:
+    """Verdict on a difference as `edgesim compare` gives it, with the direction of a significant one."""
+    if p is not None and p < SIGNIFICANT:
+        return "higher" if mean > 0 else "lower"
+    return "equivalent" if -margin < low and high < margin else "inconclusive"
+
+
+def _verdict(found: str, expected: str) -> str:
+    """What a difference says of a claim that it is ``expected`` to be higher or lower."""
+    if found == expected:
+        return "shown"
+    return "the opposite is shown" if found in ("higher", "lower") else found
 
 
 def _rows(table: pd.DataFrame, where: Row) -> pd.DataFrame:
@@ -135,7 +150,8 @@ def _table(rows: list[dict[str, str]], studies: Mapping[str, Row]) -> str:
         results = {name: _result(studies, (row["study"], name, row["measure"])) for name in settings}
         ours = "; ".join([row["measure"], *(f"{name}: {_text(result)}" for name, result in results.items())])
         seeds = results[row["setting"]]["seeds"]
-        lines.append(_line([row["claim"], row["paper"], ours, seeds, letters[row["study"]], row["verdict"]]))
+        verdict = row.get("verdict") or _verdict(results[row["setting"]]["found"], row["expects"])
+        lines.append(_line([row["claim"], row["paper"], ours, seeds, letters[row["study"]], verdict]))
     return "\n".join([*lines, "", *(_run(letter, name, studies[name]) for name, letter in letters.items())])
 
 

@@ -79,7 +79,10 @@ Law = Callable[[NDArray[np.uint64]], NDArray[Any]]
 
 
 def _uniform(words: NDArray[np.uint64]) -> Floats:
-    return np.asarray(((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
+    values = (words >> np.uint64(12)).astype(np.float64)
+    values += 0.5
+    values *= 2.0**-52
+    return np.asarray(values)
 
 
 def _normal(words: NDArray[np.uint64]) -> Floats:

@@ -35,7 +35,11 @@ DATA: dict[str, dict[str, Any]] = {
     "all classes": {"partition": "iid"},
     "two classes": {"partition": "classes", "partition_options": {"classes_per_device": 2}},
 }
-LOOKS = {"accuracy_percent": ("accuracy (%)", "{:.1f}")}
+ACCURACY = {"accuracy_percent": ("accuracy (%)", "{:.1f}")}
+LOOKS = ACCURACY | {
+    "devices_merged": ("devices merged", "{:.1f}"),
+    "three_percent": ("updates of the three most frequent (%)", "{:.0f}"),
+}
 QUICK = {"devices_at_once": "1,5", "rounds": 10, "seeds": 2}
 
 
@@ -57,10 +61,16 @@ def cell(rounds: int, at_once: int) -> dict[str, Any]:
     }
 
 
-def last_accuracy(run: edgesim.Run) -> dict[str, float]:
-    """Mean test accuracy behind the last tenth of the rounds, in percent."""
-    tests = run.rounds["test_accuracy"]
-    return {"accuracy_percent": 100 * float(tests.iloc[-max(1, len(tests) // 10) :].mean())}
+def measured(run: edgesim.Run) -> dict[str, float]:
+    """Mean test accuracy behind the last tenth of the rounds, in percent; how many devices had an update merged; and
+    how many updates in a hundred came from the three that had most.
+    """
+    tests, merged = run.rounds["test_accuracy"], run.updates["device"].value_counts()
+    return {
+        "accuracy_percent": 100 * float(tests.iloc[-max(1, len(tests) // 10) :].mean()),
+        "devices_merged": float(len(merged)),
+        "three_percent": 100 * float(merged.iloc[:3].sum() / merged.sum()),
+    }
 
 
 @scenario("runs/amiri", seeds=10, quick=QUICK)
@@ -79,13 +89,13 @@ def main(
         base = cell(rounds, at_once) | {"data": DATA[held], "selection": POLICIES[named] | among}
         runs.add(base, labels={"data": held, "way": named, "K": at_once})
     study = runs.compare()
-    table = published.beside(study.folder, [*LOOKS], lambda row: {}, last_accuracy)
+    table = published.beside(study.folder, [*LOOKS], lambda row: {}, measured)
     published.show(table, f"{study.folder}: accuracy behind the last tenth of the rounds", ["data", "way", "K"], LOOKS)
     tables.save(table, study.folder / "beside-the-paper.csv")
     references = (("K", counts(devices_at_once)[0]), ("way", "BC-BN2" if "BC-BN2" in names(policies) else "BC"))
     for knob, reference in references:
-        differences = published.differences(study.folder, knob, reference, [*LOOKS], last_accuracy)
-        published.show_differences(differences, str(reference), LOOKS)
+        differences = published.differences(study.folder, knob, reference, [*ACCURACY], measured)
+        published.show_differences(differences, str(reference), ACCURACY)
         tables.save(differences, study.folder / f"beside-the-paper-differences-{knob}.csv")
 
 

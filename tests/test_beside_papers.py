@@ -104,6 +104,53 @@ def test_each_number_beside_a_papers_is_that_of_the_committed_runs_or_of_the_pag
     assert any("not_run" in row for row in PLAN["pages"][name])
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, rows in PLAN["pages"].items() if any("expects" in row for row in rows)]
+)
+def test_like_evidence_has_like_verdicts(name):
+    """By p and the interval from the rows per run, for all claims of a page that are about differences."""
+    (part,) = WRITTEN.findall((PAPERS / f"{name}.md").read_text())
+    cells = [line.strip("| ").split(" | ") for line in part.splitlines() if line[:2] == "| "][2:]
+    rows = PLAN["pages"][name]
+    assert ["expects" in row for row in rows] == ["not_run" not in row for row in rows]
+    verdicts = set()
+    for row, (*_, verdict) in zip(rows, cells, strict=True):
+        if "not_run" in row:
+            continue
+        where = PLAN["studies"][row["study"]]["settings"][row["setting"]]
+        of = PLAN["studies"][row["study"]]["measures"][row["measure"]]
+        runs = records(PAPERS / f"seeds/{PLAN['studies'][row['study']].get('runs', row['study'])}.csv")
+        own, theirs = (
+            {each["seed"]: float(each[of["column"]]) for each in runs if all(each[k] == str(v) for k, v in ids.items())}
+            for ids in (where, where | of["less"])
+        )
+        test = scipy.stats.ttest_1samp([own[seed] - theirs[seed] for seed in own], 0)
+        if corrected_p(row["study"], where, of["column"], test.pvalue) < 0.05:
+            as_expected = (test.statistic > 0) == (row["expects"] == "higher")
+            expected = "shown" if as_expected else "the opposite is shown"
+        else:
+            interval = test.confidence_interval()
+            expected = "equivalent" if max(-interval.low, interval.high) < of["margin"] else "inconclusive"
+        assert verdict == expected, row
+        verdicts.add(verdict)
+    assert {"shown", "inconclusive"} <= verdicts
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "p", "verdict"),
+    [
+        (-2.0, 1.0, 0.04, "shown"),
+        (2.0, 1.0, 0.04, "the opposite is shown"),
+        (-2.0, 1.0, 0.06, "inconclusive"),
+        (-0.2, 0.7, 0.06, "equivalent"),
+        (-0.2, 0.7, 0.04, "shown"),
+    ],
+)
+def test_a_difference_is_judged_by_its_p_and_its_interval(mean, half, p, verdict):
+    found = BESIDE_PAPERS["_found"](mean, mean - half, mean + half, p, 1.0)
+    assert BESIDE_PAPERS["_verdict"](found, "lower") == verdict
+
+
 def test_every_file_of_runs_belongs_to_a_study_whose_numbers_are_computed_from_it():
     computed = {name for name, study in PLAN["studies"].items() if study.keys() & {"settings", "section", "page"}}
     files = {path.stem for path in (PAPERS / "seeds").glob("*.csv")}

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from edgesim.base.arrays import Floats, Integers, repeated
 from edgesim.engine.handover_search import Handover
 from edgesim.engine.moving_places import MovingPlaces
 from edgesim.engine.uplink import Upload
-from edgesim.engine.work import Task
 from edgesim.engine.world import World
 from edgesim.radio.course import Course, Planned, PowerPieces
 from edgesim.radio.fading import power_factor
@@ -20,6 +20,20 @@ from edgesim.radio.pieces import without_repeats
 
 _NEAREST_S, _FARTHEST_S = 1e-3, 600.0
 """Least and most seconds of a way that are looked at, to begin with."""
+
+
+class Sending(NamedTuple):
+    """Uploads that are granted together, [n] each."""
+
+    device: Integers
+    station: Integers
+    handovers: Integers
+    """Handovers so far."""
+    bandwidth_hz: Floats
+    rx_power_w: Floats
+    bits: Floats
+    start_s: Floats
+    """When they begin, if nothing comes between."""
 
 
 @dataclass
@@ -32,32 +46,22 @@ class Courses:
     """Courses of the last grants, by device, number of its draws and handovers."""
 
     def foresee(
-        self,
-        tasks: Sequence[Task],
-        ids: Integers,
-        station: Integers,
-        bits: Floats,
-        instants_s: tuple[float, float, float],
-        ahead: Sequence[Sequence[Handover]],
+        self, number: int, sending: Sending, instants_s: tuple[float, float, float], ahead: Sequence[Sequence[Handover]]
     ) -> None:
         """Work out the courses of uploads of one round, which are granted together, to where they are due or end.
 
-        They are those of ``tasks``, of devices ``ids`` in the cells of ``station`` with ``bits`` to send, [n].
-        ``instants_s`` are those of the grant and the deadline, and its tolerance. ``ahead`` has the handovers that are
-        expected of each, behind which its course is worked out, too; it is empty where tasks keep their stations.
-        Where uploads are due at no instant, as without rounds, each has its course worked out when it begins.
+        The ``number`` is that of the draws of their tasks. ``instants_s`` are those of the grant and the deadline, and
+        its tolerance. ``ahead`` has the handovers that are expected of each, behind which its course is worked out,
+        too; it is empty where tasks keep their stations. Where uploads are due at no instant, as without rounds, each
+        has its course worked out when it begins.
         """
         t_s, deadline_s, tolerance_s = instants_s
         due_s = deadline_s + 2.0 * tolerance_s
         if math.isinf(due_s) or due_s <= t_s:
             self.foreseen = {}
             return
-        number, count = tasks[0].number, len(tasks)
-        weight_hz = np.array([at.grant.bandwidth_hz for at in tasks])
-        rx_power_w = np.array([at.grant.rx_power_w for at in tasks])
-        # Phase by phase, as the clock adds them up.
-        starts_s = np.array([t_s + at.broadcast_s + at.download_s + at.compute_s for at in tasks])
-        handovers = np.array([at.handovers for at in tasks]) if ahead else np.zeros(count, dtype=np.int64)
+        ids, station, handovers, weight_hz, rx_power_w, bits, starts_s = sending
+        count = len(ids)
         farthest_s = min(due_s, t_s + _FARTHEST_S)
         until_s = np.minimum(_horizons_s(self.moving.link, rx_power_w, weight_hz, bits, due_s, starts_s), farthest_s)
         all_until_s, since_s = until_s.tolist(), repeated(t_s, count)
@@ -99,6 +103,15 @@ class Courses:
             # Uploads of a resumed run may have begun long ago.
             until_s = _horizon_s(self.moving.link, upload, upload.deadline_s + 2.0 * upload.tolerance_s)
             (course,) = self.of([upload], station, max(until_s, now_s + (now_s - upload.since_s)))
+        return course
+
+    def to_end(self, upload: Upload, station: int, until_s: float) -> Course:
+        """The course of an upload that begins, to where it ends or beyond an instant."""
+        course = self.of_begun(upload, station, upload.since_s)
+        while course.until_s <= until_s and math.isinf(
+            course.end_s(self.moving.link, upload.weight_hz, upload.remaining_bits, upload.since_s)
+        ):
+            (course,) = self.of([upload], station, later_s(upload.since_s, course.until_s))
         return course
 
     def _of(

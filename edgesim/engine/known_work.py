@@ -1,8 +1,8 @@
 """Work of a round as arrays, where all of it is known in closed form once the band is shared.
 
-So it is where uploads keep their reservations at constant rates, where devices draw from the mains, and where work ends
-with its round. The phases are those of `edgesim.engine.phases.COURSE`, each played for all devices at once; the clock
-gets one event, the arrival that closes the round.
+So it is where uploads keep their reservations in their cells, on links that are not recorded, where devices draw from
+the mains, and where work ends with its round. The phases are those of `edgesim.engine.phases.COURSE`, each played for
+all devices at once; the clock gets one event, the arrival that closes the round.
 """
 
 import math
@@ -17,9 +17,11 @@ import simpy
 from edgesim.activities import ACTIVITIES, DOWNLOAD, UPLOAD
 from edgesim.base.arrays import Booleans, Floats, Integers
 from edgesim.engine.clock import FIRST, Clock, EventKind
+from edgesim.engine.courses import Courses, Sending
 from edgesim.engine.ended_work import NUMBER_OF, Brought, EndedWork, ended_work
+from edgesim.engine.moving_reserved_band import MovingReservedLink
 from edgesim.engine.phases import COURSE, Phase
-from edgesim.engine.uplink import planned_end_s
+from edgesim.engine.uplink import Upload, planned_end_s
 from edgesim.engine.work import Outcome
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.radio.grant import Grant
@@ -101,10 +103,19 @@ class KnownWork:
     """The work of a round's devices, played ahead when the band is shared, and cut off where the round closes."""
 
     def __init__(
-        self, clock: Clock, links: Sequence[ReservedLink], tasks: Tasks, promises: Sequence[Promise], tolerance_s: float
+        self,
+        clock: Clock,
+        links: Sequence[ReservedLink],
+        courses: Courses | None,
+        tasks: Tasks,
+        promises: Sequence[Promise],
+        tolerance_s: float,
     ) -> None:
-        """Begin tasks now; the ``tolerance_s`` is that of `edgesim.engine.work.RoundSignals`."""
-        self._clock, self._links, self._tolerance_s = clock, links, tolerance_s
+        """Begin tasks now, in cells with some ``links``; the ``tolerance_s`` is that of `RoundSignals`.
+
+        ``courses`` are those of devices that move.
+        """
+        self._clock, self._links, self._courses, self._tolerance_s = clock, links, courses, tolerance_s
         self.tasks, self.promises = tasks, promises
         self._begin_s = clock.now
         self._legs: Legs | None = None
@@ -162,6 +173,8 @@ class KnownWork:
         """
         tasks, grant, leaves, ends_s = self.tasks, self.tasks.grant, list[int](), list[float]()
         rows = has.nonzero()[0]
+        if self._courses is not None:
+            self._links = [self._followed(self._courses, rows, at_s, deadline_s)] * len(self._links)
         columns = tasks.device, tasks.station, grant.bandwidth_hz, grant.rx_power_w, grant.bits, at_s
         of_rows = zip(*(column[rows].tolist() for column in (*columns, tasks.backhaul_s, tasks.leaves_s)), strict=True)
         for row, (device, station, hz, power_w, bits, begin_s, wires_s, leaves_s) in enumerate(of_rows):
@@ -181,6 +194,21 @@ class KnownWork:
         breaks = np.zeros(len(has), dtype=bool)
         breaks[rows[leaves]] = True
         return end_s, breaks
+
+    def _followed(self, courses: Courses, rows: Integers, at_s: Floats, deadline_s: float) -> MovingReservedLink:
+        """The link of uploads of devices that move, which have reservations until they end or the round does."""
+        tasks, grant, tolerance_s = self.tasks, self.tasks.grant, self._tolerance_s
+        granted = grant.bandwidth_hz[rows], grant.rx_power_w[rows], grant.bits[rows]
+        sending = Sending(tasks.device[rows], tasks.station[rows], np.zeros_like(rows), *granted, at_s[rows])
+        courses.foresee(tasks.number, sending, (self._begin_s, deadline_s, tolerance_s), ())
+        followed = {}
+        for device, station, _, hz, power_w, bits, since_s in zip(*(of.tolist() for of in sending), strict=True):
+            course = courses.foreseen.get((device, tasks.number, 0))
+            if course is None or course.planned is None or not course.planned.end_s < math.inf:
+                upload = Upload(device, power_w, hz, bits, deadline_s, tolerance_s, since_s, number=tasks.number)
+                course = courses.to_end(upload, station, deadline_s + tolerance_s)
+            followed[device] = course
+        return MovingReservedLink(courses.moving.link, followed)
 
     def close_with(self, count: int, deadline_s: float, close: Callable[[], None]) -> None:
         """Have ``close`` called at the arrival with a number, from 1, if it comes by the deadline."""

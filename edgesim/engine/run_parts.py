@@ -15,7 +15,7 @@ from edgesim.devices.topology import Backhaul
 from edgesim.engine.at_work import Working
 from edgesim.engine.cells import Cells
 from edgesim.engine.clock import Clock
-from edgesim.engine.courses import Courses
+from edgesim.engine.courses import Courses, Sending
 from edgesim.engine.decision import Planner
 from edgesim.engine.decisions import Answerer, ByPolicy
 from edgesim.engine.ended_work import Brought, EndedWork
@@ -140,10 +140,14 @@ class RunParts:
         if charges is not None:
             self.sizing.expect(working)
         if self.courses is not None and len(working):
-            tasks, (deadline_s, tolerance_s) = [at.task for at in working], working[0].work.due
+            tasks, due = [at.task for at in working], working[0].work.due
             ahead = [] if self.cells is None else [self.cells.ahead(task) for task in tasks]
-            instants_s = self.clock.now, deadline_s, tolerance_s
-            self.courses.foresee(tasks, ids, station, bits, instants_s, ahead)
+            now_s, handovers = self.clock.now, np.array([task.handovers for task in tasks])
+            columns = np.array(hz), np.array(rx_power_w), bits
+            # Phase by phase, as the clock adds them up.
+            starts_s = np.array([now_s + task.broadcast_s + task.download_s + task.compute_s for task in tasks])
+            sending = Sending(ids, station, handovers, *columns, starts_s)
+            self.courses.foresee(tasks[0].number, sending, (now_s, *due), ahead)
 
     def wires_s(self, station: Integers, bits: Floats) -> Floats:
         """Seconds that updates of some bits take from stations to their servers, [n] each."""
@@ -154,9 +158,9 @@ class RunParts:
     def are_known_ahead(self) -> bool:
         """Whether `KnownWork` can play what devices do, but for those that leave and come back."""
         accounts, config = self.learner.accounts, self.world.config
-        is_free = self.courses is None and self.batteries is None
+        is_free = self.cells is None and self.batteries is None
         is_whole = accounts.up is None and accounts.down is None and config.merging is None
-        bands = [band.link.is_constant for band in self.bands if isinstance(band, ReservedBand)]
+        bands = [band.link.is_endless for band in self.bands if isinstance(band, ReservedBand)]
         return is_free and is_whole and config.round.late == "drop" and bands == [True] * len(self.bands)
 
     def tell(

@@ -161,7 +161,7 @@ class Rounds:
             columns = Tasks(*parts.columns(ids, number, self.servers.in_cloud), compute_s, leaves_s, number)
             for promise, server in zip(promises, columns.server.tolist(), strict=True):
                 promise.server = server
-            this.known = KnownWork(clock, parts.world.links, columns, promises, tolerance_s)
+            this.known = KnownWork(clock, parts.world.links, parts.courses, columns, promises, tolerance_s)
             return compute_s
         signals = self._signals(this.decision, this.deadline_s, tolerance_s)
         numbers = [number] * len(ids)

@@ -10,7 +10,7 @@ from edgesim.mobility.legs import Instants, Legs, joined
 from edgesim.mobility.paths import Box, Ground, Paths
 from edgesim.streams import Streams
 
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 16
 
 
 class LegLaw(Protocol):

@@ -17,6 +17,8 @@ from edgesim.plots import palette, style
 MOST_DEVICES = 60
 _HEIGHT = 0.72
 """Height of a bar in rows."""
+_SHARE_PT = 7
+"""Size of the number that says how much of an upload was received, in points."""
 _UNSCHEDULED = palette.KIND_COLORS["unscheduled"]
 
 _HATCHES = {
@@ -34,9 +36,9 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
 
     Work that is carried into the round or out of it is cut at the edges of the chart. Without a ``round`` the first one
     that scheduled a device is drawn. Colour shows the activity, hatching an outcome other than done; grey bars are work
-    that was not scheduled. An upload that the deadline ended is as high as the share of it that was received, and has
-    it as a number. At most `MOST_DEVICES` devices are drawn, scheduled ones first. Raises `EdgesimError` for a round
-    that is not in the run.
+    that was not scheduled. An upload that the deadline ended is as high as the share of it that was received, which is
+    written behind its row. At most `MOST_DEVICES` devices are drawn, scheduled ones first. Raises `EdgesimError` for a
+    round that is not in the run.
     """
     rounds, activities = run.rounds, run.activities
     number = round_drawn(run, rounds, round)
@@ -48,7 +50,10 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
     rows = rows[rows["device"].isin(shown)]
     place = {device: i for i, device in enumerate(shown)}
     share = received_share(run, rows)
-    with style.figure(style.COLUMN_IN, max(2.1, 1.3 + 0.1 * len(shown))) as figure:
+    cut = rows.assign(share=share)[share < 1]
+    # Shares of a bar's height need higher bars.
+    row_in = min(0.16, 6 / len(shown)) if len(cut) else 0.1
+    with style.figure(style.COLUMN_IN, max(2.1, 1.3 + row_in * len(shown))) as figure:
         axes = figure.subplots()
         for (activity, ending), bars in rows.groupby(["activity", "outcome"], sort=True):
             outcome = str(ending)
@@ -74,20 +79,21 @@ def draw_gantt(run: RunFolder, round: int | None = None) -> Figure:
         part = f", {len(shown)} of {total} devices shown" if total > MOST_DEVICES else ""
         scheduled = f"{int(facts['selected'])} scheduled, {int(facts['arrived'])} arrived"
         axes.set_title(style.folded(f"round {number}: {scheduled}{part}", 0.85 * style.COLUMN_IN))
-        _draw_parts(axes, rows.assign(share=share)[share < 1], place, facts["t_start_s"])
+        _draw_parts(axes, cut, place, facts["t_start_s"])
         handles = _handles(rows)
-        if (share < 1).any():
+        if len(cut):
             handles.insert(-2, Patch(facecolor="none", edgecolor="#777777", linewidth=0.6, label="received in part"))
         style.legend_below(figure, handles, [str(handle.get_label()) for handle in handles])
     return figure
 
 
 def _draw_parts(axes: Axes, cut: pd.DataFrame, place: dict[int, int], start_s: float) -> None:
-    """Outline uploads of which a part was received, as high as all of it would be, and write the ``share`` beside."""
+    """Outline uploads received in part, as high as all of each would be; the ``share`` stands right of the axes."""
     left, width = cut["t_start_s"] - start_s, cut["t_end_s"] - cut["t_start_s"]
     axes.barh(cut["device"].map(place), width, left=left, height=_HEIGHT, facecolor="none", edgecolor="#777777", lw=0.6)
-    for row, at, share in zip(cut["device"].map(place), left, cut["share"], strict=True):
-        axes.annotate(f"{100 * share:.2g} %", (at, row), (2, 0), textcoords="offset points", va="center", fontsize=5)
+    for row, share in zip(cut["device"].map(place), cut["share"], strict=True):
+        text = f"{100 * share:.2g} %"
+        axes.text(1.01, row, text, transform=axes.get_yaxis_transform(), va="center", fontsize=_SHARE_PT)
 
 
 def round_drawn(run: RunFolder, rounds: pd.DataFrame, wanted: int | None) -> int:

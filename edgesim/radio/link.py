@@ -16,8 +16,8 @@ _LN2 = math.log(2.0)
 class Known(Protocol):
     """Time for which a link is known: for ever, unless the link was recorded."""
 
-    is_constant: ClassVar[bool] = True
-    """Whether an upload's rate never changes, so that no recording of it ends."""
+    is_endless: ClassVar[bool] = True
+    """Whether no recording of the link ends."""
 
     def known_until_s(self, device: int) -> float:
         """Instant, in s, from which on a run knows nothing of a device's link; inf if the run does not reach it."""
@@ -139,7 +139,7 @@ class RecordedLink:
     capacity: CapacityTables
     bandwidth_hz: float
     """B, the whole band."""
-    is_constant: ClassVar[bool] = False
+    is_endless: ClassVar[bool] = False
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
@@ -222,7 +222,7 @@ class RecordedOwnLinks:
 
     capacity: CapacityTables
     """Link k is that of device k of the run."""
-    is_constant: ClassVar[bool] = False
+    is_endless: ClassVar[bool] = False
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float

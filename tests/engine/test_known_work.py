@@ -48,8 +48,22 @@ def run(folder, knobs, monkeypatch):
             "topology": WIRED,
             "devices": {"count": 80},
         },
+        *[
+            {
+                "round": {"tmax_s": 12.0, **more},
+                "availability": STAYS,
+                "topology": WIRED,
+                "mobility": {"model": "direction", "speed_mps": [30.0, 40.0]},
+                "devices": {"count": 80},
+            }
+            for more in (
+                {"close": "deadline"},
+                {**COUNT, "download_s": 0.5, "computes": "candidates"},
+                {"close": "deadline", "payload_bits": 3e8, "allocator": "equal_share"},
+            )
+        ],
     ],
-    ids=["deadline", "count", "stopped", "leaves", "paused", "wired"],
+    ids=["deadline", "count", "stopped", "leaves", "paused", "wired", "moving", "moving by count", "moving slowly"],
 )
 def test_a_round_played_ahead_is_the_round_played_event_by_event(tmp_path, monkeypatch, knobs):
     ahead, heard = run(tmp_path / "ahead", knobs, monkeypatch)

@@ -244,6 +244,25 @@ def test_paper_from_a_dark_system_has_the_colours_of_paper_from_a_light_one(two,
     assert pages[1].evaluate("() => document.documentElement.dataset.theme") == "dark"
 
 
+def test_paper_says_how_streams_are_drawn_in_rows_that_show_it(tmp_path, open_page):
+    config = {
+        "rounds": 2,
+        "devices": {"count": 10},
+        "radio": {"bandwidth_hz": 2e6},
+        "round": {"allocator": "equal_bits", "close": "deadline", "payload_bits": 17_881_664.0},
+        "upload": {"codec": "randk", "ratio": 1.0, "size": "stream", "least": 0.001},
+        "learning": {"training": "none", "pretrain": False},
+        "data": {"partition": "iid"},
+    }
+    simulation.run(parse(config, "test"), tmp_path / "run")
+    page = open_page(tmp_path / "run")
+    assert page.evaluate("() => edgesim.timeline.height") == 180
+    assert page.inner_text("#parts").endswith("the pointer or a choice shows that share as a number.")
+    page.emulate_media(media="print")
+    assert page.inner_text("#parts").endswith("that the server received until the deadline.")
+    assert page.is_hidden("#timeline-help")
+
+
 def test_on_a_narrow_screen_nothing_is_cut_and_the_links_stand_below_the_title(two, open_page):
     page = open_page(two)
     page.set_viewport_size({"width": 420, "height": 800})

@@ -5,8 +5,10 @@ import runpy
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import scipy
 
 from edgesim.analysis.recommendation import compare, recommend, stand
 from edgesim.analysis.statistics import mean_interval
@@ -107,6 +109,16 @@ def rows():
     )
 
 
+def scores_of(policy):
+    return rows()[rows()["policy"] == policy]
+
+
+@cache
+def pairs_of(policy):
+    """All comparisons of two codecs at a place and a cost under a policy."""
+    return compare(scores_of(policy), ["place", "cost"], "codec")
+
+
 def section():
     text = (DOCS / "results.md").read_text().split("## Coarser, less, or fewer devices?\n")[1].split("\n## ")[0]
     return " ".join(text.split()), [table for table in text.split("\n\n") if table.startswith("| place |")]
@@ -144,6 +156,62 @@ def test_the_widths_of_intervals_on_the_page_are_those_of_the_committed_runs():
         assert re.findall(r"(\d+\.\d) to (\d+\.\d)", quoted) == ends
 
 
+TO_TARGET = pd.read_csv(DOCS / "papers/seeds/compression-random-differences.csv")
+RUNS = pd.read_csv(DOCS / "papers/seeds/compression-random.csv").set_index(["place", "codec", "seed"]).sort_index()
+LATE = ["1 MHz, 1.6 s", "2 MHz, 1.6 s", "5 MHz, 1.6 s", "20 MHz, 1.6 s"]
+
+
+def test_differences_to_the_target_are_those_of_the_rows_of_runs():
+    """Differences where all runs arrive, else ratios of what was spent up to the least that a run which never arrived
+    had spent when it was last tested; and Holm's correction."""
+    for row in TO_TARGET.to_dict("records"):
+        own, none = (RUNS.loc[row["place"], codec] for codec in (row["codec"], "none"))
+        values, ends = ([of[f"{row['measure']}{end}"] for of in (own, none)] for end in ("", "_bound"))
+        assert row["pairs"] == len(values[0]) == len(values[1])
+        assert row["never"] == (values[0].isna() | values[1].isna()).sum()
+        if row["never"]:
+            spent = [np.log(of.fillna(np.inf).clip(upper=pd.concat(ends).min())) for of in values]
+            assert row["ratio"] == pytest.approx(np.exp((spent[0] - spent[1]).mean()), rel=1e-6)
+            continue
+        difference = values[0] - values[1]
+        assert row["difference"] == pytest.approx(difference.mean(), rel=1e-5)
+        if row["measure"] == "joules_to_target":
+            test = scipy.stats.ttest_1samp(difference, 0)
+            assert (row["low"], row["high"]) == pytest.approx([*test.confidence_interval()], rel=1e-4)
+            assert row["p"] == pytest.approx(test.pvalue, rel=1e-4)
+    ordered = TO_TARGET[TO_TARGET["differing"] > 0].sort_values("p")
+    corrected = ((len(ordered) - np.arange(len(ordered))) * ordered["p"]).clip(upper=1).cummax()
+    assert ordered["p_holm"].to_numpy() == pytest.approx(corrected.to_numpy(), rel=1e-5)
+
+
+def test_what_the_page_says_of_the_way_to_the_target_is_in_these_differences():
+    """Numbers with intervals have a test of all pages; here are who is meant, and how many."""
+    text, _ = section()
+    assert "over [162 comparisons]" in text
+    assert len(TO_TARGET) == 162
+    of, is_less = TO_TARGET[TO_TARGET["p_holm"] < 0.05], (TO_TARGET["difference"] < 0) | (TO_TARGET["ratio"] < 1)
+    counts = of.groupby(["measure", is_less]).size()
+    kinds = [("seconds", True), ("seconds", False), ("joules", True), ("joules", False)]
+    numbers = {"Ten of 81 arrive sooner": 10, "Five arrive later": 5, "Two take fewer joules": 2, "25 take more": 25}
+    for (said, number), (measure, less) in zip(numbers.items(), kinds, strict=True):
+        assert said in text
+        assert counts[f"{measure}_to_target", less] == number
+
+    def who(measure, less):
+        rows = of[(of["measure"] == f"{measure}_to_target") & (is_less[of.index] == less)]
+        return set(zip(rows["codec"], rows["place"], strict=True))
+
+    sooner = {("sign", LATE[2]), ("sign", LATE[3]), ("topk", LATE[2]), ("qsgd 4 bits", LATE[3])}
+    assert who("seconds", True) == sooner | {("randk", place) for place in (*LATE, "5 MHz, 0.8 s", "20 MHz, 0.8 s")}
+    assert {codec for codec, _ in who("seconds", False)} == {"topk", "topk that fits", "topk stream"}
+    assert who("joules", True) == {("qsgd 8 bits", "5 MHz, 0.4 s"), ("qsgd that fits", "5 MHz, 0.4 s")}
+    more = who("joules", False)
+    assert {(codec, "20 MHz, 0.8 s") for codec in SCRIPT["CODECS"] if codec != "none"} <= more
+    assert not {place for _, place in more}.intersection(LATE)
+    assert "where `none` arrives in four of 40 runs" in text
+    assert RUNS.loc[(LATE, "none"), "joules_to_target"].notna().sum() == 4
+
+
 @pytest.mark.slow
 def test_verdicts_and_winners_of_the_page_are_those_of_the_committed_runs(tmp_path):
     text, tables = section()
@@ -151,8 +219,7 @@ def test_verdicts_and_winners_of_the_page_are_those_of_the_committed_runs(tmp_pa
     for policy in POLICIES:
         studies[policy] = tmp_path / policy
         studies[policy].mkdir()
-        scores = rows()[rows()["policy"] == policy]
-        pairs = compare(scores, ["place", "cost"], "codec")
+        scores, pairs = scores_of(policy), pairs_of(policy)
         recommended = recommend(stand(scores, pairs, ["place", "cost"], "codec"), ["place", "cost"], "codec")
         for name, table in {"scores": scores, "pairs": pairs, "recommendation": recommended}.items():
             table.to_csv(studies[policy] / f"{name}.csv", index=False)
@@ -179,3 +246,57 @@ def test_verdicts_and_winners_of_the_page_are_those_of_the_committed_runs(tmp_pa
     points = 100 * pd.concat(behind)["difference"]
     assert f"Random), by {points.min():.0f} to {points.max():.0f} points" in text
     assert "At equal *bits* randk is the one winner at eight, nine and nine of the twelve places." in text
+
+
+@pytest.mark.slow
+def test_what_the_page_says_of_comparisons_with_none_and_of_rounds_is_that_of_the_committed_runs():
+    text, _ = section()
+    pairs = pd.concat({policy: pairs_of(policy) for policy in POLICIES}, names=["policy"])
+    pairs = pairs[pairs["p_holm"] < 0.05].assign(points=lambda of: 100 * of["difference"])
+    at = {cost: pairs[pairs["cost"] == cost] for cost in ("seconds", "joules")}
+    gains = at["seconds"].query("worse == 'none'")
+
+    def span(of):
+        return f"{of.min():.0f} to {of.max():.0f}"
+
+    late = gains[gains["place"] == "20 MHz, 1.6 s"].groupby("better")["points"]
+    assert (late.size()[["randk", "sign", "qsgd 4 bits"]] == 3).all()
+    randk, sign, qsgd = (span(late.get_group(codec)) for codec in ("randk", "sign", "qsgd 4 bits"))
+    assert (
+        f"it is {randk} points more accurate than updates as they are, sign {sign} and qsgd with 4 bits {qsgd}" in text
+    )
+    (early,) = gains[gains["place"].str.endswith("0.4 s")].reset_index().to_dict("records")
+    assert "At 0.4 s one comparison with `none` is significant (qsgd that fits, 5 MHz, Best Channel)" in text
+    assert (early["better"], early["place"], early["policy"]) == ("qsgd that fits", "5 MHz, 0.4 s", "best-channel")
+    behind = at["seconds"].groupby(["policy", "worse"])["place"].nunique().unstack("worse")
+    assert "topk of one size is ruled out at eight to ten of the twelve places, randk nowhere" in text
+    assert sorted(behind["topk"]) == [8, 10, 10]
+    assert "randk" not in behind
+
+    assert "Nothing is shown to be better than `none` where `none` can send" in text
+    assert len(at["joules"].query("worse == 'none'")) == 0
+    lost = at["joules"].query("better == 'none'")
+    slow = lost[lost["worse"].str.startswith("topk") & ~lost["place"].str.endswith("0.4 s")]
+    of_three = pairs_of("random").query("cost == 'joules' and better == 'none' or cost == 'joules' and worse == 'none'")
+    compared = of_three[~of_three["place"].str.endswith("0.4 s")]["place"].nunique() * 3 * len(POLICIES)
+    assert f"behind `none` in {len(slow)} of {compared} comparisons, by {span(slow['points'])} points" in text
+    wide = lost[(lost["place"] == "20 MHz, 0.8 s") & lost["worse"].isin(["qsgd that fits", "randk stream"])]
+    assert len(wide) == 2 * len(POLICIES)
+    assert f"under every policy, by {span(wide['points'])}" in text
+
+    spent = rows()[rows()["cost"] == "seconds"]
+    rounds = spent[spent["place"].str.endswith("1.6 s")].groupby("codec")["rounds"]
+    assert f"randk with 1 % of the numbers makes {span(rounds.get_group('randk'))} rounds and everything" in text
+    assert all(
+        (rounds.get_group(codec) == 10).all() for codec in SCRIPT["CODECS"] if "fits" in codec or "stream" in codec
+    )
+    by_policy = spent.pivot_table(index=["place", "codec", "seed"], columns="policy", values="value")
+    equal = (by_policy["random"] == by_policy["best-channel"]).sum()
+    assert f"{equal} of {len(by_policy):,} runs are equally accurate" in text
+    apart = 100 * (by_policy.max(axis=1) - by_policy.min(axis=1)).unstack("codec")
+    means = apart[apart["none"].notna()].mean()
+    others = means.drop("none")
+    assert (
+        f"lie {means['none']:.1f} points apart without a codec and {others.min():.1f} to {others.max():.1f} with"
+        in text
+    )

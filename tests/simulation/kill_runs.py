@@ -31,6 +31,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "safa": {"algorithm": {"name": "safa"}, "selection": {"policy": "safa"}, "round": COUNT},
     "buffered": {"round": {**COUNT, "protocol": "buffered", "protocol_options": {"buffer": 2}}},
     "asynchronous": {"round": {**COUNT, "protocol": "asynchronous"}},
+    "streams": {
+        "upload": {"codec": "topk", "coding": "index", "ratio": 1.0, "size": "stream", "least": 0.001},
+        "round": {**COUNT, "allocator": "equal_bits", "close": "deadline", "payload_bits": 1e7},
+    },
     "moving": {
         "mobility": {"model": "direction", "speed_mps": [20.0, 60.0], "turn_s": 2.0},
         "radio": {"bandwidth_hz": 4e6, "sharing": "reserved", "fading": "rayleigh"},

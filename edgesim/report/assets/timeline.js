@@ -208,7 +208,8 @@ class Picture {
     acts[event.key]();
   }
 
-  get height() { return Math.min(520, Math.max(120, 9 * this.facts.source.rows)); }
+  // Rows are higher where bars are as high as the share that was received.
+  get height() { const { source } = this.facts; return Math.min(520, Math.max(120, (source.received ? 18 : 9) * source.rows)); }
 
   draw() {
     if (!this.facts || !this.canvas.clientWidth) return;

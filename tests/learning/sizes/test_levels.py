@@ -1,5 +1,7 @@
 """Levels by weights and by losses: worked numbers, an independent solver, and whole runs."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -125,6 +127,13 @@ def test_levels_by_weight_that_break_a_promised_outage_are_noted(tmp_path, size)
     late = read_table(tmp_path, "activities").query("activity == 'upload'")["outcome"] == "late"
     notes, error = read_run(tmp_path)["notes"], np.sqrt(0.3 * 0.7 / len(late))
     assert (late.mean() > 0.3 + 3 * error) == ("outage" in notes) == (size != "fixed")
+    page = " ".join((Path(__file__).parents[3] / "docs/compression.md").read_text().split())
+    quoted = re.search(
+        r"with 30 %, (\d+) % \(`share`\) and (\d+) % \(`dadaquant`\) of (\d+) uploads .* (\d+) % with", page
+    )
+    assert quoted is not None
+    late_percent = dict(zip(("share", "dadaquant", "fixed"), quoted.group(1, 2, 4), strict=True))
+    assert (late_percent[size], quoted[3]) == (f"{100 * late.mean():.0f}", f"{len(late)}")
     if size != "fixed":
         assert notes["outage"].startswith(f"round.outage = 0.3 may not be kept with upload.size = '{size}'")
 
