@@ -542,7 +542,7 @@ def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_link
     arguments += ["--links", "links.csv"] if links == "over time" else []
     done = scenario("replay.py", "availability.csv", "--profile", "speed.csv", *arguments)
     assert done.exit_code == 0, done.output
-    assert "Means over seeds" in done.stdout
+    assert "One seed each" in done.stdout
     (run,) = [path.parent for path in (tmp_path / "out").glob("*/config.toml")]
     assert read_config(run)["devices"]["count"] == 8
     # The even devices alone are there in the first half hour.
