@@ -5,7 +5,8 @@ ours comes. Ours are computed from ``papers/seeds/STUDY.csv``, which has a row p
 those of ``papers/seeds/STUDY-differences.csv``, all comparisons that were corrected together. Both files are written
 from the runs by ``python docs/beside_papers.py STUDY FOLDER [DIFFERENCES ...]``: the study's folder, and the tables of
 differences in it. Studies that were not run again since have no such files; their numbers are those that their pages
-had, and stand in ``papers/results.csv``. Studies that are in no such table have files too, where a ``section`` of
+had, and stand in ``papers/results.csv``. Of studies that are ``scored``, ``papers/STUDY.parquet`` has the accuracy of
+each run at equal seconds, bits and joules. Studies that are in no such table have files too, where a ``section`` of
 ``results.md``, or a ``page`` on a paper, quotes them.
 """
 
@@ -205,6 +206,8 @@ def collect(name: str, folder: Path, *differences: str) -> None:
         _write(
             runs[[of for of in runs if of in {*names, "seed"} or of.removesuffix("_bound") in wanted]], f"{name}.csv"
         )
+    if study.get("scored"):
+        pd.read_csv(folder / "scores.csv").to_parquet(PAPERS / f"{name}.parquet", index=False)
     if differences:
         tables = {Path(each).stem: pd.read_csv(folder / each) for each in differences}
         table = pd.concat(tables, names=["between"]).reset_index("between")

@@ -104,7 +104,7 @@ def main(
     tables.save(table, study.folder / "beside-the-paper.csv")
     tables.save(differences, study.folder / "beside-the-paper-differences.csv")
     album, panels = figures.Album(study.folder / "plots", runs.formats), figures.panels_of(finished)
-    album.add("loss_seconds", lambda: figures.draw_loss_seconds(panels), finished)
+    album.add("loss_seconds", lambda: figures.draw_training_loss(panels, "seconds"), finished)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,13 @@ QUICK = {
 }  # fmt: skip
 
 
+def counts(run: edgesim.Run) -> dict[str, float]:
+    """Handovers of devices at work, and uploads planned, in all rounds of a run."""
+    metrics = run.metrics
+    handovers = metrics.loc[metrics["name"] == "handovers", "value"].sum()
+    return {"handovers": float(handovers), "uploads": float(run.rounds["selected"].sum())}
+
+
 @scenario("runs/handover", quick=QUICK)
 def main(
     runs: Runs,
@@ -96,9 +103,9 @@ def main(
                         "data": {"partition": "shards", "partition_options": {"shards_per_device": 2}},
                         **MERGES[merge],
                     }  # fmt: skip
-                    labels = {"radio": world, "speed_mps": f"{speed_mps:g}"} | ({"merge": merge} if speed_mps else {})
+                    labels = {"radio": world, "speed_mps": speed_mps} | ({"merge": merge} if speed_mps else {})
                     runs.add(base, {"selection.policy": names(policies)}, labels=labels, seeds=[seed])
-    study = runs.compare(target=target, against=[("speed_mps", "0"), ("merge", names(merges)[0])])
+    study = runs.compare(target=target, against=[("speed_mps", 0.0), ("merge", names(merges)[0])])
     # Runs at rest, which no merge changes, are the first point of every line.
     finished = [
         replace(run, knobs={"merge": merge, **run.knobs}) for run in study.runs.values() for merge in names(merges)

@@ -106,7 +106,7 @@ def main(
     for run in done.runs.values():
         arrived[str(run.knobs["policy"])].append(float(run.rounds["arrived"].mean()))
     curves = {name: (training.steps, training.arrivals) for name, training in trainings.items()}
-    others = {name: float(np.mean(arrived[name])) for name in (*RULES, "least-band")}
+    others = {name: arrived[name] for name in (*RULES, "least-band")}
     figures.save(figures.draw_learning_curve(curves, others), runs.out / "plots/learning_curve", runs.formats)
     print("arrivals a round: " + ", ".join(f"{name} {np.mean(values):.2f}" for name, values in arrived.items()))
 

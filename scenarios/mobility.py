@@ -90,7 +90,7 @@ def main(
                     "learning": {"pretrain": True},
                 }
                 labels = {
-                    "world": f"{tmax_s:g} s" + (", fading" if fades != "none" else ""), "speed_mps": speed_mps,
+                    "world": f"deadline {tmax_s:g} s" + (", fading" if fades != "none" else ""), "speed_mps": speed_mps,
                     "plan": plan,
                 }  # fmt: skip
                 runs.add(base, {"selection.policy": names(policies)}, labels=labels, seeds=[seed])

@@ -324,7 +324,9 @@ def test_the_command_forks_and_compare_tells_the_common_past(run, tmp_path, monk
     assert line.get_xdata() == [5, 5]
     (pair,) = pairings(runs_of(folders), "policy")
     (line,) = [
-        line for line in draw_difference_curves([pair], "rounds", "x").axes[0].lines if line.get_linestyle() == ":"
+        line
+        for line in draw_difference_curves([pair], "rounds", "variant", "x").axes[0].lines
+        if line.get_linestyle() == ":"
     ]
     assert line.get_xdata() == [5, 5]
     fork = runs_of(folders[1:2])[0]

@@ -140,7 +140,7 @@ def test_a_run_without_a_finished_round_counts_as_none_and_the_others_are_summed
     endings = run_study(Study("s", runs), tmp_path / "out", jobs=1, console=console)
     text = console.export_text()
     assert "failed late-s0: no round was finished: stop_at_s = 5" in text
-    assert "5/10 simulated s, 1 of 2 runs finished, 1 failed" in text
+    assert "5 of 10 simulated s, 1 of 2 runs finished, 1 failed" in text
     assert {ending.status for ending in endings.values()} == {"finished", "failed"}
     assert pd.read_csv(tmp_path / "out/summary.csv")["left_out"].tolist() == [0, 1]
     again = run_study(Study("s", runs), tmp_path / "out", jobs=1, console=quiet())
@@ -541,7 +541,7 @@ def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_link
     arguments += ["--links", "links.csv"] if links == "over time" else []
     done = scenario("replay.py", "availability.csv", "--profile", "speed.csv", *arguments)
     assert done.exit_code == 0, done.output
-    assert "Means over seeds" in done.stdout
+    assert "One seed each" in done.stdout
     (run,) = [path.parent for path in (tmp_path / "out").glob("*/config.toml")]
     assert read_config(run)["devices"]["count"] == 8
     # The even devices alone are there in the first half hour.

@@ -113,7 +113,7 @@ def margin(compared: Comparison) -> float:
 
 
 def differences_table(
-    study_folder: Path, knob: str, reference: str, *, write: bool = False, called: str | None = None
+    study_folder: Path, knob: str, reference: Knob, *, write: bool = False, called: str | None = None
 ) -> pd.DataFrame:
     """`summarise_differences` of `differences`; read from the study's folder if a current file is there.
 

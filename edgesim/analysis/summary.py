@@ -172,7 +172,9 @@ def _how_to_read(summary: pd.DataFrame, study: StudyFolder) -> str:
         "saving": f"saving: of the rounds of {study.reference}",
     }
     shown = [text for name, text in meanings.items() if name in summary and summary[name].notna().any()]
-    return f"Means over seeds ± 95 % t intervals{'; '.join(['', *shown])}."
+    several = bool((summary["seeds"] > 1).any())
+    values = "Means over seeds ± 95 % t intervals" if several else "One seed each, so that no value has an interval"
+    return f"{'; '.join([values, *shown])}."
 
 
 def _notes_of_metrics(study: StudyFolder) -> list[str]:

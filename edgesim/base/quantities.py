@@ -11,6 +11,7 @@ from pydantic import Field
 UNITS = {
     "s": "s",
     "hz": "Hz",
+    "mhz": "MHz",
     "bits": "bit",
     "bps": "bit/s",
     "mps": "m/s",

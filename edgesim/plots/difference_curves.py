@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.accuracy_series import Over, accuracy_series
 from edgesim.analysis.pairing import Pairing
-from edgesim.analysis.runs import RunFolder
+from edgesim.analysis.runs import Knob, RunFolder
 from edgesim.base.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.accuracy import HOUR_S, LABELS, longest_s
@@ -21,11 +21,12 @@ from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, mean_note
 from edgesim.plots.panel_figures import draw_means
 
 
-def draw_difference_curves(pairings: Sequence[Pairing], over: Over, reference: str) -> Figure:
+def draw_difference_curves(pairings: Sequence[Pairing], over: Over, knob: str, reference: Knob) -> Figure:
     """A panel per choice, a line per deadline: accuracy minus that of the reference, mean over seeds.
 
-    Over rounds: those that both runs of every pair evaluated. Over seconds: each model holds until the next test. Bands
-    are the 95 % t interval of the paired differences at each point, not corrected, from three seeds on.
+    The ``reference`` is a value of ``knob``. Over rounds: those that both runs of every pair evaluated. Over seconds:
+    each model holds until the next test. Bands are the 95 % t interval of the paired differences at each point, not
+    corrected, from three seeds on.
     """
     lines = panels_of([run for pairing in pairings for run, _ in pairing.runs])
     partner = {run.folder: other for pairing in pairings for run, other in pairing.runs}
@@ -61,7 +62,7 @@ def draw_difference_curves(pairings: Sequence[Pairing], over: Over, reference: s
         for axes in every[-across:]:
             axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
         every[0].set_xlim(left=0)
-        figure.suptitle(against(pairings, reference), fontsize=8)
+        figure.suptitle(against(pairings, knob, reference), fontsize=8)
         handles += [Line2D([], [], **LOOK) for _ in past]
         if legend:
             style.legend_below(figure, [*handles, *(style.band_patch() for _ in spread)], legend)

@@ -12,10 +12,9 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.differences import summarise_differences
 from edgesim.analysis.pairing import Comparison, Pairing
-from edgesim.analysis.runs import value_text
-from edgesim.base.plain_text import figure_text
+from edgesim.analysis.runs import Knob
 from edgesim.plots import palette, style
-from edgesim.plots.groups import labels_of, panels_of, quantity
+from edgesim.plots.groups import knob_text, labels_of, panels_of, quantity
 from edgesim.plots.intervals import LEAST_SEEDS, note_of_seeds
 
 _NAMES_IN = 1.65
@@ -34,15 +33,15 @@ _RATIO = "a run never got there: ratio of times"
 _RATIO_BACKGROUND = "#EEEEEE"
 
 
-def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figure:
+def draw_differences(comparisons: Sequence[Comparison], knob: str, reference: Knob) -> Figure:
     """A panel per measure, a row per combination of knobs, a colour per deadline: the mean difference over seeds.
 
-    Zero is the reference. The thick bar is the 95 % t interval, the thin one that at the level at which the comparison
-    was judged (`edgesim.analysis.judgement.judge`): if it does not cross zero, the difference is significant, and its
-    mark is filled. Fewer than three pairs have no interval, and one pair no test. Where a run of some pair never
-    reached the target there is no mean difference, and the row has, as a text on grey that stands for no place on the
-    axis, the ratio of times up to the one to which all runs were tested. A measure in which no pair differs has no
-    panel, unless that is so of all.
+    Zero is the ``reference``, a value of ``knob``. The thick bar is the 95 % t interval, the thin one that at the level
+    at which the comparison was judged (`edgesim.analysis.judgement.judge`): if it does not cross zero, the difference
+    is significant, and its mark is filled. Fewer than three pairs have no interval, and one pair no test. Where a run
+    of some pair never reached the target there is no mean difference, and the row has, as a text on grey that stands
+    for no place on the axis, the ratio of times up to the one to which all runs were tested. A measure in which no pair
+    differs has no panel, unless that is so of all.
     """
     table = summarise_differences(comparisons).to_dict("records")
     rows_of = {each.runs[0].folder: each.runs for each in comparisons}
@@ -85,7 +84,7 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
         every[0].set_yticks(range(len(rows)), names)
         every[0].set_ylim(len(rows) - 0.5, -0.5)
         # A line that is longer than its panel is high would leave the figure at its top.
-        compared = against([each.pairing for each in comparisons], reference)
+        compared = against([each.pairing for each in comparisons], knob, reference)
         compared += note_of_seeds({row["pairs"] for row in table if row["pairs"]} or {0})
         compared = "\n".join(style.folded(line, rows_in + 0.3) for line in compared.splitlines())
         for axes in every[:: style.abreast(len(every))]:
@@ -98,11 +97,11 @@ def draw_differences(comparisons: Sequence[Comparison], reference: str) -> Figur
     return figure
 
 
-def against(pairings: Sequence[Pairing], reference: str) -> str:
+def against(pairings: Sequence[Pairing], knob: str, reference: Knob) -> str:
     """Title of a comparison: ``against REFERENCE``, and before it the other value where there is only one."""
-    others = {value_text(value) for pairing in pairings for value in pairing.choice.values()}
+    others = {knob_text(name, value) for pairing in pairings for name, value in pairing.choice.items()}
     other = f"{others.pop()} " if len(others) == 1 else ""
-    return figure_text(f"{other}against {reference}")
+    return f"{other}against {knob_text(knob, reference)}"
 
 
 def _looks(table: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -122,7 +121,7 @@ def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: palette.Li
         text = f"{'● ' * is_significant}x{row['ratio']:.2g}{ends} up to {row['tau']:.4g}"
         # Over the line of zero and the grid, below the text.
         axes.axhspan(place - height / 2, place + height / 2, color=_RATIO_BACKGROUND, linewidth=0, zorder=2.5)
-        axes.text(0.98, place, text, transform=axes.get_yaxis_transform(), fontsize=5, ha="right", va="center",
+        axes.text(0.98, place, text, transform=axes.get_yaxis_transform(), fontsize=6, ha="right", va="center",
                   color=look.color)  # fmt: skip
         return
     if row["pairs"] >= LEAST_SEEDS:

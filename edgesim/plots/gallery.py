@@ -256,12 +256,12 @@ def add_paired(study: StudyFolder, knob: str, reference: Knob, pictures: Picture
     panels = panels_of([run for pairing in tested for run, _ in pairing.runs])
     if tested and len(panels) <= MOST_PANELS and len(labels_of(panels)) <= MOST_SERIES:
         for over in get_args(Over):
-            draws = partial(draw_difference_curves, tested, over, str(reference))
+            draws = partial(draw_difference_curves, tested, over, knob, reference)
             pictures.add(f"difference_{over}-{ending}", draws, study.finished, *facts)
 
 
 def _forest(study_folder: Path, knob: str, reference: Knob) -> Figure:
-    return draw_differences(differences(study_folder, knob, reference), str(reference))
+    return draw_differences(differences(study_folder, knob, reference), knob, reference)
 
 
 def _add_heat_maps(study: StudyFolder, pictures: Pictures) -> None:

@@ -114,8 +114,9 @@ _NAMES = {
     "id_points": "ID",
     "plan_quantile": "planned quantile $q$",
     "devices": "number of devices",
+    "speed_mps": "speed of devices",
 }
-_SYMBOLS = {"plan_quantile": "$q$"}
+_SYMBOLS = {"plan_quantile": "$q$", "speed_mps": "speed"}
 """Short symbols for names that are too long beside a value."""
 _WHOLE_UNITS = {
     "spectral_efficiency_bps_per_hz": "bit/s/Hz",

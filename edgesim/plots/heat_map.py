@@ -19,6 +19,7 @@ from edgesim.base.arrays import Floats
 from edgesim.base.plain_text import figure_text
 from edgesim.plots import style
 from edgesim.plots.groups import knob_text, quantity
+from edgesim.plots.intervals import note_of_seeds
 
 COLUMNS = (
     "seconds_to_target",
@@ -58,15 +59,16 @@ _NOT_REACHED = "target not reached by every run (how many did)"
 
 
 def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()) -> Figure:
-    """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with the unit for all.
+    """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with unit and seeds for all.
 
     Numbers of ``x`` and ``y`` ascend, texts stand in the order of the summary, the first one at the top.
 
-    ``summary`` has one row per cell and panel; a cell without a row stays empty. The colour scale is logarithmic if the
-    values are all above zero and differ by more than a factor of ten. If some runs of a cell never reached the target,
-    its measures to the target have no colour, but a text with the mean's lower bound and how many runs reached it.
+    ``summary`` has one row per cell and panel, with the number of its ``seeds``; a cell without a row stays empty. The
+    colour scale is logarithmic if the values are all above zero and differ by more than a factor of ten. If some runs
+    of a cell never reached the target, its measures to the target have no colour, but a text with the mean's lower
+    bound and how many runs reached it.
     """
-    need_columns(summary, [x, y, column, *panel_knobs])
+    need_columns(summary, [x, y, column, "seeds", *panel_knobs])
     what = quantity(column)
     across, up = _Axis.of(summary, x), _Axis.of(summary, y, reverse=True)
     summary = summary.assign(_text=[_text(row, column) for row in summary.to_dict("records")])
@@ -112,9 +114,8 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
         for axes in grid[::abreast]:
             axes.set_ylabel(up.label)
         if len(data):
-            bar = figure.colorbar(
-                image, ax=grid, label=what.with_unit(f"{what.name}\n").rstrip(), shrink=0.95, pad=0.02
-            )
+            label = what.axis + note_of_seeds(summary["seeds"].tolist())
+            bar = figure.colorbar(image, ax=grid, label=label, shrink=0.95, pad=0.02)
             if isinstance(norm, LogNorm):
                 bar.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 bar.ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from edgesim.analysis.needed import need_knobs
 from edgesim.analysis.runs import RunFolder
 from edgesim.plots import palette, style
-from edgesim.plots.groups import knob_text
+from edgesim.plots.groups import knob_text, quantity
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, note_of_seeds
 
 
@@ -47,7 +47,7 @@ def draw_missed_deadlines(runs: Sequence[RunFolder], over: str, series: str, pan
                     mean, low, high = np.array(bands).T
                     axes.plot(list(shares), mean, **styles[name].marked(1))
                     axes.fill_between(list(shares), low, high, color=styles[name].color, alpha=0.2, linewidth=0)
-            axes.set_xlabel("speed of devices (m/s)" if over == "speed_mps" else over)
+            axes.set_xlabel(quantity(over).axis)
         # Once, when all is drawn: the panels share the axis, whose top is no longer fitted from then on.
         figure.axes[0].set_ylim(bottom=0)
         figure.axes[0].set_ylabel("share of uploads that\nmissed the deadline" + note_of_seeds([seeds]))

@@ -97,6 +97,7 @@ def _data(series: Sequence[Series], shown: Sequence[RunFolder], target: float | 
     return {
         "name": name,
         "note": note,
+        "averaged": any(len(line.runs) > 1 for line in series),
         "series": charts.colors_of(series),
         "runs": [run_data(run, run.folder.resolve().name) for run in shown],
         "charts": drawn | ({"waste": charts.waste_chart(series)} if several else {}),

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from edgesim.analysis.differences import differences_table
-from edgesim.analysis.runs import read_study
+from edgesim.analysis.runs import Knob, read_study, value_text
 from edgesim.api.study import failures
 from edgesim.plots.formats import USUAL_FORMATS, Formats
 from edgesim.plots.gallery import draw, draw_against
@@ -18,7 +18,7 @@ from edgesim.tables.show_differences import print_differences
 
 def conclude(
     study_folder: Path,
-    against: Sequence[tuple[str, str]] = (),
+    against: Sequence[tuple[str, Knob]] = (),
     answers: Sequence[str] = (),
     formats: Formats = USUAL_FORMATS,
     whole: bool = True,
@@ -54,7 +54,7 @@ def stop_if_failed(study_folder: Path, console: Console | None = None) -> None:
         sys.exit(1)
 
 
-def _compare(study_folder: Path, knob: str, reference: str, called: str, console: Console, formats: Formats) -> None:
+def _compare(study_folder: Path, knob: str, reference: Knob, called: str, console: Console, formats: Formats) -> None:
     study = read_study(study_folder)
     values = {str(entry.run.knobs[knob]) for entry in study.planned if knob in entry.run.knobs}
     if str(reference) not in values:
@@ -64,5 +64,5 @@ def _compare(study_folder: Path, knob: str, reference: str, called: str, console
         return
     table = differences_table(study_folder, knob, reference, write=True, called=called)
     if not table.empty:
-        print_differences(table, reference, console)
+        print_differences(table, value_text(reference), console)
         draw_against(study, knob, reference, study_folder / "plots", called, formats)

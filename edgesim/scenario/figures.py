@@ -22,7 +22,7 @@ from edgesim.plots.spread import draw_spread
 from edgesim.plots.style import save
 from edgesim.plots.throughput import draw_throughput
 from edgesim.plots.trace import draw_anatomy
-from edgesim.plots.training_loss import draw_loss_seconds
+from edgesim.plots.training_loss import draw_training_loss
 from edgesim.plots.winner_map import draw_winner_map
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "draw_costs",
     "draw_heat_map",
     "draw_learning_curve",
-    "draw_loss_seconds",
     "draw_missed_deadlines",
     "draw_noise",
     "draw_over_time",
@@ -49,6 +48,7 @@ __all__ = [
     "draw_sensitivity",
     "draw_spread",
     "draw_throughput",
+    "draw_training_loss",
     "draw_winner_map",
     "levels_around",
     "panels_of",

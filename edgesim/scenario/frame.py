@@ -78,7 +78,7 @@ class Runs:
         *,
         target: float | None = None,
         reference: str | None = None,
-        against: Sequence[tuple[str, str]] = (),
+        against: Sequence[tuple[str, Knob]] = (),
     ) -> StudyResult:
         """Run the planned runs, then print tables and draw figures by `conclude`."""
         done = self.study(out, target=target, reference=reference)

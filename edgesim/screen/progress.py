@@ -86,7 +86,7 @@ class Bars(Progress):
     def _say(self) -> None:
         assert self.say is not None
         first = self.tasks[0]
-        self.say(f"{first.description} {first.completed:.0f}/{first.total:.0f} {first.fields['text']}".rstrip())
+        self.say(f"{first.description} {first.completed:,.0f} of {first.total:,.0f} {first.fields['text']}".rstrip())
 
 
 class NotebookLine:
@@ -120,7 +120,7 @@ def bar(console: Console, transient: bool = False, lines: bool | None = None) ->
     bars = Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
         TextColumn("{task.fields[text]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left"),
@@ -144,7 +144,7 @@ class Display:
     """A bar for the whole study, and one for every run in progress.
 
     Runs that end after rounds are counted in rounds, those that end after simulated seconds in these; a study of both
-    is counted in runs, of which each that is at work has done a part.
+    is counted in per cent, of which each run has as many.
     """
 
     def __init__(
@@ -170,8 +170,8 @@ class Display:
         self._held: list[str] = []
         """Failures not printed yet: if no run has a round, the study's error reports the first one instead."""
         self._progress = bar(console, transient=noted is not None)
-        total = sum(extent.total for extent in extents.values()) if self._unit else len(extents)
-        self._all = self._progress.add_task(name, total=total, text="")
+        self._total = sum(extent.total for extent in extents.values()) if self._unit else 100
+        self._all = self._progress.add_task(name, total=self._total, text="")
         self._bars: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
@@ -216,7 +216,9 @@ class Display:
     def ended(self, run: str, status: str, reason: str) -> None:
         """Note that a run has ended; a failure is printed at once if any run has had a round, else as soon as one has.
 
-        A finished run counts as a whole, even if it ended early; another one with what it did.
+        A finished run that made fewer rounds than planned counts with these, as in the tables of runs
+        (`edgesim.tables.show_ledger`); one that seconds end counts with all of them, one that did not finish with what
+        it did.
         """
         self._status[run] = status
         # If all runs of a study fail for the same reason, it is printed once.
@@ -227,7 +229,10 @@ class Display:
             self._get_on()
         if run in self._bars:
             self._progress.update(self._bars[run], visible=False)
-        if status == "finished":
+        if status == "finished" and self._unit == ROUNDS and self._done[run]:
+            self._total -= self._extents[run].total - int(self._done[run])
+            self._progress.update(self._all, total=self._total)
+        elif status == "finished":
             self._advance(run, self._extents[run].total)
         self._show_count()
 
@@ -239,13 +244,13 @@ class Display:
         self._held.clear()
 
     def _advance(self, run: str, amount: int) -> None:
-        done = max(float(amount) if self._unit else amount / max(1, self._extents[run].total), self._done[run])
+        part = 100 * amount / max(1, self._extents[run].total) / len(self._extents)
+        done = max(float(amount) if self._unit else part, self._done[run])
         self._progress.update(self._all, advance=done - self._done[run])
         self._done[run] = done
 
     def _show_count(self) -> None:
         ended = Counter(self._status.values())
         failed = f", {ended['failed']} failed" if ended["failed"] else ""
-        unit = f"{self._unit}, " if self._unit else ""
-        text = f"{unit}{ended['finished']} of {len(self._extents)} runs finished{failed}"
+        text = f"{self._unit or '%'}, {ended['finished']} of {len(self._extents)} runs finished{failed}"
         self._progress.update(self._all, text=text)

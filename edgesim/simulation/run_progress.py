@@ -39,15 +39,20 @@ class Listener:
             self.sent_s = now_s
             self._send(describe(done, self.unit))
 
+    def on_end(self) -> None:
+        """Send the last round, which the messages of the rounds before it may have held back."""
+        if self.last is not None:
+            self._send(describe(self.last, self.unit))
+
     def _send(self, text: str) -> None:
         rounds, t_s = (0, 0.0) if self.last is None else (self.last.round, self.last.t_s)
         self.send(Message(self.run, rounds, t_s, text))
 
 
 def describe(done: RunProgress, unit: str = ROUNDS) -> str:
-    """Accuracy, if evaluated, and what the progress in ``unit`` does not say: simulated time, or the round."""
+    """The unit, accuracy if evaluated, and what the progress in ``unit`` does not say: simulated time, or the round."""
     accuracy = "" if done.accuracy is None else f"accuracy {done.accuracy:.3f}, "
-    return f"{accuracy}t = {done.t_s:,.1f} s" if unit == ROUNDS else f"{unit}, {accuracy}round {done.round:,}"
+    return f"{unit}, {accuracy}" + (f"t = {done.t_s:,.1f} s" if unit == ROUNDS else f"round {done.round:,}")
 
 
 def extent(config: RunConfig) -> Extent:

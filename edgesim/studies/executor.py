@@ -133,6 +133,7 @@ def run_one(order: RunOrder, cores: int, send: Callable[[Message], None]) -> End
     except Exception as error:
         traceback.print_exc()
         return Ending("failed", f"an error in the program: {error!r}")
+    listener.on_end()
     if result.status != "finished":
         return Ending(result.status, result.reason)
     return Ending("finished", result.reason, result.reused)

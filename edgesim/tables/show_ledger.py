@@ -1,5 +1,6 @@
 """The states of a study's runs as text: counts, and a table with a row for each run."""
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from edgesim.base.lease import LEASE_S
 from edgesim.base.plain_text import printable
 from edgesim.folder.state import STATUSES, FolderState
 from edgesim.screen.console import PlainConsole
+from edgesim.screen.progress import ROUNDS, SECONDS
 from edgesim.tables.table_text import bare_table, print_whole
 
 _URGENT = ("running", "lost", "failed", "damaged", "stopped", "finished", "pruned", "planned")
@@ -32,7 +34,8 @@ def headline(folder: Path, ledger: Mapping[str, FolderState]) -> str:
     """Line with the counts of runs by status and of what they did, and the command to resume if no process works on
     them.
 
-    Runs that only ``stop_at_s`` ends are counted in simulated seconds, all others in rounds.
+    Runs that only ``stop_at_s`` ends are counted in whole simulated seconds, all others in rounds, both as the progress
+    of a study is (`edgesim.screen.progress`).
     """
     states = ledger.values()
     runs = f"{len(ledger)} runs: " if has_runs(folder) else ""
@@ -47,17 +50,19 @@ def headline(folder: Path, ledger: Mapping[str, FolderState]) -> str:
 
 def _amounts(states: Sequence[FolderState]) -> list[str]:
     """Rounds, and simulated seconds, done by runs and planned for them."""
-    by_rounds = [(state, state.done, state.of) for state in states if state.of_s is None]
-    by_seconds = [(state, state.t_s, state.of_s) for state in states if state.of_s is not None]
-    texts = []
-    for rows, unit in ((by_rounds, "rounds"), (by_seconds, "simulated s")):
-        # A finished run may have ended before its planned end; without its tables, all is taken as done.
-        ends = [done if state.status == "finished" and done else of or 0 for state, done, of in rows]
-        amounts = [
-            end if state.status == "finished" else done for (state, done, _), end in zip(rows, ends, strict=True)
-        ]
-        texts += [f"{sum(amounts):,.0f} of {sum(ends):,.0f} {unit}"] if rows else []
-    return texts
+    amounts: dict[str, list[tuple[int, int]]] = {ROUNDS: [], SECONDS: []}
+    for state in states:
+        is_finished = state.status == "finished"
+        if state.of_s is not None:
+            whole = math.ceil(state.of_s)
+            # The last round of a run may end before the second that ends the run.
+            amounts[SECONDS].append((whole if is_finished else math.floor(state.t_s), whole))
+        else:
+            # A finished run may have made fewer rounds than planned; without its tables, all are taken as made.
+            end = state.done if is_finished and state.done else state.of or 0
+            amounts[ROUNDS].append((end if is_finished else state.done, end))
+    sums = [(*map(sum, zip(*of, strict=True)), unit) for unit, of in amounts.items() if of]
+    return [f"{done:,} of {planned:,} {unit}" for done, planned, unit in sums]
 
 
 def ledger_table(ledger: Mapping[str, FolderState], room: int | None = None) -> Table:

@@ -122,6 +122,8 @@ def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_write
     learnt = ("accuracy", "target", "saving", "rounds", "reached", "pairs", "infeasible")
     assert not [name for name in summary if any(word in name for word in learnt)]
     assert footnotes(summary, folder) == ["Means over seeds ± 95 % t intervals."]
+    one = study_writer(tmp_path / "one", runs[::2], target=None, start=None)
+    assert footnotes(summarise(one), one) == ["One seed each, so that no value has an interval."]
 
 
 @pytest.mark.parametrize(("last", "noted"), [(0.9, True), (0.31, False)])

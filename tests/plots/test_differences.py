@@ -48,7 +48,7 @@ REFERENCE = [10.0, 11.0, 12.0, 13.0]
 def test_a_row_has_its_mean_its_interval_and_the_one_corrected_for_all_comparisons(tmp_path):
     far = compared(tmp_path, "far", "seconds_to_target", [30.0, 31.5, 32.0, 33.0], REFERENCE)
     near = compared(tmp_path, "near", "seconds_to_target", [10.5, 10.0, 12.5, 13.0], REFERENCE)
-    axes = panel(draw_differences([far, near], "random"), "time to the target")
+    axes = panel(draw_differences([far, near], "policy", "random"), "time to the target")
     assert [line.get_xdata()[0] for line in marks(axes)] == pytest.approx([20.125, 0.0])
     spread = np.std([20, 20.5, 20, 20], ddof=1) / 2
     # t quantiles of 3 degrees of freedom: 0.9875, since the first of two is held against 0.025, and 0.975.
@@ -62,7 +62,7 @@ def test_a_row_has_its_mean_its_interval_and_the_one_corrected_for_all_compariso
 def test_where_a_run_never_reached_the_target_the_row_has_a_ratio_of_times_and_stretches_no_scale(tmp_path):
     some = compared(tmp_path, "some", "seconds_to_target", [11.0, 12.0, 14.0, NEVER], REFERENCE)
     other = compared(tmp_path, "other", "seconds_to_target", [11.0, 12.0, 14.0, 12.0], REFERENCE)
-    axes = panel(draw_differences([some, other], "random"), "time to the target")
+    axes = panel(draw_differences([some, other], "policy", "random"), "time to the target")
     ratios = np.log([11 / 10, 12 / 11, 14 / 12, 50 / 13])
     low, high = np.exp(stats.t.interval(0.95, 3, ratios.mean(), stats.sem(ratios)))
     assert [text.get_text() for text in axes.texts] == [f"x1.5 [{low:.2g}, {high:.2g}] up to 50"]
@@ -89,10 +89,10 @@ def test_the_legend_and_the_axis_say_of_how_many_seeds_the_means_are(tmp_path):
         ([two], "mean of 2 seeds", tested),
         ([one], "random", untold),
     ):
-        figure = draw_differences(found, "random")
+        figure = draw_differences(found, "policy", "random")
         assert figure.axes[0].get_ylabel().endswith(seeds)
         assert [text.get_text() for text in figure.legends[0].get_texts()] == said
-    assert not bars(draw_differences([two], "random").axes[0])
+    assert not bars(draw_differences([two], "policy", "random").axes[0])
 
 
 GRID = [{"policy": policy, "tmax_s": tmax_s} for policy in ("random", "fedteddi", "oort") for tmax_s in (1.0, 2.0)]
@@ -102,7 +102,7 @@ GRID = [{"policy": policy, "tmax_s": tmax_s} for policy in ("random", "fedteddi"
 def test_a_curve_is_the_mean_of_the_paired_differences_with_their_interval(tmp_path, study_writer, over):
     folder = study_writer(tmp_path / "study", GRID, rounds=4, seeds=3)
     study = read_study(folder)
-    figure = draw_difference_curves(pairings(study.finished, "policy", "random"), over, "random")
+    figure = draw_difference_curves(pairings(study.finished, "policy", "random"), over, "policy", "random")
     assert [axes.get_title() for axes in figure.axes] == ["(a) fedteddi", "(b) oort"]
     of = {(run.knobs["policy"], run.knobs["tmax_s"], run.seed): run for run in study.finished}
     each = np.array(

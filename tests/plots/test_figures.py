@@ -242,18 +242,18 @@ def test_rounds_needed_are_means_and_levels_never_reached_are_hatched_and_counte
     panels = panels_of([run for run in runs if run.knobs["tmax_s"] == 0.8])
     figure = draw_rounds_to_target(panels, [0.6, 0.99])
     bars = [group[0] for group in figure.axes[0].containers if isinstance(group, BarContainer)]
-    heights = {bool(bar.get_hatch()): [] for bar in bars}
+    lengths = {bool(bar.get_hatch()): [] for bar in bars}
     for bar in bars:
-        heights[bool(bar.get_hatch())].append(bar.get_height())
-    # Twelve rounds, the last that were tested, were not enough: no bar of a known mean is as high as these columns.
-    assert heights[True] == [figure.axes[0].get_ylim()[1]] * 2
-    assert min(heights[True]) > 12.0 > max(heights[False])
+        lengths[bool(bar.get_hatch())].append(bar.get_width())
+    # Twelve rounds, the last that were tested, were not enough: no bar of a known mean is as long as these rows.
+    assert lengths[True] == [figure.axes[0].get_xlim()[1]] * 2
+    assert min(lengths[True]) > 12.0 > max(lengths[False])
     assert all(bar.get_facecolor()[:3] == (1, 1, 1) for bar in bars if bar.get_hatch())
     random = panels[0].series[0].runs
     needed = [next(i for i, x in enumerate(run.rounds["test_accuracy"], 1) if x >= 0.6) for run in random]
-    assert np.mean(needed) in heights[False]
+    assert np.mean(needed) in lengths[False]
     assert [text.get_text() for text in figure.axes[0].texts] == ["> 12 (0 of 2)", "> 12 (0 of 2)"]
-    assert axis_labels(figure) == ["test accuracy to reach", "rounds needed\nmean of 2 seeds"]
+    assert axis_labels(figure) == ["rounds needed\nmean of 2 seeds", "test accuracy to reach"]
 
 
 def whisker(figure: Figure, along: int) -> list[float]:
@@ -271,7 +271,7 @@ def test_no_error_bar_leaves_what_its_quantity_can_be(three_seeds):
     late["test_accuracy"] = [*[0.5] * 11, 0.9]
     # Rounds 1, 1 and 12: 14 / 3 with a standard error of 11 / 3.
     ends = [0.0, 14 / 3 + 4.3026527297 * 11 / 3]
-    assert whisker(draw_rounds_to_target(panels, [0.8]), 1) == pytest.approx(ends)
+    assert whisker(draw_rounds_to_target(panels, [0.8]), 0) == pytest.approx(ends)
     late["test_accuracy"], soon["test_accuracy"], third["test_accuracy"] = 0.98, 0.98, 1.0
     mean, half = 2.96 / 3, 4.3026527297 * 0.02 / 3
     assert whisker(draw_final_accuracy(panels), 0) == pytest.approx([mean - half, 1.0])
@@ -352,7 +352,7 @@ def test_heat_map_cells_carry_the_values_of_the_summary_at_their_place(tmp_path,
 def test_panels_of_a_heat_map_that_lack_a_row_leave_it_empty_instead_of_shifting():
     rows = [(0.8, 5.0, 10, 1.0), (1.0, 5.0, 10, 2.0), (0.8, 9.0, 30, 3.0), (1.0, 9.0, 30, 4.0)]
     table = pd.DataFrame(rows, columns=["tmax_s", "load", "devices", "arrived"])
-    figure = draw_heat_map(table, "tmax_s", "load", "arrived", ["devices"])
+    figure = draw_heat_map(table.assign(seeds=1), "tmax_s", "load", "arrived", ["devices"])
     assert [text.get_position() for text in figure.axes[0].texts] == [(0, 0), (1, 0)]
     assert [text.get_position() for text in figure.axes[1].texts] == [(0, 1), (1, 1)]
 
@@ -364,6 +364,8 @@ def test_panels_of_a_heat_map_that_lack_a_row_leave_it_empty_instead_of_shifting
         ("bandwidth_hz", 45_000.0, "bandwidth (kHz)", "bandwidth = 45 kHz"),
         ("bandwidth_hz", 200.0, "bandwidth (Hz)", "bandwidth = 200 Hz"),
         ("tx_power_dbm", 23, "tx power (dBm)", "tx power = 23 dBm"),
+        ("band_mhz", 2.0, "band (MHz)", "band = 2 MHz"),
+        ("speed_mps", 10.0, "speed of devices (m/s)", "speed = 10 m/s"),
         ("lambda_0", 0.1, "lambda_0", "lambda_0 = 0.1"),
     ],
 )

@@ -62,7 +62,7 @@ def test_texts_stand_in_the_order_of_the_summary_the_first_at_the_top():
     rows = [{"policy": policy, "server": server, "final_accuracy": value}
             for policy, values in (("random", (0.1, 0.2)), ("afl", (0.3, 0.4)), ("oort", (0.5, 0.6)))
             for server, value in zip(("own", "mifa"), values, strict=True)]  # fmt: skip
-    axes = draw_heat_map(pd.DataFrame(rows), "server", "policy", "final_accuracy").axes[0]
+    axes = draw_heat_map(pd.DataFrame(rows).assign(seeds=5), "server", "policy", "final_accuracy").axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["own", "mifa"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["oort", "afl", "random"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("server", "policy")
@@ -76,3 +76,17 @@ def test_cells_have_as_many_digits_as_each_other():
     )  # fmt: skip
     axes = draw_heat_map(table.assign(seeds=5), "server", "policy", "final_accuracy").axes[0]
     assert [text.get_text() for text in axes.texts] == ["0.930", "0.929", "0.800", "12"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "label"),
+    [
+        ((5, 5), "final accuracy\nmean of 5 seeds"),
+        ((3, 5), "final accuracy\nmean of 3 to 5 seeds"),
+        ((1, 1), "final accuracy"),
+    ],
+)
+def test_the_colour_bar_says_of_how_many_seeds_the_means_are(seeds, label):
+    rows = [{"policy": "a", "server": name, "final_accuracy": value} for name, value in (("own", 0.9), ("mifa", 0.8))]
+    figure = draw_heat_map(pd.DataFrame(rows).assign(seeds=seeds), "server", "policy", "final_accuracy")
+    assert figure.axes[1].get_ylabel() == label

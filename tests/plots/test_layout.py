@@ -50,7 +50,22 @@ def test_long_labels_leave_the_panel_its_height_and_the_legend_below_it(two_runs
         names = legend.get_window_extent()
         assert axes.get_tightbbox().y0 > names.y1
         assert 0 <= names.x0 < names.x1 <= figure.bbox.x1
-        assert 1.4 < axes.get_window_extent().height / figure.dpi < 2.1
+        assert 0.9 < axes.get_window_extent().height / figure.dpi < 2.1
+
+
+@pytest.mark.parametrize("panels", [1, 3])
+def test_what_is_known_of_a_level_never_reached_stands_in_its_row_in_a_type_that_can_be_read(two_runs, panels):
+    series = tuple(Series(f"policy {i}", two_runs) for i in range(9))
+    figure = draw_rounds_to_target([Panel(f"panel {i}", series) for i in range(panels)], [0.6, 0.99, 0.995])
+    figure.canvas.draw()
+    for axes in figure.axes:
+        rows = [bar.get_window_extent() for bar in axes.patches if bar.get_hatch()]
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert len(boxes) == len(rows) == 18
+        for row, box in zip(rows, boxes, strict=True):
+            assert row.x0 <= box.x0 < box.x1 <= row.x1
+            assert row.y0 <= box.y0 < box.y1 <= row.y1
+        assert min(text.get_fontsize() for text in axes.texts) >= 6
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from edgesim.plots import gallery
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.groups import panels_of
-from edgesim.plots.training_loss import draw_loss_seconds, draw_training_loss
+from edgesim.plots.training_loss import draw_training_loss
 
 KNOWN = ": expected one or several of png, svg, pdf, separated by commas (got 'png,xyz')"
 
@@ -95,7 +95,7 @@ def test_a_figure_whose_file_cannot_be_written_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     "draw",
-    [draw_final_accuracy, lambda panels: draw_accuracy(panels, "seconds"), draw_training_loss, draw_loss_seconds],
+    [draw_final_accuracy, lambda panels: draw_accuracy(panels, "seconds"), draw_training_loss],
 )
 def test_a_figure_of_what_was_learnt_is_refused_for_an_untrained_run(folders, draw):
     with pytest.raises(EdgesimError, match=r"run: (no model was tested|nothing was trained); expected a run that "):

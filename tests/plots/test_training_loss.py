@@ -1,15 +1,48 @@
 import numpy as np
 import pytest
+import scipy
 
-from edgesim.plots.training_loss import smoothed
+from edgesim.analysis.runs import runs_of
+from edgesim.plots.groups import panels_of
+from edgesim.plots.training_loss import draw_training_loss, smoothed
+
+
+def by_round(*losses):
+    """Rounds from 1 on beside the losses of each seed."""
+    return [np.column_stack([np.arange(1.0, len(of) + 1), of]) for of in losses]
 
 
 def test_a_point_is_the_mean_of_its_stretch_over_rounds_and_seeds():
-    at, loss = smoothed([np.arange(40.0), np.arange(40.0) + 2])
+    at, loss = smoothed(by_round(np.arange(40.0), np.arange(40.0) + 2))
     assert at.tolist() == [1.5 + 2 * k for k in range(20)]
-    assert loss == pytest.approx([1.5 + 2 * k for k in range(20)])
+    assert [band.mean for band in loss] == pytest.approx([1.5 + 2 * k for k in range(20)])
     # Rounds without updates do not count, and seeds of different length are cut to the shortest.
-    at, loss = smoothed([np.array([np.nan, np.nan, 3.0, np.nan] + [1.0] * 36)])
-    assert (at[0], *loss[:2]) == (3.5, 3.0, 1.0)
-    at, loss = smoothed([np.ones(3), np.full(9, 3.0)])
-    assert (at.tolist(), loss.tolist()) == ([1, 2, 3], [2, 2, 2])
+    at, loss = smoothed(by_round([np.nan, np.nan, 3.0, np.nan] + [1.0] * 36))
+    assert (at[0], *(band.mean for band in loss[:2])) == (3.5, 3.0, 1.0)
+    at, loss = smoothed(by_round(np.ones(3), np.full(9, 3.0)))
+    assert (at.tolist(), [band.mean for band in loss]) == ([1, 2, 3], [2, 2, 2])
+
+
+def test_the_band_is_the_t_interval_of_the_seeds_means_from_three_seeds_on():
+    seeds = [[1.0, 3.0], [2.0, 4.0], [6.0, 2.0]]
+    _, (first, _) = smoothed(by_round(*seeds))
+    expected = scipy.stats.ttest_1samp([1.0, 2.0, 6.0], 0).confidence_interval()
+    assert first.high == pytest.approx(expected.high)
+    assert first.low == max(expected.low, 0.0)
+    assert np.isnan(smoothed(by_round(*seeds[:2]))[1][0].low)
+
+
+@pytest.mark.parametrize("over", ["rounds", "seconds"])
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_a_line_has_a_band_with_an_entry_in_the_legend_where_there_are_seeds_for_one(tmp_path, run_writer, over, seeds):
+    runs = runs_of([run_writer(tmp_path / f"{seed}", seed=seed) for seed in range(seeds)])
+    for run in runs:
+        run.rounds["train_loss"] = 2.0 + run.seed - 0.1 * run.rounds["round"]
+    figure = draw_training_loss(panels_of(runs), over)
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert len(axes.collections) == (seeds == 3)
+    assert [text.get_text() for text in legend.get_texts()][1:] == ["95 % band"] * (seeds == 3)
+    if seeds == 3:
+        # Of 1, 2 and 3 the mean lies 4.303 / sqrt(3) from the ends of its interval.
+        (band,) = axes.collections
+        assert band.get_paths()[0].vertices[:, 1].max() == pytest.approx(3.0 - 0.1 + 4.3026527 / 3**0.5)

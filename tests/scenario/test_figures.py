@@ -18,7 +18,6 @@ LACKING = {
     "draw_accuracy": (lambda runs: figures.draw_accuracy(figures.panels_of(runs), "rounds"), "no model was tested"),
     "draw_cost_curves": (lambda runs: figures.draw_cost_curves(runs, "band", "policy"), "has no knob 'band'"),
     "draw_heat_map": (lambda runs: figures.draw_heat_map(SUMMARY, "skew", "method", "arrived"), "no column 'arrived'"),
-    "draw_loss_seconds": (lambda runs: figures.draw_loss_seconds(figures.panels_of(runs)), "nothing was trained"),
     "draw_missed_deadlines": (
         lambda runs: figures.draw_missed_deadlines(runs, "speed_mps", "path_knowledge", "policy"),
         "has no knob 'speed_mps'",
@@ -34,6 +33,7 @@ LACKING = {
     "draw_scheduled": (lambda runs: figures.draw_scheduled([]), "there is no finished run"),
     "draw_spread": (lambda runs: figures.draw_spread(figures.panels_of(runs)), "no model was tested"),
     "draw_throughput": (lambda runs: figures.draw_throughput(figures.panels_of([])), "there is no finished run"),
+    "draw_training_loss": (lambda runs: figures.draw_training_loss(figures.panels_of(runs)), "nothing was trained"),
     "draw_winner_map": (
         lambda runs: figures.draw_winner_map(SUMMARY, "skew", "method", "winner", "seeds"),
         "no column 'winner'",

@@ -28,11 +28,16 @@ def last_line(news: dict[str, int], endings: dict[str, str], error: type[BaseExc
 @pytest.mark.parametrize(
     ("news", "endings", "error", "said"),
     [
-        ({"a": 60, "b": 45}, dict.fromkeys("ab", "interrupted"), KeyboardInterrupt, "105/1600 rounds, 0 of 4 runs"),
-        ({"a": 60}, {"a": "interrupted", "b": "not run"}, KeyboardInterrupt, "60/1600 rounds, 0 of 4 runs finished "),
-        ({"a": 60}, {"a": "finished", "b": "failed"}, None, "400/1600 rounds, 1 of 4 runs finished, 1 failed "),
-        ({"a": 60, "b": 7}, {"a": "failed"}, None, "67/1600 rounds, 0 of 4 runs finished, 1 failed "),
-        ({}, dict.fromkeys(RUNS, "finished"), None, "1600/1600 rounds, 4 of 4 runs finished "),
+        ({"a": 60, "b": 45}, dict.fromkeys("ab", "interrupted"), KeyboardInterrupt, "105 of 1,600 rounds, 0 of 4 runs"),
+        (
+            {"a": 60},
+            {"a": "interrupted", "b": "not run"},
+            KeyboardInterrupt,
+            "60 of 1,600 rounds, 0 of 4 runs finished ",
+        ),
+        ({"a": 60}, {"a": "finished", "b": "failed"}, None, "60 of 1,260 rounds, 1 of 4 runs finished, 1 failed "),
+        ({"a": 60, "b": 7}, {"a": "failed"}, None, "67 of 1,600 rounds, 0 of 4 runs finished, 1 failed "),
+        ({}, dict.fromkeys(RUNS, "finished"), None, "1,600 of 1,600 rounds, 4 of 4 runs finished "),
     ],
 )
 def test_the_count_tells_the_rounds_done_and_the_runs_that_finished(news, endings, error, said):
@@ -52,15 +57,15 @@ def last_text(extents: dict[str, Extent], news: list[Message], ended: list[str])
 def test_runs_that_seconds_end_are_counted_in_simulated_seconds_however_many_rounds_they_make():
     extents = {"rounds": Extent(540, SECONDS), "fedasync": Extent(540, SECONDS)}
     news = [Message("rounds", 4, 240.9, ""), Message("fedasync", 124, 300.0, "")]
-    assert "540/1080 simulated s, 0 of 2 runs finished" in last_text(extents, news, [])
-    assert "840/1080 simulated s, 1 of 2 runs finished" in last_text(extents, news, ["rounds"])
+    assert "540 of 1,080 simulated s, 0 of 2 runs finished" in last_text(extents, news, [])
+    assert "840 of 1,080 simulated s, 1 of 2 runs finished" in last_text(extents, news, ["rounds"])
 
 
-def test_a_study_of_runs_by_rounds_and_by_seconds_is_counted_in_runs():
+def test_a_study_of_runs_by_rounds_and_by_seconds_is_counted_in_per_cent():
     extents = {"a": Extent(10, ROUNDS), "b": Extent(100, SECONDS), "c": Extent(10, ROUNDS)}
     news = [Message("a", 5, 7.0, ""), Message("b", 300, 50.0, "")]
-    assert "1/3 0 of 3 runs finished" in " ".join(last_text(extents, news, []).split())
-    assert "2/3 1 of 3 runs finished" in " ".join(last_text(extents, news, ["c"]).split())
+    assert "33 of 100 %, 0 of 3 runs finished" in " ".join(last_text(extents, news, []).split())
+    assert "67 of 100 %, 1 of 3 runs finished" in " ".join(last_text(extents, news, ["c"]).split())
 
 
 def test_a_note_about_one_thing_is_told_once_by_the_run_that_gave_it_first():
@@ -94,7 +99,7 @@ def test_where_no_terminal_shows_a_bar_a_line_on_stderr_stands_for_it_after_2_s_
             at(t_s)
             shown.update(task, completed=number, text=f"accuracy 0.5{number}")
     assert capsys.readouterr().err.splitlines() == [
-        "random 1/200 accuracy 0.51", "random 4/200 accuracy 0.54", "random 6/200 accuracy 0.56",
+        "random 1 of 200 accuracy 0.51", "random 4 of 200 accuracy 0.54", "random 6 of 200 accuracy 0.56",
     ]  # fmt: skip
     assert file.getvalue() == ""
 
@@ -105,7 +110,7 @@ def test_where_no_terminal_shows_a_bar_a_study_tells_how_far_it_is(at, capsys):
         at(3.0)
         display.show(Message("b", 40, 0.0, ""))
         display.show(Message("b", 41, 0.0, ""))
-    assert capsys.readouterr().err == "study 400/1600 rounds, 1 of 4 runs finished\n"
+    assert capsys.readouterr().err == "study 400 of 1,600 rounds, 1 of 4 runs finished\n"
 
 
 def test_on_a_terminal_there_are_no_lines_beside_the_bar(at, capsys):

@@ -294,3 +294,18 @@ def test_the_ledger_of_a_run_that_seconds_end_has_its_rounds_and_its_seconds(tmp
     (state,) = read_any_ledger(tmp_path).values()
     assert (state.done, state.of, state.of_s) == (3, None, 2.5)
     assert 2.0 < state.t_s <= 2.5
+
+
+@pytest.mark.parametrize(
+    ("ends", "counted"),
+    [({"stop_at_s": 2.5}, "6 of 6 simulated s"), ({"rounds": 9, "stop_at_s": 2.5}, "6 of 6 rounds")],
+    ids=["by seconds", "by rounds, which the clock ends early"],
+)
+def test_the_progress_of_a_study_ends_with_the_count_that_its_tables_have(tmp_path, studies_here, ends, counted):
+    """Rounds of 0.8 s: the last one ends at 2.4 s, before the run does."""
+    values = {key: value for key, value in TIMING.items() if key != "rounds"} | ends
+    console = Console(file=io.StringIO(), record=True, width=200)
+    run_study(Study("s", grid(values, {"round.tmax_s": [0.8]}, [0, 1])), tmp_path, console=console)
+    (last,) = [line for line in console.export_text().splitlines() if "runs finished" in line]
+    assert f"{counted}, 2 of 2 runs finished" in last
+    assert headline(tmp_path, read_any_ledger(tmp_path)).endswith(f"; {counted}")

@@ -57,6 +57,7 @@ async function main() {
   for (const [label, color] of Object.entries(DATA.series)) key(by("series"), label, color, (shown) => showSeries(label, shown));
   by("series").hidden = Object.keys(DATA.series).length < 2 || !("accuracy-rounds" in DATA.charts);
   by("means").hidden = !("accuracy-rounds" in DATA.charts);
+  by("averaged").hidden = !DATA.averaged;
   legend("count-keys", DATA.counts); legend("kind-keys", DATA.kinds);
   by("untested").hidden = "accuracy-rounds" in DATA.charts;
   DATA.runs.forEach((run, i) => by("run").append(new Option(run.name, i)));
