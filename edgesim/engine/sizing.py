@@ -135,7 +135,7 @@ class Sizing:
         charges, grant, now_s = self.charges, task.grant, self.clock.now
         begun_s = task.spans[0].t_start_s - task.broadcast_s
         due_s = begun_s + self.world.config.round.tmax_s if math.isinf(deadline_s) else deadline_s
-        carried = self.world.links[task.station].bits
+        carried: Carried = self.world.links[task.station].bits
         if self.courses is not None:
             carried = self._along(task, self.courses, due_s)
         row = task.device, (task.station, task.server), grant.bandwidth_hz, grant.rx_power_w, now_s
