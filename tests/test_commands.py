@@ -145,5 +145,5 @@ def test_progress_as_lines_can_be_asked_for(monkeypatch, option, lines):
     monkeypatch.setattr("edgesim.screen.progress._SECONDS_BEFORE_LINES", 0.0)
     done = CliRunner().invoke(app, ["run", "run.toml", option])
     assert done.exit_code == 0
-    assert ("random 1/2" in done.stderr) == lines
+    assert ("random 1 of 2" in done.stderr) == lines
     assert json.loads(Path("runs/run/run.json").read_text())["status"] == "finished"

@@ -224,7 +224,7 @@ def test_the_figure_has_a_panel_per_measure_that_differs_and_a_bar_for_every_dea
             run["knobs"]["tmax_s"] = 4.0
     (study / "plan.json").write_text(json.dumps(plan))
     found = differences(study, "delay_knowledge", "known")
-    figure = draw_differences(found, "known")
+    figure = draw_differences(found, "delay_knowledge", "known")
     # As many devices are scheduled and as many updates arrive in all runs.
     assert [axes.get_title() for axes in figure.axes] == [
         "(a) rounds to the target",
@@ -246,9 +246,9 @@ def test_a_figure_names_the_other_value_where_there_is_only_one():
     def fading(**choice):
         return Pairing({"policy": "random"}, choice, {"fading": "none"}, (), ((), ()))
 
-    assert against([fading(fading="rayleigh")] * 2, "none") == "rayleigh against none"
-    assert against([fading(fading="rayleigh"), fading(fading="rice")], "none") == "against none"
-    assert against([fading(fading="$x$")], "none") == r"\$x\$ against none"
+    assert against([fading(fading="rayleigh")] * 2, "fading", "none") == "rayleigh against none"
+    assert against([fading(fading="rayleigh"), fading(fading="rice")], "fading", "none") == "against none"
+    assert against([fading(fading="$x$")], "fading", "none") == r"\$x\$ against none"
 
 
 def test_measures_in_which_no_pair_differs_are_named_below_the_table_instead(participation, capsys):
