@@ -94,7 +94,8 @@ def main(
                     "plan": plan,
                 }  # fmt: skip
                 runs.add(base, {"selection.policy": names(policies)}, labels=labels, seeds=[seed])
-    study = runs.compare(target=target, reference="fedteddi", against=[("plan", "present")])
+    reference = "fedteddi" if "fedteddi" in names(policies) else names(policies)[0]
+    study = runs.compare(target=target, reference=reference, against=[("plan", "present")])
     finished = [*study.runs.values()]
     album = figures.Album(study.folder / "plots", runs.formats)
     album.add(

@@ -117,12 +117,12 @@ def test_what_is_wrong_with_the_words_of_a_command_is_one_line_with_where_to_loo
         ("plot run.toml run.toml --drift", "--drift: expected one config (got 2)"),
         ("plot runs/run --device 3", "--device: is for --drift"),
         ("run run.toml --set round.tmax_s=-1", "set round.tmax_s=-1: round.tmax_s: input should be greater"),
-        ("run run.toml --set seed=2 --set learning.lr=0", "error: set learning.lr=0: learning.lr: input"),
-        ("run run.toml --set round=3", "error: set round=3: round: expected a table of keys"),
-        ("run run.toml --set seed.x=3", "error: set seed.x=3: seed.x: 'seed' is a value, not a section"),
+        ("run run.toml --set seed=2 --set learning.lr=0", "error: --set learning.lr=0: learning.lr: input"),
+        ("run run.toml --set round=3", "error: --set round=3: round: expected a table of keys"),
+        ("run run.toml --set seed.x=3", "error: --set seed.x=3: seed.x: 'seed' is a value, not a section"),
         (
             "run run.toml --set seed=2 --set round.admission=count",
-            "error: set round.admission=count: round.admission = 'count' needs round.count: ",
+            "error: --set round.admission=count: round.admission = 'count' needs round.count: ",
         ),
         ("run run.toml --set round.count=5", "set round.count=5: round.count = 5 needs round.admission = 'count', not"),
         ("run run.toml --set seed=2 --set radio.sharing=own", "set radio.sharing=own: radio.sharing = 'own' needs"),
@@ -132,7 +132,7 @@ def test_what_is_wrong_with_the_words_of_a_command_is_one_line_with_where_to_loo
         ),
         (
             "run run.toml --set selection.policy=fedcs --set selection.x=3",
-            "error: set selection.x=3: policy 'fedcs': unknown key 'selection.x'",
+            "error: --set selection.x=3: policy 'fedcs': unknown key 'selection.x'",
         ),
     ],
 )
@@ -185,9 +185,9 @@ def test_list_names_policies_channels_and_scenarios(config):
         ("radio.channel=noiseless.toml", ["noiseless.toml", "noise_dbm_per_hz", "greater than or equal to -250"]),
         (
             "devices.battery_j=-5",
-            ["error: set devices.battery_j=-5: devices.battery_j", "equal to 0.000001 (got -5)"],
+            ["error: --set devices.battery_j=-5: devices.battery_j", "equal to 0.000001 (got -5)"],
         ),
-        ("devices.recharge_w=1", ["error: set devices.recharge_w=1: devices.recharge_w = 1 needs devices.battery_j"]),
+        ("devices.recharge_w=1", ["error: --set devices.recharge_w=1: devices.recharge_w = 1 needs devices.battery_j"]),
         (
             "round.plan_quantile=0.8",
             ["set round.plan_quantile=0.8: round.plan_quantile = 0.8 needs round.delay_knowledge = 'planned'"],

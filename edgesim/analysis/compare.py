@@ -25,6 +25,8 @@ from edgesim.base.registry import did_you_mean
 from edgesim.folder.records import read_run
 from edgesim.folder.state import state_of
 
+_MOST_NAMED = 3
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -73,14 +75,15 @@ def compare(
     runs, studied_target, studied_reference = _runs(folders, target)
     if reference is None and by == "policy":
         reference = studied_reference
+    of = outcomes(runs, metrics, studied_target)
     _check_knobs(runs, by, within)
     value = None if reference is None else _reference(runs, by, reference)
     paired = pairings(runs, by, value)
+    _check_others(runs, by, within, paired)
     if not paired:
         raise EdgesimError(f"by {by}: no two runs differ in it alone; {_differing_by(runs, by, within)}")
     for pairing in paired:
         _check_seeds(pairing, by)
-    of = outcomes(runs, metrics, studied_target)
     compared = comparisons(paired, metrics, lambda run: of[run.folder])
     table = summarise_differences(compared)
     named = pd.DataFrame({"choice": [label(comparison.pairing.choice, by) for comparison in compared],
@@ -181,7 +184,7 @@ def _varying(runs: Sequence[RunFolder]) -> list[str]:
 
 
 def _check_knobs(runs: Sequence[RunFolder], by: str, within: Sequence[str]) -> None:
-    """Refuse knobs that are unknown or have one value, and runs that differ in others."""
+    """Refuse knobs that are unknown or have one value."""
     varying = _varying(runs)
     for option, name in (("by", by), *(("within", name) for name in within)):
         if not _values(runs, name):
@@ -193,13 +196,24 @@ def _check_knobs(runs: Sequence[RunFolder], by: str, within: Sequence[str]) -> N
         raise EdgesimError(
             f"by {by}: all runs have {by} = {value_text(_values(runs, by)[0])}; expected two values or more"
         )
-    others = [name for name in varying if name != by and name not in within and all(name in run.knobs for run in runs)]
-    if others:
-        differing = ", ".join(f"{name} ({_some_values(runs, name)})" for name in others)
-        names = ", ".join(others)
+
+
+def _check_others(runs: Sequence[RunFolder], by: str, within: Sequence[str], paired: Sequence[Pairing]) -> None:
+    """Refuse runs that differ in knobs beside the compared one and those ``within``."""
+    others = [name for name in _varying(runs) if name not in (by, *within) and all(name in run.knobs for run in runs)]
+    if not others:
+        return
+    differing = ", ".join(f"{name} ({_some_values(runs, name)})" for name in others[:_MOST_NAMED])
+    differing += f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    if not paired:
         raise EdgesimError(
-            f"the runs differ in more than {by}: {differing}; add {names} to within to compare at equal values"
+            f"the runs are of different worlds: no two to compare differ in {by} alone, but in {differing} as well; "
+            f"expected runs that agree in all but {by} and the seed"
         )
+    names, options = ", ".join(others), " ".join(f"--within {name}" for name in others)
+    raise EdgesimError(
+        f"the runs differ in more than {by}: {differing}; compare at equal values within {names} ({options})"
+    )
 
 
 def _some_values(runs: Sequence[RunFolder], name: str) -> str:

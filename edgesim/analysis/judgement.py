@@ -142,16 +142,18 @@ def describe(compared: Sequence[Sides], alphas: Sequence[float], detect: Sequenc
     """Effect sizes, a rank test and the seeds needed of each comparison, one row each; NaN without a p.
 
     Columns: ``wilcoxon_p``; ``d_z`` and ``d_av`` (`effect`), of logarithms where times are restricted; ``detect``, the
-    difference to detect, in the unit of the comparison; ``seeds_needed`` to detect it with the observed spread, at the
-    ``alphas`` at which the comparisons were judged.
+    difference to detect, in the unit of the comparison, or where times are restricted the ratio that it makes of the
+    second's mean; ``seeds_needed`` to detect it with the observed spread, at the ``alphas`` at which the comparisons
+    were judged.
     """
     rows = []
-    for sides, alpha, wanted in zip(compared, alphas, detect, strict=True):
+    for sides, alpha, difference in zip(compared, alphas, detect, strict=True):
+        wanted = 1 + abs(difference) / float(sides.times[1].mean()) if sides.never else difference
         if len(sides.differences) < 2 or np.isnan(sides.differences).any():
             rows.append({"detect": wanted})
             continue
         d, at = effect(*sides.scaled), 1 - LEVEL if np.isnan(alpha) else alpha
-        scaled = np.log1p(abs(wanted) / sides.times[1].mean()) if sides.never else wanted
+        scaled = float(np.log(wanted)) if sides.never else wanted
         needed = seeds_needed(scaled, spread(sides.differences, sides.least_spread), at)
         rows.append({"wilcoxon_p": wilcoxon_p(sides.differences), "d_z": d.d_z, "d_av": d.d_av, "detect": wanted}
                     | {"seeds_needed": needed})  # fmt: skip

@@ -62,7 +62,8 @@ _CHOICES = {
     "upload.": ("upload.codec",),
 }
 """Beginnings of keys that are options, and the keys that say whose."""
-_NO_KNOBS = ("seed", "checkpoint_at")
+NEUTRAL = ("checkpoint_at", "data.download", "learning.workers", "learning.cpus_per_actor")
+"""Settings that change no result, and distinguish no runs."""
 _NO_OPTIONS = ("algorithm.compute_cost", "availability.interruption", "upload.lost", "upload.beside")
 
 
@@ -363,7 +364,8 @@ def refuse_same(runs: Sequence[RunFolder]) -> None:
 
 
 def runs_of(folders: Sequence[Path]) -> list[RunFolder]:
-    """Runs given by their folders alone; their knobs are the policy, the deadline and every setting that differs.
+    """Runs given by their folders alone; their knobs are the policy, the deadline and every setting that differs, but
+    for `NEUTRAL`.
 
     Options of a policy, of an algorithm, of a model of availability, of a partition or of a protocol are knobs only
     where they differ between runs that have the same one. The policy of an episode is "outside". A knob is named as
@@ -373,7 +375,7 @@ def runs_of(folders: Sequence[Path]) -> list[RunFolder]:
     configs = [read_config(folder) for folder in folders]
     flat = [_settings_of(folder, config) for folder, config in zip(folders, configs, strict=True)]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))
-    differing = [key for key in keys if key not in _NO_KNOBS and _differs(key, flat)]
+    differing = [key for key in keys if key not in ("seed", *NEUTRAL) and _differs(key, flat)]
     short = [KNOB_NAMES.get(key, key.rpartition(".")[2]) for key in differing]
     names = {key: name if short.count(name) == 1 else key for key, name in zip(differing, short, strict=True)}
     names |= {"selection.policy": "policy", "round.tmax_s": "tmax_s"}

@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from edgesim.analysis.participation import course, impact
-from edgesim.analysis.runs import Knob, RunFolder, flat_settings
+from edgesim.analysis.runs import NEUTRAL, Knob, RunFolder, flat_settings
 from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import read_run
 
-_NEUTRAL = ("data.download", "learning.workers", "learning.cpus_per_actor")
-"""Settings that change no result."""
 _HASH = "the contents of "
 _MOST_NAMED = 3
 
@@ -84,7 +82,7 @@ def pairs(runs: Sequence[RunFolder]) -> tuple[list[Pair], list[Refused]]:
 def _all_else(run: RunFolder) -> dict[str, Knob]:
     """The settings of a run but for its participation, and the hashes of the files and the code that it read."""
     settings = flat_settings(run.config)
-    compared = {key: of for key, of in settings.items() if key not in _NEUTRAL and not key.startswith("availability.")}
+    compared = {key: of for key, of in settings.items() if key not in NEUTRAL and not key.startswith("availability.")}
     inputs = read_run(run.folder).get("inputs", {})
     hashes = {key: of for key, of in inputs.items() if not key.startswith("availability.")}
     # The only key that is no ``section.key`` is edgesim's version, which is compared itself.

@@ -32,8 +32,9 @@ def summarise(study_folder: Path, known: StoredMeasures | None = None) -> pd.Dat
     their last test. Rounds, seconds and joules to the target are means over the runs that reached it, NaN if none did.
     If some did not, ``<measure>_bound`` is the mean over all runs in which these count with what they had taken by
     their last test, a lower bound of the mean over all seeds. ``saving`` (1 - ratio of the mean rounds) compares with
-    the reference policy at equal other knobs, over the seeds on which both reached the target (``pairs``); both columns
-    are empty in the reference's own rows.
+    the reference policy at equal other knobs, over the seeds that both finished; it is empty unless all of these runs
+    reached the target. ``pairs`` counts the seeds on which both reached it. Both columns are empty in the reference's
+    own rows.
 
     The others stand in the order of `edgesim.analysis.measures.NAMES`; ``idp_points`` have runs under dynamic
     participation with a static run in the study (`edgesim.analysis.static_pairs.pairs`). Before
@@ -143,11 +144,18 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
                 f"Target accuracy {study.target:.4g}: {missed} of {total} runs never reached it"
                 + (f", and {fell} that did were below it at their end." if fell else ".")
                 + " > b (k of n): k of n runs reached it. The mean lies above b, in which the other runs count with "
-                "what they had taken by their last test; intervals and savings leave them out."
+                "what they had taken by their last test; intervals leave them out, and a saving is given only where "
+                "all runs of both policies reached it."
             )
             notes += unequal_time(study.finished)
-    if "pairs" in summary and not (summary["pairs"] > 0).any() and set(summary["policy"]) != {study.reference}:
-        notes.append(f"No savings: no run of the reference policy {study.reference!r} reached the target.")
+    if "saving" in summary and summary["saving"].isna().all() and set(summary["policy"]) != {study.reference}:
+        of_reference = summary[summary["policy"] == study.reference]
+        if (of_reference["seeds"] > of_reference["not_reached"]).any():
+            notes.append(
+                f"No savings: no policy and the reference {study.reference!r} both reached the target on every seed."
+            )
+        else:
+            notes.append(f"No savings: no run of the reference policy {study.reference!r} reached the target.")
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
         notes.append(f"No update arrived in any round of {_some(idle)}: the model never changed.")
@@ -272,10 +280,9 @@ def _reference_group(
 
 def _comparison(group: Mapping[int, Measures], reference: Mapping[int, Measures]) -> dict[str, float]:
     mine, theirs = pair_by_seed(
-        *(
-            {seed: of["rounds_to_target"] for seed, of in runs.items() if of.get("reached")}
-            for runs in (group, reference)
-        )
-    )
+        *({seed: of["rounds_to_target"] if of.get("reached") else np.nan for seed, of in runs.items()}
+          for runs in (group, reference))
+    )  # fmt: skip
+    # A pair in which a run never reached the target makes both means, and the saving, NaN.
     saving = metrics.saving(float(mine.mean()), float(theirs.mean())) if mine.size else np.nan
-    return {"pairs": mine.size if reference else np.nan, "saving": saving}
+    return {"pairs": int((~np.isnan(mine - theirs)).sum()) if reference else np.nan, "saving": saving}

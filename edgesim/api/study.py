@@ -167,7 +167,7 @@ def study(
     if isinstance(base, Sequence) and not isinstance(base, str):
         if axes is not None or set is not None or labels is not None:
             raise EdgesimError("study: planned runs have axes, set and labels already; give these to edgesim.grid")
-        runs = list(base)
+        runs, named_by = list(base), "reference"
     else:
         values, where = values_of(base)
         if TABLE in values:
@@ -177,6 +177,7 @@ def study(
             if seeds is not None:
                 table.seeds = seeds if isinstance(seeds, int) else list(seeds)
         table.axes |= axes or {}
+        named_by = "reference" if reference else f"{where}: study.reference"
         target, reference = target or table.target, reference or table.reference
         typed = [] if set is None or isinstance(set, Mapping) else set
         if isinstance(set, Mapping):
@@ -192,7 +193,10 @@ def study(
     check_labels(runs)
     source = f"{name}.toml" if name is not None else base
     folder = folder_for(out, source, "study", (run.config for run in runs))
-    compared = [run.config.selection.policy for run in runs]
+    compared = [str(run.knobs.get("policy", run.config.selection.policy)) for run in runs]
+    if reference and reference not in compared:
+        policies = ", ".join(dict.fromkeys(compared))
+        raise EdgesimError(f"{named_by}: expected one of the study's policies, {policies} (got {reference!r})")
     chosen = reference or ("random" if "random" in compared or len({*compared}) < 2 else compared[0])
     planned = Study(name or folder.name, runs, target, chosen)
     running.run_study(planned, folder, jobs, console, fresh, executor=executor, check=check)
@@ -201,10 +205,12 @@ def study(
 
 @contextmanager
 def _prefixed(where: str) -> Iterator[None]:
-    """Context in which errors name the file that they are about."""
+    """Context in which errors name the file that they are about, unless they are about what was set beside it."""
     try:
         yield
     except EdgesimError as error:
+        if str(error).startswith("set "):
+            raise
         raise type(error)(f"{where}: {error}", *error.fields) from None
 
 

@@ -3,11 +3,14 @@
 import functools
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, ParamSpec, TypeVar
+
+from typer.models import OptionInfo
 
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
@@ -39,7 +42,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             with why_stopped_printed():
                 return command(*args, **kwargs)
         except EdgesimError as error:
-            _stop(f"error: {error}", error.status)
+            _stop(f"error: {_as_typed(str(error), command)}", error.status)
         except BrokenPipeError:
             reader_left()
         except OSError as error:
@@ -51,6 +54,15 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             _stop("stopped; whatever had finished is kept", 130)
 
     return wrapped
+
+
+def _as_typed(message: str, command: Callable[..., object]) -> str:
+    """The message with the option that it begins with as it is typed, ``--by`` for ``by``; Python has arguments."""
+    for name, parameter in inspect.signature(command).parameters.items():
+        of = [extra for extra in getattr(parameter.annotation, "__metadata__", ()) if isinstance(extra, OptionInfo)]
+        if of and (word := re.match(rf"{name.rstrip('_')}(?=:| [^:]+: )", message)):
+            return f"--{word[0].replace('_', '-')}{message[word.end() :]}"
+    return message
 
 
 def say(what: object) -> None:

@@ -65,4 +65,5 @@ def _advice(row: Mapping[Any, Any]) -> str:
     if np.isnan(needed):
         return ""
     seeds = "more than 100,000" if np.isinf(needed) else f"about {needed:,.0f}"
-    return f"; to detect a difference of {row['detect']:.3g} takes {seeds} seeds"
+    effect = f"ratio of {row['detect']:.4g}" if row["never"] else f"difference of {row['detect']:.3g}"
+    return f"; to detect a {effect} takes {seeds} seeds"

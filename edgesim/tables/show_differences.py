@@ -159,12 +159,15 @@ def ends_text(row: Mapping[Any, Any], kind: str = "") -> str:
 
 def restricted_note(table: pd.DataFrame) -> list[str]:
     """Note on how to read a ratio of restricted times; empty where all runs reached the target."""
-    if not table["never"].any():
+    restricted = table[table["never"] > 0]
+    if restricted.empty:
         return []
+    first = restricted.iloc[0]
+    tau = f"{first['tau']:.4g}"
     return [
-        "x1.8 (to 30), and the like: a run of some pair never reached the target, so that times are compared up to the "
-        "shortest one to which all these runs were tested (30): the ratio of min(t, 30), by the paired t test of "
-        "logarithms. With five seeds it finds little: a ratio of 2.2 in a fifth of the studies, among seven "
+        f"{effect_text(first, '')}: a run of some pair never reached the target, so that times are compared up to the "
+        f"shortest one to which all these runs were tested ({tau}): the ratio of min(t, {tau}), by the paired t test "
+        "of logarithms. With five seeds it finds little: a ratio of 2.2 in a fifth of the studies, among seven "
         "comparisons in one of twenty (docs/compare.md)."
     ]
 

@@ -133,7 +133,13 @@ def test_studies_that_differ_in_more_than_what_is_compared_are_refused_by_name(t
     some = study_of(tmp_path / "some", study_writer, {"random": [10, 11]}, lr=0.1)
     other = study_of(tmp_path / "other", study_writer, {"oort": [5, 6]}, lr=0.2)
     told = refused([some, other], ["rounds_to_target"], "policy")
-    assert told.startswith("the runs differ in more than policy: lr (0.1, 0.2); add lr to within")
+    assert told.startswith(
+        "the runs are of different worlds: no two to compare differ in policy alone, but in lr (0.1,"
+    )
+    both = study_of(tmp_path / "both", study_writer, {"random": [10, 11], "oort": [5, 6]}, lr=0.2)
+    told = refused([some, both], ["rounds_to_target"], "policy")
+    end = "lr (0.1, 0.2); compare at equal values within lr (--within lr)"
+    assert told == f"the runs differ in more than policy: {end}"
     assert "no two runs differ in it alone" in refused([some, other], ["rounds_to_target"], "policy", within=["lr"])
 
 

@@ -55,3 +55,8 @@ def test_two_settings_with_the_same_last_part_are_named_by_their_whole_keys(tmp_
     (first, second) = knobs(tmp_path, run_writer, one, other)
     assert (first["learning.model"], second["learning.model"], second["data.model"]) == ("mlp", "cnn", "y")
     assert (first["round.x"], second["data.x"]) == (1, 2)
+
+
+def test_settings_that_change_no_result_are_no_knobs(tmp_path, run_writer):
+    one = {"data": {"download": True}, "learning": {"workers": 2}, "checkpoint_at": [3]}
+    assert knobs(tmp_path, run_writer, one, {"data": {"download": False}}) == [{}, {}]

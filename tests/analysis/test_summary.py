@@ -56,7 +56,7 @@ def test_each_combination_of_knobs_is_one_row_with_its_finished_and_left_out_run
     assert math.isnan(row(summary, "fedteddi", 1.2)["rounds_to_target"])
     notes = "\n".join(footnotes(summary, study))
     assert "3 of 8 runs never reached it" in notes
-    assert "intervals and savings leave them out" in notes
+    assert "intervals leave them out, and a saving is given only where all runs of both policies reached it" in notes
     assert "2 failed or unfinished runs are left out" in notes
 
 
@@ -98,7 +98,21 @@ def test_runs_that_never_reach_the_target_are_no_data_but_bounds(tmp_path, study
     assert oort["rounds_to_target_bound"] == pytest.approx((4 + 8 + 10 + 1) / 4)
     assert oort["rounds_to_stay"] == 6.0
     assert oort["rounds_to_stay_bound"] == pytest.approx((4 + 8 + 10 + 10) / 4)
-    assert oort["saving"] == 0.0
+    assert math.isnan(oort["saving"]), "a saving would rest on the three seeds that reached the target"
+
+
+@pytest.mark.parametrize(
+    ("random", "said"),
+    [
+        ([reaches_in(4), reaches_in(8)], "No savings: no policy and the reference 'random' both reached the target on"),
+        ([[MIDDLE] * 10] * 2, "No savings: no run of the reference policy 'random' reached the target."),
+    ],
+)
+def test_a_study_without_a_saving_says_why(tmp_path, study_writer, random, said):
+    paths = {"random": random, "oort": [reaches_in(4), [MIDDLE] * 10]}
+    runs = [(knobs(policy), seed, "finished", path) for policy, of in paths.items() for seed, path in enumerate(of)]
+    folder = study_writer(tmp_path / "study", runs)
+    assert any(note.startswith(said) for note in footnotes(summarise(folder), folder))
 
 
 def test_timing_columns_hold_the_worked_means_of_every_round(study):

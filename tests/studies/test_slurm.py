@@ -185,7 +185,7 @@ def test_what_is_no_study_has_no_tasks_or_nothing_to_do_is_refused(tmp_path, stu
     status, answer = edgesim("study", "submit", tmp_path, "--tasks", 2)
     assert (status, f"edgesim study status {tmp_path} says which" in answer) == (2, True)
     grow(STUDY, tmp_path)
-    assert edgesim("study", "submit", tmp_path, "--tasks", 0) == (2, "error: tasks: expected 1 or more (got 0)")
+    assert edgesim("study", "submit", tmp_path, "--tasks", 0) == (2, "error: --tasks: expected 1 or more (got 0)")
     assert not (tmp_path / "slurm").exists()
     status, answer = edgesim("study", "submit", tmp_path, "--tasks", 2)
     assert (status, answer) == (

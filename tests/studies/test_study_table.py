@@ -86,6 +86,16 @@ def test_what_is_given_beside_the_file_replaces_what_it_has(tmp_path, studies_he
         ("[0.5, 1.0]", "0.5", "axis round.tmax_s: expected a list of values (got 0.5)"),
         ("radius_m", "radus_m", "run wide-random-tmax0.5-s3: unknown key 'devices.radus_m', did you mean"),
         ('"best-channel"]', '"best"]', "run narrow-best-tmax0.5-s3: selection.policy: unknown policy 'best'"),
+        (
+            '= "best-channel"',
+            '= "oort"',
+            "study.reference: expected one of the study's policies, random, best-channel (got 'o",
+        ),
+        (
+            '= "best-channel"',
+            '= "nosuch"',
+            "study.reference: expected one of the study's policies, random, best-channel (got 'n",
+        ),
         ("narrow = {", "narrow = 3 # {", "study.labels.band.narrow: input should be a valid dictionary (got 3)"),
     ],
 )
@@ -153,6 +163,11 @@ def test_the_command_runs_a_file_and_any_config_beside_axes_and_resumes_both(tmp
         (["plain.toml", "--axis", "rounds=1", "--seeds", "3,3"], "--seeds: expected a number of seeds, such as 5"),
         (["plain.toml", "--axis", "rounds=1", "--seeds", "-1"], "--seeds: expected a number of seeds, such as 5"),
         (["plain.toml", "--axis", "rounds=1", "--format", "gif"], "--format"),
+        (["plain.toml", "--axis", "seed=1", "--set", "foo"], "error: --set foo: expected a key and a value, such as"),
+        (
+            ["plain.toml", "--axis", "selection.policy=fedcs,random", "--reference", "oort"],
+            "error: --reference: expected one of the study's policies, fedcs, random (got 'oort')\n",
+        ),
     ],
 )
 def test_a_fault_of_the_command_is_one_line(tmp_path, words, line):
