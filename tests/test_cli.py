@@ -105,6 +105,9 @@ def test_what_is_wrong_with_the_words_of_a_command_is_one_line_with_where_to_loo
         ("run run.toml --rounds 5", "no such option: --rounds; --set rounds=VALUE sets it in the config"),
         ("run run.toml --tmax-s 5", "no such option: --tmax-s; --set round.tmax_s=VALUE sets it in the config"),
         ("run run.toml --count 5", "--set devices.count=VALUE or --set round.count=VALUE sets it in the config"),
+        ("study run run.toml --seeds 2 --seeds 3", "error: --seeds: is given twice; give it once"),
+        ("run run.toml --out a --out=b", "error: --out: is given twice; give it once"),
+        ("init --list --like fedteddi", "error: --list: lists all settings; leave --like out"),
         ("run run.toml --outt 5", "no such option: --outt, did you mean '--out'?"),
         ("run nowhere.toml", "nowhere.toml: no such file"),
         ("run broken.toml", "broken.toml: not valid TOML"),
@@ -254,6 +257,27 @@ def test_figures_of_runs_that_differ_in_more_than_their_labels_say_come_with_a_l
     assert status == 0
     assert "note: the runs also differ in lr, which no label says" in output
     assert "also differ" not in edgesim_lines("plot", "random", "other")[1]
+
+
+@pytest.mark.usefixtures("figures_as_text")
+def test_figures_of_runs_of_different_worlds_come_with_a_line_that_says_so(config):
+    for name, policy, count in (("one", "random", 5), ("two", "best-channel", 6)):
+        settings = {
+            "selection.policy": policy,
+            "devices.count": count,
+            "devices.radius_m": 20.0 * count,
+            "rounds": count,
+        }
+        settings["radio.bandwidth_hz"] = 1e6 * count
+        typed = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        edgesim_lines("run", "run.toml", "--out", f"mixed/{name}", *typed)
+    for folders in (["mixed/one", "mixed/two"], ["mixed"]):
+        status, output = edgesim_lines("plot", *folders)
+        assert status == 0
+        note = (
+            "note: the runs are of different worlds: they also differ in rounds, devices, radius_m, bandwidth_hz, which"
+        )
+        assert note in " ".join(output.split())
 
 
 @pytest.mark.slow

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgesim.analysis.runs import runs_of
+from edgesim.analysis.runs import has_runs, read_study, runs_of
 from edgesim.api.configs import paths_of
 from edgesim.base.paths import as_path
 from edgesim.plots.formats import USUAL, known_formats
 from edgesim.screen.console import PlainConsole
+
+_MOST_DIFFERENT = 3
+"""Runs of one world differ in few settings beside those that figures name."""
 
 
 def draw(
@@ -32,6 +35,8 @@ def draw(
     console = PlainConsole(stderr=True)
     with console.status("drawing the figures"):
         files = gallery.draw(paths, as_path(out or "plots", "out"), round, formats)
-    if len(paths) > 1 and (unlabelled := beyond_labels(runs_of(paths))):
-        console.print(f"note: the runs also differ in {', '.join(unlabelled)}, which no label says", style="yellow")
+    runs = [entry.run for entry in read_study(paths[0]).planned] if has_runs(paths[0]) else runs_of(paths)
+    if unlabelled := beyond_labels(runs):
+        what = "the runs are of different worlds: they" if len(unlabelled) > _MOST_DIFFERENT else "the runs"
+        console.print(f"note: {what} also differ in {', '.join(unlabelled)}, which no label says", style="yellow")
     return files

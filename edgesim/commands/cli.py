@@ -239,6 +239,8 @@ def init(
 ) -> None:
     """Write a folder to start from: a config, a policy with its test, a study, a README; or a paper's setting."""
     if list_them:
+        if like is not None or folder is not None:
+            raise EdgesimError(f"--list: lists all settings; leave {'FOLDER' if like is None else '--like'} out")
         for name, text in new_command.presets().items():
             say(f"{name}: {text}")
     elif folder is None:

@@ -12,6 +12,7 @@ from edgesim.api.run import tell_user_codes
 from edgesim.base.errors import EdgesimError
 from edgesim.commands import new_command
 from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
+from edgesim.screen.command_line import Group
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
 from edgesim.studies import slurm
@@ -22,7 +23,7 @@ from edgesim.studies.study_table import parse_axes, typed_seeds
 from edgesim.tables.show import print_study
 from edgesim.tables.show_ledger import print_ledger
 
-app = typer.Typer(no_args_is_help=True, help="Run a study, say how far it is, or print its table.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Run a study, say how far it is, or print its table.")
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the study.")]
 Jobs = Annotated[int | None, typer.Option(help="Runs at a time; one per processor core when absent.")]

@@ -13,6 +13,7 @@ from edgesim.base.table_facts import Unobserved
 from edgesim.devices.profile import Profile
 from edgesim.mobility.position_file import PositionRows
 from edgesim.plots.formats import FORMAT_HELP, USUAL, known_formats
+from edgesim.screen.command_line import Group
 from edgesim.screen.console import PlainConsole
 from edgesim.screen.plain import plain_errors, say
 from edgesim.tables.table_text import print_whole
@@ -31,7 +32,7 @@ from edgesim.traces.intervals import Intervals
 from edgesim.traces.readers import FORMATS, Capacity, LinkRows, Recorded, RecordedAvailability, detect, read_recording
 from edgesim.traces.session_statistics import anatomy
 
-app = typer.Typer(no_args_is_help=True, help="Recordings of devices: availability, speed, links.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Recordings of devices: availability, speed, links.")
 
 FormatOption = Annotated[
     str | None, typer.Option("--format", help=f"{', '.join(FORMATS)}; detected from the content when absent.")

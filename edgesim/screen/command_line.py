@@ -25,6 +25,13 @@ class Group(TyperGroup):
     """Commands below one name."""
 
     @override
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that a line names; raises the library's usage error for an option given twice."""
+        name, command, rest = super().resolve_command(ctx, args)
+        _refuse_twice(command, rest, ctx)
+        return name, command, rest
+
+    @override
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         _in_a_line(super().main, *args, **kwargs)
 
@@ -38,7 +45,8 @@ class Command(TyperCommand):
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options; raises the library's usage error with a suggestion."""
+        """Parse the options; raises the library's usage error, with a suggestion, and for an option given twice."""
+        _refuse_twice(self, args, ctx)
         try:
             return list(super().parse_args(ctx, args))
         except Exception as raised:
@@ -54,6 +62,16 @@ class Command(TyperCommand):
     def remedy(self, option: str) -> str:
         """Advice about an unknown option, to show instead of options of similar spelling."""
         return ""
+
+
+def _refuse_twice(command: Any, args: list[str], ctx: Any) -> None:
+    """Raise the library's usage error for an option with one value that is given twice, of which it takes the last."""
+    options = [of for of in command.params if of.param_type_name == "option" and not (of.multiple or of.is_flag)]
+    # A line that is being completed is not refused.
+    for option in options if not ctx.resilient_parsing else []:
+        typed = [name for word in args if (name := word.partition("=")[0]) in option.opts]
+        if len(typed) > 1:
+            raise _UsageError(f"{typed[0]}: is given twice; give it once")
 
 
 def _in_a_line(main: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:

@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from edgesim.analysis.participation import (
     forgetting_names,
     why_undefined,
 )
-from edgesim.analysis.runs import RunFolder, read_study
+from edgesim.analysis.runs import RunFolder, StudyFolder, read_study
 from edgesim.analysis.skew import holdings, skew
 from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import current_summary, notes
@@ -35,7 +36,17 @@ from edgesim.folder import records
 from edgesim.folder.state import state_of
 from edgesim.tables.show_coding import coding_rows
 from edgesim.tables.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison
-from edgesim.tables.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
+from edgesim.tables.table_text import (
+    USUAL_WIDTH,
+    add_in_sections,
+    bare_table,
+    number,
+    plain,
+    print_whole,
+    span,
+    width,
+    with_interval,
+)
 
 #: Measures of learning, shown with their intervals.
 _WITH_INTERVALS = (
@@ -53,6 +64,7 @@ _WITH_INTERVALS = (
 _PARTS = {"train": "training", "server": "merges and training at the server", "evaluate": "evaluation"}
 _NOTES_OF_THE_WHOLE = ("Own peak:", "WE:")
 """Beginnings of notes on tables that are shown of the whole alone."""
+_MOST_KNOBS = 3
 _CLASSES_AT_ONCE = 10
 """Classes in one table."""
 #: Columns about the devices' data sets: (heading, measure, statistic, format).
@@ -368,34 +380,42 @@ def _work_table(activities: pd.DataFrame, updates: pd.DataFrame) -> Table:
 def print_study(folder: Path, console: Console, whole: bool = True) -> None:
     """Print the summary of a study as tables with notes, if ``whole`` with all measures of how accuracy went.
 
+    Where more than `_MOST_KNOBS` knobs would make a table too wide, its rows have numbers, which are explained before.
+
     Raises `EdgesimError` if no run is finished.
     """
     study = read_study(folder)
     if not study.finished:
-        raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
+        raise EdgesimError(f"{folder}: no run of the study is finished{_became(study)}; run it again")
     summary = current_summary(folder)
     knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
     same = [knob for knob in knobs if summary[knob].nunique(dropna=False) == 1]
     alike = ", ".join([*(f"{knob} {plain(summary[knob].iloc[0])}" for knob in same), span(summary["seeds"], "seeds")])
     varied = [knob for knob in knobs if knob not in same] or knobs[:1]
+    by_setting = summary
+    widths = [width(_table("", summary, varied, columns)) for columns in (LEARNING, TIMING)]
+    if len(varied) > _MOST_KNOBS and max(widths) > USUAL_WIDTH:
+        for number_of, values in enumerate(summary[varied].to_dict("records"), start=1):
+            known = [f"{knob} {plain(value)}" for knob, value in values.items() if plain(value)]
+            console.print(f"setting {number_of}: {', '.join(known)}", highlight=False)
+        by_setting, varied = summary.assign(setting=range(1, len(summary) + 1)), ["setting"]
     if any(name in summary for name in LEARNING):
         target = study.target
         goal = "" if target is None else f"rounds, seconds and joules to accuracy {target:g}, "
         goal = goal and f"{goal}until it stays, "
-        print_whole(console, _table(f"{folder}: {goal}final accuracy ({alike})", summary, varied, LEARNING))
+        print_whole(console, _table(f"{folder}: {goal}final accuracy ({alike})", by_setting, varied, LEARNING))
     if whole and "we_percent" in summary and not all(is_static(run) for run in study.finished):
-        print_whole(
-            console, _table(f"{folder}: accuracy under dynamic participation ({alike})", summary, varied, PARTICIPATION)
-        )
+        title = f"{folder}: accuracy under dynamic participation ({alike})"
+        print_whole(console, _table(title, by_setting, varied, PARTICIPATION))
         by_class = list(forgetting_names(summary).items())
         for first in range(0, len(by_class), _CLASSES_AT_ONCE):
             columns = {name: (label, "{:.1f}") for name, label in by_class[first : first + _CLASSES_AT_ONCE]}
             title = f"{folder}: forgetting by class, in points from its best accuracy to its last ({alike})"
-            print_whole(console, _table(title, summary, varied, columns))
+            print_whole(console, _table(title, by_setting, varied, columns))
     if whole and "final_accuracy" in summary:
-        print_whole(console, _table(f"{folder}: own peak, smoothness, bits ({alike})", summary, varied, CONVERGENCE))
+        print_whole(console, _table(f"{folder}: own peak, smoothness, bits ({alike})", by_setting, varied, CONVERGENCE))
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({alike})"
-    print_whole(console, _table(title, summary, varied, TIMING))
+    print_whole(console, _table(title, by_setting, varied, TIMING))
     print_growth(growth_table(study.finished), console)
     print_comparison(folder, console)
     for note in notes(summary, folder):
@@ -403,6 +423,15 @@ def print_study(folder: Path, console: Console, whole: bool = True) -> None:
             console.print(note, highlight=False)
     if not whole and "final_accuracy" in summary:
         console.print(f"more: edgesim show {folder} --all", highlight=False)
+
+
+def _became(study: StudyFolder) -> str:
+    """How many runs of a study have each status, and why the first of them ended that did; empty without a run."""
+    states = {entry.run.folder.name: state_of(entry.run.folder, entry.config) for entry in study.planned}
+    count = Counter(state.status for state in states.values())
+    counts = ", ".join(f"{count[status]} {status}" for status in count)
+    reason = next((f"; {name}: {state.reason}" for name, state in states.items() if state.reason), "")
+    return f" ({counts}{reason})" if states else ""
 
 
 def print_growth(table: pd.DataFrame, console: Console) -> None:

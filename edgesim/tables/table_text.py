@@ -12,11 +12,19 @@ from rich.table import Table
 
 from edgesim.analysis.runs import value_text
 
+USUAL_WIDTH = 100
+"""Columns of a terminal in which tables fit where they can."""
+
+
+def width(table: Table) -> int:
+    """Columns that a table takes in its full width."""
+    console = Console(width=10_000)
+    return Measurement.get(console, console.options, table).maximum
+
 
 def print_whole(console: Console, table: Table) -> None:
     """Print a table in its full width: on a narrow terminal its lines wrap, but nothing is cut off."""
-    wide = console.options.update(width=10_000)
-    least = Measurement.get(console, wide, table).maximum
+    least = width(table)
     if least > console.width:
         # The console bounds the width of what it prints, but not that of a table with a width of its own.
         table.width = least

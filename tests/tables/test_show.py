@@ -156,9 +156,46 @@ def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
         assert numbers(text, f"{quantile}")[-1] == pytest.approx(1 - useful_j / acts["energy_j"].sum(), abs=5e-4)
 
 
+def mixed_study(folder, knobs):
+    """A study of one run for each setting of ``knobs``, all of which are the same run but in the plan."""
+    for number, _ in enumerate(knobs):
+        simulation.run(parse(CONFIG, "test"), folder / f"r{number}")
+    plan = [{"folder": f"r{number}", "knobs": of, "seed": 4, "status": "finished"} for number, of in enumerate(knobs)]
+    return write_plan(folder, "mixed", plan)
+
+
+def test_settings_that_many_knobs_distinguish_have_numbers_so_that_a_table_fits_100_columns(tmp_path):
+    long = {name: f"{name}-has-a-rather-long-value" for name in ("partition", "algorithm", "codec")}
+    some = {"policy": "random", **long}
+    other = {"policy": "fedcs", **{name: f"{value}-too" for name, value in long.items()}}
+    text = shown(print_study, mixed_study(tmp_path / "many", [some, other]), 200)
+    listed = ", ".join(f"{name} {value}" for name, value in some.items())
+    assert f"setting 1: {listed}\n" in text
+    table = text[text.index("\nsetting scheduled") :].splitlines()
+    assert [line.split()[0] for line in table[3:5]] == ["1", "2"]
+    assert max(map(len, table[:5])) <= 100
+    # A few short knobs have columns.
+    few = shown(print_study, mixed_study(tmp_path / "few", [{"policy": "random", "a": 1}, {"policy": "fedcs", "a": 2}]))
+    assert "setting 1" not in few
+
+
+def test_a_study_without_a_finished_run_says_what_became_of_its_runs(tmp_path):
+    runs = [
+        {"folder": f"r{seed}", "knobs": {"policy": "random"}, "seed": seed, "status": status}
+        for seed, status in enumerate(("failed", "failed", "not run"))
+    ]
+    write_plan(tmp_path, "failed", runs)
+    facts = json.loads((tmp_path / "r1/run.json").read_text())
+    (tmp_path / "r1/run.json").write_text(json.dumps(facts | {"reason": "a loss is no number"}))
+    with pytest.raises(EdgesimError) as caught:
+        shown(print_study, tmp_path)
+    said = "no run of the study is finished (2 failed, 1 planned; r1: a loss is no number); run it again"
+    assert str(caught.value) == f"{tmp_path}: {said}"
+
+
 def test_a_run_that_was_removed_counts_as_planned_and_has_no_digest(tmp_path):
     write_plan(tmp_path, "gone", [{"folder": "gone", "knobs": {"policy": "random"}, "seed": 4, "status": "finished"}])
-    with pytest.raises(EdgesimError, match="no run of the study is finished; run it again"):
+    with pytest.raises(EdgesimError, match=r"no run of the study is finished \(1 planned\); run it again"):
         shown(print_study, tmp_path)
     with pytest.raises(EdgesimError, match="gone: is not there; run the study again"):
         digest_of([RunFolder(tmp_path / "gone", {}, 4)])
