@@ -113,4 +113,6 @@ def test_a_call_from_python_and_a_command_are_refused_in_the_same_words(tmp_path
     assert str(refused.value).startswith(said)
     assert "--" not in str(refused.value)
     typed = CliRunner().invoke(app, words)
-    assert (typed.exit_code, typed.stderr) == (2, f"error: {refused.value}\n")
+    # The command says --set for the argument set.
+    option = "--" * (said.partition(" ")[0] in ("set", "trials", "knob"))
+    assert (typed.exit_code, typed.stderr) == (2, f"error: {option}{refused.value}\n")

@@ -210,9 +210,9 @@ def _check_others(runs: Sequence[RunFolder], by: str, within: Sequence[str], pai
             f"the runs are of different worlds: no two to compare differ in {by} alone, but in {differing} as well; "
             f"expected runs that agree in all but {by} and the seed"
         )
-    names, options = ", ".join(others), " ".join(f"--within {name}" for name in others)
+    names = ", ".join(others)
     raise EdgesimError(
-        f"the runs differ in more than {by}: {differing}; compare at equal values within {names} ({options})"
+        f"within: the runs differ in more than {by}: {differing}; give {names} to compare at equal values"
     )
 
 

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, ParamSpec, TypeVar
 
-from typer.models import OptionInfo
-
 from edgesim.base.errors import EdgesimError
 from edgesim.base.paths import check_path
 from edgesim.base.plain_text import printable
@@ -58,6 +56,9 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 def _as_typed(message: str, command: Callable[..., object]) -> str:
     """The message with the option that it begins with as it is typed, ``--by`` for ``by``; Python has arguments."""
+    # Loaded here, since doctor imports this module where typer does not load.
+    from typer.models import OptionInfo
+
     for name, parameter in inspect.signature(command).parameters.items():
         of = [extra for extra in getattr(parameter.annotation, "__metadata__", ()) if isinstance(extra, OptionInfo)]
         if of and (word := re.match(rf"{name.rstrip('_')}(?=:| [^:]+: )", message)):

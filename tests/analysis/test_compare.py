@@ -138,8 +138,8 @@ def test_studies_that_differ_in_more_than_what_is_compared_are_refused_by_name(t
     )
     both = study_of(tmp_path / "both", study_writer, {"random": [10, 11], "oort": [5, 6]}, lr=0.2)
     told = refused([some, both], ["rounds_to_target"], "policy")
-    end = "lr (0.1, 0.2); compare at equal values within lr (--within lr)"
-    assert told == f"the runs differ in more than policy: {end}"
+    end = "lr (0.1, 0.2); give lr to compare at equal values"
+    assert told == f"within: the runs differ in more than policy: {end}"
     assert "no two runs differ in it alone" in refused([some, other], ["rounds_to_target"], "policy", within=["lr"])
 
 

@@ -111,8 +111,9 @@ def test_a_preset_is_the_world_of_the_papers_scenario(name, monkeypatch):
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_preset_runs_without_the_papers_images_by_the_command_in_it(name):
     (command,) = re.findall(r"#   (edgesim run run.toml .*)", written(name).read_text())
-    small = "--set rounds=2 --set evaluation.samples=60 --out small"
+    small = "--set rounds=2 --set evaluation.samples=60"
     typed = [f"{name}/run.toml" if word == "run.toml" else word for word in shlex.split(command)[1:]]
+    typed[typed.index("--out") + 1] = "small"
     answer = CliRunner().invoke(app, [*typed, *shlex.split(small)])
     assert answer.exit_code == 0, answer.output
     assert len(edgesim.open("small").rounds) == 2

@@ -92,7 +92,7 @@ def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
     assert "'--unobserved': 'maybe' is not one of 'absent', 'present'" in refused(
         "trace", "convert", "log.json", "c.parquet", "--unobserved", "maybe"
     )
-    assert "length_s: is for the formats intervals, on-off" in refused(
+    assert "error: --length-s: is for the formats intervals, on-off" in refused(
         "trace", "convert", "log.json", "c.parquet", "--length-s", "5"
     )
     assert not (folder / "c.parquet").exists()
