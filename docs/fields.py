@@ -34,7 +34,7 @@ words that name what they count:
 
 | in a shape | number of |
 | --- | --- |
-| n | devices that are asked about (of a `RoundView` the candidates, by id); of what a metric or a job is given, samples |
+| n | devices that are asked about (of a `RoundView` the candidates, by id); in records of a metric or job, samples |
 | N | all devices of the run |
 | c, s, a, b | devices of a round that checked in; that were selected; whose updates arrived; that began to work |
 | S | uploads that share a band, or updates that are merged |

@@ -45,11 +45,16 @@ def test_a_run_of_streams_says_what_was_sent_and_received(tmp_path):
     assert shown["received of uploads"] == said
     assert 0 < whole < 100
     error = metrics.query("name == 'codec' and key == 'error'")["value"].mean()
-    assert f"error {error:.4g}, " in shown["coding, mean of merges"]
+    assert f"relative error {error:.4g}, " in shown["coding, mean of merges"]
 
 
-def test_a_run_with_codecs_both_ways_names_both(tmp_path):
+def test_a_run_with_codecs_both_ways_names_both_and_says_what_is_measured(tmp_path):
     shown = lines(tmp_path, {"codec": "topk", "size": "fit"}, {"codec": "sign"})
+    of = read_table(tmp_path, "metrics").query("name == 'codec'").groupby("key")["value"].mean()
+    assert shown["coding, mean of merges"] == (
+        f"relative error {of['error']:.4g}, the server lacks {of['missing']:.4g} times the length of an update, "
+        f"levels or numbers sent {of['setting']:.4g}, entropy of {of['entropy_bits']:.4g} bits a number"
+    )
     assert shown["codec, size, feedback"].startswith("topk (coding rice, values own), fit fit_at start least 0.001, ")
     assert shown["codec down"] == "sign, 558,834 bits a change"
     assert "received of uploads" not in shown
