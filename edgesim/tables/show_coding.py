@@ -11,6 +11,7 @@ _MEANINGS = {
     "missing": "the server lacks {:.4g} times the length of an update",
     "setting": "levels or numbers sent {:.4g}",
     "entropy_bits": "entropy of {:.4g} bits a number",
+    "bits_over_plan": "{:.4g} bits an upload more than planned",
 }
 """Texts of the rows ``codec`` of ``metrics``, by their keys."""
 _OF_ALL = ("codec", "size", "feedback", "lost", "beside", "encode", *_BY_SIZE)

@@ -60,6 +60,13 @@ def test_a_run_with_codecs_both_ways_names_both_and_says_what_is_measured(tmp_pa
     assert "received of uploads" not in shown
 
 
+def test_a_run_whose_values_decide_how_many_bits_are_sent_says_how_many_more_than_planned(tmp_path):
+    shown = lines(tmp_path, {"codec": "qsgd", "coding": "elias"})
+    over = read_table(tmp_path, "metrics").query("name == 'codec' and key == 'bits_over_plan'")["value"]
+    text = f" bits a number, {over.mean():.4g} bits an upload more than planned"
+    assert shown["coding, mean of merges"].endswith(text)
+
+
 def test_a_run_without_codecs_has_none_of_these_lines(tmp_path):
     shown = lines(tmp_path)
     assert "bits up" in shown
