@@ -132,7 +132,7 @@ def _by_seed(runs: pd.DataFrame, where: Row, column: str) -> dict[int, float]:
 def _row(value: float, half: float, p: float | None, seeds: int, of: Row) -> Row:
     digits = of.get("digits", 1)
     return {
-        "value": f"{value:.{digits}f}",
+        "value": f"{value:z.{digits}f}",
         "half": "" if pd.isna(half) else f"{half:.{digits}f}",
         "p": "" if p is None else "< 0.001" if p < 0.001 else f"{p:.2g}",
         "seeds": str(seeds),

@@ -1,6 +1,6 @@
 """Makes the page of what plug-ins are given, field by field, from the classes themselves: ``docs/fields.md``.
 
-A field's shape is what stands in brackets in its docstring, its unit the end of its name.
+A field's shape is what stands in brackets in its docstring, its unit the last or the first part of its name.
 """
 
 import ast
@@ -27,11 +27,22 @@ ALONE = {"int", "float", "bool", "str", "None"}
 
 _INTRODUCTION = """# What plug-ins are given, field by field
 
-Written by `python docs/build.py` from the classes; [the Python interface](api.md) has their signatures. n is the number
-of devices that are asked about (of a `RoundView` the candidates, in ascending order of id), N that of all devices of
-the run, C that of classes, P that of a model's numbers, S that of the updates merged. Arrays of devices have one row
-each. What has no unit is a count, an id, a share, a ratio or a loss; seconds are simulated, and instants count from the
-begin of the run unless the meaning says otherwise.
+Written by `python docs/build.py` from the classes; [the Python interface](api.md) has their signatures. What has no
+unit is a count, an id, a share, a ratio or a loss; seconds are simulated, and instants count from the beginning of the
+run unless the meaning says otherwise. Arrays of devices have one row each. Shapes are made of these numbers, and of
+words that name what they count:
+
+| in a shape | number of |
+| --- | --- |
+| n | devices that are asked about (of a `RoundView` the candidates, by id); in records of a metric or job, samples |
+| N | all devices of the run |
+| c, s, a, b | devices of a round that checked in; that were selected; whose updates arrived; that began to work |
+| S | uploads that share a band, or updates that are merged |
+| C | classes |
+| P, L | numbers of a model; its trainable tensors |
+| F | inputs of a model's last layer |
+| m | public images |
+| k | numbers that describe the augmentation of an image |
 """
 
 
@@ -53,10 +64,9 @@ class Entry(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """Unit by the end of the name; empty where there is none."""
-        bare = self.name.partition("(")[0]
-        ends = [end for end in UNITS if bare.endswith(f"_{end}")]
-        return UNITS[max(ends, key=len)] if ends else ""
+        """Unit by the last part of the name, or else by its first; empty where there is none."""
+        first, *_, last = self.name.partition("(")[0].split("_") * 2
+        return UNITS.get(last, UNITS.get(first, ""))
 
 
 def entries(record: type) -> list[Entry]:

@@ -10,7 +10,7 @@ bits are those of the paper's net, 7,850 numbers. Devices have samples of all cl
 ``BN2-C`` the K largest as they would be sent. The abstract says: with data alike one device is best, else several; and
 a policy by both channel and update is better than by either alone.
 
-Compared is the mean accuracy behind the last tenth of the rounds, paired by seed: every K with K = 1 of the same
+Compared is the mean accuracy over the last tenth of the rounds, paired by seed: every K with K = 1 of the same
 policy, and every policy with BC-BN2 at the same K; p is corrected by Holm for all comparisons of a knob. A study ends
 with its last seed: seeds are fixed beforehand, and none is added after a look at the tables.
 """
@@ -62,7 +62,7 @@ def cell(rounds: int, at_once: int) -> dict[str, Any]:
 
 
 def measured(run: edgesim.Run) -> dict[str, float]:
-    """Mean test accuracy behind the last tenth of the rounds, in percent; how many devices had an update merged; and
+    """Mean test accuracy over the last tenth of the rounds, in percent; how many devices had an update merged; and
     how many updates in a hundred came from the three that had most.
     """
     tests, merged = run.rounds["test_accuracy"], run.updates["device"].value_counts()
@@ -90,7 +90,7 @@ def main(
         runs.add(base, labels={"data": held, "way": named, "K": at_once})
     study = runs.compare()
     table = published.beside(study.folder, [*LOOKS], lambda row: {}, measured)
-    published.show(table, f"{study.folder}: accuracy behind the last tenth of the rounds", ["data", "way", "K"], LOOKS)
+    published.show(table, f"{study.folder}: accuracy over the last tenth of the rounds", ["data", "way", "K"], LOOKS)
     tables.save(table, study.folder / "beside-the-paper.csv")
     references = (("K", counts(devices_at_once)[0]), ("way", "BC-BN2" if "BC-BN2" in names(policies) else "BC"))
     for knob, reference in references:

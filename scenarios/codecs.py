@@ -6,7 +6,7 @@ one of FedTeddi's CNN, 558,802 numbers, by the codec's own bits and the time tha
 same simulated seconds and are tested at the same instants. Codecs whose error is shorter than the update keep a
 residual on each device; ``topk alone`` is what happens without.
 
-Compared is the mean accuracy while the last tenth of a budget was spent, paired by seed, at equal seconds, at equal
+Compared is the mean accuracy over the last tenth of a budget, paired by seed, at equal seconds, at equal
 bits sent up and at equal joules, as in `radio_cost.py`.
 """
 

@@ -128,7 +128,11 @@ def winner_by_band(studies: Mapping[str, Path], places: Mapping[str, tuple[float
         for tmax_s in {tmax_s for _, tmax_s in places.values()}:
             here = [won[place] for place, (_, at_s) in places.items() if at_s == tmax_s and place in won]
             changes, same = changes + (len({*here}) > 1), same + (len(here) > 1 and len({*here}) == 1)
-    because = f"of {changes + same} policies and deadlines with two winners or more, {changes} have different ones"
+    pairs = len(studies) * len({tmax_s for _, tmax_s in places.values()})
+    because = (
+        f"in {changes + same} of {pairs} pairs of policy and deadline two bands or more have a winner, in {changes} "
+        "different ones"
+    )
     return "confirmed" if changes else "refuted" if same else "inconclusive", because
 
 
@@ -143,7 +147,10 @@ def widest_band(studies: Mapping[str, Path], places: Mapping[str, tuple[float, f
         if second == "none" and places[place][0] == widest
     ]
     shown, none = sum(is_shown for _, is_shown in gains), sum(high < POINT for high, _ in gains)
-    because = f"of {len(gains)} codecs, deadlines and policies {shown} gain over none, {none} gain less than a point"
+    because = (
+        f"in {shown} of {len(gains)} comparisons with none (codec, deadline, policy) a gain is shown, in {none} that "
+        "it is less than a point"
+    )
     return "refuted" if shown else "confirmed" if gains and none == len(gains) else "inconclusive", because
 
 
@@ -157,7 +164,10 @@ def fitting_sizes(studies: Mapping[str, Path], places: Mapping[str, tuple[float,
             count += bool(fits and fixed)
             beaten += bool(fixed) and any(all(pairs[fit, one][1] for one in fixed) for fit in fits)
             unbeaten += bool(fits) and all(any(pairs[fit, one][0] < POINT for one in fixed) for fit in fits)
-    because = f"of {count} places and policies a size that fits is best in {beaten}; in {unbeaten} none gains a point"
+    because = (
+        f"in {beaten} of {count} pairs of place and policy a size that fits is shown to beat all codecs of one size; "
+        f"in {unbeaten} it is shown that none beats all by a point"
+    )
     return "refuted" if 2 * beaten > count else "confirmed" if 2 * unbeaten >= count > 0 else "inconclusive", because
 
 
@@ -172,7 +182,8 @@ def policies_apart(studies: Mapping[str, Path], places: Mapping[str, tuple[float
     further = (apart["none"] - apart.drop(columns="none").mean(axis=1)).groupby("seed").mean()
     mean, low, high = (100 * end for end in published.mean_interval(further.to_numpy()))
     because = (
-        f"without a codec policies lie {mean:.1f} [{low:.1f}, {high:.1f}] points further apart, {len(further)} seeds"
+        f"without a codec policies lie {mean:.1f} [{low:.1f}, {high:.1f}] points further apart than with one, "
+        f"{len(further)} seeds"
     )
     return "confirmed" if low > 0 else "refuted" if high < 0 else "inconclusive", because
 

@@ -9,7 +9,7 @@ All runs end after the same simulated seconds and are tested at the same instant
 
 Fixed before the run: 45, 180 (one carrier of NB-IoT) and 720 kHz, in which FedAvg makes about as many rounds as it does
 with FedTeddi's CNN in 10 to 80 MHz; 30 s, in which accuracy is still rising; seeds 0 to 9; none added, none left out,
-nothing stopped early. Compared is the mean accuracy while the last tenth of a budget was spent, paired by seed: at
+nothing stopped early. Compared is the mean accuracy over the last tenth of a budget, paired by seed: at
 equal seconds, at equal bits sent up and at equal joules. An algorithm is ruled out where another one is more accurate
 (paired t test, p < 0.05 after Holm's correction for all pairs of algorithms at all bandwidths and budgets together); an
 algorithm is to be taken where it alone is left. The final accuracy of the study's own table is something else: the mean
@@ -127,7 +127,7 @@ def tune_algorithms(runs: Runs, seconds: float, algorithms: list[str]) -> None:
 
 
 def measured(run: edgesim.Run, seconds: float) -> dict[str, float]:
-    """Mean accuracy while the last tenth of so many seconds passed, in percent, and the rounds that were made."""
+    """Mean accuracy over the last tenth of so many seconds, in percent, and the rounds that were made."""
     accuracy = tables.accuracy_within(tables.spending(run), "seconds", seconds)
     return {"accuracy_percent": 100 * accuracy, "rounds_made": float(len(run.rounds))}
 

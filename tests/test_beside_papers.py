@@ -65,7 +65,7 @@ def recomputed(study, setting, measure):
     if len(values) >= 3:
         interval = scipy.stats.ttest_1samp(values, 0).confidence_interval()
         half = f"{factor * (interval.high - interval.low) / 2:.{digits}f}"
-    return f"{factor * statistics.mean(values):.{digits}f}", half, p, len(values)
+    return f"{factor * statistics.mean(values):z.{digits}f}", half, p, len(values)
 
 
 def corrected_p(study, where, column, p):

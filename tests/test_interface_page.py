@@ -97,5 +97,16 @@ def test_shapes_and_units_are_read_off_docstrings_and_names():
     assert (of["need_hz"].shape, of["need_hz"].unit) == ("[n]", "Hz")
     assert (of["tmax_s"].shape, of["tmax_s"].unit) == ("one", "s")
     assert (of["streams"].shape, of["streams"].unit, of["streams"].kind) == ("", "", "Streams")
+    spent = {entry.name: entry for entry in FIELDS["entries"](import_module("edgesim.selection.view").Spending)}
+    assert (spent["bits_up"].unit, spent["energy_j"].unit) == ("bit", "J")
     asked = {entry.name for entry in FIELDS["entries"](import_module("edgesim.selection.view").Estimates)}
     assert "upload_s(rows, at_once)" in asked
+
+
+def test_every_letter_of_a_shape_is_explained_at_the_top():
+    head, *sections = FIELDS["page"]().split("\n## ")
+    explained = {
+        letter for cells in re.findall(r"^\| ((?:\w, )*\w) \|", head, re.MULTILINE) for letter in cells.split(", ")
+    }
+    shapes = re.findall(r"`\[([^]]*)\]`", "".join(sections))
+    assert {letter for shape in shapes for letter in re.findall(r"\b[A-Za-z]\b", shape)} == explained

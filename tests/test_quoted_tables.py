@@ -157,7 +157,7 @@ def test_handover():
     fast = of.loc["priced", "where_arrived", 30]
     assert not_said(HANDOVER, [
         f"{len(rows('handover'))} runs", f"{free.min():.0f} to {free.max():.0f} % of them are late",
-        f"({fast['handovers']:,.0f} a run, with {fast['uploads']:,.0f} uploads)",
+        f"a run has {fast['handovers']:,.0f} handovers of devices at work and {fast['uploads']:,.0f} planned uploads",
     ]) == []  # fmt: skip
 
 

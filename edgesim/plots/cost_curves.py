@@ -13,17 +13,15 @@ from edgesim.analysis.needed import need_knobs, need_tests
 from edgesim.analysis.runs import RunFolder
 from edgesim.analysis.spending import COSTS, Cost, accuracy_over, spending
 from edgesim.plots import palette, style
-from edgesim.plots.groups import knob_text
+from edgesim.plots.groups import bits_unit, knob_text
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, note_of_seeds
 from edgesim.plots.panel_figures import draw_means
 
 _LABELS: dict[Cost, str] = {
     "seconds": "simulated time (s)",
-    "bits": "bits sent up (Gbit)",
+    "bits": "bits sent up",
     "joules": "energy of all devices (J)",
 }
-_FEW_BITS = 1e9
-"""Below this the axis of the bits is in Mbit instead of Gbit."""
 _POINTS = 200
 _MARKS = 5
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -51,7 +49,8 @@ def draw_cost_curves(runs: Sequence[RunFolder], row: str, series: str, foremost:
     banded = bool(foremost) and max(map(len, tables.values())) >= LEAST_SEEDS
     note = ["95 % band of the thick lines"] if banded else []
     most_bits = max(float(spent["bits"].iloc[-1]) for of in tables.values() for spent in of)
-    factors: dict[Cost, float] = {"seconds": 1.0, "bits": 1e-6 if most_bits < _FEW_BITS else 1e-9, "joules": 1.0}
+    unit, bits = bits_unit(most_bits)
+    factors: dict[Cost, float] = {"seconds": 1.0, "bits": 1 / bits, "joules": 1.0}
     with style.figure(style.PAGE_IN, 1.65 * len(rows), [*labels, *note]) as figure:
         grid = iter(style.panel_grid(figure, titles, across=len(COSTS)))
         for value in rows:
@@ -64,8 +63,7 @@ def draw_cost_curves(runs: Sequence[RunFolder], row: str, series: str, foremost:
                         lines[name] = _draw_line(axes, spent, cost, factors[cost], look, thick, first_mark)
                 axes.set_xlim(left=0)
                 axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-                label = _LABELS[cost]
-                axes.set_xlabel(label.replace("Gbit", "Mbit") if factors[cost] == 1e-6 else label)
+                axes.set_xlabel(_LABELS[cost] + (f" ({unit})" if cost == "bits" else ""))
         means = np.concatenate([np.asarray(line.get_ydata()) for axes in figure.axes for line in axes.lines])
         _scale_accuracy(figure.axes[0], float(means.min()), float(means.max()))
         for axes in figure.axes[:: len(COSTS)]:

@@ -40,8 +40,11 @@ def draw_difference_curves(pairings: Sequence[Pairing], over: Over, knob: str, r
     past = past_text([run for pairing in pairings for pair in pairing.runs for run in pair])
     legend = [*(titles if several else ()), *past, *spread]
     handles: list[Artist] = [Line2D([], [], **styles[title].line()) for title in titles if several]
+    heading = against(pairings, knob, reference)
+    # A single panel's own title would say once more what the heading begins with.
+    is_named = len(labels) == 1 and heading.startswith(f"{labels[0]} against ")
     with style.figure(width, height, legend) as figure:
-        grid = dict(zip(labels, style.panel_grid(figure, labels), strict=True))
+        grid = dict(zip(labels, style.panel_grid(figure, [""] if is_named else labels), strict=True))
         for axes in grid.values():
             axes.sharex(grid[labels[0]])
             axes.axhline(0, color="black", linewidth=0.7)
@@ -62,7 +65,7 @@ def draw_difference_curves(pairings: Sequence[Pairing], over: Over, knob: str, r
         for axes in every[-across:]:
             axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
         every[0].set_xlim(left=0)
-        figure.suptitle(against(pairings, knob, reference), fontsize=8)
+        figure.suptitle(heading, fontsize=8)
         handles += [Line2D([], [], **LOOK) for _ in past]
         if legend:
             style.legend_below(figure, [*handles, *(style.band_patch() for _ in spread)], legend)

@@ -162,6 +162,11 @@ def quantity(name: str, largest: float = 0.0) -> DisplayedQuantity:
     return DisplayedQuantity(text, unit, 1.0)
 
 
+def bits_unit(most_bits: float) -> tuple[str, float]:
+    """Unit of an axis of bits that ends at ``most_bits``, and its size in bits."""
+    return ("Gbit", 1e9) if most_bits >= 1e9 else ("Mbit", 1e6)
+
+
 def knob_text(name: str, value: Knob) -> str:
     """A knob's value as written in titles and legends: ``known``, ``bandwidth = 20 MHz``."""
     if isinstance(value, str):

@@ -33,6 +33,10 @@ def mean_note(panels: Sequence[Panel]) -> str:
 
 def note_of_seeds(seeds: Collection[int]) -> str:
     """Note below an axis label for means over these numbers of ``seeds``; empty if each is one run."""
-    least, most = min(seeds), max(seeds)
-    counts = f"{most}" if least == most else f"{least} to {most}"
-    return f"\nmean of {counts} seeds" if most > 1 else ""
+    return f"\nmean of {counts_text(seeds)} seeds" if max(seeds) > 1 else ""
+
+
+def counts_text(counts: Collection[int]) -> str:
+    """The least and the greatest of some counts, ``3 to 5``, or the one that all are."""
+    least, most = min(counts), max(counts)
+    return f"{most}" if least == most else f"{least} to {most}"

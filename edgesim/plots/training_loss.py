@@ -16,11 +16,11 @@ from edgesim.plots import style
 from edgesim.plots.accuracy import LABELS
 from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past, past_text
 from edgesim.plots.groups import Panel, runs_of
-from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, mean_note
+from edgesim.plots.intervals import LEAST_SEEDS, counts_text, drawn_interval
 from edgesim.plots.panel_figures import draw_means, line_panels
 
 _SMOOTHED = 20
-"""Most points of a line: each is a mean over several rounds, since the devices that train differ between rounds."""
+"""Most points of a line: each is a mean over equal stretches, since the devices that train differ between rounds."""
 
 
 def has_training_loss(runs: Sequence[RunFolder]) -> bool:
@@ -30,7 +30,7 @@ def has_training_loss(runs: Sequence[RunFolder]) -> bool:
 
 def draw_training_loss(panels: Sequence[Panel], over: Over = "rounds") -> Figure:
     """Mean loss of the updates merged, over rounds or simulated seconds and seeds, a line per series; at most 20 points
-    each.
+    each, of how many rounds the axis says.
 
     Bands are the 95 % t interval over seeds, from three seeds on. A dotted line stands where forks leave the past that
     they have in common with other runs. Raises `EdgesimError` for a run that has trained nothing.
@@ -40,7 +40,7 @@ def draw_training_loss(panels: Sequence[Panel], over: Over = "rounds") -> Figure
     has_bands = any(len(series.runs) >= LEAST_SEEDS for panel in panels for series in panel.series)
     bands = ["95 % band"] * has_bands
     further = [*past_text(runs_of(panels)), *bands]
-    with line_panels(panels, "training loss (nat)" + mean_note(panels), further=further) as drawn:
+    with line_panels(panels, "training loss (nat)" + _note(panels), further=further) as drawn:
         for axes, panel in drawn.each:
             for series in panel.series:
                 at, means = smoothed([run.rounds[[column, "train_loss"]].to_numpy(np.float64) for run in series.runs])
@@ -63,18 +63,34 @@ def _need_training(runs: Sequence[RunFolder]) -> None:
         raise EdgesimError(f"{idle[0].folder}: nothing was trained; expected a run that trains")
 
 
+def _note(panels: Sequence[Panel]) -> str:
+    """Note below the axis label that says of how many rounds and seeds a point is the mean; empty if of one."""
+    every = [series.runs for panel in panels for series in panel.series]
+    rounds = {_stretch(min(len(run.rounds) for run in runs)) for runs in every}
+    counts = {"rounds": rounds, "seeds": {len(runs) for runs in every}}
+    means = [f"{counts_text(of)} {name}" for name, of in counts.items() if max(of) > 1]
+    # All on one line would be longer than a panel is high.
+    return "\nmean of " + "\nand ".join(means) if means else ""
+
+
+def _stretch(rounds: int) -> int:
+    """Rounds of which a point is the mean; the last one of a line may be of fewer."""
+    return -(-rounds // _SMOOTHED)
+
+
 def smoothed(losses: Sequence[Floats]) -> tuple[Floats, list[Interval]]:
-    """Middles of equal blocks of rounds, and in each the mean loss over seeds with its interval.
+    """Middles of equal stretches of rounds, and in each the mean loss over seeds with its interval.
 
     ``losses`` are the places and losses by round, [rounds, 2], of each seed; only rounds that all seeds have are used.
-    A seed's loss in a block is the mean over its rounds that have updates.
+    The last stretch may be shorter. A seed's loss in a stretch is the mean over its rounds that have updates.
     """
     rounds = min(len(loss) for loss in losses)
     table = np.stack([loss[:rounds] for loss in losses])
     at, means = [], []
-    for block in np.array_split(table, min(_SMOOTHED, rounds), axis=1):
-        each = [seed[~np.isnan(seed)].mean() for seed in block[:, :, 1] if not np.isnan(seed).all()]
+    for begin in range(0, rounds, _stretch(rounds)):
+        part = table[:, begin : begin + _stretch(rounds)]
+        each = [seed[~np.isnan(seed)].mean() for seed in part[:, :, 1] if not np.isnan(seed).all()]
         if each:
-            at.append(float(block[:, :, 0].mean()))
+            at.append(float(part[:, :, 0].mean()))
             means.append(drawn_interval(each).within(0))
     return np.array(at), means

@@ -31,7 +31,7 @@ from edgesim.analysis.spending import Cost, accuracy_over, spending
 from edgesim.analysis.waste import shares
 from edgesim.base.arrays import Floats
 from edgesim.folder.work_kinds import KINDS
-from edgesim.plots.groups import Series
+from edgesim.plots.groups import Series, bits_unit
 from edgesim.plots.intervals import drawn_interval
 from edgesim.plots.palette import KIND_COLORS, PALETTE, line_styles
 
@@ -41,7 +41,7 @@ POINTS = 200
 COSTS = {
     "rounds": "round",
     "seconds": "simulated time (s)",
-    "bits": "bits sent up (Gbit)",
+    "bits": "bits sent up",
     "joules": "energy of all devices (J)",
 }
 COUNT_COLORS = {
@@ -61,26 +61,33 @@ def colors_of(series: Sequence[Series]) -> dict[str, str]:
 def accuracy_charts(series: Sequence[Series], target: float | None) -> dict[str, Item]:
     """Charts of mean accuracy and its 95 % t interval against each of `COSTS`; none without tests.
 
-    A line is drawn as far as all runs of its series got.
+    A line is drawn as far as all runs of its series got; bits are in the unit of `unit_of_bits`.
     """
+    unit, bits = unit_of_bits(series)
     tested = [line for line in series if all(len(evaluations(run.rounds)) for run in line.runs)]
     charts = {}
     for over, label in COSTS.items():
-        drawn = _accuracy(over, label, tested, colors_of(series), target) if tested else None
+        label, size = (f"{label} ({unit})", bits) if over == "bits" else (label, 1.0)
+        drawn = _accuracy(over, label, size, tested, colors_of(series), target) if tested else None
         if drawn is not None:
             charts[f"accuracy-{over}"] = _item(drawn, f"accuracy-{over}")
     return charts
 
 
+def unit_of_bits(series: Sequence[Series]) -> tuple[str, float]:
+    """The unit in which the page has the bits that were sent up, and its size in bits."""
+    return bits_unit(max(float(run.rounds["bits_up"].sum()) for line in series for run in line.runs))
+
+
 def _accuracy(
-    over: str, label: str, series: Sequence[Series], colors: dict[str, str], target: float | None
+    over: str, label: str, size: float, series: Sequence[Series], colors: dict[str, str], target: float | None
 ) -> figure | None:
     plot = _chart(f"accuracy-{over}", label, "test accuracy", 300)
     for one in series:
         found = _course(one, over)
         if found is None:
             continue
-        places, values = found
+        places, values = found[0] / size, found[1]
         bands = [drawn_interval(column).within(0, 1) for column in values.T]
         source = ColumnDataSource(
             {
@@ -113,8 +120,7 @@ def _course(line: Series, over: str) -> tuple[Floats, Floats] | None:
     cost: Cost = "bits" if over == "bits" else "joules"
     if any(start_accuracy(run.metrics) is None for run in line.runs):
         return None
-    places, values = accuracy_over([spending(run) for run in line.runs], cost, POINTS)
-    return places * (1e-9 if cost == "bits" else 1.0), values
+    return accuracy_over([spending(run) for run in line.runs], cost, POINTS)
 
 
 def waste_chart(series: Sequence[Series]) -> Item:

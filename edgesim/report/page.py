@@ -33,8 +33,8 @@ def page(title: str, about: str, tables: str, data: dict[str, Any], refresh_s: i
     """The whole page: ``about`` and ``tables`` are HTML, ``data`` is what ``page.js`` draws.
 
     ``data`` has ``runs`` (`edgesim.report.run_data`), ``charts`` (Bokeh's items by the element that each is for),
-    ``series`` (colours by label), ``averaged`` (whether a line has several runs) and ``note`` (which runs there are).
-    With ``refresh_s`` the page loads itself again.
+    ``series`` (colours by label), ``bits_unit`` (the bits of the unit of their chart), ``averaged`` (whether a line has
+    several runs) and ``note`` (which runs there are). With ``refresh_s`` the page loads itself again.
     """
     whole = data | {
         "states": [state._asdict() for state in states.STATES],

@@ -82,7 +82,7 @@ def _of_study(study: StudyFolder, refresh_s: int | None, now: str) -> str:
             break
         shown.append(run)
     data = _data(series, shown, study.target, study.name)
-    return page(f"study {study.name}", now + about_run, tables, data, refresh_s)
+    return page(study.name, now + about_run, tables, data, refresh_s)
 
 
 def _data(series: Sequence[Series], shown: Sequence[RunFolder], target: float | None, name: str) -> dict[str, Any]:
@@ -97,6 +97,7 @@ def _data(series: Sequence[Series], shown: Sequence[RunFolder], target: float | 
     return {
         "name": name,
         "note": note,
+        "bits_unit": charts.unit_of_bits(series)[1],
         "averaged": any(len(line.runs) > 1 for line in series),
         "series": charts.colors_of(series),
         "runs": [run_data(run, run.folder.resolve().name) for run in shown],

@@ -114,7 +114,7 @@ def _rounds(rounds: pd.DataFrame) -> dict[str, Any]:
         "start_s": exact(rounds["t_start_s"]),
         "end_s": exact(rounds["t_end_s"]),
         "accuracy": exact(rounds["test_accuracy"]),
-        "gbit": exact(1e-9 * rounds["bits_up"].fillna(0.0).cumsum()),
+        "bits": exact(rounds["bits_up"].fillna(0.0).cumsum()),
         "joules": exact(rounds["energy_j"].fillna(0.0).cumsum()),
     }
     return table | {name: apart(rounds[name].fillna(0)) for name in _COUNTS}

@@ -202,7 +202,7 @@ class RoundReport:
     what_was_spent: Callable[[], Spending]
     """Answers with `spent`; asked while the report is heard."""
     received: Floats | None = None
-    """Share of the numbers of each of ``selected`` that was received by the deadline, in that order, [S], 0 where
+    """Share of the numbers of each of ``selected`` that was received by the deadline, in that order, [s], 0 where
     nothing came and NaN of a device that left; None unless uploads are streams."""
 
     @cached_property

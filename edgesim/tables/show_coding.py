@@ -6,6 +6,14 @@ from typing import Any
 import pandas as pd
 
 _BY_SIZE = ("fit_at", "least", "plan")
+_MEANINGS = {
+    "error": "relative error {:.4g}",
+    "missing": "the server lacks {:.4g} times the length of an update",
+    "setting": "levels or numbers sent {:.4g}",
+    "entropy_bits": "entropy of {:.4g} bits a number",
+    "bits_over_plan": "{:.4g} bits an upload more than planned",
+}
+"""Texts of the rows ``codec`` of ``metrics``, by their keys."""
 _OF_ALL = ("codec", "size", "feedback", "lost", "beside", "encode", *_BY_SIZE)
 
 
@@ -25,7 +33,7 @@ def coding_rows(config: Mapping[str, Any], run: Mapping[str, Any], metrics: pd.D
         means = f"{shares.mean():.1%} in the mean, {(shares >= 1).mean():.1%} of them whole, {(shares == 0).mean():.1%}"
         yield "received of uploads", f"{means} not at all"
     of_codec = metrics[metrics["name"] == "codec"].groupby("key")["value"].mean()
-    known = [f"{key.replace('_', ' ')} {of_codec[key]:.4g}" for key in of_codec.index]
+    known = [text.format(of_codec[key]) for key, text in _MEANINGS.items() if key in of_codec.index]
     if known:
         yield "coding, mean of merges", ", ".join(known)
 

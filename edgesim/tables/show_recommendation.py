@@ -34,7 +34,7 @@ def print_recommendation(
     print_whole(console, shown)
     _print_standings(scores, standings[standings["cost"] == "seconds"], place, choice, console)
     console.print(
-        "Accuracy: mean while the last tenth of the budget was spent, ± 95 % t interval over seeds. Ruled out: another "
+        "Accuracy: mean over the last tenth of the budget, ± 95 % t interval over seeds. Ruled out: another "
         f"{choice} is better by the paired t test, p < {1 - LEVEL:.2g} after Holm's correction for all pairs in all "
         "rows of the first table. Behind: what a row lacks against the first of its section, with the interval at the "
         f"level at which its p was judged. *: ruled out, by the first or by another {choice}.",

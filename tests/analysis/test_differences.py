@@ -235,7 +235,7 @@ def test_the_figure_has_a_panel_per_measure_that_differs_and_a_bar_for_every_dea
     # Of the deadline of 2 s one run never got there; at 4 s there is one seed.
     seconds = next(axes for axes in figure.axes if "time to the target" in axes.get_title())
     assert [line.get_xdata()[0] for line in seconds.get_lines() if line.get_marker() != "None"] == [4.0]
-    assert [text.get_text() for text in seconds.texts] == ["x1.4 up to 6"]
+    assert [text.get_text() for text in seconds.texts] == ["x1.41 up to 6"]
     accuracy = next(axes for axes in figure.axes if "final accuracy" in axes.get_title())
     means = [line.get_xdata()[0] for line in accuracy.get_lines() if line.get_marker() != "None"]
     assert means == pytest.approx([np.mean([0.7 - 0.8, 0.6 - 2 / 3]), 0.65 - 0.7])

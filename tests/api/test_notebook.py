@@ -51,13 +51,13 @@ def test_a_notebook_runs_studies_and_shows_figures_and_tables(tmp_path, at_home)
     ran, figure, table, shown, study, compared, tables = notebook.cells
     assert "finished" in outputs(ran, "text/html")[-1]
     # The one line of progress has been changed in its place, and nothing was said on stderr.
-    assert [line for line in outputs(ran, "text/plain") if "/40" in line] == outputs(ran, "text/plain")[:1]
-    assert "40/40" in outputs(ran, "text/plain")[0]
+    assert [line for line in outputs(ran, "text/plain") if "of 40" in line] == outputs(ran, "text/plain")[:1]
+    assert "40 of 40" in outputs(ran, "text/plain")[0]
     assert outputs(figure, "image/png")
     assert "<table" in outputs(table, "text/html")[0]
     assert "policy, seed" in str(shown.outputs)
     assert "4 of 4 finished" in outputs(study, "text/html")[-1]
-    assert "160/160" in str(outputs(study, "text/plain"))
+    assert "160 of 160" in str(outputs(study, "text/plain"))
     assert "<table" in outputs(compared, "text/html")[0]
     assert "clients per round" in str(tables.outputs)
     warned = [out for cell in notebook.cells for out in cell.outputs if out.get("name") == "stderr"]

@@ -65,7 +65,7 @@ def test_where_a_run_never_reached_the_target_the_row_has_a_ratio_of_times_and_s
     axes = panel(draw_differences([some, other], "policy", "random"), "time to the target")
     ratios = np.log([11 / 10, 12 / 11, 14 / 12, 50 / 13])
     low, high = np.exp(stats.t.interval(0.95, 3, ratios.mean(), stats.sem(ratios)))
-    assert [text.get_text() for text in axes.texts] == [f"x1.5 [{low:.2g}, {high:.2g}] up to 50"]
+    assert [text.get_text() for text in axes.texts] == [f"x1.52 [{low:.3g}, {high:.3g}] up to 50"]
     assert len(marks(axes)) == 1
     assert axes.get_xlim()[1] < 10
     # Grey through the whole panel, over the line of zero: the text stands for no place on the axis.
@@ -73,8 +73,46 @@ def test_where_a_run_never_reached_the_target_the_row_has_a_ratio_of_times_and_s
     assert (grey.get_x(), grey.get_width()) == (0, 1)
     assert axes.get_lines()[0].get_zorder() < grey.get_zorder() < axes.texts[0].get_zorder()
     (legend,) = axes.figure.legends
-    assert legend.get_texts()[-1].get_text() == "a run never got there: ratio of times"
+    assert legend.get_texts()[-1].get_text() == "a run never got there: ratio instead of the difference"
     assert legend.legend_handles[-1].get_facecolor() == grey.get_facecolor()
+
+
+def test_a_ratio_that_is_significant_has_a_star_which_the_legend_explains_and_no_mark_that_reads_as_a_difference(
+    tmp_path,
+):
+    far = compared(tmp_path, "far", "joules_to_target", [30.0, 31.5, 32.0, NEVER], REFERENCE)
+    near = compared(tmp_path, "near", "joules_to_target", [10.5, 10.0, 12.5, 13.0], REFERENCE)
+    axes = panel(draw_differences([far, near], "policy", "random"), "energy to the target")
+    (text,) = axes.texts
+    assert text.get_text().startswith("x3.")
+    assert text.get_text().endswith(" up to 50 *")
+    legend = [entry.get_text() for entry in axes.figure.legends[0].get_texts()]
+    assert legend[-2:] == ["a run never got there: ratio instead of the difference", "* a significant ratio"]
+    assert axes.get_xlabel() == "difference (J)"
+
+
+def test_a_panel_of_ratios_alone_has_an_axis_of_them_with_the_reference_at_1(tmp_path):
+    some = compared(tmp_path, "some", "seconds_to_target", [11.0, 12.0, 14.0, NEVER], REFERENCE)
+    far = compared(tmp_path, "far", "seconds_to_target", [30.0, 31.5, 32.0, NEVER], REFERENCE)
+    axes = panel(draw_differences([some, far], "policy", "random"), "time to the target")
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "ratio up to 50 s")
+    assert not axes.texts
+    assert not axes.patches
+    assert axes.get_lines()[0].get_xdata() == [1, 1]
+    assert 1 in axes.get_xticks()
+    for row, mine in enumerate(([11.0, 12.0, 14.0, 50.0], [30.0, 31.5, 32.0, 50.0])):
+        logs = np.log(np.array(mine) / REFERENCE)
+        assert marks(axes)[row].get_xdata()[0] == pytest.approx(np.exp(logs.mean()))
+        expected = np.exp(stats.t.interval(0.95, 3, logs.mean(), stats.sem(logs)))
+        assert bars(axes)[2 * row + 1] == pytest.approx(list(expected))
+    assert [line.get_markerfacecolor() == line.get_color() for line in marks(axes)] == [False, True]
+    legend = [entry.get_text() for entry in axes.figure.legends[0].get_texts()]
+    assert legend == ["95 % interval", "corrected (Holm)", "significant", "not significant"]
+
+
+def test_the_axis_of_rounds_says_so(tmp_path):
+    one = compared(tmp_path, "one", "rounds_to_target", [30.0, 31.0, 32.0, 33.0], REFERENCE)
+    assert draw_differences([one], "policy", "random").axes[0].get_xlabel() == "difference (rounds)"
 
 
 def test_the_legend_and_the_axis_say_of_how_many_seeds_the_means_are(tmp_path):
@@ -119,3 +157,10 @@ def test_a_curve_is_the_mean_of_the_paired_differences_with_their_interval(tmp_p
     assert (band.min(), band.max()) == pytest.approx(
         (min(0, (each.mean(axis=0) - half).min()), max(0, (each.mean(axis=0) + half).max()))
     )
+
+
+def test_a_single_panel_does_not_repeat_the_title_of_the_figure(tmp_path, study_writer):
+    study = read_study(study_writer(tmp_path / "study", GRID[:4], rounds=4, seeds=3))
+    figure = draw_difference_curves(pairings(study.finished, "policy", "random"), "rounds", "policy", "random")
+    assert figure.get_suptitle() == "fedteddi against random"
+    assert [axes.get_title() for axes in figure.axes] == [""]

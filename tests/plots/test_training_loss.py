@@ -23,6 +23,28 @@ def test_a_point_is_the_mean_of_its_stretch_over_rounds_and_seeds():
     assert (at.tolist(), [band.mean for band in loss]) == ([1, 2, 3], [2, 2, 2])
 
 
+@pytest.mark.parametrize(("rounds", "points", "last"), [(30, 15, 29.5), (41, 14, 40.5), (400, 20, 390.5)])
+def test_all_stretches_are_as_long_but_the_last_which_may_be_shorter(rounds, points, last):
+    at, loss = smoothed(by_round(np.arange(1.0, rounds + 1)))
+    assert len(at) == points
+    assert len(set(np.diff(at[:-1]))) == 1
+    assert at[-1] == last
+    assert [band.mean for band in loss] == pytest.approx(at)
+
+
+def test_the_axis_says_of_how_many_rounds_and_seeds_a_point_is_the_mean(tmp_path, run_writer):
+    def label(rounds, seeds):
+        runs = runs_of([run_writer(tmp_path / f"{rounds}-{seeds}-{s}", seed=s, rounds=rounds) for s in range(seeds)])
+        for run in runs:
+            run.rounds["train_loss"] = 1.0
+        return draw_training_loss(panels_of(runs)).axes[0].get_ylabel()
+
+    assert label(4, 1) == "training loss (nat)"
+    assert label(4, 3) == "training loss (nat)\nmean of 3 seeds"
+    assert label(30, 1) == "training loss (nat)\nmean of 2 rounds"
+    assert label(41, 2) == "training loss (nat)\nmean of 3 rounds\nand 2 seeds"
+
+
 def test_the_band_is_the_t_interval_of_the_seeds_means_from_three_seeds_on():
     seeds = [[1.0, 3.0], [2.0, 4.0], [6.0, 2.0]]
     _, (first, _) = smoothed(by_round(*seeds))

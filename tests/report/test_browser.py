@@ -31,6 +31,7 @@ OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+NAMES = ("random", "best-channel")
 READY = "html[data-ready]"
 
 
@@ -202,7 +203,7 @@ def test_light_dark_and_paper_differ_in_colour(any_run, open_page):
 def two(tmp_path_factory) -> Path:
     """A study of two policies, of which one is drawn in black on paper; no test changes what lies there."""
     folder, plan = tmp_path_factory.mktemp("two") / "study", []
-    for policy in ("random", "best-channel"):
+    for policy in NAMES:
         config = {
             "rounds": 3,
             "devices": {"count": 6},
@@ -286,6 +287,48 @@ def test_a_tooltip_goes_when_the_keyboard_moves_what_lies_below_the_pointer(any_
     assert page.locator("#tip").is_visible()
     page.keyboard.press("ArrowRight")
     assert not page.locator("#tip").is_visible()
+
+
+def test_paper_of_a_study_names_the_run_of_each_picture_and_says_what_the_curves_are(two, open_page, tmp_path):
+    plan = [
+        {"folder": name, "knobs": {"policy": "any"}, "seed": i, "status": "finished"} for i, name in enumerate(NAMES)
+    ]
+    seeds = write_plan(Path(shutil.copytree(two, tmp_path / "seeds")), "seeds", plan)
+    of = "() => [...document.querySelectorAll('.of-run')].map((one) => one.innerText)"
+    for folder, named, means in (
+        (two, ": best-channel", ""),
+        (seeds, "", "Means over seeds with 95 % t intervals from three seeds on."),
+        (two / "random", "", ""),
+    ):
+        page = open_page(folder)
+        if named:
+            page.select_option("#run", label="best-channel")
+            page.wait_for_timeout(300)
+        page.emulate_media(media="print")
+        assert page.evaluate(of) == [named] * 5
+        assert page.inner_text("#means") == means
+
+
+def test_no_chart_has_folded_its_tools(two, open_page):
+    page = open_page(two)
+    folded = (
+        "() => { const all = (root) => [...root.querySelectorAll('*')].flatMap((one) => "
+        "[one, ...(one.shadowRoot ? all(one.shadowRoot) : [])]);"
+        " return all(document).map((one) => String(one.className)).filter((name) => /OnOffB|overflow/.test(name)); }"
+    )
+    found = page.evaluate(folded)
+    assert found
+    assert not [name for name in found if "overflow" in name]
+
+
+def test_a_chosen_round_stands_at_its_megabits(two, open_page):
+    page = open_page(two / "random")
+    (run,) = runs_of([two / "random"])
+    page.fill("#round", "2")
+    place = "() => edgesim.charts['accuracy-bits'].center.find((one) => one.name === 'chosen').location"
+    assert page.evaluate(place) == pytest.approx(run.rounds.query("round <= 2")["bits_up"].sum() / 1e6)
+    label = "() => edgesim.charts['accuracy-bits'].below[0].axis_label"
+    assert page.evaluate(label) == "bits sent up (Mbit)"
 
 
 def test_policies_are_switched_off_and_on(two, open_page):

@@ -45,14 +45,26 @@ def test_a_run_of_streams_says_what_was_sent_and_received(tmp_path):
     assert shown["received of uploads"] == said
     assert 0 < whole < 100
     error = metrics.query("name == 'codec' and key == 'error'")["value"].mean()
-    assert f"error {error:.4g}, " in shown["coding, mean of merges"]
+    assert f"relative error {error:.4g}, " in shown["coding, mean of merges"]
 
 
-def test_a_run_with_codecs_both_ways_names_both(tmp_path):
+def test_a_run_with_codecs_both_ways_names_both_and_says_what_is_measured(tmp_path):
     shown = lines(tmp_path, {"codec": "topk", "size": "fit"}, {"codec": "sign"})
+    of = read_table(tmp_path, "metrics").query("name == 'codec'").groupby("key")["value"].mean()
+    assert shown["coding, mean of merges"] == (
+        f"relative error {of['error']:.4g}, the server lacks {of['missing']:.4g} times the length of an update, "
+        f"levels or numbers sent {of['setting']:.4g}, entropy of {of['entropy_bits']:.4g} bits a number"
+    )
     assert shown["codec, size, feedback"].startswith("topk (coding rice, values own), fit fit_at start least 0.001, ")
     assert shown["codec down"] == "sign, 558,834 bits a change"
     assert "received of uploads" not in shown
+
+
+def test_a_run_whose_values_decide_how_many_bits_are_sent_says_how_many_more_than_planned(tmp_path):
+    shown = lines(tmp_path, {"codec": "qsgd", "coding": "elias"})
+    over = read_table(tmp_path, "metrics").query("name == 'codec' and key == 'bits_over_plan'")["value"]
+    text = f" bits a number, {over.mean():.4g} bits an upload more than planned"
+    assert shown["coding, mean of merges"].endswith(text)
 
 
 def test_a_run_without_codecs_has_none_of_these_lines(tmp_path):

@@ -3,10 +3,14 @@
 const charts = {};
 
 async function embedCharts() {
+  let first = null;
   for (const [name, item] of Object.entries(DATA.charts)) {
     const views = await Bokeh.embed.embed_item(item), view = views.roots ? views.roots[0] : views[0] ?? views;
     charts[name] = view.model;
+    first ??= view;
   }
+  // Bokeh measures the toolbar of a page's first chart before it has its width, and folds it.
+  first.invalidate_layout();
   for (const name of Object.keys(charts)) {
     const over = name.replace("accuracy-", "");
     if (name === "counts" || name === "work" || name.startsWith("accuracy-")) charts[name].on_event("tap", (event) => choose({ round: nearest(RUN(), over, event.x) }));
@@ -27,7 +31,7 @@ function source(chart, name) { return charts[chart].renderers.map((one) => one.d
 
 // What a run had spent at the end of its rounds, along the axis of a chart.
 function along(run, over) {
-  return over === "seconds" ? run.rounds.end_s : over === "bits" ? run.rounds.gbit : over === "joules" ? run.rounds.joules : run.roundNumbers;
+  return over === "seconds" ? run.rounds.end_s : over === "bits" ? run.rounds.bits.map((one) => one / DATA.bits_unit) : over === "joules" ? run.rounds.joules : run.roundNumbers;
 }
 
 function nearest(run, over, x) {

@@ -70,6 +70,7 @@ async function main() {
     await prepare(run);
     const occurs = statesOf(run);
     marks.forEach((mark, i) => { mark.parentElement.hidden = !occurs.has(DATA.states[i].name); });
+    if (DATA.runs.length > 1) for (const one of document.querySelectorAll(".of-run")) one.textContent = `: ${run.name}`;
     tellAggregated(run, hidden); showTimeline(timeline, run); showWho(who, run);
     if (charts.cell) { fillCharts(run); markCharts(); }
   };
