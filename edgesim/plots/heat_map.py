@@ -114,7 +114,7 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
         for axes in grid[::abreast]:
             axes.set_ylabel(up.label)
         if len(data):
-            label = what.axis + note_of_seeds(summary["seeds"].tolist())
+            label = what.axis + note_of_seeds(summary.loc[summary["seeds"] > 0, "seeds"].tolist())
             bar = figure.colorbar(image, ax=grid, label=label, shrink=0.95, pad=0.02)
             if isinstance(norm, LogNorm):
                 bar.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -83,6 +83,7 @@ def test_cells_have_as_many_digits_as_each_other():
     [
         ((5, 5), "final accuracy\nmean of 5 seeds"),
         ((3, 5), "final accuracy\nmean of 3 to 5 seeds"),
+        ((5, 0), "final accuracy\nmean of 5 seeds"),
         ((1, 1), "final accuracy"),
     ],
 )
