@@ -262,7 +262,7 @@ def test_a_fork_that_lost_its_past_does_not_begin_with_another(run, tmp_path):
         (["round.tmax_s=-1"], 5, "set round.tmax_s=-1: round.tmax_s"),
         (["round.tmax_s=1.0"], 5, "nothing differs from the run"),
         (["round.tmax_s=0.8"], 0, "at_round 0: expected a round from 1 on, before the last one of"),
-        (["round.tmax_s=0.8"], 9, "at_round 9: expected a round from 1 on, before the last one of"),
+        (["round.tmax_s=0.8"], 9, "--at-round 9: expected a round from 1 on, before the last one of"),
     ],
 )
 def test_what_a_fork_cannot_be_is_refused_by_name_and_nothing_is_left(overrides, at, said, run, tmp_path):
