@@ -80,7 +80,9 @@ class Courses:
         planned: list[Planned | None] = [None] * len(ids)
         if weight_hz.all():
             # What an upload has sent is asked when its device is handed over, or at the deadline.
-            stops_s = np.array([all_of_it[0].t_s if all_of_it else deadline_s for all_of_it in ahead or ([],) * count])
+            stops_s = repeated(deadline_s, count)
+            if ahead:
+                stops_s = np.array([all_of_it[0].t_s if all_of_it else deadline_s for all_of_it in ahead])
             planned[:count] = pieces.plan(self.moving.link, weight_hz, bits, starts_s, stops_s)
         keys = zip(ids.tolist(), repeat(number), handovers.tolist(), strict=False)
         known = pieces.since_s, until_s.tolist(), planned
