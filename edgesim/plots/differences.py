@@ -94,7 +94,7 @@ def draw_differences(comparisons: Sequence[Comparison], knob: str, reference: Kn
             unit = _UNITS.get(measure, quantity(measure).unit)
             if are_ratios:
                 _scale_ratios(axes)
-                ends = " to ".join(dict.fromkeys(f"{tau:.4g}" for tau in (min(taus[measure]), max(taus[measure]))))
+                ends = " to ".join(dict.fromkeys(f"{tau:,.6g}" for tau in (min(taus[measure]), max(taus[measure]))))
                 axes.set_xlabel(f"ratio up to {ends} {unit}")
             else:
                 axes.set_xlabel(f"difference ({unit})" if unit else "difference")
@@ -142,7 +142,7 @@ def _write_row(axes: Axes, place: float, row: Mapping[Any, Any], color: str, hei
     """Write the ratio of a row, in a panel of differences."""
     has_interval = row["pairs"] >= LEAST_SEEDS and not np.isnan(row["ratio_low"])
     ends = f" [{row['ratio_low']:.3g}, {row['ratio_high']:.3g}]" if has_interval else ""
-    text = f"x{row['ratio']:.3g}{ends} up to {row['tau']:.4g}{' *' * _is_significant(row)}"
+    text = f"x{row['ratio']:.3g}{ends} up to {row['tau']:,.6g}{' *' * _is_significant(row)}"
     # Over the line of zero and the grid, below the text.
     axes.axhspan(place - height / 2, place + height / 2, color=_RATIO_BACKGROUND, linewidth=0, zorder=2.5)
     axes.text(0.98, place, text, transform=axes.get_yaxis_transform(), fontsize=6, ha="right", va="center", color=color)
