@@ -261,7 +261,7 @@ def test_a_fork_that_lost_its_past_does_not_begin_with_another(run, tmp_path):
         (["evaluation.every_s=0.5"], 5, "the model of round 5, whose row is written without a test; fork behind"),
         (["round.tmax_s=-1"], 5, "set round.tmax_s=-1: round.tmax_s"),
         (["round.tmax_s=1.0"], 5, "nothing differs from the run"),
-        (["round.tmax_s=0.8"], 0, "at_round 0: expected a round from 1 on, before the last one of"),
+        (["round.tmax_s=0.8"], 0, "--at-round 0: expected a round from 1 on, before the last one of"),
         (["round.tmax_s=0.8"], 9, "--at-round 9: expected a round from 1 on, before the last one of"),
     ],
 )
