@@ -526,3 +526,18 @@ def test_twelve_uploads_on_a_shared_band_change_it_at_their_begins_and_ends_alon
     assert one_round(look, **sections) == (12, 12)
     assert len(changes) == 24
     assert crossed[0] >= 48
+
+
+def test_recorded_ways_need_last_no_longer_than_the_run(tmp_path):
+    """More rounds than fit are refused, unless the run ends at an instant before."""
+    ways = [(device, t_s, 10.0 * device + t_s, 50.0) for device in range(30) for t_s in (0.0, 19.3)]
+    world = {
+        "mobility": recorded(tmp_path, ways, "absent"),
+        "rounds": 20,
+        "round": {"tmax_s": 3.0, "close": "deadline"},
+    }
+    with pytest.raises(
+        EdgesimError, match=r"positions are known up to 19.3 s, but needed at 60 s; end the run earlier"
+    ):
+        play(tmp_path / "refused", BASE, world)
+    assert play(tmp_path / "run", BASE, world, stop_at_s=19.0).rounds["t_end_s"].max() == pytest.approx(18.0)
