@@ -174,11 +174,13 @@ class KnownWork:
         tasks, grant, leaves, ends_s = self.tasks, self.tasks.grant, list[int](), list[float]()
         # The round is over before the others begin.
         rows = (has & (at_s <= deadline_s + self._tolerance_s)).nonzero()[0]
+        granted = grant.bandwidth_hz[rows], grant.rx_power_w[rows], grant.bits[rows]
+        sending = Sending(tasks.device[rows], tasks.station[rows], np.zeros_like(rows), *granted, at_s[rows])
         if self._courses is not None:
-            self._links = [self._followed(self._courses, rows, at_s, deadline_s)] * len(self._links)
-        columns = tasks.device, tasks.station, grant.bandwidth_hz, grant.rx_power_w, grant.bits, at_s
-        of_rows = zip(*(column[rows].tolist() for column in (*columns, tasks.backhaul_s, tasks.leaves_s)), strict=True)
-        for row, (device, station, hz, power_w, bits, begin_s, wires_s, leaves_s) in enumerate(of_rows):
+            self._links = [self._followed(self._courses, sending, deadline_s)] * len(self._links)
+        columns = *sending, tasks.backhaul_s[rows], tasks.leaves_s[rows]
+        of_rows = zip(*(column.tolist() for column in columns), strict=True)
+        for row, (device, station, _, hz, power_w, bits, begin_s, wires_s, leaves_s) in enumerate(of_rows):
             link = self._links[station]
             end_s = link.end_s(device, hz, power_w, bits, begin_s)
             end_s = planned_end_s(end_s, deadline_s - wires_s, self._tolerance_s, begin_s)
@@ -196,18 +198,16 @@ class KnownWork:
         breaks[rows[leaves]] = True
         return end_s, breaks
 
-    def _followed(self, courses: Courses, rows: Integers, at_s: Floats, deadline_s: float) -> MovingReservedLink:
+    def _followed(self, courses: Courses, sending: Sending, deadline_s: float) -> MovingReservedLink:
         """The link of uploads of devices that move, which have reservations until they end or the round does."""
-        tasks, grant, tolerance_s = self.tasks, self.tasks.grant, self._tolerance_s
-        granted = grant.bandwidth_hz[rows], grant.rx_power_w[rows], grant.bits[rows]
-        sending = Sending(tasks.device[rows], tasks.station[rows], np.zeros_like(rows), *granted, at_s[rows])
-        courses.foresee(tasks.number, sending, (self._begin_s, deadline_s, tolerance_s), ())
+        number, tolerance_s = self.tasks.number, self._tolerance_s
+        courses.foresee(number, sending, (self._begin_s, deadline_s, tolerance_s), ())
         followed = {}
         for device, station, _, hz, power_w, bits, since_s in zip(*(of.tolist() for of in sending), strict=True):
-            course = courses.foreseen.get((device, tasks.number, 0))
+            course = courses.foreseen.get((device, number, 0))
             # The end is inf beyond what is known of the course, and nan where it was left open.
             if course is None or course.planned is None or not course.planned.end_s < math.inf:
-                upload = Upload(device, power_w, hz, bits, deadline_s, tolerance_s, since_s, number=tasks.number)
+                upload = Upload(device, power_w, hz, bits, deadline_s, tolerance_s, since_s, number=number)
                 course = courses.to_end(upload, station, deadline_s + tolerance_s)
             followed[device] = course
         return MovingReservedLink(courses.moving.link, followed)
