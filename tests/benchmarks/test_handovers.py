@@ -10,7 +10,6 @@ from sizes import size
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
 from edgesim.folder.records import read_table
-from edgesim.folder.rows_file import HANDOVERS
 from edgesim.mobility.chords import chords_until
 from edgesim.simulation import composition as simulation
 from edgesim.simulation.complete import complete
@@ -36,8 +35,7 @@ CONFIG = {
 def test_bits_are_conserved_over_very_many_handovers(benchmark, tmp_path):
     """Integrals by chords that are worked out anew, to 1e-9; the silences add up to interruptions."""
     benchmark.pedantic(lambda: simulation.run(complete(parse(CONFIG, "handovers")), tmp_path / "run"), rounds=1)
-    handovers = HANDOVERS.read(tmp_path / "run")
-    assert handovers is not None
+    handovers = read_table(tmp_path / "run", "handovers")
     assert len(handovers) >= HANDED_OVER
     uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
     task = ["device", "task"]

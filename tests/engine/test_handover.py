@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from cell_files import plain_channel, write_cells
-from stopped_runs import assert_stops_change_nothing
-from whole_runs import Played, merged, play, slow_but, write_rows
+from stopped_runs import assert_stops_change_nothing, stop_at
+from whole_runs import merged, play, slow_but, write_rows
 
 from edgesim.analysis.band_use import use_by_station
 from edgesim.analysis.check import run_faults
@@ -16,8 +16,8 @@ from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
-from edgesim.folder.records import NoTables
-from edgesim.folder.rows_file import HANDOVERS, WAYS
+from edgesim.folder.records import NoTables, read_table
+from edgesim.folder.rows_file import WAYS
 from edgesim.simulation.complete import complete
 from edgesim.simulation.simulation import Simulation
 from edgesim.streams import Streams
@@ -49,19 +49,6 @@ def values(folder: Path, ways: list[tuple[float, float]], **sections: object) ->
     return merged(TIMED, base, sections)
 
 
-class Handed(Played):
-    """A run with its table of handovers."""
-
-    @property
-    def handovers(self) -> pd.DataFrame:
-        return HANDOVERS.read(self.folder)
-
-
-def run(folder: Path, *parts: dict[str, object], **sections: object) -> Handed:
-    played = play(folder, *parts, **sections)
-    return Handed(played.folder, played.result)
-
-
 BUFFER = {"protocol": "buffered", "allocator": "least"}
 WORKED = [(100.0, 30.0)]
 WORKED_S, SENT = 6.089333333333, 11_041_339.560650688
@@ -78,7 +65,7 @@ def test_the_worked_upload_across_a_handover_has_all_of_both_bands(tmp_path, upl
     if protocol == "none":
         # On reserved bandwidth, of which the one place at work has the band of either cell.
         given = values(tmp_path, WORKED, round=BUFFER, handover=handover)
-    played = run(tmp_path / "run", given)
+    played = play(tmp_path / "run", given)
     rows = played.uploads[:2]
     ends_s = [WORKED_S, end_s]
     assert rows["t_end_s"].tolist() == pytest.approx(ends_s, abs=1e-9)
@@ -98,7 +85,7 @@ def test_the_worked_upload_across_a_handover_has_all_of_both_bands(tmp_path, upl
 
 
 def test_an_upload_may_be_lost(tmp_path):
-    played = run(tmp_path / "run", values(tmp_path, WORKED, handover={"upload": "lost"}))
+    played = play(tmp_path / "run", values(tmp_path, WORKED, handover={"upload": "lost"}))
     assert played.uploads["outcome"].tolist() == ["dropped"]
     assert played.uploads["t_end_s"].tolist() == pytest.approx([WORKED_S], abs=1e-9)
     assert played.rounds["dropped"].tolist() == [1]
@@ -109,7 +96,7 @@ def test_on_reserved_bandwidth_the_new_cell_plans_what_is_left(tmp_path):
     """On the gain at the handover, to the deadline: 28,958,660 bits in 9.9 - 6.139 s, with the path known exactly."""
     for knowledge in ("present", "known"):
         given = values(tmp_path, WORKED, round={"path_knowledge": knowledge})
-        rows = run(tmp_path / knowledge, given).uploads
+        rows = play(tmp_path / knowledge, given).uploads
         assert rows["bits"].sum() == pytest.approx(40 * MBIT)
         end_s = rows["t_end_s"].iloc[1]
         # The way comes nearer to the new station, so that the present gain is less than those to come.
@@ -120,7 +107,7 @@ def test_a_full_cell_is_waited_for_in_order_of_instant_and_device(tmp_path):
     """Device 0 has all of the east's band until it ends; 1 and 2 come at one instant, 3 later."""
     ways = [(450.0, 0.0), (100.0, 30.0), (100.0, 30.0), (85.0, 30.0)]
     knobs = {"payload_bits": 150 * MBIT, "tmax_s": 22.0}
-    played = run(tmp_path / "run", values(tmp_path, ways, round=knobs, radio={"bandwidth_hz": 2e6}))
+    played = play(tmp_path / "run", values(tmp_path, ways, round=knobs, radio={"bandwidth_hz": 2e6}))
     uploads, told = played.uploads, played.handovers.sort_values(["t_s", "device"])
     assert told["device"].tolist() == [1, 2, 3]
     free_s = uploads.query("device == 0")["t_end_s"].item()
@@ -142,7 +129,7 @@ def test_a_full_cell_is_waited_for_in_order_of_instant_and_device(tmp_path):
 def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_old_cell(tmp_path):
     """Device 0 goes from the west to the east, 1 is in the east all the time."""
     given = values(tmp_path, [*WORKED, (420.0, 0.0)], radio={"bandwidth_hz": 2e6}, round={"payload_bits": 60 * MBIT})
-    rows = run(tmp_path / "run", given).uploads.sort_values(["device", "t_start_s"])
+    rows = play(tmp_path / "run", given).uploads.sort_values(["device", "t_start_s"])
     assert rows["device"].tolist() == [0, 0, 1]
     hertz_seconds = (rows["bandwidth_hz"] * (rows["t_end_s"] - rows["t_start_s"])).to_numpy()
     shares = [use.mean(0.0, 20.0) * 20.0 * 2e6 for _, use in use_by_station(*runs_of([tmp_path / "run"]))]
@@ -150,7 +137,7 @@ def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_ol
 
 
 def test_devices_that_only_compute_change_their_station_and_go_on(tmp_path):
-    played = run(tmp_path / "run", values(tmp_path, [(200.0, 30.0)]))
+    played = play(tmp_path / "run", values(tmp_path, [(200.0, 30.0)]))
     assert played.activities["activity"].tolist() == ["compute", "upload"]
     assert played.handovers["phase"].tolist() == ["compute"]
     assert np.isnan(played.handovers["bits_left"]).all()
@@ -165,7 +152,7 @@ def test_with_nearest_devices_are_handed_over_where_both_stations_are_as_far(tmp
     given["round"] |= {"count": 12}
     given["radio"] = {"bandwidth_hz": 1e6}
     given["handover"] = {"hysteresis_db": 0.0, "trigger_s": 0.0}
-    played = run(tmp_path / "run", given)
+    played = play(tmp_path / "run", given)
     told, ways = played.handovers, WAYS.read(played.folder).groupby("device")
     places_m = played.stations[["x_m", "y_m"]].to_numpy()
     assert len(told) > 5
@@ -178,7 +165,7 @@ def test_with_nearest_devices_are_handed_over_where_both_stations_are_as_far(tmp
 
 def test_metrics_count_handovers_and_those_back_within_a_second(tmp_path):
     given = values(tmp_path, WORKED, handover={"trigger_s": 0.1, "hysteresis_db": 0.0, "offset_db": -30.0})
-    played = run(tmp_path / "run", given)
+    played = play(tmp_path / "run", given)
     metrics, told = played.metrics.set_index("name")["value"], played.handovers
     assert metrics["handovers"] == len(told) > 10
     assert metrics["ping_pongs"] == len(told) - 1
@@ -191,7 +178,7 @@ def test_metrics_count_the_candidates_of_each_station(tmp_path):
     for knowledge, expected in (("known", [2, 1]), ("reported", [1, 2])):
         knobs = {"delay_knowledge": knowledge, "computes": "candidates"}
         knobs |= {"report_by_s": 7.0} if knowledge == "reported" else {}
-        counts = run(tmp_path / knowledge, values(tmp_path, ways, round=knobs)).metric("station_candidates", "key")
+        counts = play(tmp_path / knowledge, values(tmp_path, ways, round=knobs)).metric("station_candidates", "key")
         assert counts.to_dict() == {"0": expected[0], "1": expected[1]}
 
 
@@ -222,7 +209,7 @@ def at_edges(folder: Path, merge: str, **knobs: object) -> dict[str, object]:
 @pytest.mark.parametrize(("merge", "links", "wires_s"), [("where_arrived", 1, 0.0), ("where_started", 2, 0.08)])
 def test_edge_servers_merge_where_an_upload_arrives_or_where_it_started(tmp_path, merge, links, wires_s):
     """Over two links of 0.04 s each to the first server; the model of the merge then takes one to the cloud."""
-    played = run(tmp_path / "run", at_edges(tmp_path, merge))
+    played = play(tmp_path / "run", at_edges(tmp_path, merge))
     rows = played.uploads.query("device == 0 and outcome == 'done'")
     # The average at the end of the run takes a link, too.
     assert played.rounds["t_end_s"].tolist() == pytest.approx([rows["t_end_s"].max() + wires_s + 0.04])
@@ -237,7 +224,7 @@ def test_plans_by_reports_leave_time_for_the_wires_to_where_a_task_started(tmp_p
     }  # fmt: skip
     given = at_edges(tmp_path, "where_started", round=knobs, devices={"a_s_per_sample": 7 / 160})
     given["radio"] |= {"sharing": "reserved"}
-    played = run(tmp_path / "run", given)
+    played = play(tmp_path / "run", given)
     assert played.handovers[["device", "phase"]].to_numpy().tolist() == [[0, "compute"]]
     assert played.rounds[["selected", "arrived"]].to_numpy().tolist() == [[2, 2]]
 
@@ -250,7 +237,7 @@ def test_the_server_that_merges_an_update_sends_its_model_in_the_next_round(tmp_
         given = at_edges(tmp_path, merge, data={"dataset": "digits"}, learning={"training": "real", "pretrain": False})
         given["rounds"] = 2
         given["mobility"] |= {"after_end": "wrap"}
-        norms[merge] = run(tmp_path / merge, given).updates.set_index(["round", "device"])["update_norm"]
+        norms[merge] = play(tmp_path / merge, given).updates.set_index(["round", "device"])["update_norm"]
     first, other = norms.values()
     assert first[1].equals(other[1])
     # Device 0 wraps to the west for round 2, where `where_started` has its own first update.
@@ -266,6 +253,24 @@ FAST: dict[str, object] = TIMED | {
     "handover": {"hysteresis_db": 0.5, "trigger_s": 0.02, "interruption_s": 0.1},
 }
 LATE = {"late": "keep", "admission": "count", "allocator": "equal_share"}
+
+
+def test_a_stopped_run_has_the_handovers_of_its_rounds_and_remembers_those_of_the_last_second(tmp_path):
+    sections = {"rounds": 8, "devices": {"count": 24}, "round": {"payload_bits": 2e6, "tmax_s": 0.7}}
+    whole, config = play(tmp_path / "whole", FAST, sections), parse(merged(FAST, sections), "stopped")
+    assert stop_at(config, tmp_path / "stopped", 6) is None
+    of_rounds = whole.handovers[whole.handovers["round"] <= 6].reset_index(drop=True)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "stopped", "handovers"), of_rounds)
+    with Simulation(complete(config)) as under_way:
+        cells = under_way.make_server(NoTables()).parts.cells
+        under_way.begin()
+        for _ in range(6):
+            under_way.advance()
+        # A checkpoint holds these.
+        assert [row[1] for row in cells.rows] == [
+            t_s for t_s in of_rounds["t_s"] if t_s >= of_rounds["t_s"].max() - 1.0
+        ]
+        assert 0 < len(cells.rows) < len(of_rounds)
 
 
 @pytest.mark.slow
@@ -311,7 +316,7 @@ def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_ba
         "round": {"payload_bits": 2e6, **knobs},
         "handover": {"upload": upload, "interruption_s": 0.03},
     }
-    played = run(tmp_path / "run", FAST, sections)
+    played = play(tmp_path / "run", FAST, sections)
     told, final = played.handovers, played.metric("task_station", "key")
     assert len(told) > 15
     assert told["phase"].isin(["upload", "silence"]).sum() > 3

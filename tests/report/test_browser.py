@@ -14,7 +14,7 @@ from edited_runs import write_plan
 from edgesim.analysis.band_use import band_use, use_by_station
 from edgesim.analysis.runs import runs_of
 from edgesim.config_file import parse
-from edgesim.folder.rows_file import HANDOVERS, WAYS
+from edgesim.folder.rows_file import WAYS
 from edgesim.report import run_data
 from edgesim.report.report import report_html
 from edgesim.report.server import served
@@ -464,8 +464,9 @@ def test_handovers_are_marked_in_the_timeline_and_crosses_on_the_map(tmp_path, o
         "learning": {"training": "none"},
     }
     simulation.run(parse(values, "cells"), tmp_path / "run")
-    told, ways = HANDOVERS.read(tmp_path / "run"), WAYS.read(tmp_path / "run").groupby("device")
-    names = runs_of([tmp_path / "run"])[0].stations.set_index("station")["name"]
+    (run,) = runs_of([tmp_path / "run"])
+    told, ways = run.handovers, WAYS.read(run.folder).groupby("device")
+    names = run.stations.set_index("station")["name"]
     page = open_page(tmp_path / "run")
     assert page.evaluate("() => edgesim.timeline.marksShown") == len(told) > 5
     assert page.evaluate(

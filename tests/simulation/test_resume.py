@@ -233,7 +233,7 @@ def rewrite(stopped, **changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 99}, "has format 99 (edgesim reads 8)"),
+        ({"format": 99}, "has format 99 (edgesim reads 9)"),
         ({"config": OTHER}, "is of another config (round.tmax_s differs)"),
         ({"inputs": {"edgesim": "0"}}, "is of other files, code or version of edgesim (algorithm.name differs)"),
     ],
