@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from cell_files import plain_channel, write_cells
+from edited_runs import forget_digests
 from stopped_runs import assert_stops_change_nothing, stop_at
 from whole_runs import merged, play, slow_but, write_rows
 
@@ -270,6 +272,18 @@ def test_a_stopped_run_has_the_handovers_of_its_rounds_and_remembers_those_of_th
         remembered_s, since_s = [row[1] for row in cells.rows], of_rounds["t_s"].max() - 1.0
         assert remembered_s == [t_s for t_s in of_rounds["t_s"] if t_s >= since_s]
         assert 0 < len(remembered_s) < len(of_rounds)
+
+
+def test_a_handover_to_the_same_station_is_refused_and_folders_of_before_have_no_handovers(tmp_path):
+    sections = {"rounds": 2, "devices": {"count": 12}, "round": {"payload_bits": 2e6, "tmax_s": 0.7}}
+    folder = forget_digests(play(tmp_path / "run", FAST, sections).folder)
+    path = folder / "handovers.parquet"
+    rows = pq.read_table(path)
+    pq.write_table(rows.set_column(5, "to_station", rows["from_station"]), path)
+    with pytest.raises(EdgesimError, match=r"handovers\.parquet: column 'to_station': row 1: expected another station"):
+        read_table(folder, "handovers")
+    path.unlink()
+    assert read_table(folder, "handovers").empty
 
 
 @pytest.mark.slow
