@@ -17,7 +17,6 @@ from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Promise
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
@@ -53,19 +52,6 @@ def make_learner(make_config) -> Callable[..., TorchLearner]:
         return TorchLearner(config, make_federation(config, streams), streams)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def begin() -> Callable[..., dict[int, Promise]]:
-    """Promises of devices that begin in an opened round, and whose simulated work is finished, by device."""
-
-    def start(training, ids) -> dict[int, Promise]:
-        promises = training.start(np.array(ids))
-        for promise in promises:
-            promise.due = True
-        return {promise.device: promise for promise in promises}
-
-    return start
 
 
 @pytest.fixture

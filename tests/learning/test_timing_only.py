@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from begun import begun
 
 from edgesim.base.errors import EdgesimError
 from edgesim.learning.federation import make_federation
@@ -10,7 +11,7 @@ from edgesim.streams import Streams
 
 
 @pytest.mark.parametrize("weights", ["samples", "equal"])
-def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(weights, make_config, begin):
+def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(weights, make_config):
     data = {"partition": "quantity", "samples_per_device": 20}
     sections = {"data": data, "learning": {"pretrain": False}, "algorithm": {"weights": weights}}
     config, streams = make_config(**sections), Streams(0)
@@ -23,7 +24,7 @@ def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(
         np.testing.assert_array_equal(timing.global_shares(source), training.global_shares(source))
     merges = []
     for learner, this in zip(learners, (timing, training), strict=True):
-        merges.append(learner.merge(map(Arrived, begin(this, ids).values()), ids))
+        merges.append(learner.merge(map(Arrived, begun(this, ids).values()), ids))
     merged, real = merges
     np.testing.assert_array_equal(merged.weight, real.weight)
     assert (len(set(merged.weight)) == 1) == (weights == "equal")

@@ -13,7 +13,6 @@ from edgesim.learning.back_ends.workers import NoSharedMemory
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import MODELS as KNOWN
 from edgesim.learning.models import make_model
-from edgesim.learning.tensors import DeviceData
 
 SHAPE, CLASSES = (3, 16, 16), 4
 CPU = torch.device("cpu")
@@ -118,11 +117,6 @@ def test_of_the_known_nets_the_dense_ones_alone_are_stacked():
     assert [name for name, net in nets.items() if is_shallow_and_dense(net)] == ["linear", "mlp", "afl-mlp"]
 
 
-@pytest.mark.parametrize("name", ["loop", "workers", "stacked"])
-def test_what_is_asked_for_is_had(choose, name):
-    assert choose("convolutions", back_end=name) == (name, None)
-
-
 @pytest.mark.parametrize(("cores", "instead"), [(1, "loop"), (2, "workers")])
 def test_a_module_that_cannot_be_stacked_gets_another_back_end_and_says_so(choose, cores, instead):
     name, notice = choose("own noise", cores, back_end="stacked")
@@ -150,14 +144,3 @@ def test_so_many_workers_as_asked_for_whatever_the_cores(choose, monkeypatch):
     choose("convolutions", 2, back_end="workers")
     choose("convolutions", 1, back_end="workers")
     assert counts == [3, 2, 1]
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_auto_stacks_dense_nets_of_any_width(make_config, dataset, averaging):
-    gpu = torch.device("cuda")
-    data = DeviceData(dataset, gpu)
-    for model, expected in (("convolutions", "loop"), ("wide", "stacked"), ("own noise", "loop")):
-        config = make_config().learning
-        flat = FlatModel(MODELS[model]().to(gpu), gpu)
-        back_end, _ = make_back_end(config, flat, data, MODELS[model], 2, averaging)
-        assert back_end.name == expected

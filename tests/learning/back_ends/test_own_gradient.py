@@ -74,10 +74,8 @@ def test_it_is_the_gradient_of_the_mean_loss_at_the_start_in_evaluation_mode(bui
         phase = Phase(random.choice(own, 10), EDGES, changes)
         job = Job(device, 1, device, (phase,), {"start": start}, Optimiser(0.1, 0.9, DECAY), own)
         promises.append(Promise(device, 1, job))
-    own_back_end = (
-        LoopBackEnd(model, data, algorithm) if back_end == "loop" else StackedBackEnd(model, data, 512, algorithm)
-    )
-    own_back_end.run(promises)
+    ends = {"loop": LoopBackEnd(model, data, algorithm), "stacked": StackedBackEnd(model, data, 512, algorithm)}
+    ends[back_end].run(promises)
     plain = LoopBackEnd(flat(build, torch.float64), data, LocalHalf(AveragingOptions(), algorithm.sizes, Streams(0)))
     for promise, own in zip(promises, OWN, strict=True):
         found = expected(flat, build, data, promise.job.start, own)

@@ -4,9 +4,9 @@ import codec_reference as reference
 import numpy as np
 import pytest
 import torch
+from begun import begun
 
 from edgesim.base.errors import Diverged
-from edgesim.base.saved import pack, unpack
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.entropy import entropy_bits
 from edgesim.learning.federation import make_federation
@@ -40,10 +40,7 @@ def make_learner(make_config):
 
 
 def promises(learner, number, ids):
-    made = learner.open_round(number, 1).start(np.array(ids))
-    for promise in made:
-        promise.due = True
-    return made
+    return [*begun(learner.open_round(number, 1), ids).values()]
 
 
 def trained(learner, made):
@@ -99,19 +96,13 @@ def test_with_add_a_lost_update_becomes_part_of_the_residual(make_learner):
     assert 5 in learner.transforms[0].state
 
 
-def test_a_learner_that_is_resumed_has_the_residuals(make_learner):
-    ends = []
-    for resumed in (False, True):
-        learner = make_learner(TOP)
-        merge(learner, 1, [0, 1])
-        if resumed:
-            remembered = unpack(dict, *pack(learner.snapshot()))
-            learner = make_learner(TOP)
-            learner.restore(remembered)
-        merge(learner, 2, [0, 1], [0])
-        ends.append((learner.global_weights, learner.transforms[0].state))
-    assert torch.equal(ends[0][0], ends[1][0])
-    assert all(torch.equal(ends[1][1][device], residual) for device, residual in ends[0][1].items())
+def test_of_two_updates_of_a_device_the_one_that_arrived_first_passes_first(make_learner):
+    learner = make_learner(TOP)
+    late, new = promises(learner, 1, [0]) + promises(learner, 2, [0])
+    first, second = (trained(learner, [promise])[0] for promise in (late, new))
+    learner.merge([Arrived(late, staleness=1), Arrived(new)], np.array([0]))
+    left = first - top(first) + second
+    assert torch.allclose(learner.transforms[0].state[0], left - top(left), rtol=0, atol=1e-6)
 
 
 def test_norms_as_they_would_be_received_leave_nothing_behind(make_learner):
