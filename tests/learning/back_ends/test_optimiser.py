@@ -13,7 +13,6 @@ from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.models import make_model
 
 SHAPE, CLASSES = (3, 16, 16), 4
-CPU = torch.device("cpu")
 MLP = functools.partial(make_model, "mlp", SHAPE, CLASSES)
 EDGES = ([0, 8, 16], [0, 8, 12], [0, 8, 16], [0, 3, 8, 10], [0, 8])
 #: Of jobs whose gradients have norms on both sides of it.
@@ -52,13 +51,12 @@ def _adam(module, job):
     return torch.optim.Adam(module.parameters(), job.optimiser.lr, weight_decay=job.optimiser.weight_decay)
 
 
-@pytest.fixture(
-    params=[LoopBackEnd, lambda *given: StackedBackEnd(*given[:2], 4096, *given[2:])], ids=["loop", "stacked"]
-)
+@pytest.fixture(params=["loop", "stacked"])
 def used(request, flat, data, pulling):
     """A model in float64 and a back end."""
     model = flat(MLP, torch.float64)
-    return model, request.param(model, data, pulling)
+    alone = request.param == "loop"
+    return model, LoopBackEnd(model, data, pulling) if alone else StackedBackEnd(model, data, 4096, pulling)
 
 
 RATES = [0.01, 0.02, 0.005, 0.01, 0.03]

@@ -157,14 +157,6 @@ def test_a_set_without_room_is_refused_in_a_line(knobs, said):
         load_shared(DataConfig(**({"dataset": "digits"} | knobs)))
 
 
-@pytest.mark.parametrize("training", ["real", "none"])
-@pytest.mark.parametrize("name", ["cfed", "fedcl", "feddf", "fedmd"])
-def test_an_algorithm_that_needs_public_images_is_refused_without_in_timing_only_runs_too(name, training):
-    config = {"algorithm": {"name": name}, "learning": {"training": training}}
-    with in_one_line(rf"^algorithm.name = '{name}' .*needs data.public = 'carved' or 'other'.* public images$"):
-        simulation.complete(parse(config, "run.toml"))
-
-
 @pytest.mark.parametrize("public", ["none", "carved"])
 def test_without_a_data_set_only_algorithms_whose_devices_need_public_images_are_refused(public):
     def complete(name):
