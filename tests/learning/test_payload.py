@@ -51,16 +51,15 @@ def test_the_closed_form_gives_the_published_parameter_count(name, shape, classe
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-@pytest.mark.parametrize("shape", [(3, 32, 32), pytest.param((1, 28, 28), marks=pytest.mark.slow), (2, 17, 21)])
+@pytest.mark.parametrize("shape", [(1, 28, 28), (2, 17, 21)])
 def test_the_closed_form_agrees_with_torch(name, shape):
     # So a timing-only run, which makes no network, has nothing to refuse where an algorithm looks at features.
     assert check(name, shape, 7).features > 0
 
 
 @pytest.mark.parametrize("name", sorted(TORCHVISION_COUNTS))
-@pytest.mark.parametrize(("shape", "classes"), [((3, 64, 64), 200), ((1, 32, 32), 7)])
-def test_the_closed_form_of_a_torchvision_name_agrees_with_torch(name, shape, classes):
-    check(name, shape, classes)
+def test_the_closed_form_of_a_torchvision_name_agrees_with_torch(name):
+    check(name, (1, 32, 32), 7)
 
 
 def check(name, shape, classes):

@@ -70,21 +70,6 @@ def _twice():
     )
 
 
-class _Residual(nn.Module):
-    """No chain: batch norms around a shortcut, as in a residual network."""
-
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Conv2d(3, 6, 3, stride=2, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(6)
-        self.inner = nn.Conv2d(6, 6, 3, padding=1)
-        self.last = nn.Linear(6, CLASSES)
-
-    def forward(self, images):
-        x = torch.relu(self.norm(self.stem(images)))
-        return self.last((x + self.inner(x)).mean((2, 3)))
-
-
 MODELS = {
     "mlp": lambda: make_model("mlp", SHAPE, CLASSES),
     "small-cnn": lambda: make_model("small-cnn", SHAPE, CLASSES),
@@ -93,7 +78,6 @@ MODELS = {
     "dense": _dense,
     "branches": _Branches,
     "twice": _twice,
-    "residual": _Residual,
 }
 #: Steps that agree, steps of other sizes, and fewer or more of them.
 EDGES = ([0, 8, 16], [0, 8, 12], [0, 8, 16], [0, 3, 8, 10], [0, 8])
@@ -113,7 +97,7 @@ PULLS = (
     {"to_start": [0.0, 3.0, 1.0, 5.0, 2.0], "decay": 0.2, "shift": [0.0, 0.1, 0.2, 0.0, 0.3]},
 )
 #: Models, and whether their images are augmented: one of these takes a value of `small-cnn` across a kink.
-PULLED = {"mlp": True, "small-cnn": False, "batch norms": True, "branches": True, "residual": True}
+PULLED = {"mlp": True, "small-cnn": False, "batch norms": True, "branches": True}
 PRECISIONS = [(torch.float32, 1e-3), (torch.float64, 1e-9)]
 
 
