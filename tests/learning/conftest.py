@@ -24,8 +24,9 @@ from edgesim.streams import Streams
 torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def own_cache(tmp_path, monkeypatch):
+    """A cache that is empty when the test begins."""
     monkeypatch.setenv("EDGESIM_CACHE", str(tmp_path / "cache"))
 
 

@@ -15,7 +15,7 @@ from edgesim.learning.datasets import load_dataset
 
 
 @pytest.fixture
-def prepared(make_learner):
+def prepared(make_learner, own_cache):
     """A learner whose start model is trained, by the sections of its config."""
 
     def make(notices=None, **sections):

@@ -21,13 +21,7 @@ def learning(**options):
     return parse({"learning": options}, "test").learning
 
 
-@pytest.mark.whole_family
-@pytest.mark.parametrize(("round", "rate"), FEDSTG.items())
-def test_fedstgs_schedule_gives_the_published_rates(round, rate):
-    assert rate_in(learning(lr=0.001, lr_schedule="fedstg"), round) == pytest.approx(rate, abs=6e-10)
-
-
-def test_fedstgs_schedule_is_its_codes_formula_in_every_round():
+def test_fedstgs_schedule_gives_the_published_rates_and_is_its_codes_formula_in_every_round():
     """.0005 + .00025 (1 + cos(pi R / 100)), x .75 for R > 75, and max(.5 x, 1e-4) for R > 90."""
     R = np.arange(1, 101)
     rates = 0.0005 + 0.00025 * (1 + np.cos(np.pi * R / 100))
@@ -36,6 +30,7 @@ def test_fedstgs_schedule_is_its_codes_formula_in_every_round():
     own = learning(lr=0.001, lr_schedule="fedstg")
     np.testing.assert_allclose([rate_in(own, int(r)) for r in R], rates, rtol=1e-12)
     assert rate_in(own, 150) == rate_in(own, 100)
+    assert {R: rate_in(own, R) for R in FEDSTG} == pytest.approx(FEDSTG, abs=6e-10)
 
 
 def test_a_schedule_for_fewer_rounds_passes_through_the_same_rates_sooner():

@@ -153,29 +153,14 @@ def test_the_net_of_eight_weights_under_partial_participation(tmp_path, merges, 
     assert found[6:].tolist() == pytest.approx([0.4 - last[4], 0.2 - last[5]], abs=2e-10)
 
 
-@pytest.mark.parametrize("back_end", ["loop", "workers", "stacked"])
-def test_all_back_ends_train_in_float64(tmp_path, back_end):
-    found = weights(tmp_path / back_end, 3, {"name": "fedavg"}, back_end=back_end)
+def test_worker_processes_train_in_float64(tmp_path):
+    found = weights(tmp_path / "workers", 3, {"name": "fedavg"}, back_end="workers")
     assert found.dtype == torch.float64
     assert found[:6].tolist() == pytest.approx(NUMBERS["FedAvg"][3:9], abs=2e-10)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "MOON mu 1, T .5", "SCAFFOLD option I", "SCAFFOLD option II", "FedDyn alpha .1", "FedDyn alpha .1, adaptive",
-        "CFeD weight .1, T 2", "CFeD, 2 server passes",
-    ],
-)  # fmt: skip
-def test_algorithms_that_change_what_is_trained_meet_their_numbers_in_a_stack(tmp_path, name):
-    algorithm, options = KINDS[name]
-    found = weights(tmp_path / "stacked", 3, {"name": algorithm} | options, back_end="stacked")
-    assert found[:6].tolist() == pytest.approx(NUMBERS[name][3:9], abs=2e-10)
-
-
-@pytest.mark.parametrize("back_end", ["loop", "workers", "stacked"])
-def test_the_consensus_and_the_models_of_fedmd_meet_their_numbers(tmp_path, back_end, merges):
-    saved = weights(tmp_path / back_end, 3, {"name": "fedmd"} | FEDMD, back_end=back_end)
+def test_the_consensus_and_the_models_of_fedmd_meet_their_numbers(tmp_path, merges):
+    saved = weights(tmp_path / "fedmd", 3, {"name": "fedmd"} | FEDMD)
     learner = merges[-1][0]
     consensus = [shared["consensus"].numpy() for _, shared, _ in merges[1:]] + [learner.states[0].shared["consensus"]]
     assert np.array(consensus) == pytest.approx(np.array(CONSENSUS), abs=2e-10)

@@ -87,17 +87,21 @@ def _difference(one: Promise, other: Promise) -> float:
     return float((one.result.update - other.result.update).norm() / other.result.update.norm())
 
 
-#: Of Pulling: terms alike for all clients and each client's own, of which some have none.
-PULLS = (
-    {"to_start": 2.0},
-    {"to_start": [0.0, 3.0, 1.0, 5.0, 2.0]},
-    {"decay": [0.0, 0.3, 0.1, 0.5, 0.2], "weight_decay": 0.1},
-    {"weight_decay": [0.0, 0.3, 0.1, 0.5, 0.2]},
-    {"shift": 0.1},
-    {"to_start": [0.0, 3.0, 1.0, 5.0, 2.0], "decay": 0.2, "shift": [0.0, 0.1, 0.2, 0.0, 0.3]},
-)
-#: Models, and whether their images are augmented: one of these takes a value of `small-cnn` across a kink.
-PULLED = {"mlp": True, "small-cnn": False, "batch norms": True, "branches": True}
+#: Of Pulling: terms alike for all clients, and each client's own, of which some have none.
+PULLS = {
+    "alike": {"to_start": 2.0, "decay": 0.2, "shift": 0.1},
+    "own": {
+        "to_start": [0.0, 3.0, 1.0, 5.0, 2.0],
+        "decay": [0.0, 0.3, 0.1, 0.5, 0.2],
+        "weight_decay": [0.0, 0.3, 0.1, 0.5, 0.2],
+        "shift": [0.0, 0.1, 0.2, 0.0, 0.3],
+        "lr": [0.02, 0.01, 0.02, 0.005, 0.02],
+        "momentum": [0.5, 0.0, 0.9, 0.5, 0.5],
+        "scale": [1.0, 1.1, 1.0, 1.3, 1.0],
+    },
+}
+#: Models whose images are not augmented, which would take a value of one of them across a kink.
+CONVOLUTIONAL = ("small-cnn", "fedteddi-cnn")
 PRECISIONS = [(torch.float32, 1e-3), (torch.float64, 1e-9)]
 
 
@@ -119,38 +123,17 @@ def _agree(together, alone, model, bound):
 
 @pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_stack_brings_what_the_loop_does(name, dtype, bound, flat, data, promises, pulling):
+@pytest.mark.parametrize("pull", PULLS)
+def test_a_stack_brings_what_the_loop_does(pull, name, dtype, bound, flat, data, promises, pulling):
     model = flat(MODELS[name], dtype)
-    hyper = {"lr": [0.02, 0.01, 0.02, 0.005, 0.02], "momentum": [0.5, 0.0, 0.9, 0.5, 0.5]}
-    alone, together = promises(model, *EDGES, **hyper), promises(model, *EDGES, **hyper)
+    how = {"augmented": name not in CONVOLUTIONAL, **PULLS[pull]}
+    alone, together, again = (promises(model, *EDGES, **how) for _ in range(3))
     LoopBackEnd(model, data, pulling).run(alone)
     assert StackedBackEnd(model, data, 4096, pulling).run(together) == len(EDGES)
     _agree(together, alone, model, bound)
     # The module still works by itself.
-    model.load(alone[0].job.start)
-    again = promises(model, *EDGES, **hyper)
     LoopBackEnd(model, data, pulling).run(again)
     assert all(torch.equal(one.result.update, other.result.update) for one, other in zip(again, alone, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("name", "augmented", "dtype", "bound"),
-    [
-        pytest.param(*model, *precision, marks=pytest.mark.slow if model[0] != "mlp" and precision[1] == 1e-3 else ())
-        for model in PULLED.items()
-        for precision in PRECISIONS
-    ],
-)
-@pytest.mark.parametrize("pull", PULLS, ids=lambda pull: ", ".join(pull))
-def test_jobs_that_are_pulled_from_different_starts_agree(
-    name, augmented, dtype, bound, pull, flat, data, promises, pulling
-):
-    model = flat(MODELS[name], dtype)
-    scale = [1.0, 1.1, 1.0, 1.3, 1.0]
-    alone, together = (promises(model, *EDGES, augmented=augmented, scale=scale, **pull) for _ in range(2))
-    LoopBackEnd(model, data, pulling).run(alone)
-    StackedBackEnd(model, data, 4096, pulling).run(together)
-    _agree(together, alone, model, bound)
 
 
 def _cumulative():

@@ -29,7 +29,7 @@ def _save(root, file, seed=0, **look):
 
 
 @pytest.fixture
-def classes(tmp_path):
+def classes(tmp_path, own_cache):
     """Two classes, in train/ and test/."""
     root = tmp_path / "pictures"
     for half, count in (("train", 3), ("test", 2)):

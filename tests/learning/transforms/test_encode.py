@@ -221,12 +221,6 @@ def test_random_places_of_changes_are_sent_as_they_are_also_where_updates_count_
     assert torch.allclose(behind[sent].double(), first[sent].double(), rtol=1e-6, atol=0)
 
 
-def test_plain_controls_are_as_they_were_sent(make_learner):
-    plain = make_learner(TOP, {"name": "scaffold"})
-    for sent, _, behind in control_after_two_rounds(plain):
-        assert torch.equal(behind, sent)
-
-
 @pytest.mark.parametrize(
     ("steps", "momentum", "lr", "factor"), [(2, 0.0, 0.1, 5.0), (20, 0.9, 0.02, 0.41)], ids=["two steps", "momentum"]
 )
@@ -264,18 +258,6 @@ def test_servers_weigh_and_merge_what_is_decoded(make_learner, name):
         # Each decoded update counts once, with what was left of the one before.
         second = top(again[0] + residual)
         assert torch.allclose(learner.states[0].own[0], first + second, rtol=0, atol=1e-6)
-
-
-def test_weights_of_age_multiply_what_is_decoded(make_learner):
-    """Polynomial weights with exponent 0.5: behind three models an update counts half, of devices with equal data."""
-    learner = make_learner(TOP, staleness={"weight": "polynomial", "a": 0.5})
-    made = [*promises(learner, 1, [0]), *promises(learner, 2, [2])]
-    updates, before = trained(learner, made), learner.global_weights.clone()
-    learner.merge([Arrived(made[0], staleness=3), Arrived(made[1])], np.array([2]))
-    sizes = learner.accounts.held.sizes[[0, 2]] * np.array([0.5, 1.0])
-    shares = sizes / sizes.sum()
-    expected = before + shares[0] * top(updates[0]) + shares[1] * top(updates[2])
-    assert torch.allclose(learner.global_weights, expected, rtol=0, atol=1e-6)
 
 
 def test_losses_and_norms_of_a_merge_are_of_what_was_trained(make_learner):
