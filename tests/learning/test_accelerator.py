@@ -89,15 +89,6 @@ def on_both_devices(folder: Path, configs: dict[str, dict]) -> dict[str, dict]:
 
 
 @pytest.mark.slow
-def test_a_short_run_of_late_updates_has_the_same_bytes_off_the_processor(tmp_path):
-    few = {"rounds": 2, "devices": {"count": 6}, "learning": {"pretrain": False, "steps": 2}}
-    found = on_both_devices(tmp_path, {"run": config(SETTINGS["late updates"] | few, back_end="auto")})["run"]
-    assert found["accelerator"] == found["processor"]
-    assert found["accelerator"]["back_end"] == "stacked"
-    assert found["operations"] > 300
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("back_end", "names"),
     [

@@ -5,6 +5,7 @@ from refusals import in_one_line
 from torch import nn
 
 import edgesim
+from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import MODELS, make_model
 
 _OWN = """
@@ -173,6 +174,14 @@ def test_the_resnet_with_imagenets_stem_is_torchvisions_own():
     theirs.load_state_dict(ours.state_dict())
     images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(ours(images), theirs.eval()(images), rtol=0, atol=0)
+
+
+def test_parameters_that_do_not_train_are_no_part_of_the_vector_but_of_what_is_saved():
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(36, 2))
+    module[0].requires_grad_(False)
+    flat = FlatModel(module, torch.device("cpu"))
+    assert flat.trainable == 8 + 36 * 2 + 2
+    assert "0.weight" in flat.state()
 
 
 def test_checking_a_model_leaves_its_buffers_as_they_were():
