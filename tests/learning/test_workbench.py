@@ -46,7 +46,7 @@ def flat(module):
     return torch.cat([tensor.detach().flatten() for tensor in tensors])
 
 
-def trained(module, data, optimiser, clip_norm):
+def trained(module, data, optimiser, schedule=None, clip_norm=None):
     """The weights of a net after steps on each batch in training mode."""
     module.train()
     for step, batch in enumerate(BATCHES):
@@ -56,6 +56,8 @@ def trained(module, data, optimiser, clip_norm):
         if clip_norm:
             nn.utils.clip_grad_norm_(module.parameters(), clip_norm)
         optimiser.step()
+        if schedule:
+            schedule.step()
     return flat(module)
 
 
@@ -81,6 +83,34 @@ def test_fit_steps_in_training_mode_as_devices_do_in_this_round(plain, data, lea
     used, start = bench(plain, data, **learning)
     assert torch.equal(start, flat(plain))
     found = used.fit(start, BATCHES, objective(data))
-    expected = trained(plain, data, by_torch(plain.parameters()), clip_norm)
+    expected = trained(plain, data, by_torch(plain.parameters()), clip_norm=clip_norm)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     assert float((found - start)[-10:].abs().min()) > 1e-3
+
+
+def test_fit_takes_an_optimiser_a_schedule_and_a_norm_in_the_place_of_the_devices_own(plain, data):
+    def steps(parameters):
+        adam = torch.optim.Adam(parameters, 0.03)
+        return adam, torch.optim.lr_scheduler.CosineAnnealingLR(adam, 3)
+
+    used, start = bench(plain, data, lr=0.2, momentum=0.9, clip_norm=1e-6)
+    found = used.fit(start, BATCHES, objective(data), steps, clip_norm=0.5)
+    expected = trained(plain, data, *steps(list(plain.parameters())), clip_norm=0.5)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_outputs_and_gradients_are_of_evaluation_mode_also_after_fit(plain, data):
+    used, start = bench(plain, data)
+    used.fit(start, BATCHES, objective(data))
+    plain.eval()
+    outputs, gradients = used.outputs(start, BATCHES), used.gradients(start, BATCHES)
+    for batch, own in zip(BATCHES, outputs, strict=True):
+        images, _ = data.train(torch.from_numpy(batch))
+        torch.testing.assert_close(own.logits, plain(images), rtol=0, atol=1e-12)
+        assert not own.logits.requires_grad
+    for batch, found in zip(BATCHES, gradients, strict=True):
+        images, labels = data.train(torch.from_numpy(batch))
+        expected = torch.autograd.grad(cross_entropy(plain(images), labels), list(plain.parameters()))
+        assert len(found) == len(expected) == 6
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)

@@ -1,5 +1,7 @@
 import copy
 import functools
+import re
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,7 +17,7 @@ from edgesim.learning.models import MODELS as KNOWN
 from edgesim.learning.models import make_model
 
 SHAPE, CLASSES = (3, 16, 16), 4
-CPU = torch.device("cpu")
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
 def _layers(dense, *between):
@@ -29,14 +31,6 @@ def _norm():
     return nn.BatchNorm1d(16)
 
 
-def _own_noise():
-    return nn.Sequential(nn.Flatten(), nn.AlphaDropout(0.5), nn.Linear(768, CLASSES))
-
-
-def _wide():
-    return nn.Sequential(nn.Flatten(), nn.Linear(768, 100), nn.ReLU(), nn.Linear(100, CLASSES))
-
-
 MODELS = {
     "small": functools.partial(_layers, 2),
     "three dense layers with batch norms": functools.partial(_layers, 3, _norm),
@@ -44,66 +38,52 @@ MODELS = {
     "four norms": functools.partial(_layers, 3, _norm, _norm),
     "normed": functools.partial(_layers, 16, _norm),
     "one layer often": lambda: nn.Sequential(nn.Flatten(), nn.Linear(768, 8), *[nn.Linear(8, 8)] * 3, nn.Linear(8, 4)),
-    "wide": _wide,
+    "wide": lambda: nn.Sequential(nn.Flatten(), nn.Linear(768, 100), nn.ReLU(), nn.Linear(100, CLASSES)),
     "convolutions": functools.partial(make_model, "small-cnn", SHAPE, CLASSES),
-    "own noise": _own_noise,
+    "own noise": lambda: nn.Sequential(nn.Flatten(), nn.AlphaDropout(0.5), nn.Linear(768, CLASSES)),
 }
 
 
 @pytest.fixture
-def choose(make_config, data, averaging):
-    def choose(model, cores=2, **learning):
-        build = MODELS[model]
-        config = make_config(learning=learning).learning
-        back_end, notice = make_back_end(config, FlatModel(build(), CPU), data, build, cores, averaging)
-        back_end.close()
-        return back_end.name, notice
+def choose(make_config, data, averaging, monkeypatch):
+    """Name, number of processes and notice of what is chosen; none is started, nor is anything done on a GPU."""
+    monkeypatch.setattr(back_ends, "WorkersBackEnd", lambda *given: SimpleNamespace(name="workers", count=given[3]))
 
-    return choose
-
-
-@pytest.fixture
-def choose_off(make_config, data, averaging, monkeypatch):
-    """What is chosen for a model whose data are said to be on a GPU."""
-
-    class Stand:
-        name = "stacked"
-
-    monkeypatch.setattr(back_ends, "StackedBackEnd", lambda *_: Stand())
-    away = copy.copy(data)
-    away.device = torch.device("cuda")
-
-    def choose(name):
-        build = MODELS[name]
-        return make_back_end(make_config().learning, FlatModel(build(), CPU), away, build, 2, averaging)[0].name
+    def choose(model, cores=2, device=CPU, **learning):
+        config, build, there = make_config(learning=learning).learning, MODELS[model], copy.copy(data)
+        there.device = device
+        with monkeypatch.context() as patch:
+            if device == CUDA:
+                patch.setattr(back_ends, "StackedBackEnd", lambda *_: SimpleNamespace(name="stacked"))
+            found, notice = make_back_end(config, FlatModel(build(), CPU), there, build, cores, averaging)
+        return found.name, getattr(found, "count", None), notice
 
     return choose
 
 
 @pytest.mark.parametrize(
-    ("model", "cores", "expected"),
+    ("model", "cores", "device", "expected"),
     [
-        ("small", 1, "stacked"),
-        ("small", 8, "stacked"),
-        ("wide", 1, "loop"),
-        ("wide", 2, "workers"),
-        ("convolutions", 1, "loop"),
-        ("convolutions", 2, "workers"),
-        ("own noise", 2, "workers"),
-        ("three dense layers with batch norms", 1, "stacked"),
-        ("four dense layers", 1, "loop"),
-        ("normed", 1, "loop"),
-        ("four norms", 1, "loop"),
-        ("one layer often", 1, "loop"),
+        ("small", 1, CPU, "stacked"),
+        ("small", 8, CPU, "stacked"),
+        ("wide", 1, CPU, "loop"),
+        ("wide", 2, CPU, "workers"),
+        ("convolutions", 1, CPU, "loop"),
+        ("convolutions", 2, CPU, "workers"),
+        ("own noise", 2, CPU, "workers"),
+        ("three dense layers with batch norms", 1, CPU, "stacked"),
+        ("four dense layers", 1, CPU, "loop"),
+        ("normed", 1, CPU, "loop"),
+        ("four norms", 1, CPU, "loop"),
+        ("one layer often", 1, CPU, "loop"),
+        ("wide", 2, CUDA, "stacked"),
+        ("convolutions", 2, CUDA, "loop"),
+        ("normed", 2, CUDA, "loop"),
     ],
 )
-def test_auto_goes_by_the_model_and_the_cores(choose, model, cores, expected):
-    assert choose(model, cores) == (expected, None)
-
-
-@pytest.mark.parametrize(("model", "expected"), [("wide", "stacked"), ("convolutions", "loop"), ("normed", "loop")])
-def test_off_the_processor_auto_stacks_no_deep_net_either(choose_off, model, expected):
-    assert choose_off(model) == expected
+@pytest.mark.whole_family
+def test_auto_goes_by_the_model_the_device_and_the_cores(choose, model, cores, device, expected):
+    assert choose(model, cores, device) == (expected, cores if expected == "workers" else None, None)
 
 
 def test_of_the_known_nets_the_dense_ones_alone_are_stacked():
@@ -115,11 +95,9 @@ def test_of_the_known_nets_the_dense_ones_alone_are_stacked():
 
 @pytest.mark.parametrize(("cores", "instead"), [(1, "loop"), (2, "workers")])
 def test_a_module_that_cannot_be_stacked_gets_another_back_end_and_says_so(choose, cores, instead):
-    name, notice = choose("own noise", cores, back_end="stacked")
+    name, _, notice = choose("own noise", cores, back_end="stacked")
     assert name == instead
-    assert notice.startswith("the model cannot be stacked (")
-    assert notice.endswith(f"; training uses {instead!r}")
-    assert "\n" not in notice
+    assert re.fullmatch(rf"the model cannot be stacked \(.*\); training uses {instead!r}", notice)
 
 
 def test_where_shared_memory_is_short_auto_takes_the_loop_and_says_so(choose, monkeypatch):
@@ -127,16 +105,11 @@ def test_where_shared_memory_is_short_auto_takes_the_loop_and_says_so(choose, mo
         raise NoSharedMemory("2 workers need more")
 
     monkeypatch.setattr(back_ends, "WorkersBackEnd", full)
-    assert choose("convolutions", 2) == ("loop", "2 workers need more; training uses 'loop'")
+    assert choose("convolutions", 2) == ("loop", None, "2 workers need more; training uses 'loop'")
     with pytest.raises(NoSharedMemory):
         choose("convolutions", 2, back_end="workers")
 
 
-def test_so_many_workers_as_asked_for_whatever_the_cores(choose, monkeypatch):
-    counts = []
-    real = back_ends.WorkersBackEnd
-    monkeypatch.setattr(back_ends, "WorkersBackEnd", lambda *args: counts.append(args[3]) or real(*args))
-    choose("convolutions", 2, workers=3)
-    choose("convolutions", 2, back_end="workers")
-    choose("convolutions", 1, back_end="workers")
-    assert counts == [3, 2, 1]
+def test_so_many_workers_as_asked_for_whatever_the_cores(choose):
+    asked = [(2, {"workers": 3}), (2, {"back_end": "workers"}), (1, {"back_end": "workers"})]
+    assert [choose("convolutions", cores, **how)[1] for cores, how in asked] == [3, 2, 1]
