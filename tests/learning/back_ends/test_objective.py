@@ -1,4 +1,4 @@
-"""Losses of an algorithm's own, which look at features, at frozen teachers and at what a job was given."""
+"""Losses of an algorithm's own, which look at features, frozen teachers and what a job was given; and own gradients."""
 
 import sys
 from functools import partial
@@ -12,7 +12,8 @@ from torch import nn
 
 from edgesim.learning import dropout
 from edgesim.learning.algorithms.algorithm import AveragingOptions
-from edgesim.learning.algorithms.records import Phase, Sizes
+from edgesim.learning.algorithms.local_half import LocalHalf
+from edgesim.learning.algorithms.records import Phase, Sent, Sizes
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe
@@ -179,3 +180,52 @@ def test_teachers_that_a_stack_makes_otherwise_are_found_out_by_the_trial(flat):
     with pytest.raises(NotStackable, match="other results"):
         probe(model, always_training, SHAPE, features=True, frozen=True)
     probe(model, chain, SHAPE, features=True, frozen=True)
+
+
+OWN = (np.arange(0, 11), np.arange(30, 53))
+DECAY = 0.3
+
+
+class Gradients(LocalHalf):
+    """An algorithm whose devices send the gradient at their start, asked for twice."""
+
+    def sent(self, trained):
+        """Both passes, [trainable] each."""
+        return Sent(up={"once": trained.gradient(), "again": trained.gradient()})
+
+
+def own_gradient(flat, build, data, start, own):
+    """Of all samples at once, by autograd alone: running statistics, no dropout, no augmentation."""
+    reference = flat(build, torch.float64)
+    reference.load(start)
+    reference.module.eval()
+    images, labels = data.train(torch.from_numpy(own))
+    loss = F.cross_entropy(reference.module(reference.inputs(images)), labels)
+    # The vector holds the weights of convolutions channels-last, as `grad` of a parameter does not.
+    reference.gradient.zero_()
+    loss.backward()
+    return reference.gradient + DECAY * start[: reference.trainable]
+
+
+@pytest.mark.parametrize("build", [normalised, convolutional, Branched])
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_it_is_the_gradient_of_the_mean_loss_at_the_start_in_evaluation_mode(build, back_end, flat, data):
+    model, random = flat(build, torch.float64), np.random.default_rng(2)
+    algorithm = Gradients(AveragingOptions(), Sizes(0.0, model.trainable, 2), Streams(0))
+    promises = []
+    for device, own in enumerate(OWN):
+        start = model.snapshot() + 0.1 * torch.from_numpy(random.random(len(model.weights)))
+        changes = random.integers(0, [2, 9, 9], (10, 3))
+        phase = Phase(random.choice(own, 10), np.array([0, 4, 8, 10]), changes)
+        job = Job(device, 1, device, (phase,), {"start": start}, Optimiser(0.1, 0.9, DECAY), own)
+        promises.append(Promise(device, 1, job))
+    ends = {"loop": LoopBackEnd(model, data, algorithm), "stacked": StackedBackEnd(model, data, 512, algorithm)}
+    ends[back_end].run(promises)
+    plain = LoopBackEnd(flat(build, torch.float64), data, LocalHalf(AveragingOptions(), algorithm.sizes, Streams(0)))
+    for promise, own in zip(promises, OWN, strict=True):
+        found = own_gradient(flat, build, data, promise.job.start, own)
+        for name in ("once", "again"):
+            assert torch.allclose(promise.result.up[name], found, rtol=0, atol=1e-12), name
+        # What was trained is what is trained without a pass.
+        undisturbed = plain.train(promise.job).update
+        assert float((promise.result.update - undisturbed).norm() / undisturbed.norm()) < 1e-9
