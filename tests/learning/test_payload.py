@@ -73,15 +73,14 @@ def check(name, shape, classes):
     return found
 
 
+NARROW = {"model": "torchvision:mobilenet_v2", "model_options": {"width_mult": 0.5}}
+
+
 @pytest.mark.parametrize(
     ("learning", "dataset", "said"),
     [
         ({"model": "mine.net"}, "digits", r"round.payload_bits: a number is needed.*'mine.net'"),
-        (
-            {"model": "torchvision:mobilenet_v2", "model_options": {"width_mult": 0.5}},
-            "digits",
-            r"size of model 'torchvision:mobilenet_v2' with options \{'width_mult': 0.5",
-        ),
+        (NARROW, "digits", r"size of model 'torchvision:mobilenet_v2' with options \{'width_mult': 0.5"),
         ({}, "none", "round.payload_bits: a number is needed with data.dataset = 'none'"),
     ],
     ids=["own", "options", "no data"],

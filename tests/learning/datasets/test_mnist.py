@@ -43,6 +43,7 @@ def _load(tmp_path, arrays, name="mnist", below="MNIST/raw", zipped=False):
     ("name", "first", "classes"),
     [("mnist", 0, 10), ("fashion-mnist", 0, 10), ("emnist-balanced", 0, 47), ("emnist-letters", 1, 26)],
 )
+@pytest.mark.whole_family
 def test_what_is_read_is_what_torchvision_reads_with_letters_counted_from_0(tmp_path, name, first, classes):
     kind, _, split = name.partition("-") if name.startswith("emnist") else (name, "", "")
     theirs = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "emnist": EMNIST}[kind]

@@ -134,17 +134,14 @@ def test_a_colour_set_becomes_grey_and_a_grey_one_three_equal_channels():
     assert as_grey.digest != grey.digest
 
 
+CARVED = {"public": "carved"}
+
+
 @pytest.mark.parametrize(
     ("knobs", "said"),
     [
-        (
-            {"public": "carved", "public_per_class": 200},
-            "^data.public_per_class: takes 200 images of each class, and cla",
-        ),
-        (
-            {"public": "carved", "small": True},
-            "^data.small: takes 200 images of each class, and class 0 of 'digits' has",
-        ),
+        (CARVED | {"public_per_class": 200}, "^data.public_per_class: takes 200 images of each class, and cla"),
+        (CARVED | {"small": True}, "^data.small: takes 200 images of each class, and class 0 of 'digits' has"),
         ({"dataset": "iris", "public": "other"}, "^data.public: 'other' is for data.dataset = digits, .* not 'iris'"),
         (
             {"public": "other", "folder": "nowhere"},
