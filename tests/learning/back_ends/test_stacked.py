@@ -56,18 +56,8 @@ def _twice():
     """A layer in two places of the chain, and two that share a parameter."""
     layer, one, other = nn.Linear(12, 12), nn.Linear(12, 12, bias=False), nn.Linear(12, 12)
     other.weight = one.weight
-    return nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(768, 12),
-        layer,
-        nn.Tanh(),
-        layer,
-        nn.Tanh(),
-        one,
-        nn.Tanh(),
-        other,
-        nn.Linear(12, CLASSES),
-    )
+    parts = [part for part in (layer, layer, one) for part in (part, nn.Tanh())]
+    return nn.Sequential(nn.Flatten(), nn.Linear(768, 12), *parts, other, nn.Linear(12, CLASSES))
 
 
 MODELS = {

@@ -23,6 +23,20 @@ def counts_of(parts, labels, class_count=10):
     return np.array([np.bincount(labels[part], minlength=class_count) for part in parts])
 
 
+@given(total=st.integers(5, 60), devices=st.integers(1, 40), size=st.integers(1, 5), seed=st.integers(0, 2**32))
+def test_parts_are_equal_never_repeat_a_sample_and_overlap_only_when_they_must(total, devices, size, seed):
+    (parts,) = Iid().divide(np.zeros(total, dtype=np.int64), 1, devices, size, Streams(seed))
+    assert [len(np.unique(part)) for part in parts] == [size] * devices
+    disjoint = min(devices, total // size)
+    assert len(np.unique(np.concatenate(parts[:disjoint]))) == disjoint * size
+
+
+def test_what_is_dealt_a_second_time_is_dealt_otherwise():
+    (parts,) = Iid().divide(np.zeros(40, dtype=np.int64), 1, 8, 10, Streams(0))
+    assert sorted(np.concatenate(parts[:4])) == sorted(np.concatenate(parts[4:])) == list(range(40))
+    assert not {tuple(part) for part in parts[:4]} & {tuple(part) for part in parts[4:]}
+
+
 def test_a_devices_share_of_a_class_follows_the_beta_law_of_a_dirichlet_share():
     # One component of Dir_5(0.8, ..., 0.8) is Beta(0.8, 3.2); device 0, ten independent classes, 60 seeds.
     shares = [
