@@ -1,5 +1,5 @@
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import torch
 
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.engine.protocols import PROTOCOLS
+from edgesim.engine.protocols import PROTOCOLS, make_protocol
 from edgesim.learning.algorithms.algorithm import AveragingOptions
 from edgesim.learning.algorithms.local_half import LocalHalf
 from edgesim.learning.algorithms.records import Sizes
@@ -44,15 +44,19 @@ def make_config() -> Callable[..., RunConfig]:
 
 
 @pytest.fixture
-def make_learner(make_config) -> Callable[..., TorchLearner]:
-    """A learner of a config's sections, or of a config, whose start model is not trained yet."""
+def make_learner(make_config) -> Iterator[Callable[..., TorchLearner]]:
+    """A learner of a config's sections, whose start model is not trained yet; it is closed after the test."""
+    made = []
 
-    def make(config: RunConfig | None = None, **sections: Any) -> TorchLearner:
-        config = config or make_config(**sections)
-        streams = Streams(config.seed)
-        return TorchLearner(config, make_federation(config, streams), streams)
+    def make(federation: Federation | None = None, **sections: Any) -> TorchLearner:
+        config = make_config(**sections)
+        streams, rule = Streams(config.seed), make_protocol(config.round).rule
+        made.append(TorchLearner(config, federation or make_federation(config, streams), streams, rule=rule))
+        return made[-1]
 
-    return make
+    yield make
+    for learner in made:
+        learner.close()
 
 
 @pytest.fixture

@@ -5,25 +5,18 @@ from begun import begun
 from safetensors.torch import load_file
 
 from edgesim.base.errors import EdgesimError
-from edgesim.engine.protocols import make_protocol
-from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import TorchLearner
 from edgesim.learning.loss_passes import mean_losses
 from edgesim.learning.models import MODELS, make_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.selection.view import ClassGradients
-from edgesim.streams import Streams
 
 
 @pytest.fixture
-def make(make_config):
+def make(make_learner):
     def build(federation=None, **sections):
         sections["learning"] = {"pretrain": False, **sections.get("learning", {})}
-        config = make_config(**sections)
-        streams = Streams(config.seed)
-        rule = make_protocol(config.round).rule
-        learner = TorchLearner(config, federation or make_federation(config, streams), streams, rule=rule)
+        learner = make_learner(federation, **sections)
         learner.prepare(lambda _: None)
         return learner
 

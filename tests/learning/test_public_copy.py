@@ -75,7 +75,6 @@ def test_the_copy_begins_as_the_model_that_is_trained_before_the_first_round(mak
     assert not torch.equal(learner.global_weights, untrained)
     assert torch.equal(learner.public.weights, learner.global_weights)
     assert torch.equal(promise.job.start, learner.global_weights)
-    learner.close()
 
 
 def test_devices_begin_with_the_copy_and_their_updates_enter_the_model(make_learner):
@@ -103,4 +102,3 @@ def test_devices_begin_with_the_copy_and_their_updates_enter_the_model(make_lear
     found = this.class_gradient_distances(np.arange(3), "all").distances
     learner.global_weights = learner.public.weights
     assert np.array_equal(this.class_gradient_distances(np.arange(3), "all").distances, found)
-    learner.close()

@@ -9,9 +9,7 @@ from begun import begun
 from edgesim.base.errors import Diverged
 from edgesim.learning.codecs import make_codec
 from edgesim.learning.codecs.entropy import entropy_bits
-from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.learner import TorchLearner
 from edgesim.learning.transforms import make_transforms
 from edgesim.learning.transforms.encode import Encode
 from edgesim.learning.transforms.transform import Updates
@@ -23,20 +21,13 @@ TOP = {"codec": "topk", "ratio": 0.1, "feedback": "residual"}
 
 
 @pytest.fixture
-def make_learner(make_config):
-    made = []
+def make_learner(make_learner):
+    def make(upload, algorithm=None, **more):
+        own = {name: more.pop(name) for name in ("privacy", "staleness", "round") if name in more}
+        learning = {"pretrain": False, "back_end": "loop", "precision": "float64"} | more
+        return make_learner(upload=upload, learning=learning, algorithm=algorithm or {"name": "fedavg"}, **own)
 
-    def make(upload, algorithm=None, privacy=None, staleness=None, round=None, **learning):
-        learning = {"pretrain": False, "back_end": "loop", "precision": "float64"} | learning
-        own = {name: of for name, of in (("privacy", privacy), ("staleness", staleness), ("round", round)) if of}
-        config = make_config(upload=upload, learning=learning, algorithm=algorithm or {"name": "fedavg"}, **own)
-        streams = Streams(config.seed)
-        made.append(TorchLearner(config, make_federation(config, streams), streams))
-        return made[-1]
-
-    yield make
-    for learner in made:
-        learner.close()
+    return make
 
 
 def promises(learner, number, ids):
