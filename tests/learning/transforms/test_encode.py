@@ -135,9 +135,7 @@ def test_without_coding_they_are_the_norms_of_the_updates(make_learner):
     ("upload", "worst", "what"),
     [
         (TOP, np.inf, "an update has numbers that are not finite"),
-        ({"codec": "randk", "ratio": 0.01, "feedback": "none"}, 1e37, "a number of an update, times d / k, is inf"),
         ({"codec": "qsgd", "norm": "l2", "feedback": "none"}, 2e38, "the scale of an update is 4.53e+39, above"),
-        ({"codec": "stc", "ratio": 1.0}, np.nan, "an update has numbers that are not finite"),
     ],
 )
 def test_what_diverges_on_its_way_names_the_device_and_the_keys(make_learner, upload, worst, what):
