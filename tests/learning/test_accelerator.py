@@ -89,15 +89,6 @@ def on_both_devices(folder: Path, configs: dict[str, dict]) -> dict[str, dict]:
 
 
 @pytest.mark.slow
-def test_a_short_run_of_late_updates_has_the_same_bytes_off_the_processor(tmp_path):
-    few = {"rounds": 2, "devices": {"count": 6}, "learning": {"pretrain": False, "steps": 2}}
-    found = on_both_devices(tmp_path, {"run": config(SETTINGS["late updates"] | few, back_end="auto")})["run"]
-    assert found["accelerator"] == found["processor"]
-    assert found["accelerator"]["back_end"] == "stacked"
-    assert found["operations"] > 300
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("back_end", "names"),
     [
@@ -111,15 +102,3 @@ def test_policies_protocols_and_models_run_off_the_processor_to_the_same_bytes(t
         assert found["operations"] > 300, name
         assert found["accelerator"] == found["processor"], name
         assert len(found["processor"]["files"]) > 5
-
-
-@pytest.mark.slow
-def test_auto_stacks_dense_nets_alone_off_the_processor(tmp_path):
-    many = {"rounds": 8, "data": {"augment": "flip"}, "learning": {"pretrain": False}, "evaluation": {"samples": 50}}
-    configs = {
-        "stacked": config(many, model="mlp", back_end="auto"),
-        "loop": config(many | {"rounds": 1}, model="small-cnn", back_end="auto"),
-    }
-    for name, found in on_both_devices(tmp_path, configs).items():
-        assert found["accelerator"]["back_end"] == name
-        assert found["accelerator"]["test_loss"] == pytest.approx(found["processor"]["test_loss"], rel=1e-4)

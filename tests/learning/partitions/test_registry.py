@@ -6,10 +6,7 @@ from refusals import in_one_line
 
 from edgesim.config_file import parse
 from edgesim.folder.records import read_table
-from edgesim.learning.federation import make_federation
-from edgesim.learning.partitions import PARTITIONS
 from edgesim.simulation import composition as simulation
-from edgesim.streams import Streams
 
 
 def complete(**data):
@@ -50,15 +47,6 @@ def test_the_equal_partitions_and_no_dataset_have_60_samples_and_the_others_what
 def test_an_unknown_partition_or_a_bad_option_is_one_line(data, words):
     with in_one_line(words):
         complete(**data)
-
-
-@pytest.mark.parametrize("name", [name for name in PARTITIONS if name not in ("fedteddi", "listed")])
-def test_what_does_not_change_holds_in_both_frames(name):
-    federation = make_federation(complete(partition=name), Streams(0))
-    before, after = federation.frames
-    assert before is after
-    assert (after.sizes >= 1).all()
-    assert (after.class_counts.sum(axis=1) == after.sizes).all()
 
 
 @pytest.mark.parametrize(

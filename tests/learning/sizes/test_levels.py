@@ -140,7 +140,7 @@ def test_levels_by_weight_that_break_a_promised_outage_are_noted(tmp_path, size)
 
 def test_levels_rise_as_the_loss_falls(tmp_path):
     training = {"training": "real", "pretrain": False, "lr": 0.2, "back_end": "loop", "steps": 10}
-    this = config(upload={"size": "adaquant", "levels": 3}, learning=training, rounds=12)
+    this = config(upload={"size": "adaquant", "levels": 3}, learning=training, rounds=12, evaluation={"every": 100})
     simulation.run(this, tmp_path / "run")
     losses = read_table(tmp_path / "run", "rounds")["train_loss"]
     up, rule = widths_of(tmp_path / "run"), AdaQuant(make_codec("qsgd", {"levels": 3}), 100_000)
