@@ -17,7 +17,6 @@ from torch import nn
 from edgesim.config_file import parse
 from edgesim.engine.protocols import make_protocol
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.algorithms.server_half import merges_models
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
@@ -26,11 +25,23 @@ from edgesim.simulation import composition as simulation
 from edgesim.simulation.needs import FEATURES
 from edgesim.streams import Streams
 
-PAIRS = [(name, "own") for name in ALGORITHMS] + [
+COMBINED = [
     (local, server)
     for local, server in itertools.permutations(ALGORITHMS, 2)
     if "local" in ALGORITHMS[local].halves and "server" in ALGORITHMS[server].halves
 ]
+"""All halves that go together."""
+
+
+def partners():
+    """Each server half with one of the local halves that it goes with, with these in turn."""
+    for number, server in enumerate(dict.fromkeys(server for _, server in COMBINED)):
+        locals_ = [local for local, other in COMBINED if other == server]
+        yield locals_[number % len(locals_)], server
+
+
+PAIRS = [(name, "own") for name in ALGORITHMS] + [*partners()]
+"""Every algorithm alone, and every half that can be combined in at least one pair."""
 COUNT = {"admission": "count", "count": 4}
 SETTINGS = {
     "rounds": {},
@@ -40,9 +51,6 @@ SETTINGS = {
     "edges": {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}},
 }
 """Ways to merge updates; each algorithm allows some of them."""
-
-QUICK = {("fedprox", "safa"), ("fedprox", "mifa"), ("moon", "fedavgm")}
-"""Combined halves that quick tests play; the others are played by slow ones."""
 
 VARIANTS = [
     ("scaffold", {"option": "I"}),
@@ -59,11 +67,11 @@ KPFL = {"generator_steps": 2, "distil_steps": 1, "batch": 16}
 OWN_MODELS = ("fedproto", "fedmd")
 WITH_KPFL = [
     (name, {"kpfl": KPFL} | ({"average_weights": True} if name in OWN_MODELS else {}))
-    for name, kind in ALGORITHMS.items()
-    if merges_models(kind.Server.merges)
+    for name in ("fedavg", "scaffold", "fpl", "fedgen", "fedproto", "fedmd", "cfed", "fedcl")
 ]
-"""KPFL around each algorithm that it may be around, of which quick tests play those in `QUICK_KPFL`."""
-QUICK_KPFL = {"fedavg", "scaffold", "fpl"}
+"""KPFL around FedAvg, and around algorithms whose servers share more than a model."""
+QUICK_KPFL = {"fedavg", "scaffold"}
+"""Of these, those that quick tests play."""
 
 
 def halves(pair):
@@ -91,25 +99,9 @@ def allows(pair, setting):
     return all(fits(half, "round.protocol", protocol) for half in halves(pair))
 
 
-ALLOWED = [(pair, setting) for pair, setting in itertools.product(PAIRS, SETTINGS) if allows(pair, setting)]
-REFUSED = [(pair, setting) for pair, setting in itertools.product(PAIRS, SETTINGS) if not allows(pair, setting)]
-
-
-def marked(pair, *more, slow=False, **how):
-    """The parameters of a test, slow where two halves are combined that quick tests do not play."""
-    quick = not slow and (pair[1] == "own" or pair in QUICK)
-    return pytest.param(pair, *more, marks=() if quick else pytest.mark.slow, **how)
-
-
-def marked_setting(pair, setting):
-    """The parameters of a test that plays whole runs: quick ones merge in rounds, or have few algorithms."""
-    slow = setting != "rounds" and pair not in {("fedavg", "own"), ("safa", "own"), ("scaffold", "own")}
-    return marked(pair, setting, id=f"{'+'.join(pair)}-{setting}", slow=slow)
-
-
-def each(pairs, slow=False):
+def each(pairs):
     """Parametrizes a test by pairs, in rounds."""
-    return pytest.mark.parametrize("pair", [marked(pair, id="+".join(pair), slow=slow) for pair in pairs])
+    return pytest.mark.parametrize("pair", [pytest.param(pair, id="+".join(pair)) for pair in pairs])
 
 
 each_pair = each(PAIRS)
@@ -125,7 +117,7 @@ def marked_variants(*more):
     ]
 
 
-CASES = [marked(pair, {}, id="+".join(pair)) for pair in PAIRS] + marked_variants()
+CASES = [pytest.param(pair, {}, id="+".join(pair)) for pair in PAIRS] + marked_variants()
 
 
 SHORT = {
