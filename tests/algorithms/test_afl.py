@@ -1,19 +1,15 @@
-"""AFL's weights: the oracles T1 to T5 of its page, and how updates of a run are measured."""
+"""AFL's weights: the oracles T1 to T5 of its page, and the lengths of updates."""
 
 import numpy as np
 import pytest
 import torch
 from arriving import arrive
-from contract import make_config
-from eight_weights import ROUNDS, START, THREE
 from quadratics import Play, Quadratic
 
-from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.afl import Afl
 from edgesim.learning.algorithms.records import Sizes
 from edgesim.learning.norms import norm
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 
@@ -98,33 +94,11 @@ def test_metrics_tell_lambda_times_the_median_length_and_the_entropy_of_the_weig
     assert algorithm.report(None, arrivals([1], None)) == {}
 
 
-def test_weights_and_lengths_of_the_net_of_eight_weights():
-    play = Play(ALGORITHMS["afl"], THREE, {"sensitivity": 0.5}, START, lr=0.5)
-    first = []
-    for ids in ROUNDS:
-        play.round(*ids)
-        first.append(play.alpha[0])
-        assert play.alpha.sum() == pytest.approx(1, abs=1e-15)
-    assert first == pytest.approx([0.6741480125, 0.6741528861, 0.8112211522], abs=1e-10)
-
-
 def test_equal_local_models_are_the_global_one():
     """T4."""
     play = Play(ALGORITHMS["afl"], [Quadratic(1.0, samples=3), Quadratic(1.0, samples=9)], {"sensitivity": 2.0})
     alone = Play(ALGORITHMS["afl"], [Quadratic(1.0)], {"sensitivity": 2.0})
     assert play.round(0, 1) == pytest.approx(alone.round(0), abs=1e-15)
-
-
-def test_buffers_count_in_the_average_but_not_in_the_lengths():
-    """Moments go to the mean by the same alpha; trainable parts as without buffers."""
-    devices = [Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0))]
-    with_moments = Play(ALGORITHMS["afl"], devices, {"sensitivity": 2.0}, start=(0.0, 5.0, 5.0))
-    without = Play(ALGORITHMS["afl"], [Quadratic(1.0), Quadratic(-2.0, 3.0)], {"sensitivity": 2.0})
-    assert with_moments.round(0, 1) == pytest.approx(without.round(0, 1), abs=1e-15)
-    one, other = with_moments.alpha
-    assert one != pytest.approx(0.5, abs=0.05)
-    found = with_moments.state.weights[1:].tolist()
-    assert found == pytest.approx([10 * one + other, one + 5 * other], abs=1e-12)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 2e-7), (torch.float64, 1e-15)])
@@ -134,17 +108,3 @@ def test_norms_are_exact_to_the_precision_of_the_numbers(dtype, error, size):
     exact = np.sqrt(np.sum(vector.numpy().astype(np.longdouble) ** 2))
     assert norm(vector) == pytest.approx(float(exact), rel=error)
     assert norm(vector[:0]) == 0
-
-
-@pytest.mark.parametrize("name", ["afl", "fedprox"])
-def test_tables_of_a_run_have_the_weights_that_its_norms_make(tmp_path, name):
-    pair = (name, "own" if name == "afl" else "afl")
-    simulation.run(make_config(pair, options={"sensitivity": 0.5}, precision="float64"), tmp_path / "run")
-    updates, devices = (read_table(tmp_path / "run", name) for name in ("updates", "devices"))
-    metrics = read_table(tmp_path / "run", "metrics")
-    for round, rows in updates.groupby("round"):
-        samples = devices[devices["frame"] == 1].set_index("device")["samples"].loc[rows["device"]].to_numpy()
-        alpha = samples / (1 + 0.5 * rows["update_norm"].to_numpy())
-        assert rows["weight"].to_numpy() == pytest.approx(alpha / alpha.sum(), rel=1e-12)
-        told = metrics[(metrics["round"] == round) & (metrics["name"] == "afl")].set_index("key")["value"]
-        assert told["lambda_median_delta"] == pytest.approx(0.5 * rows["update_norm"].median(), rel=1e-12)

@@ -199,14 +199,13 @@ def test_no_device_comes_late_because_of_the_role_that_it_is_given(review_epochs
     assert downs.groupby("round")["bits"].max().tolist() == [2e5, 2e5, 4e5, 4e5, 4e5, 4e5]
 
 
-@pytest.mark.parametrize("computes", ["selected", "candidates"])
-def test_what_devices_compute_is_charged_by_role(computes, tmp_path):
+def test_what_devices_compute_is_charged_by_role(tmp_path):
     """Beside a run in which all jobs take as long. An epoch is 40 samples; devices 0 and 1 have 19 public images, all
     others 18.
     """
     columns = []
     for cost in ("passes", "equal"):
-        acts = run(tmp_path / cost, round={"computes": computes}, algorithm={"compute_cost": cost})
+        acts = run(tmp_path / cost, round={"computes": "candidates"}, algorithm={"compute_cost": cost})
         columns.append(acts[acts["activity"] == "compute"].set_index(["round", "device"])["s"])
     both = pd.concat(columns, axis=1, keys=["passes", "equal"])
     assert not both.isna().any(axis=None)

@@ -1,4 +1,4 @@
-"""FedStg's weights: the oracles T1, T2 and T10 of its page, and what a run makes of them."""
+"""FedStg's weights: the oracles T1, T2 and T10 of its page."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,11 @@ from arriving import arrive
 from eight_weights import ROUNDS, START, THREE
 from hypothesis import given
 from hypothesis import strategies as st
-from quadratics import Play, Quadratic
+from quadratics import Play
 
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.fedstg import FedStg, rarity
 from edgesim.learning.algorithms.records import Sizes
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 T1 = np.array([[1, 4, 0], [0, 2, 9], [0, 1, 0]])
@@ -92,41 +89,3 @@ def test_weights_of_the_net_of_eight_weights():
         play.round(*ids)
         first.append(play.alpha[0])
     assert first == pytest.approx([0.7142857143, 0.6923076923, 0.8490566038], abs=1e-10)
-
-
-def test_buffers_are_averaged_by_the_same_weights():
-    """By 1 and .9, since both have ten samples and no classes."""
-    devices = [Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0))]
-    play = Play(ALGORITHMS["fedstg"], devices, start=(0.0, 5.0, 5.0))
-    play.round(0, 1)
-    assert play.state.weights[1:].tolist() == pytest.approx([10.9 / 1.9, 5.5 / 1.9], abs=1e-12)
-
-
-def test_classes_are_those_on_which_devices_trained_in_that_round(tmp_path):
-    """From the tables: under rotation each round has other sets, which ``class_samples`` tells."""
-    values = {
-        "rounds": 4,
-        "devices": {"count": 6},
-        "round": {"tmax_s": 5.0},
-        "drift": {"law": "rotation", "pool": "iid_partition"},
-        "learning": {"pretrain": False, "steps": 2, "lr": 0.05},
-        "algorithm": {"name": "fedstg"},
-    }
-    simulation.run(parse(values, "test"), tmp_path / "run")
-    updates, metrics = (read_table(tmp_path / "run", name) for name in ("updates", "metrics"))
-    seen = set()
-    for round, rows in updates.groupby("round"):
-        held = metrics[(metrics["round"] == round) & (metrics["name"] == "class_samples")]
-        classes = {device: {} for device in rows["device"]}
-        for key, count in zip(held["key"], held["value"], strict=True):
-            device, label = map(int, key.split("/"))
-            classes[device][label] = count
-        holders = {label: sum(label in own for own in classes.values()) for label in range(10)}
-        raw = []
-        for device in rows["device"]:
-            b = np.mean([len(classes) / holders[label] for label in classes[device]])
-            r = min(1.5, 1 + 0.25 * (b - 1))
-            raw.append(sum(classes[device].values()) * (1, 0.9, 0.8)[device % 3] * r)
-        assert rows["weight"].to_numpy() == pytest.approx(np.array(raw) / sum(raw), rel=1e-12)
-        seen.add(str(classes))
-    assert len(seen) == 4
