@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interval_rows import rows
 
 from edgesim.base.errors import EdgesimError
 from edgesim.config import AvailabilityConfig
@@ -91,5 +92,4 @@ def test_the_last_state_of_an_on_off_list_holds_as_long_as_each_devices_own_reco
     lines = "0,on,10\n1,off,5,7,20\n2,off\n3,off,9\n"
     found = converted(tmp_path, lines, "device,length_s\n4,1\n3,9\n1,50\n2,30\n0,12\n")
     assert found.length_s.tolist() == [12, 50, 30, 9, 1]
-    assert found.device.tolist() == [0, 1, 1]
-    assert (found.start_s.tolist(), found.end_s.tolist()) == ([0, 5, 20], [10, 7, 50])
+    assert rows(found) == [(0, 0, 10), (1, 5, 7), (1, 20, 50)]

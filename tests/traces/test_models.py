@@ -9,7 +9,6 @@ from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.models import make_availability, resolve_options
-from edgesim.traces.models.always import Always
 
 DAY_S = 86_400.0
 
@@ -26,15 +25,6 @@ def test_groups_take_turns_and_overlap_with_the_next():
         assert {int(k) % 3 for k in ids[model.available(ids, t)]} == groups, t
     assert model.next_available(ids[:3], 24.0).tolist() == [30.0, 40.0, 24.0]
     assert model.available_until(ids[:3], 20.0, 99.0).tolist() == [20.0, 24.0, 34.0]
-
-
-def test_the_config_chooses_the_model(tmp_path):
-    path = tmp_path / "week.csv"
-    path.write_text("device,start_s,end_s\n1,2,3\n")
-    assert make("always", 2) == Always(2)
-    recorded = make("table", 2, file=str(path), length_s=10.0, after_end="wrap")
-    assert recorded.available(np.arange(2), 2.5).tolist() == [False, True]
-    assert recorded.next_available(np.array([1]), 5.0).tolist() == [12.0]
 
 
 def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol():
@@ -58,15 +48,6 @@ def test_a_trace_of_fewer_devices_than_the_run_is_refused_and_one_of_more_serves
     assert isinstance(two, IntervalTable)
     assert two.device_count == 2
     assert two.next_time_with(1, 4.0) == np.inf
-
-
-def test_a_trace_shorter_than_the_run_is_refused_before_it_begins(tmp_path):
-    path = tmp_path / "week.csv"
-    path.write_text("device,start_s,end_s\n0,2,3\n")
-    config = AvailabilityConfig(model="table", file=str(path))
-    with pytest.raises(EdgesimError, match=r"the trace ends at 3 s, but 60 s \(stop_at_s\) .*after_end = \"wrap\""):
-        make_availability(config, 1, Streams(0), stop_at_s=60.0)
-    assert make_availability(config, 1, Streams(0), stop_at_s=3.0).next_time_with(1, 2.9) == 2.9
 
 
 @pytest.mark.parametrize(("order", "sign"), [("rising", 1), ("falling", -1)])

@@ -15,7 +15,7 @@ from edgesim.traces.convert import convert
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.models import make_availability
-from edgesim.traces.readers import Capacity, RecordedAvailability, read_recording
+from edgesim.traces.readers import Capacity, read_recording
 from edgesim.traces.session_statistics import anatomy
 
 DAY_S = 86_400.0
@@ -190,13 +190,3 @@ def test_the_recorded_links_open_as_they_are_with_their_published_statistics(rec
         whole = mbps[:-1]
         empty = 100 * np.mean(mbps == 0)
         agree([0.1 * len(whole), whole.mean(), np.median(mbps), np.quantile(mbps, 0.9), empty], printed)
-
-
-def test_the_recordings_of_availability_open_as_they_are(recordings):
-    for name, first, count in (("device-availability", 0, 723), ("device-availability-fedscale100", 1, 100)):
-        source = recordings / f"{name}.parquet"
-        found = read_recording(source)
-        assert isinstance(found, RecordedAvailability)
-        assert found.available.device_count <= count
-        ids = pd.read_parquet(source)["device_id"]
-        assert np.unique(found.available.device).tolist() == np.unique(ids - first).tolist()
