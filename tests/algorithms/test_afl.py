@@ -25,11 +25,32 @@ def weights(samples, norms, **options):
     return afl(**options).weigh(arrivals(samples, norms))
 
 
-def test_an_update_counts_the_less_the_longer_it_is():
-    """T1: alpha = .25, 1/3, .1 before they are normalised."""
-    found = weights([100, 200, 100], [0, 1, 3], sensitivity=0.5)
-    assert found == pytest.approx([0.365854, 0.487805, 0.146341], abs=1e-6)
-    assert weights([100, 200, 100], [0, 1, 3], sensitivity=0.0) == pytest.approx([0.25, 0.5, 0.25], abs=1e-15)
+MEDIAN = {"delta_norm": "median"}
+
+
+@pytest.mark.whole_family
+@pytest.mark.parametrize(
+    ("samples", "norms", "options", "raw"),
+    [
+        # T1: alpha = .25, 1/3, .1, which are .365854, .487805 and .146341 of their sum.
+        ([100, 200, 100], [0, 1, 3], {"sensitivity": 0.5}, [1 / 4, 1 / 3, 1 / 10]),
+        ([100, 200, 100], [0, 1, 3], {"sensitivity": 0.0}, [1, 2, 1]),
+        # Of an even number the median is the mean of the middle two, 2.
+        ([1, 1, 1, 1], [0, 1, 3, 6], {"sensitivity": 1.0} | MEDIAN, [1, 1 / 1.5, 1 / 2.5, 1 / 4]),
+        # Where it is zero all lengths count alike.
+        ([1, 2, 1], [0, 0, 0], {"sensitivity": 3.0} | MEDIAN, [1, 2, 1]),
+        ([1, 2, 1], [0, 0, 7], {"sensitivity": 3.0} | MEDIAN, [1, 2, 1]),
+        # T3: equal lengths make FedAvg, as no lengths do.
+        ([1, 2, 5], [4, 4, 4], {"sensitivity": 0.7}, [1, 2, 5]),
+        ([1, 2, 5], [4, 4, 4], {"sensitivity": 0.7} | MEDIAN, [1, 2, 5]),
+        ([1, 2, 5], None, {"sensitivity": 9.0}, [1, 2, 5]),
+        # T5, at the greatest lambda that a config may give and in lengths that make it 1e12.
+        ([1, 1], [1e6, 2e6], {"sensitivity": 1e6}, [2, 1]),
+        ([], [], MEDIAN, []),
+    ],
+)
+def test_an_update_counts_the_less_the_longer_it_is(samples, norms, options, raw):
+    assert weights(samples, norms, **options) == pytest.approx(np.array(raw) / sum(raw), rel=1e-11)
 
 
 @pytest.mark.parametrize("delta_norm", ["none", "median"])
@@ -42,43 +63,19 @@ def test_only_lengths_in_medians_do_not_depend_on_the_scale_of_updates(delta_nor
     assert (np.abs(scaled - plain).max() < 1e-14) == (delta_norm == "median")
 
 
-def test_of_an_even_number_the_median_is_the_mean_of_the_middle_two():
-    """Median 2: alpha = 1 / (1 + (0, .5, 1.5, 3))."""
-    expected = np.array([1, 1 / 1.5, 1 / 2.5, 1 / 4])
-    found = weights([1, 1, 1, 1], [0, 1, 3, 6], sensitivity=1.0, delta_norm="median")
-    assert found == pytest.approx(expected / expected.sum(), rel=1e-14)
-
-
-@pytest.mark.parametrize("norms", [[0, 0, 0], [0, 0, 7]])
-def test_where_the_median_is_zero_all_lengths_count_alike(norms):
-    found = weights([1, 2, 1], norms, sensitivity=3.0, delta_norm="median")
-    assert found == pytest.approx([0.25, 0.5, 0.25], rel=1e-15)
-
-
 @pytest.mark.parametrize("delta_norm", ["none", "median"])
-def test_equal_lengths_make_fedavg_and_a_longer_update_lowers_its_own_weight_alone(delta_norm):
+def test_a_longer_update_lowers_its_own_weight_alone(delta_norm):
     """T3; the median stays when the longest grows."""
     options = {"sensitivity": 0.7, "delta_norm": delta_norm}
-    assert weights([1, 2, 5], [4, 4, 4], **options) == pytest.approx([1 / 8, 2 / 8, 5 / 8], rel=1e-14)
     before, after = (weights([1, 2, 5], [1, 2, longest], **options) for longest in (3, 4))
     assert (after < before).tolist() == [False, False, True]
     assert (after > before).tolist() == [True, True, False]
-
-
-def test_with_a_great_lambda_weights_are_as_one_over_the_lengths():
-    """T5, at the greatest lambda that a config may give and in lengths that make it 1e12."""
-    assert weights([1, 1], [1e6, 2e6], sensitivity=1e6) == pytest.approx([2 / 3, 1 / 3], rel=1e-11)
 
 
 def test_a_late_update_counts_less_by_its_age_as_well():
     """alpha = (1, .5 / 2) / 1.25."""
     found = afl(sensitivity=1.0).weigh(arrivals([1, 1], [0, 1], age_weight=np.array([1, 0.5])))
     assert found == pytest.approx([0.8, 0.2], rel=1e-15)
-
-
-def test_without_updates_samples_weigh():
-    assert weights([1, 2, 5], None, sensitivity=9.0) == pytest.approx([1 / 8, 2 / 8, 5 / 8], rel=1e-15)
-    assert len(weights([], [], delta_norm="median")) == 0
 
 
 def test_metrics_tell_lambda_times_the_median_length_and_the_entropy_of_the_weights():

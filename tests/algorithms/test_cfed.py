@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from arriving import arrive
@@ -12,11 +11,8 @@ from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
 
 from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
-from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.cfed import Cfed, _first, _shard
 from edgesim.learning.algorithms.records import Devices, Sizes
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 DEVICES = 8
@@ -165,56 +161,6 @@ def test_a_review_costs_four_passes_over_the_devices_public_images_and_a_plan_th
     assert factor(2) == pytest.approx(np.maximum(costs, 1).tolist())
     learn = learners(local, ledger, 2, *range(8))
     assert factor(2) == pytest.approx([1 if device in learn else costs[device] for device in range(8)])
-
-
-CONFIG = {
-    "seed": 2,
-    "rounds": 6,
-    "devices": {"count": 10, "mu_samples_per_s": 400.0},
-    "radio": {"bandwidth_hz": 4e6},
-    "round": {"tmax_s": 1.0, "payload_bits": 2e5},
-    "data": {"partition": "iid", "samples_per_device": 40, "public": "carved"},
-    "learning": {"pretrain": False, "epochs": 1, "training": "none"},
-    "algorithm": {"name": "cfed", "task_rounds": 2},
-}
-
-
-def run(folder, **sections):
-    config = CONFIG | {name: CONFIG[name] | section for name, section in sections.items()}
-    assert simulation.run(simulation.complete(parse(config, "test")), folder).status == "finished"
-    acts = read_table(folder, "activities")
-    acts["s"] = acts["t_end_s"] - acts["t_start_s"]
-    return acts
-
-
-@pytest.mark.parametrize("review_epochs", [1, 4])
-def test_no_device_comes_late_because_of_the_role_that_it_is_given(review_epochs, tmp_path):
-    """With known delays nobody is ever late; four epochs of a review take longer than an epoch of learning."""
-    slow = {"devices": {"mu_samples_per_s": 150.0}, "round": {"download_s": 0.1}}
-    acts = run(tmp_path / "run", algorithm={"review_epochs": review_epochs}, **slow)
-    uploads = acts[acts["activity"] == "upload"]
-    assert len(uploads) > 20
-    assert set(uploads["outcome"]) == {"done"}
-    downs = acts[acts["activity"] == "download"]
-    assert downs.groupby("round")["bits"].max().tolist() == [2e5, 2e5, 4e5, 4e5, 4e5, 4e5]
-
-
-def test_what_devices_compute_is_charged_by_role(tmp_path):
-    """Beside a run in which all jobs take as long. An epoch is 40 samples; devices 0 and 1 have 19 public images, all
-    others 18.
-    """
-    columns = []
-    for cost in ("passes", "equal"):
-        acts = run(tmp_path / cost, round={"computes": "candidates"}, algorithm={"compute_cost": cost})
-        columns.append(acts[acts["activity"] == "compute"].set_index(["round", "device"])["s"])
-    both = pd.concat(columns, axis=1, keys=["passes", "equal"])
-    assert not both.isna().any(axis=None)
-    for round, rows in both.groupby("round"):
-        factors = (rows["passes"] / rows["equal"]).droplevel("round")
-        reviews = factors[(factors - 1).abs() > 1e-9]
-        assert len(reviews) == (len(rows) - math.ceil(0.6 * len(rows) - 1e-9) if round > 2 else 0)
-        assert reviews.tolist() == pytest.approx([4 * (19 if device < 2 else 18) / 120 for device in reviews.index])
-    assert len(both) > 30
 
 
 def test_reviewers_train_on_public_images_alone():

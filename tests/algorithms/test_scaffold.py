@@ -14,7 +14,6 @@ from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.algorithms.scaffold import Scaffold, effective_steps
-from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -110,22 +109,3 @@ def test_a_timed_download_of_twice_the_bits_takes_twice_as_long(tmp_path):
         downloads = read_table(tmp_path / name, "activities").query("activity == 'download'")
         lasted_s = downloads["t_end_s"] - downloads["t_start_s"]
         assert lasted_s.tolist() == pytest.approx([0.1 if name == "fedavg" else 0.2] * len(downloads))
-
-
-def test_in_a_run_the_control_of_option_i_is_of_the_whole_data_set():
-    """Not of the few samples that one step of four draws: by autograd, with the model that the run begins with."""
-    given = config(option="I") | {"data": {"partition": "quantity", "samples_per_device": 30}}
-    given["learning"] |= {"steps": 1, "batch_size": 4, "weight_decay": 0.2, "back_end": "loop"}
-    complete = simulation.complete(parse(given, "test"))
-    federation = make_federation(complete, Streams(1))
-    learner = TorchLearner(complete, federation, Streams(1))
-    start = learner.global_weights.clone()
-    results = learner.results(learner.open_round(1, 1).start(np.array([2, 5])))
-    for device, result in zip((2, 5), results, strict=True):
-        own = torch.from_numpy(federation.frames[1].clients[device])
-        assert len(own) > 4
-        learner.model.load(start)
-        learner.model.gradient.zero_()
-        images, labels = learner.data.train(own)
-        torch.nn.functional.cross_entropy(learner.model.module(images), labels).backward()
-        torch.testing.assert_close(result.up["own"], learner.model.gradient + 0.2 * start, rtol=1e-5, atol=1e-7)

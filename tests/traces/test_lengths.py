@@ -38,7 +38,7 @@ def test_each_recording_is_as_long_as_the_file_says_and_repeats_there(tmp_path):
     assert asked.available(ids, 23.0).tolist() == [True, True, False]
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=12), st.integers(0, 1), st.randoms())
 def test_lengths_find_their_devices_by_id_wherever_they_stand(tmp_path_factory, lengths_s, first, random):
     """Every other phone is there for its first second; all phones have ids from 0 or from 1."""

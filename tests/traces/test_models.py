@@ -10,8 +10,6 @@ from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.models import make_availability, resolve_options
 
-DAY_S = 86_400.0
-
 
 def make(model: str, count: int = 5, seed: int = 0, **options: object) -> Availability:
     return make_availability(AvailabilityConfig(model=model, **options), count, Streams(seed))
@@ -48,17 +46,3 @@ def test_a_trace_of_fewer_devices_than_the_run_is_refused_and_one_of_more_serves
     assert isinstance(two, IntervalTable)
     assert two.device_count == 2
     assert two.next_time_with(1, 4.0) == np.inf
-
-
-@pytest.mark.parametrize(("order", "sign"), [("rising", 1), ("falling", -1)])
-def test_devices_can_be_numbered_by_their_time_online(order, sign):
-    ids, seconds = np.arange(30), np.arange(0.0, DAY_S, 10.0)
-    given, ordered = make("renewal", 30, length_s=DAY_S), make("renewal", 30, length_s=DAY_S, order=order)
-    everyone, when_s = np.repeat(ids, len(seconds)), np.tile(seconds, 30)
-    before, after = (model.available(everyone, when_s).reshape(30, -1) for model in (given, ordered))
-    # A look every ten seconds misses at most ten seconds of each session.
-    sessions = np.count_nonzero(np.diff(after.astype(int), axis=1), axis=1).max() + 1
-    assert (sign * np.diff(10.0 * after.sum(axis=1)) >= -10.0 * sessions).all()
-    assert abs(int(after[0].sum()) - int(after[-1].sum())) > 1000
-    # The same phones under other numbers.
-    assert sorted(map(bytes, before)) == sorted(map(bytes, after))

@@ -111,25 +111,6 @@ def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by):
     assert np.array_equal(found[2], matrix(made("bernoulli", 5, probability=0.5, **by), 5, rounds)[2])
 
 
-@pytest.mark.slow
-@by_rounds_and_seconds
-def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by):
-    """One device that seldom comes, one that hardly stays, one of opposites in turn (p + q > 1), one of the default."""
-    joins, leaves, rounds = [0.05, 0.3, 0.9, 0.2], [0.3, 0.6, 0.8, 0.2], 2000
-    found = matrix(made("markov", 4, join_probability=joins, leave_probability=leaves, **by), 4, rounds)
-    now, then = found[:, :-1], found[:, 1:]
-    for device, (join, leave) in enumerate(zip(joins, leaves, strict=True)):
-        absent, there = ~now[device], now[device]
-        for share, of, chance in ((then[device], absent, join), (~then[device], there, leave)):
-            error = 4 * np.sqrt(chance * (1 - chance) / np.count_nonzero(of))
-            assert share[of].mean() == pytest.approx(chance, abs=error), device
-    # A device comes and goes as it does beside others of its own kind; a number beside a list is that of all.
-    alone = made("markov", 4, join_probability=0.9, leave_probability=0.8, **by)
-    assert np.array_equal(found[2], matrix(alone, 4, rounds)[2])
-    mixed = matrix(made("markov", 4, join_probability=0.2, leave_probability=leaves, **by), 4, 300)
-    assert np.array_equal(mixed[3], found[3, :300])
-
-
 def test_the_first_round_of_each_chain_is_drawn_from_its_own_stationary_law():
     joins, leaves = [0.1, 0.4] * 1000, [0.4, 0.1] * 1000
     model = made("markov", 2000, join_probability=joins, leave_probability=leaves, slots="rounds")
@@ -218,14 +199,6 @@ def test_an_arrival_that_leaves_rounds_empty_has_one_drawn_device_in_each_of_the
     assert (forced[:, empty].sum(axis=1) > 60).all()
     assert empty_slots(forced_by, 0, np.inf) == 400 - 7
     assert not forced_by.is_settled(1)
-
-
-@pytest.mark.slow
-def test_a_fair_coin_leaves_a_round_of_ten_clients_empty_as_often_as_the_benchmark_says():
-    # Of 100 rounds at N = 10, 100 / 2^10 = .0977 on average.
-    forced = made("bernoulli", 10, probability=0.5, slots="rounds", if_empty="force")
-    assert matrix(forced, 10, 5000).any(axis=0).all()
-    assert 0 < empty_slots(forced, 0, np.inf) == pytest.approx(50 * 0.0977, abs=4 * np.sqrt(4.9))
     assert empty_slots(made("always", 3), 0, 1.0) is None
 
 
