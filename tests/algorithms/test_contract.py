@@ -1,6 +1,7 @@
 """What every algorithm of the registry must do where it trains and merges, alone and combined."""
 
 import json
+import pickle
 
 import pytest
 import torch
@@ -21,12 +22,12 @@ from contract import (
     with_lasting,
     work,
 )
-from one_process import one_process
 from safetensors.numpy import load, save
 
 from edgesim.base.errors import Diverged
 from edgesim.base.saved import pack, unpack
-from edgesim.learning.back_ends import workers
+from edgesim.learning.back_ends.job_process import done, job_of, order_of, tensors_of
+from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.jobs import build_jobs
 
 OF_LEARNER = (
@@ -230,26 +231,20 @@ def test_clipped_gradients_and_lasting_momentum_are_the_same_in_a_stack_and_not_
         assert float((without[name] - loop[name]).norm()) > 1e-3 * float(loop[name].norm()), name
 
 
-@pytest.fixture(scope="module")
-def start_process():
-    with one_process() as made:
-        yield made
-
-
 @each_pair
-def test_processes_bring_the_very_bits_of_the_loop(pair, start_process, monkeypatch):
-    monkeypatch.setattr(workers, "start_process", start_process)
-    learner = new_learner(make_config(pair, back_end="workers", workers=1))
-    back_end = learner.back_end
-    while not back_end._workers[0].started:
-        (ready,) = back_end._heard(60)
-        back_end._receive(ready, {})
+def test_jobs_halves_and_results_that_travel_to_other_processes_bring_the_very_bits_of_the_loop(pair, monkeypatch):
+    """As processes send them; those of `workers` themselves are tested in `tests/learning/back_ends`."""
+    train = LoopBackEnd.train
 
-    def here(job):
-        raise AssertionError(f"the job of device {job.device} ran in this process")
+    def elsewhere(loop, job):
+        local, order = pickle.loads(pickle.dumps((loop._local, order_of(job, ["start"]))))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "_local", local)
+            result = train(loop, job_of(order, {"start": job.start}, tensors_of))
+        return pickle.loads(pickle.dumps(done(result))).result(result.update, tensors_of)
 
-    monkeypatch.setattr(back_end._loop, "train", here)
-    assert_same_bits(play(learner), played(pair))
+    monkeypatch.setattr(LoopBackEnd, "train", elsewhere)
+    assert_same_bits(play(new_learner(make_config(pair))), played(pair))
 
 
 @pytest.mark.slow
