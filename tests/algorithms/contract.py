@@ -17,6 +17,7 @@ from torch import nn
 from edgesim.config_file import parse
 from edgesim.engine.protocols import make_protocol
 from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.server_half import merges_models
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
@@ -34,9 +35,9 @@ COMBINED = [
 
 
 def partners():
-    """Each server half with one of the local halves that it goes with, with these in turn."""
+    """Each server half with one of the local halves that it goes with, with these in turn, but for FedAvg's."""
     for number, server in enumerate(dict.fromkeys(server for _, server in COMBINED)):
-        locals_ = [local for local, other in COMBINED if other == server]
+        locals_ = [local for local, other in COMBINED if other == server and local != "fedavg"]
         yield locals_[number % len(locals_)], server
 
 
@@ -65,11 +66,14 @@ VARIANTS = [
 """Options of algorithms that change what is trained or merged."""
 KPFL = {"generator_steps": 2, "distil_steps": 1, "batch": 16}
 OWN_MODELS = ("fedproto", "fedmd")
+ALIKE_UNDER_KPFL = {"fedprox", "moon", "flwf", "afl", "fedstg", "feddf", "fedavgm", "fedadam", "fedyogi"}
+"""Algorithms around which KPFL has no more to do than around FedAvg: their servers share nothing but a model."""
 WITH_KPFL = [
     (name, {"kpfl": KPFL} | ({"average_weights": True} if name in OWN_MODELS else {}))
-    for name in ("fedavg", "scaffold", "fpl", "fedgen", "fedproto", "fedmd", "cfed", "fedcl")
+    for name, kind in ALGORITHMS.items()
+    if merges_models(kind.Server.merges) and name not in ALIKE_UNDER_KPFL
 ]
-"""KPFL around FedAvg, and around algorithms whose servers share more than a model."""
+"""KPFL around each other algorithm that it may be around."""
 QUICK_KPFL = {"fedavg", "scaffold"}
 """Of these, those that quick tests play."""
 
@@ -180,7 +184,7 @@ PLAY = [
     ([0, 1, 2, 3, 4, 5], [4, 0, 2], [5]),
     ([1, 3, 4, 6], [3, 1, 6], []),
     ([0, 2, 5, 7], [7, 0], [2]),
-    ([0, 1, 2, 3, 4, 5, 6, 7], [6, 0, 3, 1, 7, 5, 4, 2], []),
+    ([0, 2, 3, 5, 6], [6, 0, 3, 5, 2], []),
 ]
 """Rounds: devices that begin, that arrive and are picked, and that arrive and are not picked."""
 

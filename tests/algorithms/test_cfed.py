@@ -10,8 +10,7 @@ from contract import make_config, new_learner, two_frames, work
 from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
 
-from edgesim.base.errors import EdgesimError
-from edgesim.learning.algorithms.cfed import Cfed, _first, _shard
+from edgesim.learning.algorithms.cfed import Cfed, _shard
 from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.streams import Streams
 
@@ -174,22 +173,3 @@ def test_reviewers_train_on_public_images_alone():
             assert set(promise.job.samples) <= set(own if learns[device] else learner.federation.public)
             assert ("teacher" in promise.job.given) != learns[device]
     learner.close()
-
-
-@pytest.mark.parametrize("passes", [0, 1])
-def test_a_lone_image_of_the_servers_shard_is_refused_where_the_server_trains_on_it(passes):
-    """80 images: nine for each of eight devices and eight for the server, of which batches of seven leave one."""
-    sizes = [len(shard) for shard in np.split(np.arange(80), _first(made(public=80)[0].sizes, np.arange(1, 9)))]
-    assert sizes == [9] * 8 + [8]
-    options = {"server_passes": passes}
-    model = {"model": "contract.with_dropout_and_batch_norm", "batch_size": 7, "epochs": 1, "steps": None}
-    config = make_config(("cfed", "own"), options=options, **model)
-    sizes_of_data = {"samples_per_device": 14, "partition": "iid", "partition_options": {}, "public_per_class": 8}
-    config = config.model_copy(update={"data": config.data.model_copy(update=sizes_of_data)})
-    if not passes:
-        new_learner(config).close()
-        return
-    with pytest.raises(
-        EdgesimError, match=r"^learning.batch_size: 7 leaves the algorithm's own training on 8 samples a"
-    ):
-        new_learner(config)

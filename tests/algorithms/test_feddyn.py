@@ -68,7 +68,7 @@ def test_the_mean_is_that_of_all_g_i_whoever_comes_when(begun, lengths):
 def test_two_unlike_devices_meet_at_the_best_model_of_their_mean_loss():
     """-1.25, whichever of the two is away now and then; FedAvg stays beside it."""
     play, fedavg = Play(FedDyn, TWO, ONE, steps=20), Play(Algorithm, TWO, steps=20)
-    for number in range(120):
+    for number in range(45):
         ids = (0, 1) if number % 3 else (number // 3 % 2,)
         ends = play.round(*ids), fedavg.round(0, 1)
     assert ends[0] == pytest.approx(-1.25, abs=1e-3)

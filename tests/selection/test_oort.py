@@ -96,6 +96,11 @@ def test_scores_and_pool_are_those_of_a_plain_loop(devices, round, percent, coun
         assert len(pool) >= count
 
 
+def test_utilities_above_the_nineteenth_of_twenty_count_as_that():
+    scores = statistical_scores(np.arange(1.0, 21.0), np.ones(20, dtype=np.int64), 1)
+    assert scores[-3:] == pytest.approx((np.array([18.0, 19.0, 19.0]) - 0.999) / (20.0 - 0.999), rel=1e-12)
+
+
 def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken():
     """Two places, cut 0: pair (i, j) of the scores s has probability s_i / S * s_j / (S - s_i), in that order.
 
@@ -105,7 +110,7 @@ def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken():
     utility = np.array([10.0, 20.0, 30.0, 40.0])
     scores = (utility - 9.99) / (40.0 - 9.99)
     options = OortOptions(exploration=0.0, exploration_min=0.0, cut=0.0)
-    knowledge, seen, draws = PlainKnowledge(np.full((4, 2), 30)), Counter(), 600
+    knowledge, seen, draws = PlainKnowledge(np.full((4, 2), 30)), Counter(), 300
     for seed in range(draws):
         policy = Oort(options, 4, 2)
         policy.state.utility[:], policy.state.last[:], policy.state.tried[:] = utility, 1, True
@@ -118,7 +123,7 @@ def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken():
 
 def test_explored_devices_are_sampled_by_promise():
     """One place, two untried devices of 20 and 60 samples: the larger one has three chances of four."""
-    knowledge, draws = PlainKnowledge(np.array([[10, 10], [30, 30]])), 400
+    knowledge, draws = PlainKnowledge(np.array([[10, 10], [30, 30]])), 200
     picks = Counter(
         taken(Oort(OortOptions(exploration=1.0), 2, 2), view_of(knowledge, places=1, seed=seed), 1)[0]
         for seed in range(draws)

@@ -13,7 +13,6 @@ from edgesim.traces.convert_links import convert_links
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.models import make_availability
 from edgesim.traces.sample_week import sample_week
-from edgesim.traces.session_statistics import anatomy
 
 HEAD = "device,start_s,end_s,length_s\n"
 
@@ -75,20 +74,6 @@ def test_observed_time_is_that_of_the_device_of_the_same_id_whatever_the_least_i
     seen.write_text(HEAD + "2,0,100,100\n")
     convert(available, out, observed=seen)
     assert (read_intervals(out).device_count, read_intervals(out).keys) == (3, None)
-
-
-def test_what_unobserved_time_counts_as_is_noted(tmp_path):
-    available = csv(tmp_path, "available.csv", "0,10,20,100\n")
-    seen, out = csv(tmp_path, "seen.csv", "0,0,20,100\n"), tmp_path / "out.parquet"
-    for unobserved, online in (("absent", 0.1), ("present", 0.9)):
-        convert(available, out, observed=seen, unobserved=unobserved)
-        found = anatomy(read_intervals(out))
-        assert found.intervals.unobserved_as == unobserved
-        assert found.unobserved_share == pytest.approx(0.8)
-        assert found.pooled_share == pytest.approx(online)
-        assert found.observed_share == pytest.approx(0.5)
-    convert(out, tmp_path / "again.parquet")
-    assert read_intervals(tmp_path / "again.parquet").unobserved_as == "present"
 
 
 def test_the_shipped_week_is_what_its_generator_writes():
