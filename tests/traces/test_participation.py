@@ -85,6 +85,7 @@ def test_several_devices_join_and_leave_together():
     assert lowest == [{0, 1, 2, 3}, {1, 2, 3}, {2, 3}, {3}, set(), set()]
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("devices", "options"),
     [(10, {}), (4, {"at_once": 2, "overlap_devices": 1}), (6, {"at_once": 4, "overlap_devices": 0})],
