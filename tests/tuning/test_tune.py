@@ -169,7 +169,7 @@ def test_runs_that_have_lost_are_given_up_at_a_round_and_the_study_says_so(tmp_p
 def test_two_objectives_with_real_training_give_a_front_its_figures_and_fresh_seeds(tmp_path):
     knobs = {"round.tmax_s": (0.3, 2.0), "radio.bandwidth_hz": [10e6, 20e6, 40e6]}
     found = tuned(
-        tmp_path / "out", LEARNING, knobs, ("seconds-to-target", "joules-to-target"), 6, target=0.6, seeds=2, judge=2
+        tmp_path / "out", LEARNING, knobs, ("seconds-to-target", "joules-to-target"), 9, target=0.6, seeds=2, judge=2
     )
     values = found.trials[found.trials["counts"]][["seconds_to_target", "joules_to_target"]]
     front = found.best[["seconds_to_target", "joules_to_target"]]
