@@ -14,7 +14,6 @@ from edgesim.folder.records import read_table
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.algorithms.records import Devices, Sizes
 from edgesim.learning.algorithms.scaffold import Scaffold, effective_steps
-from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -24,16 +23,6 @@ def controls(play):
     """c, and c_i of all devices."""
     own = [float(play.state.own.get(device, 0.0)) for device in range(len(play.devices))]
     return [float(play.state.shared["control"]), *own]
-
-
-def test_divided_by_k_instead_controls_grow_without_bound_under_momentum(monkeypatch):
-    """Largest |c_i| of the first 10, 20, 40 rounds, 20 steps at .02: why a config that asks for it is refused."""
-    monkeypatch.setattr("edgesim.learning.algorithms.scaffold.effective_steps", lambda steps, momentum: steps)
-    play, largest = Play(Scaffold, TWO, lr=0.02, steps=20, momentum=0.9), [0.0]
-    for _ in range(40):
-        play.round(0, 1)
-        largest.append(max(largest[-1], *map(abs, controls(play)[1:])))
-    assert [round(largest[number]) for number in (10, 20, 40)] == [21, 98, 2118]
 
 
 def test_the_pass_of_option_i_costs_one_epoch_in_as_many_as_there_are():
@@ -61,13 +50,12 @@ def test_c_is_the_mean_of_all_c_i_whoever_comes_when(option, begun, lengths):
         assert control == pytest.approx(np.mean(own), abs=1e-9)
 
 
-@pytest.mark.parametrize("option", ["I", "II"])
-@pytest.mark.parametrize(("momentum", "steps", "lr"), [(0.0, 2, 0.1), (0.9, 20, 0.02)])
+@pytest.mark.parametrize(("option", "momentum", "steps", "lr"), [("I", 0.0, 2, 0.1), ("II", 0.9, 20, 0.02)])
 def test_two_unlike_devices_meet_at_the_best_model_of_their_mean_loss(momentum, steps, lr, option):
     """-1.25. FedAvg stays beside it: its devices drift apart in a round, and do not see that the others do."""
     settings = {"lr": lr, "steps": steps, "momentum": momentum}
     scaffold, fedavg = Play(Scaffold, TWO, {"option": option}, **settings), Play(Algorithm, TWO, **settings)
-    for _ in range(150):
+    for _ in range(50):
         ends = [play.round(0, 1) for play in (scaffold, fedavg)]
     assert ends[0] == pytest.approx(-1.25, abs=1e-6)
     assert abs(ends[1] + 1.25) > 0.05
@@ -86,13 +74,12 @@ def test_effective_steps_are_the_learning_rates_that_torchs_sgd_moves_by(steps, 
     assert effective_steps(steps, 0.0) == steps
 
 
-def config(protocol="synchronous", **algorithm):
+def config(**algorithm):
     return {
         "rounds": 4,
         "devices": {"count": 6},
         "learning": {"pretrain": False, "steps": 3},
-        "round": {"protocol": protocol, "admission": "count", "count": 3}
-        | ({"protocol_options": {"buffer": 2}} if protocol == "buffered" else {}),
+        "round": {"admission": "count", "count": 3},
         "algorithm": {"name": "scaffold"} | algorithm,
         "data": {"partition": "fedteddi"},
     }
@@ -122,36 +109,3 @@ def test_a_timed_download_of_twice_the_bits_takes_twice_as_long(tmp_path):
         downloads = read_table(tmp_path / name, "activities").query("activity == 'download'")
         lasted_s = downloads["t_end_s"] - downloads["t_start_s"]
         assert lasted_s.tolist() == pytest.approx([0.1 if name == "fedavg" else 0.2] * len(downloads))
-
-
-def test_without_momentum_or_with_option_i_the_step_count_changes_nothing(tmp_path):
-    for number, (options, momentum) in enumerate(
-        [({}, 0.0), ({"step_count": "literal"}, 0.0), ({"option": "I"}, 0.9)]
-        + [({"option": "I", "step_count": "literal"}, 0.9)]
-    ):
-        given = config(**options)
-        given["learning"] |= {"momentum": momentum}
-        simulation.run(parse(given, "test"), tmp_path / str(number))
-    models = [(tmp_path / str(number) / "model.safetensors").read_bytes() for number in range(4)]
-    assert models[0] == models[1]
-    assert models[2] == models[3]
-    assert models[0] != models[2]
-
-
-def test_in_a_run_the_control_of_option_i_is_of_the_whole_data_set():
-    """Not of the few samples that one step of four draws: by autograd, with the model that the run begins with."""
-    given = config(option="I") | {"data": {"partition": "quantity", "samples_per_device": 30}}
-    given["learning"] |= {"steps": 1, "batch_size": 4, "weight_decay": 0.2, "back_end": "loop"}
-    complete = simulation.complete(parse(given, "test"))
-    federation = make_federation(complete, Streams(1))
-    learner = TorchLearner(complete, federation, Streams(1))
-    start = learner.global_weights.clone()
-    results = learner.results(learner.open_round(1, 1).start(np.array([2, 5])))
-    for device, result in zip((2, 5), results, strict=True):
-        own = torch.from_numpy(federation.frames[1].clients[device])
-        assert len(own) > 4
-        learner.model.load(start)
-        learner.model.gradient.zero_()
-        images, labels = learner.data.train(own)
-        torch.nn.functional.cross_entropy(learner.model.module(images), labels).backward()
-        torch.testing.assert_close(result.up["own"], learner.model.gradient + 0.2 * start, rtol=1e-5, atol=1e-7)

@@ -13,8 +13,7 @@ import edgesim
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
-from edgesim.folder.run_schema import SCHEMAS
-from edgesim.selection import SELECTORS, make_selector
+from edgesim.selection import make_selector
 
 DEVICES = 12
 WORLD = {
@@ -40,39 +39,17 @@ def best_channels(view):
     return [int(device) for offer in offers for device in np.atleast_1d(offer)]
 
 
-def offers_of(episode, policy, view):
-    """Ids that a policy offers in the open decision, in its order; it hears which of them admission takes."""
-    offered = []
-
-    def heard():
-        choice = policy.choose(view)
-        offer = next(choice, None)
-        while offer is not None:
-            offered.extend(np.atleast_1d(offer).tolist())
-            answer = yield offer
-            try:
-                offer = choice.send(answer)
-            except StopIteration:
-                return
-
-    episode._open.admit(heard())
-    return offered
+TRAINED = WORLD | {
+    "rounds": 4,
+    "data": {"dataset": "digits", "partition": "iid", "samples_per_device": 20},
+    "learning": {"model": "mlp", "pretrain": False, "steps": 2},
+    "evaluation": {"every": 2},
+}
 
 
-def by_policy(config, out):
-    """An episode into a folder, all of whose decisions the config's policy makes."""
-    selection = config["selection"]
-    options = {key: value for key, value in selection.items() if key != "policy"}
-    policy = make_selector(selection["policy"], options, DEVICES, 10)
-    with edgesim.episode(config, looks_at=policy.looks_at, on_report=policy.hear, out=out) as episode:
-        turn = episode.reset()
-        while turn is not None:
-            turn = episode.decide(offers_of(episode, policy, turn.view))
-
-
-def played(config, seed=None, choose=best_channels):
+def played(config, seed=None, choose=best_channels, out=None):
     """All outcomes of an episode whose decisions ``choose`` makes, and how many there were."""
-    with edgesim.episode(config) as episode:
+    with edgesim.episode(config, out=out) as episode:
         turn, outcomes, decisions = episode.reset(seed), [], 0
         while turn is not None:
             outcomes += turn.outcomes
@@ -81,12 +58,21 @@ def played(config, seed=None, choose=best_channels):
         return outcomes + episode.outcomes, decisions
 
 
+def contents(folder):
+    """Bytes of a run's tables and model by file, but for the wall times."""
+    files = [*folder.glob("*.parquet"), folder / "model.safetensors"]
+    return {file.name: file.read_bytes() for file in files if file.name != "timing.parquet"}
+
+
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_an_episode_that_takes_a_policys_offers_is_the_run_of_that_policy(kind, tmp_path):
-    config = WORLD | {"round": PROTOCOLS[kind]}
+    config = TRAINED | {"round": PROTOCOLS[kind]}
     run = edgesim.run(config, tmp_path / "run", quiet=True)
-    outcomes, decisions = played(config)
+    outcomes, decisions = played(config, out=tmp_path / "episode")
     assert decisions > 1
+    of_run, of_episode = (contents(tmp_path / name) for name in ("run", "episode"))
+    assert len(of_run) == 7
+    assert of_episode == of_run
     progress = [outcome.progress for outcome in outcomes]
     assert [at.round for at in progress] == run.rounds["round"].tolist()
     columns = {"t_s": "t_end_s", "bits_up": "bits_up", "bits_down": "bits_down", "energy_j": "energy_j"}
@@ -97,36 +83,6 @@ def test_an_episode_that_takes_a_policys_offers_is_the_run_of_that_policy(kind, 
     selected = [outcome.report.selected.tolist() for outcome in outcomes]
     others, _ = played(config, choose=lambda view: view.ids[::-1])
     assert [outcome.report.selected.tolist() for outcome in others] != selected
-
-
-TRAINED = WORLD | {
-    "rounds": 4,
-    "data": {"dataset": "digits", "partition": "iid", "samples_per_device": 20},
-    "learning": {"model": "mlp", "pretrain": False, "steps": 2},
-    "evaluation": {"every": 2},
-}
-WITHOUT_ROUNDS = ("random", "best-channel", "fedteddi", "power-of-choice", "oort")
-
-
-def contents(folder):
-    """Bytes of a run's tables and model by file, but for the wall times."""
-    files = [*folder.glob("*.parquet"), folder / "model.safetensors"]
-    return {file.name: file.read_bytes() for file in files if file.name != "timing.parquet"}
-
-
-@pytest.mark.parametrize(
-    ("policy", "kind"),
-    [(policy, "by band") for policy in SELECTORS if policy != "safa"]
-    + [(policy, "late") for policy in ("random", "feddance", "fedcs")]
-    + [(policy, kind) for policy in WITHOUT_ROUNDS for kind in ("buffered", "asynchronous")],
-)
-def test_an_episode_leaves_the_bytes_of_the_run_whose_offers_it_takes(policy, kind, tmp_path):
-    config = TRAINED | {"selection": {"policy": policy}, "round": PROTOCOLS[kind]}
-    edgesim.run(config, tmp_path / "run", quiet=True)
-    by_policy(config, tmp_path / "episode")
-    of_run, of_episode = (contents(tmp_path / name) for name in ("run", "episode"))
-    assert len(of_run) == len(SCHEMAS)
-    assert of_episode == of_run
 
 
 def test_two_episodes_in_turns_and_an_episode_reset_are_as_one_alone():
@@ -145,13 +101,7 @@ def test_two_episodes_in_turns_and_an_episode_reset_are_as_one_alone():
 
 
 def test_what_learning_brings_is_in_the_outcomes_and_lazy_parts_are_asked_for_in_on_report():
-    config = WORLD | {
-        "data": {"dataset": "digits", "partition": "iid", "samples_per_device": 20},
-        "learning": {"model": "mlp", "pretrain": False},
-        "round": PROTOCOLS["by band"],
-        "rounds": 3,
-    }
-    sums = []
+    config, sums = TRAINED | {"round": PROTOCOLS["by band"], "rounds": 3, "evaluation": {}}, []
 
     def on_report(report):
         sums.append(float(report.gradients.class_gradient_distances(report.arrived, "all").distances.sum()))
@@ -192,9 +142,9 @@ def decided(episode, turn, seen, order, count=99):
     return turn
 
 
-@pytest.mark.parametrize("kind", PROTOCOLS)
-@pytest.mark.parametrize(("first", "later"), [(2, 0), (2, 2)])
-def test_two_futures_of_a_snapshot_are_those_of_two_whole_runs(kind, first, later):
+@pytest.mark.parametrize(("kind", "later"), [*zip(PROTOCOLS, (0, 2, 2, 0, 2), strict=True)])
+def test_two_futures_of_a_snapshot_are_those_of_two_whole_runs(kind, later):
+    first = 2
     config = TRAINED | {"rounds": 14 if kind == "asynchronous" else 7, "round": PROTOCOLS[kind]}
     whole, sums = {}, {}
     for order in (1, -1):
@@ -244,6 +194,8 @@ def test_a_snapshot_of_another_config_or_seed_and_one_without_a_decision_are_one
         edgesim.episode(config, {"round.count": 3}, start=snapshot)
     with pytest.raises(EdgesimError, match=r"^reset: seed 4: the snapshot is of a run with seed 3$"):
         edgesim.episode(config, start=snapshot).reset(4)
+    with pytest.raises(EdgesimError, match=r"^start: expected the snapshot of an episode \(got 3\)$"):
+        edgesim.episode(config, start=3)
     with pytest.raises(EdgesimError, match=r"^out: an episode that begins with a snapshot lacks the rows of its past"):
         edgesim.episode(config, start=snapshot, out="unused")
 
@@ -261,6 +213,11 @@ def test_lazy_parts_of_a_view_are_known_until_the_decision():
             view.estimates.places()
         with pytest.raises(EdgesimError, match=r"^view\.knowledge\.losses: the decision is made"):
             losses(view.ids)
+    # Nor once the episode is closed.
+    with edgesim.episode(WORLD | {"round": COUNT}) as episode:
+        turn = episode.reset()
+    with pytest.raises(EdgesimError, match=r"^view\.gain: the decision is made; ask for it before decide$"):
+        np.asarray(turn.view.gain)
 
 
 def test_what_a_report_has_of_the_round_is_what_its_row_has(tmp_path):
@@ -361,15 +318,6 @@ def test_an_episode_refuses_to_be_changed_while_it_is_reported_on(method):
         episode.reset()
         assert episode.decide([0]) is not None
     assert heard == [method]
-
-
-def test_a_view_is_of_no_use_once_its_episode_is_closed():
-    with edgesim.episode(WORLD | {"round": COUNT}) as episode:
-        turn = episode.reset()
-    with pytest.raises(EdgesimError, match=r"^view\.gain: the decision is made; ask for it before decide$"):
-        np.asarray(turn.view.gain)
-    with pytest.raises(EdgesimError, match=r"^start: expected the snapshot of an episode \(got 3\)$"):
-        edgesim.episode(WORLD | {"round": COUNT}, start=3)
 
 
 def test_shares_of_a_decision_are_what_the_devices_upload_on(tmp_path):

@@ -1,4 +1,4 @@
-"""Hundreds of thousands of random questions about availability against intervals laid out by hand in whole numbers.
+"""Tens of thousands of random questions about availability against intervals laid out by hand in whole numbers.
 
 Every float here is a multiple of 2^-100, so as an integer of these units it is exact, and so are sums and products. An
 edge is an integer; at an instant of the clock, a float, a device is there if ``start <= instant < end`` as integers.
@@ -288,7 +288,7 @@ def _pieces(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_pieces")
 def test_some_thousand_questions_have_the_answers_of_the_raw_intervals():
-    assert ask(1, 1, 12) > 4000
+    assert ask(1, 1, 8) > 2500
 
 
 def test_recordings_of_more_lengths_than_are_looked_at_together_answer_alike():
@@ -297,6 +297,5 @@ def test_recordings_of_more_lengths_than_are_looked_at_together_answer_alike():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_200_000_questions_have_the_answers_of_the_raw_intervals(seed):
-    assert ask(10 + seed, 1, 120) > 50_000
+def test_50_000_questions_have_the_answers_of_the_raw_intervals():
+    assert ask(10, 1, 120) > 50_000

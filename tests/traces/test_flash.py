@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interval_rows import rows
 
 from edgesim.base.errors import EdgesimError
-from edgesim.traces.intervals import Intervals
 from edgesim.traces.readers.flash import PARTS, read_flash
 
 MIDNIGHT = datetime(2020, 1, 29)
@@ -26,11 +26,6 @@ def written(folder: Path, *messages: object, name: str = "state_traces.json") ->
     devices = {str(k): {"guid": f"g{k}", "model": "P20", "messages": text} for k, text in enumerate(messages)}
     path.write_text(json.dumps(devices))
     return path
-
-
-def rows(found: Intervals | None) -> list[tuple[int, float, float]]:
-    assert found is not None
-    return list(zip(found.device.tolist(), found.start_s.tolist(), found.end_s.tolist(), strict=True))
 
 
 NIGHT = log(
