@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 import pytest
 import typer
@@ -146,7 +147,7 @@ def test_every_scenario_leaves_tables_and_figures(tmp_path, drawing_scenario, mo
     check_figures(tmp_path, drawn - before)
 
 
-LAWS = "--participation static,programmed --algorithms fedavg --clients"
+LAWS = "--quick --participation static,programmed --algorithms fedavg --clients"
 
 
 @pytest.mark.parametrize(
@@ -178,12 +179,34 @@ LAWS = "--participation static,programmed --algorithms fedavg --clients"
             "--set selection.accuracy_window=4",
             "selection.accuracy_window distinguishes variant beta-3, beta-10; leave one of them out",
         ),
+        ("feddance.py", "--skew odd", "--skew: unknown 'odd'; known: same, preprint, available, rare"),
+        ("feddance.py", "--dataset speech", "not a data set; give --dataset FOLDER --setting speech"),
+        ("feddance.py", "--dataset tiny-imagenet", "give --dataset FOLDER --setting tiny-imagenet"),
+        ("feddance.py", "--selectors fedance", "did you mean 'feddance'"),
+        ("feddance_ablation.py", "--windows 1", "accuracy_window"),
+        ("availability_predictor.py", "--minutes 10", "do not fit into a log of 6"),
+        ("availability_predictor.py", "--predictors oracle", "unknown 'oracle'; known: arima"),
+        ("fedstg.py", "--mode log", "--mode: expected paper or code (got 'log')"),
+        ("fedstg.py", "--methods fedstg,fedova", "--methods: unknown 'fedova'; known: fedstg, fedavg"),
+        ("fedstg.py", "--pools own", "drift.pool: input should be 'shared' or 'iid_partition'"),
+        ("fedteddi_cifar10.py", "--step jpeg", "--step: unknown 'jpeg'; known: settings, pictures, comparison, report"),
+        ("fedteddi_cifar10.py", "--step settings --dataset digits --settings tau7", "--settings: unknown 'tau7'"),
+        ("fedteddi_cifar10.py", "--step settings --dataset c.npz", "c.npz: no such file"),
+        (
+            "fedteddi_cifar10.py",
+            "--step settings --dataset grey.npz",
+            "its pictures are 28x28 with 1 channels",
+        ),
+        ("fedteddi_cifar10.py", "--step report --tests tests.parquet", "tests.parquet: no such file"),
     ],
 )
 def test_what_a_scenario_is_given_wrong_is_told_in_a_line_before_any_run(tmp_path, scenario, script, arguments, said):
     (tmp_path / "good.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,0,1,0,1,0\n")
     (tmp_path / "bad.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,7,1,0,1,0\n")
-    done = scenario(script, "--quick", *arguments.split(), "--out", "out")
+    labels, grey = np.arange(10), np.zeros((10, 28, 28), dtype=np.uint8)
+    arrays = {"train_images": grey, "train_labels": labels, "test_images": grey, "test_labels": labels}
+    np.savez(tmp_path / "grey.npz", **arrays)
+    done = scenario(script, *arguments.split(), "--out", "out")
     assert done.exit_code == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1

@@ -110,27 +110,24 @@ def whole(tmp_path_factory) -> Path:
     return folder
 
 
-def quick(names):
-    """The names of strangers as parameters, of which all but these are slow."""
-    return [pytest.param(name, marks=() if name in names else pytest.mark.slow) for name in EVIL]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", quick(EVIL[:1])[:12], ids=ascii)
-def test_a_run_of_a_stranger_is_shown_and_drawn_with_its_names_as_text(name, whole, tmp_path):
+def test_a_run_of_a_stranger_is_shown_and_drawn_with_its_names_as_text(whole, tmp_path):
     folder = forget_digests(Path(shutil.copytree(whole, tmp_path / "run")))
     run = json.loads((folder / "run.json").read_text())
-    run |= {"reason": name, "notes": {"range": name}, "device_kind": name, "back_end": name, "back_end_notice": name}
-    (folder / "run.json").write_text(json.dumps(run))
+    told = dict(
+        zip(("reason", "device_kind", "back_end", "back_end_notice", "note"), EVIL[:8:2] + EVIL[5:6], strict=True)
+    )
+    (folder / "run.json").write_text(json.dumps(run | told | {"notes": {"range": told.pop("note")}}))
     stations = pq.read_table(folder / "stations.parquet")
-    names = pa.array([f"{name} {k}".encode(errors="replace").decode() for k in range(len(stations))])
-    pq.write_table(stations.set_column(stations.column_names.index("name"), "name", names), folder / "stations.parquet")
+    names = [name.encode(errors="replace").decode() for name in (EVIL[9], EVIL[16], EVIL[0])]
+    named = stations.set_column(stations.column_names.index("name"), "name", pa.array(names))
+    pq.write_table(named, folder / "stations.parquet")
     shown = CliRunner().invoke(app, ["show", str(folder), "--all"], env={"COLUMNS": "400"})
     assert shown.exit_code == 0, shown.output
     assert all(one.isprintable() or one == "\n" for one in shown.output)
-    assert shown.output.count(printable(name)) >= 4
+    assert all(printable(name) in shown.output for name in [*told.values(), EVIL[5]])
     figure = draw_cell_map(RunFolder(folder, {}, 0))
-    assert {f"{figure_text(name)} {k}" for k in range(3)} <= {text.get_text() for text in figure.findobj(Text)}
+    assert {*map(figure_text, names)} <= {text.get_text() for text in figure.findobj(Text)}
     drawn = CliRunner().invoke(app, ["plot", str(folder)])
     assert drawn.exit_code == 0, repr(drawn.exception)
     for path in (folder / "plots").glob("*.svg"):
@@ -150,9 +147,7 @@ def test_a_figure_shows_the_very_letters_of_a_name(name):
     assert np.array_equal(pixels(figure_text(name), True), pixels(printable(name), False))
 
 
-@pytest.mark.parametrize(
-    "name", quick([EVIL[0], EVIL[3], "[/]", "$\\frac{$", "$x$", "$$", "\u202eabc", "\udcff"]), ids=ascii
-)
+@pytest.mark.parametrize("name", [*EVIL[:4], "$\\frac{$", "$$", "\u202eabc", "\udcff"], ids=ascii)
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_titles_labels_legends_and_ticks_are_drawn_whatever_the_name(name, tmp_path):
     places = itertools.product([name, "b"], [1.0, 2.0])

@@ -157,6 +157,8 @@ def test_another_config_for_a_planned_run_and_the_same_knobs_under_another_name_
     plan = (tmp_path / "out/plan.json").read_bytes()
     with pytest.raises(EdgesimError, match=r"plans run tmax0.8-s0 with another config \(rounds differs\)"):
         grow(Study("s", grid(TIMING | {"rounds": 2}, {"round.tmax_s": [0.8]}, [0])), tmp_path / "out")
+    with pytest.raises(EdgesimError, match=r"holds another study, over tmax_s"):
+        grow(Study("s", grid(TIMING, {"devices.count": [10]}, [0])), tmp_path / "out")
     with pytest.raises(EdgesimError, match=r"runs tmax0.8-s0 and twin have the same knobs and seed"):
         grow(replace(STUDY, runs=[replace(STUDY.runs[1], folder="twin")]), tmp_path / "out")
     assert (tmp_path / "out/plan.json").read_bytes() == plan

@@ -14,7 +14,7 @@ import pytest
 import edgesim
 from edgesim.scenario import agents
 
-SCRIPT = Path(__file__).parents[1] / "scenarios/learned_scheduler.py"
+SCRIPT = Path(__file__).parents[2] / "scenarios/learned_scheduler.py"
 CONFIG = {
     "rounds": 6,
     "devices": {"count": 12, "radius_m": 250.0},
