@@ -25,7 +25,6 @@ def refusal(values: dict) -> str:
         ({"xyzzy": 1}, ["'xyzzy'", "known:", "devices"]),
         ({"round": {"tmax_s": -1.0}}, ["round.tmax_s", "equal to 0.000001", "-1.0"]),
         ({"round": {"tmax_s": "fast"}}, ["round.tmax_s", "number", "'fast'"]),
-        ({"round": {"payload_bits": 0.0}}, ["round.payload_bits", "equal to 1 (got 0.0)"]),
         ({"round": {"tmax_s": float("nan")}}, ["round.tmax_s", "finite"]),
         ({"round": {"delay_knowledge": "guess"}}, ["round.delay_knowledge", "'known'", "'guess'"]),
         (
@@ -55,16 +54,6 @@ def refusal(values: dict) -> str:
         ),
         ({"devices": {"radius_m": 5.0}}, ["min_distance_m (10)", "radius_m (5)"]),
         ({"devices": {"battery_j": -5.0}}, ["devices.battery_j", "equal to 0.000001", "-5.0"]),
-        ({"devices": {"battery_j": 0.0}}, ["devices.battery_j", "equal to 0.000001"]),
-        ({"devices": {"battery_j": 5.0, "recharge_w": -0.1}}, ["devices.recharge_w", "greater than or equal to 0"]),
-        (
-            {"devices": {"battery_j": 5.0, "battery_reserve": 1.5}},
-            ["devices.battery_reserve", "less than or equal to 1"],
-        ),
-        (
-            {"devices": {"battery_j": 5.0, "battery_start": 1.5}},
-            ["devices.battery_start", "less than or equal to 1 (got 1.5)"],
-        ),
         ({"devices": {"battery_j": 5.0, "battery_start": "full"}}, ["devices.battery_start", "'drawn'", "'full'"]),
         (
             {"devices": {"battery_j": 5.0, "battery_start": 0.1}},
@@ -74,9 +63,7 @@ def refusal(values: dict) -> str:
         ({"learning": {"steps": 3, "epochs": 1}}, ["learning.steps = 3 does not go with learning.epochs = 1"]),
         ({"learning": {"back_end": "loop", "workers": 2}}, ["workers = 2 needs", "'ray' or 'auto'", "not 'loop'"]),
         ({"learning": {"back_end": "stacked", "workers": 1}}, ["workers = 1 needs", "not 'stacked'"]),
-        ({"learning": {"workers": 1025}}, ["learning.workers", "1024"]),
         ({"learning": {"lr": 0.1, "lr_min": 0.2}}, ["lr_min (0.2)", "lr (0.1)"]),
-        ({"learning": {"clip_norm": 0.0}}, ["learning.clip_norm", "greater than 0"]),
         (
             {"learning": {"momentum": 0.0, "persist_momentum": True}},
             ["persist_momentum = true does not go with learning.momentum = 0"],
@@ -90,13 +77,11 @@ def refusal(values: dict) -> str:
             ["optimiser = 'adam' needs learning.persist_momentum = false"],
         ),
         ({"learning": {"optimiser": "rmsprop"}}, ["learning.optimiser: input should be 'sgd' or 'adam'"]),
-        ({"learning": {"lr_decay_every": 0}}, ["learning.lr_decay_every", "greater than or equal to 1"]),
         (
             {"learning": {"lr_offset": 1.0, "lr_decay": 0.9}},
             ["lr_offset = 1 needs learning.lr_decay = 0.9992 or 1, not 0.9"],
         ),
         ({"data": {"dataset": "none"}}, ["data.dataset = 'none'", "learning.training = 'none'"]),
-        ({"rounds": [3, 0]}, ["rounds[1]", "equal to 1 (got 0)"]),
         ({"seed": -1}, ["seed", "greater than or equal to 0"]),
         ({"radio": {"bandwidth_hz": True}}, ["radio.bandwidth_hz", "True"]),
     ],

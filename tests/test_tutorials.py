@@ -48,16 +48,6 @@ def test_a_tutorial_shows_what_its_cells_printed_and_no_path_of_a_machine(file):
     assert all(len(figure) < MOST_BYTES for figure in figures.values())
 
 
-@pytest.mark.whole_family
-@pytest.mark.parametrize("file", TUTORIALS, ids=lambda file: file.stem)
-def test_a_tutorial_names_partition_and_pre_training_and_ends_with_what_to_read_next(file):
-    notebook = read(file)
-    together = "".join(cell.source for cell in code(notebook))
-    partitions, pretrained = (re.findall(rf'\b{key}"?\s*[:=]', together) for key in ("partition", "pretrain"))
-    assert len(partitions) == len(pretrained) > 0
-    assert "## Next" in notebook.cells[-1].source
-
-
 @pytest.fixture
 def one_core():
     """All that the test starts has one core, so that each study starts one process, which costs as much as its runs."""

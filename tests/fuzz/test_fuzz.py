@@ -67,12 +67,14 @@ def test_the_data_that_are_broken_make_a_run_while_they_are_whole(kind, tmp_path
     assert outcome(write(tmp_path, config), tmp_path / "out") == ("finished", "")
 
 
+@pytest.mark.usefixtures("figures_as_text")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_few_inputs_are_refused_in_a_line_or_mean_something(kind, whole):
     try_inputs(kind, 6, whole)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("figures_as_text")
 @pytest.mark.parametrize("kind", KINDS)
 def test_inputs_are_refused_in_a_line_or_mean_something(kind, whole):
     rest = (1 - sum(SHARE.values())) / (len(KINDS) - len(SHARE))

@@ -1,18 +1,13 @@
 """Training of agents in the scenario of learnt schedulers: what it learns, and that stopping it changes nothing."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
+import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import edgesim
-from edgesim.scenario import agents
+from edgesim.scenario import Runs, agents
 
 SCRIPT = Path(__file__).parents[2] / "scenarios/learned_scheduler.py"
 CONFIG = {
@@ -49,72 +44,38 @@ def test_a_training_is_kept_and_begins_anew_where_it_is_another_or_too_long(tmp_
     assert agents.Training.at(path, 30, *inputs, fresh=True).steps == []
 
 
-def trained(folder, *more):
-    """The script, started with a small training and no more than it needs to judge."""
-    options = ["--rounds", "4", "--population", "6", "--episodes", "1", "--generations", "5", "--seeds", "2"]
-    command = [sys.executable, str(SCRIPT), *options, "--ppo-steps", "0", "--out", str(folder), *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def by_cem(folder, name):
+    made = runpy.run_path(str(SCRIPT), {"__name__": "read"})["cross_entropy"](CONFIG, 3, 6, 1, Runs(out=folder / name))
+    return np.array(made.memory["mean"])
 
 
-@pytest.mark.slow
-def test_a_training_that_is_killed_goes_on_to_the_same_agent(tmp_path):
-    state = tmp_path / "killed/training/cem.json"
-    with trained(tmp_path / "killed") as killed:
-        while not state.exists():
-            assert killed.poll() is None, killed.stdout.read()
-            time.sleep(0.01)
-        os.kill(killed.pid, signal.SIGKILL)
-    done = len(json.loads(state.read_text())["steps"])
-    assert 1 <= done < 5
-    for folder in ("killed", "whole"):
-        with trained(tmp_path / folder) as process:
-            said = process.stdout.read()
-        assert process.returncode == 0, said
-    for file in ("cem.json", "cem.safetensors"):
-        assert len({(tmp_path / folder / "training" / file).read_bytes() for folder in ("killed", "whole")}) == 1
-    assert "least-band" in said
-
-
-@pytest.mark.slow
-def test_ppo_that_is_killed_between_two_files_goes_on_to_the_same_agent(tmp_path, monkeypatch):
+def by_ppo(folder, name):
     pytest.importorskip("stable_baselines3")
+    training = agents.Training.at(folder / f"{name}.json", 192, CONFIG)
+    network = agents.train_ppo(CONFIG, None, 192, training, 7)
+    return np.concatenate([part.ravel() for layer in network.layers for part in layer])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train", [by_cem, by_ppo])
+def test_a_training_that_is_killed_before_it_saves_a_step_goes_on_to_the_same_agent(tmp_path, monkeypatch, train):
     monkeypatch.setattr(agents, "_ROLLOUT", 64)
     monkeypatch.setattr(agents, "_ROLLOUTS", 1)
+    kept = agents.Training.save
 
-    def agent(name):
-        training = agents.Training.at(tmp_path / f"{name}.json", 192, CONFIG)
-        return agents.train_ppo(CONFIG, None, 192, training, 7)
-
-    def killed(step):
+    def killed_at(step):
         def save(self, *how, **memory):
             if len(self.steps) == step:
                 raise KeyboardInterrupt
             kept(self, *how, **memory)
 
-        kept = agents.Training.save
-        with monkeypatch.context() as patched:
-            patched.setattr(agents.Training, "save", save)
-            with pytest.raises(KeyboardInterrupt):
-                agent("killed")
+        return save
 
     for step in (0, 1):
-        killed(step)
-    for layer, other in zip(agent("whole").layers, agent("killed").layers, strict=True):
-        assert np.array_equal(layer[0], other[0])
-        assert np.array_equal(layer[1], other[1])
-    assert sorted(path.name for path in tmp_path.glob("*.zip")) == ["killed.3.zip", "whole.3.zip"]
-
-
-@pytest.mark.slow
-def test_ppo_that_is_stopped_goes_on_to_the_same_agent(tmp_path):
-    pytest.importorskip("stable_baselines3")
-    networks = {}
-    for name, parts in (("whole", [2048]), ("stopped", [1024, 2048])):
-        for decisions in parts:
-            training = agents.Training.at(tmp_path / f"{name}.json", decisions, CONFIG)
-            networks[name] = agents.train_ppo(CONFIG, None, decisions, training, 7)
-        assert training.steps == [1024, 2048]
-        assert len(set(training.arrivals)) == 2
-    for (weights, biases), (others, other) in zip(networks["whole"].layers, networks["stopped"].layers, strict=True):
-        assert np.array_equal(weights, others)
-        assert np.array_equal(biases, other)
+        with monkeypatch.context() as patched:
+            patched.setattr(agents.Training, "save", killed_at(step))
+            with pytest.raises(KeyboardInterrupt):
+                train(tmp_path, "killed")
+    assert np.array_equal(train(tmp_path, "whole"), train(tmp_path, "killed"))
+    if train is by_ppo:
+        assert sorted(path.name for path in tmp_path.glob("*.zip")) == ["killed.3.zip", "whole.3.zip"]

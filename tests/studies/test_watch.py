@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import shutil
 import socket
@@ -18,7 +17,6 @@ import pytest
 from rich.console import Console
 from small_runs import TIMING
 from stopped_runs import stop_at
-from test_lease import leave
 from two_processes import ENVIRONMENT
 from typer.testing import CliRunner
 
@@ -27,12 +25,11 @@ from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import leased
 from edgesim.commands import watch_command
 from edgesim.commands.cli import app
-from edgesim.folder.records import read_run, read_table
 from edgesim.report.report import live_page
 from edgesim.report.server import LOOPBACK, served
 from edgesim.studies.ledger import read_any_ledger
 from edgesim.studies.plan_file import grow
-from edgesim.tables.show_ledger import headline, ledger_table
+from edgesim.tables.show_ledger import ledger_table
 from edgesim.tables.table_text import print_whole
 
 # Of these tmax_s nobody meets the first.
@@ -60,22 +57,6 @@ def shown(ledger, room=None):
     return [line.split() for line in console.export_text().splitlines()]
 
 
-def test_every_run_has_a_row_with_its_status_its_progress_and_what_is_known_of_its_process(study):
-    with leased(study / OTHER):
-        stop_at(STUDY.runs[3].config, study / LAST, 2)
-        ledger = read_any_ledger(study)
-        rows = {line[0]: line[1:] for line in shown(ledger) if line}
-        end_s = read_table(study / SOME, "rounds")["t_end_s"].max()
-        assert rows[SOME] == ["finished", "3/3", f"{end_s:,.1f}", "all", "rounds", "done"]
-        assert rows[BAD][:4] == ["failed", "0/3", "round.tmax_s", "="]
-        assert rows[LAST][:2] == ["stopped", "2/3"]
-        assert rows[OTHER][:2] == ["running", "0/3"]
-        heard = rf"process {os.getpid()} on {re.escape(socket.gethostname())}, last heard of \d+ s"
-        assert re.match(heard, " ".join(rows[OTHER][2:]))
-        assert headline(study, ledger) == f"{study}: 4 runs: 1 finished, 1 running, 1 stopped, 1 failed; 5 of 12 rounds"
-    assert [state.ended for state in ledger.values()] == [True, True, False, False]
-
-
 def test_rounds_of_a_run_are_counted_while_it_goes_on(study):
     """The second look reads the table again, since it has grown."""
     stop_at(STUDY.runs[3].config, study / LAST, 1)
@@ -89,17 +70,6 @@ def test_a_table_that_is_removed_while_it_is_looked_for_does_not_end_the_watch(s
     is_file = Path.is_file
     monkeypatch.setattr(Path, "is_file", lambda self: self.name == "rounds.arrow" or is_file(self))
     assert {name: state.done for name, state in read_any_ledger(study).items()} == {BAD: 0, SOME: 3, OTHER: 0, LAST: 0}
-
-
-def test_a_killed_study_is_told_with_the_command_that_goes_on_with_it(study):
-    stop_at(STUDY.runs[3].config, study / LAST, 2)
-    path = study / LAST / "run.json"
-    path.write_text(json.dumps(read_run(study / LAST) | {"status": "running"}))
-    leave(study / LAST)
-    ledger = read_any_ledger(study)
-    assert [state.status for state in ledger.values()] == ["failed", "finished", "planned", "lost"]
-    assert f"no process works on it; `edgesim study run {study}` resumes it" in headline(study, ledger)
-    assert not ledger[LAST].ended, "another process may go on with it"
 
 
 def test_where_there_is_little_room_the_runs_that_matter_now_are_shown_first_and_in_a_line_each(study):
