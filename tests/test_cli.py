@@ -165,29 +165,25 @@ def test_list_names_policies_channels_and_scenarios(config):
 
 
 @pytest.mark.parametrize(
-    ("setting", "words"),
+    ("setting", "said"),
     [
-        ("round.tmacks_s=1", ["'round.tmacks_s'", "did you mean 'round.tmax_s'"]),
-        ("selection.policy=fedtedi", ["unknown policy 'fedtedi'", "did you mean 'fedteddi'"]),
-        ("radio.channel=marsian", ["no file 'marsian'", "fedteddi-macro"]),
-        ("data.dataset=cifar10", ["cifar-10-batches-py", "data"]),
-        ("data.dataset=nowhere.npz", ["nowhere.npz"]),
-        ("data.dataset=mnist", ["data/MNIST/raw/train-images-idx3-ubyte", "data.download = true"]),
-        ("data.samples_per_device=4000", ["class", "4000"]),
-        ("stop_at_s=0.1", ["stop_at_s (0.1)", "tmax_s (0.8)"]),
-        ("radio.channel=noiseless.toml", ["noiseless.toml", "noise_dbm_per_hz", "greater than or equal to -250"]),
-        (
-            "availability.probability=0.5",
-            ["availability.probability", "option of model 'bernoulli', not of 'always'"],
-        ),
-        ("radio.channel=umi", ["did you mean 'umi-street-canyon'"]),
-        ("data.dataset=channels_first.npz", ["channels_first.npz", "channels first", "[n, H, W, C]"]),
+        ("round.tmacks_s=1", "'round.tmacks_s' ... did you mean 'round.tmax_s'"),
+        ("selection.policy=fedtedi", "unknown policy 'fedtedi' ... did you mean 'fedteddi'"),
+        ("radio.channel=marsian", "no file 'marsian' ... fedteddi-macro"),
+        ("data.dataset=cifar10", "cifar-10-batches-py ... data"),
+        ("data.dataset=nowhere.npz", "nowhere.npz"),
+        ("data.dataset=mnist", "data/MNIST/raw/train-images-idx3-ubyte ... data.download = true"),
+        ("data.samples_per_device=4000", "class ... 4000"),
+        ("stop_at_s=0.1", "stop_at_s (0.1) ... tmax_s (0.8)"),
+        ("radio.channel=noiseless.toml", "noiseless.toml ... noise_dbm_per_hz ... greater than or equal to -250"),
+        ("availability.probability=0.5", "availability.probability ... option of model 'bernoulli', not of 'always'"),
+        ("radio.channel=umi", "did you mean 'umi-street-canyon'"),
+        ("data.dataset=channels_first.npz", "channels_first.npz ... channels first ... [n, H, W, C]"),
     ],
 )
-def test_bad_settings_are_one_line_that_names_the_key_and_the_remedy(config, tmp_path, setting, words):
+def test_bad_settings_are_one_line_that_names_the_key_and_the_remedy(config, tmp_path, setting, said):
     line = refused("run", "run.toml", "--set", setting)
-    for word in words:
-        assert word in line
+    assert [word for word in said.split(" ... ") if word not in line] == []
     assert not (tmp_path / "runs").exists()
 
 

@@ -27,7 +27,7 @@ def write(out):
     pq.write_table(pa.table({"wall_s": [random.random()]}), Path(out) / "timing.parquet")
     (Path(out) / "summary.csv").write_text(f"policy,mean_ms\\nrandom,{random.random()}\\n")
 
-def main():
+if __name__ == "__main__":
     write(sys.argv[4])
 """
 SCENARIO = (

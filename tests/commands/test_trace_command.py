@@ -202,33 +202,32 @@ def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "said"),
     [
-        (["show", "nowhere"], ["traces: no file 'nowhere'", "sample-week"]),
-        (["show", "notes.txt"], ["notes.txt: the format cannot be detected"]),
-        (["show", "cut.parquet"], ["cut.parquet: not a readable parquet file"]),
-        (["convert", "log.json", "on.csv", "x.parquet"], ["log.json: expected a recording of capacity"]),
-        (["convert", "up", "x.parquet", "--links", "*-up"], ["links *-up: no trace of up has such a name"]),
-        (["convert", "log.json", "x.csv"], ["x.csv: expected a name that ends in .parquet"]),
-        (["convert", "log.json", "x.parquet", "--format", "flush"], ["unknown format 'flush'"]),
-        (["convert", "on.csv", "x.parquet", "--length-s", "inf"], ["--length-s: expected seconds", "(got inf)"]),
-        (["show", "on.csv", "--median-s", "nan"], ["--median-s: is for the formats ai-benchmark"]),
+        (["show", "nowhere"], "traces: no file 'nowhere' ... sample-week"),
+        (["show", "notes.txt"], "notes.txt: the format cannot be detected"),
+        (["show", "cut.parquet"], "cut.parquet: not a readable parquet file"),
+        (["convert", "log.json", "on.csv", "x.parquet"], "log.json: expected a recording of capacity"),
+        (["convert", "up", "x.parquet", "--links", "*-up"], "links *-up: no trace of up has such a name"),
+        (["convert", "log.json", "x.csv"], "x.csv: expected a name that ends in .parquet"),
+        (["convert", "log.json", "x.parquet", "--format", "flush"], "unknown format 'flush'"),
+        (["convert", "on.csv", "x.parquet", "--length-s", "inf"], "--length-s: expected seconds ... (got inf)"),
+        (["show", "on.csv", "--median-s", "nan"], "--median-s: is for the formats ai-benchmark"),
         (
             ["convert", "log.json", "x.parquet", "--lengths", "up"],
-            ["lengths: is for the formats intervals, on-off, but log.json"],
+            "lengths: is for the formats intervals, on-off, but log.json",
         ),
-        (["show", "up", "--observed", "on.csv"], ["observed: is for recordings of availability, which up is not"]),
-        (["fetch", "flash"], ["unknown recording 'flash'; known: fedscale-behaviour"]),
+        (["show", "up", "--observed", "on.csv"], "observed: is for recordings of availability, which up is not"),
+        (["fetch", "flash"], "unknown recording 'flash'; known: fedscale-behaviour"),
     ],
 )
-def test_bad_input_is_one_line_without_a_traceback(folder, arguments, words):
+def test_bad_input_is_one_line_without_a_traceback(folder, arguments, said):
     (folder / "notes.txt").write_text("hello\n")
     (folder / "on.csv").write_text("0,on,3\n")
     whole = (ROOT / "traces/sample-week.parquet").read_bytes()
     (folder / "cut.parquet").write_bytes(whole[:5000])
     line = refused("trace", *arguments)
-    for word in words:
-        assert word in line
+    assert [word for word in said.split(" ... ") if word not in line] == []
     assert not (folder / "x.parquet").exists()
 
 
