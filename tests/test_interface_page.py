@@ -82,14 +82,3 @@ def test_every_field_has_a_meaning_and_an_array_its_shape():
         for entry in FIELDS["entries"](record):
             assert entry.meaning, (record, entry)
             assert entry.shape or not numeric.search(entry.kind.partition("[")[0]), (record, entry)
-
-
-def test_shapes_and_units_are_read_off_docstrings_and_names():
-    of = {entry.name: entry for entry in FIELDS["entries"](import_module("edgesim.selection.view").RoundView)}
-    assert (of["need_hz"].shape, of["need_hz"].unit) == ("[n]", "Hz")
-    assert (of["tmax_s"].shape, of["tmax_s"].unit) == ("one", "s")
-    assert (of["streams"].shape, of["streams"].unit, of["streams"].kind) == ("", "", "Streams")
-    spent = {entry.name: entry for entry in FIELDS["entries"](import_module("edgesim.selection.view").Spending)}
-    assert (spent["bits_up"].unit, spent["energy_j"].unit) == ("bit", "J")
-    asked = {entry.name for entry in FIELDS["entries"](import_module("edgesim.selection.view").Estimates)}
-    assert "upload_s(rows, at_once)" in asked

@@ -215,22 +215,6 @@ def test_an_allocator_of_ones_own_shares_the_band_and_stays_with_the_run(own):
     assert (own / "run/code/own_allocator.py").is_file()
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("np.ones(1)", "an array of float64 and shape (1,) for"),
-        ("[request.bandwidth_hz / len(request.ids)] * len(request.ids)", "returned list for"),
-        ("np.full(len(request.ids), 'all')", "an array of <U3 and shape"),
-        ("-np.ones(len(request.ids))", "allocate returned -1 to -1 Hz"),
-        ("np.full(len(request.ids), np.nan)", "allocate returned nan to nan Hz"),
-        ("np.full(len(request.ids), request.bandwidth_hz)", "Hz in all"),
-    ],
-)
-def test_what_an_allocator_returns_is_checked_in_a_line_that_names_it(own, answer, said):
-    with in_one_line(rf"^round\.allocator 'own_allocator\.Mine': .*{re.escape(said)}"):
-        simulation.run(with_allocator(answer), own / "run")
-
-
 OWN_PREDICTOR = """
 import numpy as np
 from edgesim.prediction.predictor import Predictor
@@ -289,21 +273,43 @@ def test_refl_asks_a_predictor_of_ones_own_where_it_goes_by_the_log(own):
         edgesim.run(SMALL, "other", given)
 
 
+def ask_allocator(answer):
+    simulation.run(with_allocator(answer), Path("run"))
+
+
+def ask_predictor(answer):
+    edgesim.run(SMALL, "run", with_predictor(answer))
+
+
+def ask_metric(answer):
+    edgesim.run(SMALL, "run", with_metric(answer))
+
+
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("ask", "answer", "said"),
     [
-        ("[0.5] * len(ids)", "chances answered list, expected 4 numbers"),
-        ("np.full(len(ids) + 1, 0.5)", "chances answered an array float64[5], expected 4 numbers"),
-        ("np.full(len(ids), 1.5)", "chances answered 1.5 for device 0, expected 0 to 1"),
-        ("np.full(len(ids), np.nan)", "chances answered nan for device 0, expected 0 to 1"),
-        ("1 / 0", "own_half.py, line 10, in chances: ZeroDivisionError: division by zero"),
+        (ask_allocator, "np.ones(1)", "an array of float64 and shape (1,) for"),
+        (ask_allocator, "[request.bandwidth_hz / len(request.ids)] * len(request.ids)", "returned list for"),
+        (ask_allocator, "np.full(len(request.ids), 'all')", "an array of <U3 and shape"),
+        (ask_allocator, "-np.ones(len(request.ids))", "allocate returned -1 to -1 Hz"),
+        (ask_allocator, "np.full(len(request.ids), np.nan)", "allocate returned nan to nan Hz"),
+        (ask_allocator, "np.full(len(request.ids), request.bandwidth_hz)", "Hz in all"),
+        (ask_predictor, "[0.5] * len(ids)", "chances answered list, expected 4 numbers"),
+        (ask_predictor, "np.full(len(ids) + 1, 0.5)", "chances answered an array float64[5], expected 4 numbers"),
+        (ask_predictor, "np.full(len(ids), 1.5)", "chances answered 1.5 for device 0, expected 0 to 1"),
+        (ask_predictor, "np.full(len(ids), np.nan)", "chances answered nan for device 0, expected 0 to 1"),
+        (ask_predictor, "1 / 0", "own_half.py, line 10, in chances: ZeroDivisionError: division by zero"),
+        (ask_metric, "None", "measure returned None, expected a fin"),
+        (ask_metric, "float('nan')", "measure returned nan, expected a fin"),
+        (ask_metric, "'high'", "measure returned 'high', expected a fin"),
+        (ask_metric, "True", "measure returned True, expected a fin"),
     ],
 )
-def test_what_a_predictor_answers_is_checked_in_a_line_that_names_it(own, answer, said):
-    with pytest.raises(EdgesimError) as refused:
-        edgesim.run(SMALL, "run", with_predictor(answer))
-    assert "own_half.Half" in str(refused.value)
-    assert said in str(refused.value)
+def test_what_code_of_ones_own_answers_is_checked_in_a_line_that_names_it(own, ask, answer, said):
+    name = {ask_allocator: "own_allocator.Mine", ask_predictor: "own_half.Half", ask_metric: "own_metric.Own"}[ask]
+    with in_one_line(re.escape(said)) as refused:
+        ask(answer)
+    assert name in str(refused.value)
 
 
 def test_metrics_are_rows_of_each_test(own):
@@ -355,16 +361,11 @@ def test_metrics_are_columns_of_the_summary_and_compared_and_null_with_the_reaso
         study.compare("own_metric.Never", by="policy")
 
 
-@pytest.mark.parametrize("answer", ["None", "float('nan')", "'high'", "True"])
-def test_what_a_metric_answers_is_checked_in_a_line_that_names_it(own, answer):
-    with in_one_line(r"evaluation\.metrics 'own_metric\.Own': measure returned .*, expected a fin"):
-        edgesim.run(SMALL, "run", with_metric(answer))
-
-
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
         ({"evaluation.metrics": {"worst-class": {"share": 1}}}, "takes no options"),
+        ({"algorithm.server": "own_helper.ANSWER"}, ": algorithm.server: 'own_helper.ANSWER' is of type int, expected"),
         ({"selection.policy": "feddance", "selection.predictor": "poison"}, "did you mean 'poisson'?"),
         (
             {"selection.policy": "feddance", "selection.predictor": "collections.OrderedDict"},
@@ -456,11 +457,6 @@ def test_the_page_shows_the_templates_as_they_are():
     protocols = (Path(__file__).parents[1] / "docs/writing-a-protocol.md").read_text()
     assert f"```python\n{(folder / 'protocol.py').read_text()}```" in protocols
     assert max(map(len, page.splitlines())) <= 120
-
-
-def test_a_server_that_is_no_algorithm_is_told_by_its_own_key(own):
-    with in_one_line(r": algorithm\.server: 'own_helper\.ANSWER' is of type int, expected a sub"):
-        edgesim.run(SMALL, "run", {"algorithm.server": "own_helper.ANSWER"})
 
 
 def test_a_scenario_finds_plug_ins_of_the_current_folder(monkeypatch):

@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -230,24 +231,41 @@ def test_what_a_scenario_is_given_wrong_is_told_in_a_line_before_any_run(tmp_pat
 
 @pytest.fixture
 def planned(scenario, monkeypatch):
-    """The bases and the runs that a scenario plans, none of which is run."""
+    """The bases of a scenario, and the studies that it plans, none of which is run."""
 
     def plan(script, *arguments):
-        bases, runs = [], []
+        bases, studies = [], []
         grid = edgesim.scenario.frame.grid
 
         def stop(study, *_, **__):
-            runs.extend(study.runs)
+            studies.append(study)
             raise EdgesimError("planned")
 
         monkeypatch.setattr("edgesim.scenario.frame.grid", lambda base, *rest: bases.append(base) or grid(base, *rest))
         monkeypatch.setattr("edgesim.studies.running.run_study", stop)
         monkeypatch.setattr("edgesim.tuning.trial.grow", stop)
-        said = scenario(script, "--quick", *arguments)
+        said = scenario(script, *arguments)
         assert "planned" in said.output, said.output
-        return bases, runs
+        return bases, studies[0]
 
     return plan
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seeds", "reference"),
+    [
+        ("", {0.8: 12, 1.0: 5, 1.2: 5}, "fedteddi"),
+        ("--seeds 3", {0.8: 3, 1.0: 3, 1.2: 3}, "fedteddi"),
+        ("--policies random,fed-cbs --tmax 1.0", {1.0: 12}, "random"),
+        ("--quick", {0.8: 2}, "fedteddi"),
+    ],
+)
+def test_the_demo_has_twelve_seeds_at_its_first_deadline_and_compares_with_fedteddi(
+    planned, arguments, seeds, reference
+):
+    study = planned("fedteddi.py", *arguments.split())[1]
+    runs = Counter((run.knobs["policy"], run.knobs["tmax_s"]) for run in study.runs)
+    assert ({tmax_s: count for (_, tmax_s), count in runs.items()}, study.reference) == (seeds, reference)
 
 
 def of_kpfl(runs):
@@ -261,7 +279,7 @@ def of_kpfl(runs):
 def test_ablations_of_kpfl_have_its_papers_exponents_where_it_has_any(planned, settings):
     """Under Markov participation .16 and .06 around MOON; FedCL is not in the paper, nor is arrival."""
     given = "--ages", "--bases", "moon,fedcl", "--participation", "markov,arrival", "--settings", settings
-    found = of_kpfl(planned("kpfl_ablation.py", *given)[1])
+    found = of_kpfl(planned("kpfl_ablation.py", "--quick", *given)[1].runs)
     exponents = {key: (of["age_active"], of["age_idle"]) for key, of in found.items()}
     assert exponents["moon", "markov", "kpfl-ages-paper"] == (0.16, 0.06)
     assert [key for key in found if key[2] == "kpfl-ages-paper"] == [("moon", "markov", "kpfl-ages-paper")]
@@ -276,7 +294,7 @@ def test_ablations_of_kpfl_have_its_papers_exponents_where_it_has_any(planned, s
 
 def test_dpfl_runs_kpfl_by_its_papers_settings_on_request(planned):
     given = "--kpfl", "--settings", "paper", "--algorithms", "fedavg,mifa,fedcl", "--participation", "markov"
-    found = of_kpfl(planned("dpfl.py", *given)[1])
+    found = of_kpfl(planned("dpfl.py", "--quick", *given)[1].runs)
     assert [(key[0], of["settings"], of["T"]) for key, of in found.items()] == [
         ("fedavg", "paper", 40),
         ("fedcl", "paper", 10),
@@ -424,9 +442,9 @@ def test_what_is_set_reaches_the_runs_of_every_scenario_which_name_their_partiti
     """A value that no scenario has; so that a scenario stays what it is when a default changes. A law of drift deals
     the samples itself.
     """
-    bases, runs = planned(f"{name}.py", "--seeds", "2", "--set", "evaluation.samples=123")
-    assert {run.config.evaluation.samples for run in runs} == {123}
-    assert len({run.seed for run in runs}) == 2
+    bases, study = planned(f"{name}.py", "--quick", "--seeds", "2", "--set", "evaluation.samples=123")
+    assert {run.config.evaluation.samples for run in study.runs} == {123}
+    assert len({run.seed for run in study.runs}) == 2
     assert bases or name == "tune_tmax"
     for base in bases:
         assert name == "partitions" or "partition" in base["data"] or "law" in base["drift"]

@@ -77,7 +77,15 @@ def test_a_knob_is_named_by_its_keys_last_part_where_that_tells_what_is_meant(ax
     assert list(run.knobs) == ["close", *names]
 
 
-def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_path, monkeypatch, studies_here):
+def said(study, out, **options) -> str:
+    console = Console(width=300, record=True, file=io.StringIO())
+    run_study(study, out, jobs=1, console=console, **options)
+    return console.export_text()
+
+
+def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished_but_for_what_is_wanted_fresh(
+    tmp_path, monkeypatch, studies_here
+):
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, range(2)))
     endings = run_study(study, tmp_path, jobs=2, console=quiet())
     assert [ending.status for ending in endings.values()] == ["finished"] * 4
@@ -88,43 +96,27 @@ def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_pa
     summary = pd.read_csv(tmp_path / "summary.csv")
     assert summary["tmax_s"].tolist() == [0.8, 1.0]
     assert summary["seeds"].tolist() == [2, 2]
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
+
+    def times():
+        return [(tmp_path / run.folder / "rounds.parquet").stat().st_mtime_ns for run in study.runs]
 
     def refuse(*_, **__):
         raise AssertionError("the second start does what was done before")
 
-    monkeypatch.setattr("edgesim.studies.pool.ProcessPool.open", refuse)
-    monkeypatch.setattr("edgesim.analysis.stored_measures.measure", refuse)
-    endings = run_study(study, tmp_path, jobs=2, console=quiet())
-    assert {ending.reason for ending in endings.values()} == {"finished before"}
-    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), summary)
-
-
-def said(study, out, **options) -> str:
-    console = Console(width=300, record=True, file=io.StringIO())
-    run_study(study, out, jobs=1, console=console, **options)
-    return console.export_text()
-
-
-def test_a_study_says_how_many_runs_were_reused_and_runs_again_those_wanted_fresh(tmp_path, studies_here):
-    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
-    run_study(study, tmp_path, jobs=1, console=quiet())
-    tables = [tmp_path / run.folder / "rounds.parquet" for run in study.runs]
-
-    def times():
-        return [path.stat().st_mtime_ns for path in tables]
-
     first = times()
-    assert said(study, tmp_path).splitlines()[-1] == "2 of 2 runs reused"
+    with monkeypatch.context() as patch:
+        patch.setattr("edgesim.studies.pool.ProcessPool.open", refuse)
+        patch.setattr("edgesim.analysis.stored_measures.measure", refuse)
+        assert said(study, tmp_path).splitlines()[-1] == "4 of 4 runs reused"
     assert times() == first
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), summary)
     text = said(study, tmp_path, fresh=["tmax0.8-s0"])
-    assert "1 of 2 runs: finished before, run again from the start" in text
-    assert text.splitlines()[-1] == "1 of 2 runs reused"
+    assert "1 of 4 runs: finished before, run again from the start" in text
+    assert text.splitlines()[-1] == "3 of 4 runs reused"
     second = times()
-    assert [after > before for after, before in zip(second, first, strict=True)] == [True, False]
+    assert [after > before for after, before in zip(second, first, strict=True)] == [True, False, False, False]
     text = said(study, tmp_path, fresh=True)
-    assert "2 of 2 runs: finished before, run again from the start" in text
+    assert "4 of 4 runs: finished before, run again from the start" in text
     assert "reused" not in text
     assert all(after > before for after, before in zip(times(), second, strict=True))
 

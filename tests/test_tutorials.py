@@ -73,19 +73,3 @@ def test_a_tutorial_runs_at_reduced_size_and_shows_the_same_kinds_of_things(file
     NOTEBOOKS["run"](notebook, tmp_path / "here", quick=True)
     assert "# quick:" not in "".join(cell.source for cell in code(notebook))
     assert kinds(notebook) == kinds(stored)
-
-
-def test_a_page_has_text_code_and_what_cells_show():
-    output = nbformat.v4.new_output
-    figure = output("display_data", {"image/png": "AAAA", "text/plain": "<Figure>"})
-    table = output("execute_result", {"text/html": "<table>\n\n<tr></tr></table>", "text/plain": "a"})
-    cells = [
-        nbformat.v4.new_markdown_cell("# A title"),
-        nbformat.v4.new_code_cell("x = 1", outputs=[output("stream", text="printed\n\n"), table, figure]),
-    ]
-    text, figures = NOTEBOOKS["page"](nbformat.v4.new_notebook(cells=cells), "name")
-    assert figures == {"name-1.png": b"\x00\x00\x00"}
-    assert text == (
-        "# A title\n\n```python\nx = 1\n```\n\n```text\nprinted\n```\n\n"
-        '<div class="output"><table>\n<tr></tr></table></div>\n\n![Figure 1](name-1.png)\n'
-    )

@@ -56,7 +56,8 @@ def test_the_predictors_are_judged_against_what_came(tmp_path, scenario):
 def test_a_study_none_of_whose_runs_gets_beyond_its_start_is_one_line(scenario, arguments, status, expected):
     done = scenario("feddance.py", *arguments, "--selectors", "random", "--seeds", "2", "--out", "out")
     assert done.exit_code == status, done.output
-    assert expected in done.stderr
-    assert done.stderr.count("\n") == 1
+    # On a busy machine a line tells how far the study is.
+    (error,) = [line for line in done.stderr.splitlines() if " runs finished" not in line]
+    assert expected in error
     # What the scenario says it is about, and nothing of the runs.
     assert done.stdout.strip().count("\n") == 0

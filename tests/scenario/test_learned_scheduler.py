@@ -45,8 +45,8 @@ def test_a_training_is_kept_and_begins_anew_where_it_is_another_or_too_long(tmp_
 
 
 def by_cem(folder, name):
-    made = runpy.run_path(str(SCRIPT), {"__name__": "read"})["cross_entropy"](CONFIG, 3, 6, 1, Runs(out=folder / name))
-    return np.array(made.memory["mean"])
+    train = runpy.run_path(str(SCRIPT))["cross_entropy"]
+    return np.array(train(CONFIG, 3, 6, 1, Runs(typed_out=folder / name)).memory["mean"])
 
 
 def by_ppo(folder, name):
