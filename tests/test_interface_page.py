@@ -51,12 +51,6 @@ def is_shown(module: str, name: str) -> bool:
     return any(pages[home] is None or name in pages[home] for home in homes if hasattr(import_module(home), name))
 
 
-def test_every_name_on_the_page_is_there():
-    for module, members in documented().items():
-        for member in members or ():
-            assert hasattr(import_module(module), member) or member in import_module(module).__annotations__
-
-
 def test_every_public_name_appears():
     stub = (ROOT / "edgesim/__init__.pyi").read_text()
     origins = {name: f"edgesim.{module}" for module, name in re.findall(r"from \.([\w.]+) import (\w+) as", stub)}

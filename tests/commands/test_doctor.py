@@ -37,13 +37,8 @@ def test_the_table_has_the_versions_of_all_direct_dependencies_and_the_machine(s
     assert f" {sys.version_info.major}.{sys.version_info.minor}." in rows["Python"]
     assert {"edgesim", "cores", "memory", "GPU", "cache", "channels", "scenarios", "extra ray"} <= rows.keys()
     assert not any(name.startswith("error") for name in rows)
-
-
-def test_the_commit_of_a_checkout_is_named(seen):
     done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip("no checkout")
-    assert f"commit {done.stdout[:12]}" in seen()[1]["edgesim"]
+    assert done.returncode or f"commit {done.stdout[:12]}" in rows["edgesim"]
 
 
 def test_a_package_that_is_missing_or_too_old_is_a_reason_and_an_extra_is_not(seen, monkeypatch):

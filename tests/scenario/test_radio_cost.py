@@ -67,15 +67,15 @@ def test_every_algorithm_compared_has_options_that_are_among_those_tried_and_no_
 
 @pytest.mark.slow
 def test_tuning_tries_every_rate_with_every_option_on_seeds_of_its_own(scenario, tmp_path):
-    arguments = ["--tune", "--algorithms", "fedavg,moon", "--seconds", "3", "--jobs", "1", "--out", "out"]
+    arguments = ["--tune", "--algorithms", "fedavg,cfed", "--seconds", "3", "--jobs", "1", "--out", "out"]
     done = scenario("radio_cost.py", *arguments)
     assert done.exit_code == 0, done.output
     lines = [line.split() for line in done.stdout.splitlines() if "% over 3 seeds" in line]
-    rates, mus = SCENARIO["RATES"], SCENARIO["TUNED"]["moon"]["mu"]
-    tried = {f"fedavg-lr{rate}" for rate in rates} | {f"moon-lr{rate}-mu{mu:g}" for rate in rates for mu in mus}
+    rates, own = SCENARIO["RATES"], SCENARIO["TUNED"]["cfed"]["strength"]
+    tried = {f"fedavg-lr{rate}" for rate in rates} | {f"cfed-lr{rate}-strength{of:g}" for of in own for rate in rates}
     # Where the learning rate is so high that no run of an option finishes, it is not told.
     assert {line[0] for line in lines} <= tried
-    assert len(lines) >= len(tried) - len(mus) - 1
+    assert len(lines) >= len(tried) - len(own) - 1
     seeds = {read_config(folder.parent)["seed"] for folder in (tmp_path / "out-tuning").glob("*/run.json")}
     assert seeds == {1000, 1001, 1002}
     assert not (tmp_path / "out").exists()
