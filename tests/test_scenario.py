@@ -36,12 +36,13 @@ TEMPLATE = Path(edgesim.__file__).parent / "templates/scenario.py"
 
 TYPED = "fedteddi.py"
 """The scenario that is started in a process of its own."""
-SMALLER = {"amiri.py": ("--policies", "BC,BC-BN2", "--rounds", "4")}
-"""What is given beside ``--quick`` to scenarios that would take longest."""
-QUICK = [(path.name, SMALLER.get(path.name, ())) for path in sorted(SCENARIOS.glob("*.py")) if path.name != TYPED] + [
-    ("delay_knowledge.py", ("--learn", "--policies", "fed-cbs", "--target", "0.6")),
-    ("feddance.py", ("--selectors", "random,feddance", "--trace", "sample-week,synthetic", "--skew", "rare")),
-]
+OTHERWISE = {
+    "amiri.py": ("--policies", "BC,BC-BN2", "--rounds", "4"),
+    "delay_knowledge.py": ("--learn", "--policies", "fed-cbs", "--target", "0.6"),
+    "feddance.py": ("--selectors", "random,feddance", "--trace", "sample-week,synthetic", "--skew", "rare"),
+}
+"""What is given beside ``--quick``: what makes less of the longest one, and what ``--quick`` alone does not try."""
+QUICK = [(path.name, OTHERWISE.get(path.name, ())) for path in sorted(SCENARIOS.glob("*.py")) if path.name != TYPED]
 
 SECONDS = {"tmax_bandwidth.py", "trace_anatomy.py"}
 """Scenarios that take about a second each when they run quickly."""
