@@ -46,6 +46,7 @@ CORPUS = sorted(path.parent for path in Path(__file__).with_name("corpus").glob(
 reads a finished run in ``out`` may hold the files alone that differ from those of a run of `BASE`."""
 
 
+@pytest.mark.usefixtures("figures_as_text")
 @pytest.mark.parametrize("kept", CORPUS, ids=lambda path: path.name)
 def test_an_input_that_once_failed_does_so_no_more(kept, whole, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
