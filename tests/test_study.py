@@ -170,6 +170,7 @@ def test_none_leaves_a_key_out_and_its_knob_with_it(tmp_path, studies_here):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("figures_as_text")
 @pytest.mark.parametrize(
     ("key", "values", "names"),
     [
@@ -416,11 +417,9 @@ def test_a_run_of_another_process_is_left_alone_and_a_killed_study_takes_its_pro
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("send", "number"),
-    [("killpg", "SIGINT"), ("kill", "SIGTERM"), ("killpg", "SIGUSR1")],
+    [("killpg", "SIGINT"), ("kill", "SIGUSR1")],
 )
-def test_ctrl_c_sigterm_and_sigusr1_save_the_runs_of_a_study_and_it_says_how_to_go_on(
-    send, number, tmp_path, long_study
-):
+def test_ctrl_c_and_sigusr1_save_the_runs_of_a_study_and_it_says_how_to_go_on(send, number, tmp_path, long_study):
     process, runs = long_study
     getattr(os, send)(process.pid, getattr(signal, number))
     output, _ = process.communicate(timeout=60)
