@@ -22,7 +22,6 @@ from two_processes import ENVIRONMENT
 
 from edgesim import load, read_table
 from edgesim.commands import cli
-from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.records import Devices, Sizes
@@ -37,7 +36,6 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PLOTS = ROOT / "plots"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")), PLOTS / "README.md"]
-TABLES = {*RunConfig.model_fields}
 BUILDER = runpy.run_path(str(DOCS / "build.py"))
 COUNTER = runpy.run_path(str(DOCS / "words.py"))
 
@@ -60,10 +58,6 @@ BLOCKS = [
 def block(page: str, language: str, containing: str) -> str:
     (found,) = [one.text for one in BLOCKS if one[:2] == (page, language) and containing in one.text]
     return found
-
-
-def ids(blocks):
-    return [f"{one.page}-{one.text.strip().splitlines()[0][:40]}" for one in blocks]
 
 
 @pytest.mark.parametrize(
