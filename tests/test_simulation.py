@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from whole_runs import merged
 
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
@@ -19,7 +20,7 @@ from edgesim.simulation import composition as simulation
 PAPER_CNN_BITS = 17_881_664.0
 
 
-def config(policy: str = "random", rounds: int = 4, training: str = "real", **sections):
+def config(policy: str = "random", rounds: int | None = 4, training: str = "real", **sections):
     values = {
         "seed": 3,
         "rounds": rounds,
@@ -28,9 +29,7 @@ def config(policy: str = "random", rounds: int = 4, training: str = "real", **se
         "selection": {"policy": policy},
         "data": {"partition": "fedteddi"},
     }
-    for name, section in sections.items():
-        values[name] = {**values.get(name, {}), **section} if isinstance(section, dict) else section
-    return parse(values, "test")
+    return parse(merged(values, sections), "test")
 
 
 def activities(folder: Path) -> pd.DataFrame:
