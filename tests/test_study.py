@@ -261,7 +261,7 @@ def test_a_study_is_refused_a_folder_that_cannot_be_its_own(tmp_path, place, job
     assert not (tmp_path / "out").exists()
 
 
-def test_a_failing_run_is_reported_and_the_others_finish(tmp_path):
+def test_a_failing_run_is_reported_and_the_others_finish(tmp_path, studies_here):
     # Nobody meets 0.01 s.
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 1.0]}, [0]))
     with (tmp_path / "log").open("w") as log:

@@ -21,11 +21,6 @@ def test_keys_then_their_values():
     assert "--install-completion" in edgesim("--help")[1]
 
 
-def test_every_key_offered_is_one_that_can_be_explained():
-    for text in completion.settings(""):
-        assert explain.explained(text.removesuffix("="))
-
-
 def test_every_list_of_names_belongs_to_a_key_that_there_is():
     assert set(completion._NAMES) <= set(explain.key_names())
 

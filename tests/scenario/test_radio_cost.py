@@ -61,7 +61,7 @@ def test_every_algorithm_compared_has_options_that_are_among_those_tried_and_no_
         assert rate in SCENARIO["RATES"]
         assert options.keys() == tried.keys()
         assert all(value in tried[key] for key, value in options.items())
-    runs = [run for name in algorithms for run in compared(90.0, name, 0.18, seeds=100)]
+    runs = [run for name in algorithms for run in compared(90.0, name, 0.18, seeds=20)]
     assert not {run.seed for run in runs} & set(SCENARIO["TUNING_SEEDS"])
 
 
