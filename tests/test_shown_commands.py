@@ -167,11 +167,3 @@ def test_every_command_shown_runs(page, past, tmp_path, monkeypatch, studies_her
         done = CliRunner().invoke(cli.app, words[1:])
         assert done.exit_code == 0, (line, done.output, done.exception)
         assert "Traceback" not in done.output, line
-
-
-def test_what_is_only_parsed_is_still_shown():
-    lines = [line for page in PAGES for line in shown(page)]
-    for beginning, _ in ONLY_PARSED:
-        assert any(line.startswith(beginning) for line in lines), beginning
-    for part in STAND_FOR:
-        assert any(part in line for line in lines), part

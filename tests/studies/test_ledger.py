@@ -5,17 +5,14 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 from rich.console import Console
 from small_runs import TIMING
-from stopped_runs import content, stop_at
+from stopped_runs import stop_at
 from test_lease import leave
-from two_processes import ENVIRONMENT, one_killed
 from typed_commands import edgesim, quiet
 
 from edgesim import Study, grid, run_study
@@ -23,12 +20,11 @@ from edgesim.analysis.runs import read_study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.lease import LEASE_S, leased
 from edgesim.folder.records import SCHEMA_VERSION, note_failure, read_run
-from edgesim.folder.state import FolderState
 from edgesim.simulation import composition as simulation
 from edgesim.studies import dispatch, executor, running
 from edgesim.studies.ledger import fingerprint, read_any_ledger, read_ledger
 from edgesim.studies.plan_file import grow, read_plan
-from edgesim.tables.show_ledger import headline, ledger_table
+from edgesim.tables.show_ledger import headline
 
 # Of these tmax_s nobody meets the first.
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 0.8, 1.0, 1.2]}, [0]))
@@ -64,7 +60,10 @@ def test_every_run_of_a_study_has_a_status_that_its_folder_tells(tmp_path, studi
     assert "lost after 60 s" in edgesim("study", "status", tmp_path)[1]
     leave(tmp_path / OTHER)
     assert statuses(tmp_path)[OTHER] == "lost"
-    assert "process 12 on far is gone" in edgesim("study", "status", tmp_path)[1]
+    told = edgesim("study", "status", tmp_path)[1]
+    assert "process 12 on far is gone" in told
+    assert f"no process works on it; `edgesim study run {tmp_path}` resumes it" in told
+    assert [state.ended for state in read_any_ledger(tmp_path).values()] == [True, True, False, False]
     path.write_text("{")
     assert read_ledger(tmp_path)[LAST].status == "damaged"
     (tmp_path / OTHER / "lease-0001.json").unlink()
@@ -157,6 +156,8 @@ def test_another_config_for_a_planned_run_and_the_same_knobs_under_another_name_
     plan = (tmp_path / "out/plan.json").read_bytes()
     with pytest.raises(EdgesimError, match=r"plans run tmax0.8-s0 with another config \(rounds differs\)"):
         grow(Study("s", grid(TIMING | {"rounds": 2}, {"round.tmax_s": [0.8]}, [0])), tmp_path / "out")
+    with pytest.raises(EdgesimError, match=r"holds another study, over tmax_s"):
+        grow(Study("s", grid(TIMING, {"devices.count": [10]}, [0])), tmp_path / "out")
     with pytest.raises(EdgesimError, match=r"runs tmax0.8-s0 and twin have the same knobs and seed"):
         grow(replace(STUDY, runs=[replace(STUDY.runs[1], folder="twin")]), tmp_path / "out")
     assert (tmp_path / "out/plan.json").read_bytes() == plan
@@ -233,58 +234,6 @@ def test_runs_that_another_process_works_on_are_waited_for_and_taken_over_where_
     }  # fmt: skip
     assert endings[OTHER].reason == "no luck"
     assert "other processes work on 3 of the runs; waiting for them" in console.export_text()
-
-
-TWO = """
-import sys
-from pathlib import Path
-from edgesim.scenario import plain_errors
-from edgesim import Study, grid, run_study
-
-@plain_errors
-def main():
-    base = {"rounds": 500, "learning": {"training": "none"}, "data": {"dataset": "none"},
-            "round": {"payload_bits": 1e7}}
-    run_study(Study("s", grid(base, {"round.tmax_s": [0.8, 1.0]}, [0, 1])), Path("out"), jobs=1)
-
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_two_processes_share_a_study_and_one_goes_on_with_what_a_killed_one_had(tmp_path):
-    (tmp_path / "two.py").write_text(TWO)
-    command = [sys.executable, str(tmp_path / "two.py")]
-    one_killed(command, tmp_path, lambda: [*statuses_in(tmp_path / "out").values()].count("running"))
-    assert set(statuses(tmp_path / "out").values()) == {"finished"}
-    # The same bytes as alone.
-    subprocess.run([*command], cwd=(tmp_path / "alone").mkdir() or tmp_path / "alone", env=ENVIRONMENT, check=True)
-    for name in statuses(tmp_path / "out"):
-        assert content(tmp_path / "out" / name) == content(tmp_path / "alone/out" / name)
-        assert not list((tmp_path / "out" / name).glob("lease-*"))
-
-
-def statuses_in(folder):
-    try:
-        return statuses(folder)
-    except EdgesimError:
-        return {}
-
-
-def test_runs_that_seconds_end_show_their_rounds_and_are_counted_in_seconds(tmp_path):
-    """FedAsync makes many short rounds where plain rounds make few: only the seconds say how far each is."""
-    ledger = {
-        "rounds": FolderState("finished", done=13, t_s=540.0, of_s=540.0),
-        "fedasync": FolderState("stopped", done=124, t_s=270.0, of_s=540.0),
-    }
-    assert headline(tmp_path, ledger).partition("; no process")[0].endswith("; 810 of 1,080 simulated s")
-    columns = {str(column.header): list(column.cells) for column in ledger_table(ledger).columns}
-    assert columns["rounds"] == ["13", "124"]
-    assert columns["simulated s"] == ["540.0/540.0", "270.0/540.0"]
-    both = ledger | {"mine": FolderState("running", done=2, of=8, t_s=7.0)}
-    assert headline(tmp_path, both).endswith("; 2 of 8 rounds; 810 of 1,080 simulated s")
 
 
 def test_the_ledger_of_a_run_that_seconds_end_has_its_rounds_and_its_seconds(tmp_path, studies_here):

@@ -101,32 +101,20 @@ def test_a_node_has_room_for_as_many_runs_as_each_of_its_resources():
     assert share.fits({"CPU": 7.0, "memory": 2.0**40}) == 0
 
 
-def test_ray_that_is_missing_is_named_with_how_to_install_it_and_nothing_is_written(tmp_path, monkeypatch):
+def test_ray_that_is_missing_and_its_options_without_it_are_refused_by_name(tmp_path, scenario, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(EdgesimError, match=r"needs Ray; pip install 'edgesim\[ray\]'"):
         run_study(STUDY, tmp_path / "out", console=quiet(), executor=edgesim.Ray())
-    assert not (tmp_path / "out").exists()
-
-
-def test_options_of_ray_without_ray_are_refused_by_name(tmp_path):
-    grow(STUDY, tmp_path)
-    assert typed("study", "run", tmp_path, "--address", "a:1") == (
-        2, "error: --address: is for --executor ray; add it, or leave --address out"
-    )  # fmt: skip
-    assert "--memory-per-run: is for --executor ray" in typed("study", "run", tmp_path, "--memory-per-run", 1)[1]
-
-
-def test_every_scenario_with_studies_has_the_options_and_hands_them_on(tmp_path, scenario, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    result = scenario("fading.py", "--quick", "--executor", "ray", "--out", tmp_path / "out")
-    assert "needs Ray; pip install" in result.output
-    result = scenario("fading.py", "--quick", "--gpus-per-run", "1", "--out", tmp_path / "out")
-    assert "--gpus-per-run: is for --executor ray" in result.output
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_tuning_which_runs_on_this_machine_refuses_another_executor(tmp_path, monkeypatch):
-    pytest.importorskip("optuna")
+    grow(STUDY, tmp_path / "study")
+    for option in ("--address", "--memory-per-run"):
+        status, said = typed("study", "run", tmp_path / "study", option, 1)
+        assert (status, said) == (2, f"error: {option}: is for --executor ray; add it, or leave {option} out")
+    # Scenarios have the options, and hand them on.
+    for words, told in (
+        (["--executor", "ray"], "needs Ray; pip install"),
+        (["--gpus-per-run", "1"], "--gpus-per-run: is for --executor ray"),
+    ):
+        assert told in scenario("fading.py", "--quick", *words, "--out", tmp_path / "out").output
     with carried_out_by(edgesim.Ray()), pytest.raises(EdgesimError, match="a tuning runs in processes of this machine"):
         edgesim.tune({}, {"round.tmax_s": "0.1:2.0"}, "energy-j", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

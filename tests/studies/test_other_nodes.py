@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,6 @@ from edgesim.cluster.connection import connected
 from edgesim.studies.executor import Ending
 from edgesim.studies.fetched import PIECE_BYTES, Left, fetch
 from edgesim.studies.ledger import read_ledger
-from edgesim.studies.plan_file import grow
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs mount namespaces")]
 
@@ -37,14 +35,10 @@ mount -t tmpfs -o size={size} tmpfs {folder} && mkdir {folder}/tmp && exec {ray}
 
 
 @contextmanager
-def blind_node(ray_nodes, folder, size="64m", hidden=()):
-    """A node of two processors with an empty disk in the place of a folder; its process, once it is there.
-
-    It does not see the folders ``hidden`` either.
-    """
+def blind_node(ray_nodes, folder, size="64m"):
+    """A node of two processors with an empty disk in the place of a folder; its process, once it is there."""
     ray = Path(sys.executable).with_name("ray")
-    script = "".join(f"mount -t tmpfs tmpfs {each} && " for each in hidden)
-    script += NODE.strip().format(size=size, folder=folder, ray=ray, address=ray_nodes.address)
+    script = NODE.strip().format(size=size, folder=folder, ray=ray, address=ray_nodes.address)
     command = ["unshare", "--mount", "--map-root-user", "sh", "-c", script]
     environment = os.environ | {"TMPDIR": f"{folder}/tmp"}
     here = subprocess.run([*command[:3], "true"], capture_output=True, check=False).returncode
@@ -63,14 +57,10 @@ def blind_node(ray_nodes, folder, size="64m", hidden=()):
     try:
         yield process
     finally:
-        end(process)
-
-
-def end(process):
-    """All processes of a node at once."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        # All processes of the node at once.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
 
 
 def test_a_run_that_fills_the_disk_of_its_node_fails_in_a_line_and_the_others_are_fetched(tmp_path, ray_nodes):
@@ -102,30 +92,6 @@ def test_a_run_that_fills_the_disk_of_its_node_fails_in_a_line_and_the_others_ar
     assert (out / "summary.csv").read_bytes() == (local / "summary.csv").read_bytes()
 
 
-def test_a_run_lost_with_a_node_that_does_not_see_the_study_begins_again_on_another(tmp_path, ray_nodes):
-    out = tmp_path / "out"
-    study = Study("s", grid(BASE | {"rounds": 1500}, {}, [0, 1]))
-    grow(study, out)
-    command = [sys.executable, "-m", "edgesim", "study", "run", "out", "--executor", "ray"]
-    command += ["--address", ray_nodes.address, "--cpus-per-run", "2"]
-    with (
-        blind_node(ray_nodes, tmp_path) as node,
-        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
-    ):
-        until_s = time.monotonic() + 120
-        while "running" not in {state.status for state in read_ledger(out).values()}:
-            assert process.poll() is None
-            assert time.monotonic() < until_s, "no run has begun"
-            time.sleep(0.05)
-        end(node)
-        with blind_node(ray_nodes, tmp_path):
-            said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    run_study(study, tmp_path / "local", jobs=2, console=quiet())
-    for run in study.runs:
-        assert content(out / run.folder) == content(tmp_path / "local" / run.folder)
-
-
 def test_what_comes_back_with_another_hash_is_not_taken(tmp_path, ray_nodes):
     there, here = tmp_path / "there", tmp_path / "here"
     for folder in (there, here):
@@ -145,18 +111,3 @@ def test_what_comes_back_with_another_hash_is_not_taken(tmp_path, ray_nodes):
     assert {path.name: path.read_bytes() for path in here.iterdir()} == {
         path.name: path.read_bytes() for path in there.iterdir()
     }
-
-
-def test_a_node_without_edgesim_is_named_before_anything_is_written(tmp_path, ray_nodes):
-    packages = Path(sysconfig.get_path("purelib"))
-    roots = {Path(line) for link in packages.glob("*edgesim*.pth") for line in link.read_text().splitlines()}
-    hidden = {Path(edgesim.__file__).parent, *(root / "edgesim" for root in [*roots, packages])}
-    (tmp_path / "folder").mkdir()
-    with (
-        blind_node(ray_nodes, tmp_path / "folder", hidden=[each for each in hidden if each.is_dir()]),
-        pytest.raises(
-            EdgesimError, match=r"^Ray: node \S+ \(\S+\) cannot load edgesim \(.*No module named 'edgesim.*\)$"
-        ),
-    ):
-        run_study(Study("s", grid(BASE, {}, [0])), tmp_path / "out", executor=edgesim.Ray(ray_nodes.address))
-    assert not (tmp_path / "out").exists()

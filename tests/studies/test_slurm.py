@@ -211,7 +211,7 @@ def test_what_sbatch_refuses_is_one_line(tmp_path, monkeypatch):
 def test_tasks_share_a_study_one_is_killed_and_one_stopped_and_every_byte_is_that_of_a_local_study(
     tmp_path, cluster, is_gone
 ):
-    study = Study("s", grid(SHORT | {"rounds": 1500}, {"round.tmax_s": [0.8, 1.0]}, [0, 1, 2]))
+    study = Study("s", grid(SHORT | {"rounds": 800}, {"round.tmax_s": [0.8, 1.0]}, [0, 1]))
     folder = tmp_path / "out"
     folder.mkdir()
     grow(study, folder)
@@ -221,11 +221,11 @@ def test_tasks_share_a_study_one_is_killed_and_one_stopped_and_every_byte_is_tha
     # A node that is lost takes all of a task with it; another task reaches its time limit.
     os.killpg(task(cluster, 1), signal.SIGKILL)
     os.kill(task(cluster, 2), signal.SIGUSR1)
-    wait_for(lambda: statuses(folder) == ["finished"] * 6, lambda: said(folder))
+    wait_for(lambda: statuses(folder) == ["finished"] * 4, lambda: said(folder))
     assert (cluster / "requeued").read_text() == "7_2\n"
     for number in (2, 3):
         wait_for(lambda number=number: is_gone(task(cluster, number)), lambda: said(folder))
-        assert "6 runs: 6 finished" in (folder / f"slurm/7_{number}.txt").read_text()
+        assert "4 runs: 4 finished" in (folder / f"slurm/7_{number}.txt").read_text()
     run_study(study, tmp_path / "local", jobs=2)
     for run in study.runs:
         assert content(folder / run.folder) == content(tmp_path / "local" / run.folder)
