@@ -13,6 +13,7 @@ import edgesim
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.commands.cli import app
+from edgesim.folder.run_schema import SCHEMAS
 from edgesim.selection import make_selector
 
 DEVICES = 12
@@ -71,7 +72,7 @@ def test_an_episode_that_takes_a_policys_offers_is_the_run_of_that_policy(kind, 
     outcomes, decisions = played(config, out=tmp_path / "episode")
     assert decisions > 1
     of_run, of_episode = (contents(tmp_path / name) for name in ("run", "episode"))
-    assert len(of_run) == 7
+    assert len(of_run) == len(SCHEMAS)
     assert of_episode == of_run
     progress = [outcome.progress for outcome in outcomes]
     assert [at.round for at in progress] == run.rounds["round"].tolist()
