@@ -10,11 +10,9 @@ import pytest
 
 import edgesim
 from edgesim.base.errors import EdgesimError
-from edgesim.base.processes import Stopped
 from edgesim.config_file import parse
 from edgesim.engine.protocols import PROTOCOLS
 from edgesim.folder.records import read_table
-from edgesim.folder.run_schema import SCHEMAS
 from edgesim.simulation import composition
 
 PAGE = Path(__file__).parents[2] / "docs/writing-a-protocol.md"
@@ -188,18 +186,6 @@ def test_at_the_deadline_whatever_has_arrived_is_merged(own):
     first = read_table(own / "run", "rounds").iloc[0]
     assert (first["selected"], first["arrived"]) == (12, 3)
     assert first["t_end_s"] == 2.0
-
-
-def test_killed_after_any_round_it_resumes_to_the_same_bytes(own):
-    settings = config(OWN, round={"late": "keep"})
-    composition.run(settings, own / "whole")
-    for until in (2, 3, 5):
-        with pytest.raises(Stopped):
-            composition.run(settings, own / "cut", until=until, checkpoint_s=0)
-    assert composition.run(settings, own / "cut").resumed_after == 5
-    for name in set(SCHEMAS) - {"timing"}:
-        assert (own / f"cut/{name}.parquet").read_bytes() == (own / f"whole/{name}.parquet").read_bytes()
-    assert (own / "cut/code/own_protocol.py").is_file()
 
 
 @pytest.mark.parametrize(

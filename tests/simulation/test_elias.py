@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stopped_runs import assert_stops_change_nothing
 from whole_runs import configs, plays
 
 from edgesim.base.errors import EdgesimError
@@ -206,14 +205,6 @@ def test_without_rounds_sizes_follow_the_values_as_well(run):
     up = uploads_of(run(round=BUFFERED, rounds=6))
     assert len(up) >= 12
     assert (up["bits"] < BOUND_BITS).all()
-
-
-LATE = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5}
-
-
-@pytest.mark.parametrize("round_", [{}, LATE, BUFFERED], ids=["rounds", "late", "buffered"])
-def test_a_run_that_is_killed_and_resumed_has_every_byte(round_, tmp_path):
-    assert_stops_change_nothing(config(upload={"plan": "last"}, round=round_, rounds=6), tmp_path, (2, 4))
 
 
 DOWN = {"codec": "qsgd", "rounding": "nearest", "coding": "elias"}

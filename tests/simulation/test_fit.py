@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from stopped_runs import assert_stops_change_nothing
 from whole_runs import TRAINING, configs, runs
 
 import edgesim
@@ -221,19 +220,6 @@ def test_sizes_are_told_before_the_run_and_in_it(run, tmp_path):
         "an update of 558,802 numbers takes 24,568 bits, 0.137% of a model's, and more where the channel carries more"
         in told
     )
-
-
-@pytest.mark.parametrize(
-    "sections",
-    [
-        {"round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5}},
-        {"round": BUFFERED},
-        {"upload": {"codec": "qsgd", "size": "adaquant", "levels": 3}, "learning": TRAINING["learning"] | {"lr": 0.5}},
-    ],
-    ids=["late", "buffered", "adaquant"],
-)
-def test_a_run_that_is_killed_with_uploads_to_be_sized_and_resumed_has_every_byte(sections, tmp_path):
-    assert_stops_change_nothing(config(**TRAINING | sections), tmp_path, (2, 4))
 
 
 class Greedy(TopK):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import ALLOWED, CASES, make_config, marked_setting
+from contract import KPFL, SETTINGS, make_config
 from stopped_runs import assert_stops_change_nothing
 from whole_runs import TIMED, merged, slow_but
 
@@ -20,29 +20,30 @@ from edgesim.engine.protocols import PROTOCOLS
 from edgesim.learning.drift import LAWS
 from edgesim.selection import SELECTORS
 
-STOPS = (2, 5)
-"""Rounds: the cloud averages after the second and the fourth."""
 HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
+KEEPING = [
+    *((("fedavg", "own"), setting, {}) for setting in SETTINGS),
+    (("scaffold", "own"), "late", {}),
+    (("safa", "own"), "rounds", {}),
+    (("fedmd", "own"), "buffered", {"average_weights": True}),
+    (("cfed", "own"), "rounds", {}),
+    (("moon", "own"), "edges", {}),
+    (("fedavg", "own"), "late", {"kpfl": KPFL}),
+]
+"""Algorithms that keep something on devices, at the server or of public images, and all ways to merge.
+
+That each algorithm goes on from what a learner saves is held by its contract in ``tests/algorithms``.
+"""
 
 
-def in_turn():
-    """One of the settings of each algorithm beside rounds, another for the next one; all of FedAvg's."""
-    pairs = list(dict.fromkeys(pair for pair, setting in ALLOWED if setting != "rounds"))
-    for number, pair in enumerate(pairs):
-        cases = [case for case in ALLOWED if case[0] == pair and case[1] != "rounds"]
-        yield from cases if pair == ("fedavg", "own") else [cases[number % len(cases)]]
+@pytest.mark.parametrize(("pair", "setting", "options"), KEEPING)
+def test_an_algorithm_is_resumed(pair, setting, options, tmp_path):
+    """With updates of stopped rounds on their way, and with servers of their own behind stations.
 
-
-@pytest.mark.parametrize(("pair", "setting"), [marked_setting(*case) for case in in_turn()])
-def test_an_algorithm_is_resumed(pair, setting, tmp_path):
-    """With updates of stopped rounds on their way, and with servers of their own behind stations."""
-    config = make_config(pair, setting, keep_best=False)
-    assert_stops_change_nothing(measured(config), tmp_path, STOPS)
-
-
-@pytest.mark.parametrize(("pair", "options"), CASES)
-def test_an_algorithm_is_resumed_in_rounds(pair, options, tmp_path):
-    assert_stops_change_nothing(measured(make_config(pair, options=options)), tmp_path, (4,))
+    The cloud averages after the second and the fourth round.
+    """
+    config = make_config(pair, setting, options, keep_best=False)
+    assert_stops_change_nothing(measured(config), tmp_path, (2, 5))
 
 
 def measured(config: RunConfig) -> RunConfig:
@@ -159,6 +160,44 @@ def test_a_world_is_resumed(world, protocol, tmp_path):
 
 
 TRAINING = {"training": "real", "pretrain": False, "steps": 2, "batch_size": 8, "back_end": "loop"}
+
+
+LEFT = {"availability": {"model": "bernoulli", "probability": 0.8, "slot_s": 0.3}}
+EF21 = {"upload": {"codec": "topk", "feedback": "ef21"}, "download": {"codec": "sign"}}
+LEVELS = {"codec": "qsgd", "size": "adaquant", "levels": 3}
+CONTROLS = {"upload": {"codec": "topk", "beside": "coded"}, "download": {"codec": "stc"}}
+CONTROLS |= {"algorithm": {"name": "scaffold"}, "round": {"late": "drop"}}
+ELIAS = {"codec": "qsgd", "coding": "elias", "norm": "l2", "plan": "last"}
+STREAM = {"codec": "topk", "coding": "index", "ratio": 1.0, "size": "stream", "least": 0.001}
+CLOSED = {**COUNT, "late": "drop", "allocator": "equal_bits", "close": "deadline", "payload_bits": 1e7}
+TOPK = {"codec": "topk", "size": "fit"}
+CODINGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "errors of late updates": ({"upload": {"codec": "sign"}}, IN_ROUNDS),
+    "lost updates": (LEFT | {"upload": {"codec": "stc", "lost": "add"}, "round": {"late": "drop"}}, IN_ROUNDS),
+    "coded changes": (EF21, NO_ROUNDS),
+    "coded controls": (CONTROLS, IN_ROUNDS),
+    "sizes by the band": ({"upload": TOPK, "round": {"allocator": "equal_bits"}}, IN_ROUNDS),
+    "sizes by the link": ({"upload": TOPK}, NO_ROUNDS),
+    "levels by the loss": ({"upload": LEVELS}, IN_ROUNDS),
+    "sizes by the values": ({"upload": ELIAS}, ALL),
+    # All are on the air until the deadline, at which each is taken in part.
+    "streams": ({"upload": STREAM, "round": CLOSED}, IN_ROUNDS),
+    "streams on a shared band": (SHARED | {"upload": STREAM, "round": CLOSED}, IN_ROUNDS),
+}
+QUICK_CODINGS = {
+    *((coding, "synchronous") for coding in ("errors of late updates", "coded controls", "streams on a shared band")),
+    ("sizes by the link", "buffered"),
+}
+
+
+@pytest.mark.parametrize(
+    ("coding", "protocol"),
+    slow_but(QUICK_CODINGS, [(coding, protocol) for coding, (_, of) in CODINGS.items() for protocol in of]),
+)
+def test_coded_updates_are_resumed(coding, protocol, tmp_path):
+    """With what devices remember of their errors, and what was planned of their sizes."""
+    sections = merged({"data": {"dataset": "digits"}, "learning": TRAINING}, CODINGS[coding][0])
+    assert_stops_change_nothing(config(protocol, **sections), tmp_path, (3, 6, 7))
 
 
 LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)

@@ -1,25 +1,18 @@
 """Whole runs whose uploads are ended by the deadline: what is received, what it is worth, and what is refused."""
 
-import signal
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from stopped_runs import Broken, content, facts, saved_rounds
-from two_processes import ENVIRONMENT
 from whole_runs import TRAINING, configs, runs
 
-from edgesim import load
 from edgesim.analysis.runs import runs_of
 from edgesim.analysis.streams import received_share
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.engine.sizing import Sizing
-from edgesim.folder.records import read_run, read_table
+from edgesim.folder.records import read_table
 from edgesim.learning import draws
 from edgesim.learning.charges import UploadCharges
 from edgesim.learning.codecs import make_codec
@@ -326,73 +319,6 @@ def test_what_is_merged_is_the_prefix_and_residuals_keep_the_rest(run, monkeypat
             assert {*kept.tolist()} == {*(update + before).abs().topk(k).indices.tolist()}
             assert torch.allclose(received + memory, update + before, atol=1e-7)
     assert {memory is None for *_, memory in caught.values()} == {codec["codec"] == "randk"}
-
-
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_a_run_that_breaks_off_while_streams_are_taken_and_is_resumed_has_every_byte(tmp_path, monkeypatch, sharing):
-    """At the deadline of a round, where one stream is taken in part and those beside it are not yet."""
-    whole = config(**TRAINING, upload=TOPK, radio={"sharing": sharing})
-    simulation.run(whole, tmp_path / "undisturbed")
-    receive, number = Sizing._receive, []
-
-    def killed(self, task):
-        number.append(task.number)
-        if number[-2:] == [4, 4]:
-            raise Broken
-        return receive(self, task)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Sizing, "_receive", killed)
-        with pytest.raises(Broken):
-            simulation.run(whole, tmp_path / "stopped", checkpoint_s=0.0)
-    assert saved_rounds(tmp_path / "stopped")[0] == 3
-    assert simulation.run(whole, tmp_path / "stopped").resumed_after == 3
-    assert content(tmp_path / "stopped") == content(tmp_path / "undisturbed")
-    assert facts(tmp_path / "stopped") == facts(tmp_path / "undisturbed")
-
-
-WAITS = """
-import sys, time
-from pathlib import Path
-from edgesim import load
-from edgesim.engine.clock import Clock
-from edgesim.simulation import composition
-
-config, folder, until_s = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
-step = Clock.step
-
-def halted(clock):
-    if clock.peek() > until_s:
-        print("halted", flush=True)
-        time.sleep(600)
-    step(clock)
-
-Clock.step = halted
-composition.run(load(config), folder, checkpoint_s=0.0)
-"""
-"""Plays a run until its next event lies behind an instant, says so, and waits."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_a_process_killed_while_all_streams_of_a_round_are_on_the_air_is_resumed_to_every_byte(tmp_path, sharing):
-    """By SIGKILL, between the last event before the deadline and the deadline."""
-    simulation.run(config(**TRAINING, upload=TOPK, radio={"sharing": sharing}), tmp_path / "undisturbed")
-    up = read_table(tmp_path / "undisturbed", "activities").query("activity == 'upload' and round == 4")
-    assert len(up) > 2
-    assert up["t_end_s"].nunique() == 1
-    on_air_s = (up["t_start_s"].max() + up["t_end_s"].min()) / 2
-    settings, folder = tmp_path / "undisturbed/config.toml", tmp_path / "killed"
-    command = [sys.executable, "-c", WAITS, str(settings), str(folder), str(on_air_s)]
-    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "halted\n"
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-    assert read_run(folder)["status"] == "running"
-    assert saved_rounds(folder)[0] == 3
-    assert simulation.run(load(settings), folder).resumed_after == 3
-    assert content(folder) == content(tmp_path / "undisturbed")
-    assert facts(folder) == facts(tmp_path / "undisturbed")
 
 
 def test_admission_plans_with_the_whole_or_with_the_least(tmp_path):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from stopped_runs import assert_stops_change_nothing, content
+from stopped_runs import content
 from whole_runs import configs, plays, write_rows
 
 import edgesim
@@ -95,24 +95,6 @@ def test_runs_without_training_have_the_same_events(run, sections):
 def test_loop_and_workers_have_the_same_bytes(run, codec):
     folders = [run(name, upload={"codec": codec}, learning={"back_end": name}) for name in ("loop", "workers")]
     assert content(folders[0].folder) == content(folders[1].folder)
-
-
-LATE = {"late": "keep", "close": "arrivals", "delay_knowledge": "planned", "plan_quantile": 0.1, "tmax_s": 0.5}
-CONTROLS = {"upload": {"codec": "topk", "beside": "coded"}, "algorithm": {"name": "scaffold"}}
-IN_FLIGHT = {
-    "residuals": {"upload": {"codec": "topk"}},
-    "late": {"upload": {"codec": "sign"}, "round": LATE},
-    "lost": {"upload": {"codec": "stc", "lost": "add"}, "availability": SLOTS},
-    "buffered": {"upload": {"codec": "topk", "feedback": "ef21"}, "round": BUFFERED, "download": {"codec": "sign"}},
-    "controls": CONTROLS | {"download": {"codec": "stc"}},
-}
-
-
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=() if kind in ("late", "controls") else pytest.mark.slow) for kind in IN_FLIGHT]
-)
-def test_a_run_that_is_killed_and_resumed_with_residuals_has_every_byte(kind, tmp_path):
-    assert_stops_change_nothing(config(**IN_FLIGHT[kind], rounds=6), tmp_path, (3, 5))
 
 
 def test_a_fork_that_changes_nothing_of_the_coding_goes_on_with_the_residuals(run, tmp_path):
