@@ -29,18 +29,6 @@ def draws(slots, probability=0.5):
     return Streams(SEED).uniform("availability", np.arange(DEVICES), np.arange(slots)[:, None]) < probability
 
 
-@pytest.mark.parametrize("interruption", ["abort", "pause"])
-@pytest.mark.parametrize(
-    "knobs", [{"leftover": "equal_finish"}, {"admission": "count", "count": 5, "allocator": "equal_share"}], ids=str
-)
-@pytest.mark.parametrize("model", [HALF, {"model": "markov"}], ids=str)
-def test_nobody_leaves_in_the_middle_of_a_round(tmp_path, model, knobs, interruption):
-    played = run(tmp_path / "run", 60, model, interruption=interruption, **knobs)
-    assert played.rounds["dropped"].sum() == 0
-    assert not set(played.activities["outcome"]) & {"dropped", "paused"}
-    assert played.rounds["selected"].sum() > 100
-
-
 def test_the_candidates_of_a_round_are_those_drawn_for_it_under_every_policy_and_close(tmp_path):
     there = draws(60)
     assert there.any(axis=1).all()

@@ -94,14 +94,6 @@ def test_the_worked_upload_across_a_handover_has_all_of_both_bands(tmp_path, upl
     assert rows["energy_j"].tolist() == pytest.approx(joules.tolist())
 
 
-def test_an_upload_may_be_lost(tmp_path):
-    played = run(tmp_path / "run", values(tmp_path, WORKED, handover={"upload": "lost"}))
-    assert played.uploads["outcome"].tolist() == ["dropped"]
-    assert played.uploads["t_end_s"].tolist() == pytest.approx([WORKED_S], abs=1e-9)
-    assert played.rounds["dropped"].tolist() == [1]
-    assert played.updates.empty
-
-
 def test_on_reserved_bandwidth_the_new_cell_plans_what_is_left(tmp_path):
     """On the gain at the handover, to the deadline: 28,958,660 bits in 9.9 - 6.139 s, with the path known exactly."""
     for knowledge in ("present", "known"):
@@ -113,29 +105,6 @@ def test_on_reserved_bandwidth_the_new_cell_plans_what_is_left(tmp_path):
         assert end_s == pytest.approx(9.9, abs=1e-6) if knowledge == "known" else end_s < 9.5
 
 
-def test_a_full_cell_is_waited_for_in_order_of_instant_and_device(tmp_path):
-    """Device 0 has all of the east's band until it ends; 1 and 2 come at one instant, 3 later."""
-    ways = [(450.0, 0.0), (100.0, 30.0), (100.0, 30.0), (85.0, 30.0)]
-    knobs = {"payload_bits": 150 * MBIT, "tmax_s": 22.0}
-    played = run(tmp_path / "run", values(tmp_path, ways, round=knobs, radio={"bandwidth_hz": 2e6}))
-    uploads, told = played.uploads, played.handovers.sort_values(["t_s", "device"])
-    assert told["device"].tolist() == [1, 2, 3]
-    free_s = uploads.query("device == 0")["t_end_s"].item()
-    again = uploads[uploads["t_start_s"] > told["t_s"].min()].query("device != 0")
-    assert again.sort_values("device")["t_start_s"].min() == pytest.approx(max(free_s, WORKED_S + 0.05), abs=1e-9)
-    # At no instant does a cell carry more than its band.
-    for start_s in again["t_start_s"]:
-        now = uploads[(uploads["t_start_s"] <= start_s) & (uploads["t_end_s"] > start_s)]
-        east = now[(now["device"] == 0) | now.index.isin(again.index)]
-        assert east["bandwidth_hz"].sum() <= 2e6 * (1 + 1e-9)
-    assert again.sort_values("t_start_s")["device"].tolist()[0] == 1
-    # Who is first in line gets what it wants, the last one what is left.
-    in_line = again.sort_values(["t_start_s", "device"])
-    assert in_line["device"].tolist() == [1, 2, 3]
-    first_hz, _, last_hz = in_line["bandwidth_hz"]
-    assert first_hz > 1.1 * last_hz
-
-
 def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_old_cell(tmp_path):
     """Device 0 goes from the west to the east, 1 is in the east all the time."""
     given = values(tmp_path, [*WORKED, (420.0, 0.0)], radio={"bandwidth_hz": 2e6}, round={"payload_bits": 60 * MBIT})
@@ -144,14 +113,6 @@ def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_ol
     hertz_seconds = (rows["bandwidth_hz"] * (rows["t_end_s"] - rows["t_start_s"])).to_numpy()
     shares = [use.mean(0.0, 20.0) * 20.0 * 2e6 for _, use in use_by_station(*runs_of([tmp_path / "run"]))]
     assert shares == pytest.approx([hertz_seconds[0], hertz_seconds[1:].sum()])
-
-
-def test_devices_that_only_compute_change_their_station_and_go_on(tmp_path):
-    played = run(tmp_path / "run", values(tmp_path, [(200.0, 30.0)]))
-    assert played.activities["activity"].tolist() == ["compute", "upload"]
-    assert played.handovers["phase"].tolist() == ["compute"]
-    assert np.isnan(played.handovers["bits_left"]).all()
-    assert played.metric("task_station").tolist() == [1.0]
 
 
 def test_with_nearest_devices_are_handed_over_where_both_stations_are_as_far(tmp_path):

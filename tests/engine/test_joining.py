@@ -130,13 +130,6 @@ def test_a_performance_that_is_given_makes_joins_the_same_for_all_methods_and_wi
     same(runs[0], timed, "activities")
 
 
-def test_methods_that_do_differently_have_different_participants_where_performance_is_measured(play):
-    runs = [play(joining={"floor": 0.0}, learning={"lr": lr, "epochs": 4}) for lr in (0.01, 0.3)]
-    chances = [answered(run, "join_chance") for run in runs]
-    assert chances[0][0].tolist() == chances[1][0].tolist()
-    assert chances[0][-1].tolist() != chances[1][-1].tolist()
-
-
 def test_all_join_without_the_section_and_under_the_law_without_effect(play):
     absent, everyone = play(joining=None), play(joining={"law": "all"})
     same(absent, everyone, "rounds", "activities", "updates", "devices")
@@ -368,7 +361,3 @@ def test_a_law_that_does_not_go_with_the_run_is_refused_before_anything_is_writt
         simulate(tmp_path / "run", values(sections))
     assert "\n" not in str(refusal.value)
     assert not (tmp_path / "run").exists()
-
-
-def test_devices_of_two_samples_may_join(play):
-    assert len(play(rounds=1, data={"partition": "iid", "samples_per_device": 2}, devices={"count": 700}).rounds) == 1

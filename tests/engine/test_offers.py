@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from whole_runs import TIMED, play, write_rows
+from whole_runs import TIMED, play
 
 from edgesim.base.errors import EdgesimError
 from edgesim.engine.offers import Offers
@@ -105,16 +105,6 @@ def test_a_run_whose_policy_offers_what_is_not_there_ends_with_a_line_that_names
         play(tmp_path, CONFIG, round=knobs)
     assert str(refused.value).startswith("selection.policy 'mine', round 1: ")
     assert words in str(refused.value)
-
-
-def test_absent_devices_are_told_when_only_some_are_there(tmp_path, monkeypatch):
-    """Ids are not rows: device 2 is away, and its id would be the row of device 4."""
-    there = write_rows(tmp_path / "p.csv", "device,start_s,end_s", [(0, 0, 99), (2, 50, 60), (3, 0, 99), (4, 0, 99)])
-    monkeypatch.setattr(OfAWorld, "offered", [np.array([3, 2])])
-    monkeypatch.setitem(SELECTORS, "mine", OfAWorld)
-    world = {"devices": {"count": 5}, "availability": {"model": "table", "file": there}}
-    with pytest.raises(EdgesimError, match=r"offered device 2, which is not among the candidates \(3\)"):
-        play(tmp_path / "run", CONFIG, world, round=BY_COUNT)
 
 
 def test_a_choose_that_returns_its_offers_is_refused_by_name(tmp_path, monkeypatch):

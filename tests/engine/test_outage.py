@@ -47,14 +47,6 @@ def test_of_reserved_uploads_the_planned_share_misses_the_deadline(tmp_path, kno
     assert low - 4 * error * (low > 0) <= late / selected <= high + 4 * error
 
 
-def test_an_outage_of_the_share_below_the_mean_plans_on_the_mean_itself(tmp_path):
-    bands = [
-        play(tmp_path / str(knobs), TIMED, CELL, round=knobs).rounds["bandwidth_hz"].to_numpy()
-        for knobs in ({}, {"outage": MEAN})
-    ]
-    assert bands[0] == pytest.approx(bands[1], rel=1e-9)
-
-
 def test_least_bandwidths_are_those_of_a_solver_on_the_gain_of_the_quantile(tmp_path):
     """Rayleigh power falls below -ln(0.95) of its mean once in twenty; each reservation carries its bits at that."""
     uploads = play(tmp_path, TIMED, CELL, rounds=1, round={"outage": 0.05}).uploads.query("outcome == 'done'")

@@ -143,13 +143,6 @@ def test_by_the_band_those_are_taken_whose_recorded_links_are_quick_enough(tmp_p
     assert 0 < len(uploads) < 24
 
 
-def test_links_over_time_need_no_profile(tmp_path, phones):
-    links, _ = recorded(tmp_path, 1, "wrap")
-    without = phones | {"devices": {"count": 4}}
-    uploads = play(tmp_path / "run", without, links, round={"tmax_s": 60.0}).uploads
-    assert set(uploads["outcome"]) == {"done"}
-
-
 def of_record(folder, sharing, links, capacity):
     """Sections of one device whose own link, or whose band, is in a file."""
     file = str(folder / "links.csv")

@@ -4,11 +4,9 @@ import sys
 import tomllib
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-import edgesim
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.protocols import PROTOCOLS
@@ -158,20 +156,6 @@ def own(tmp_path, monkeypatch):
 def config(protocol, **sections):
     given = {"round": TIMING["round"] | {"protocol": protocol} | sections.pop("round", {})}
     return parse(TIMING | given | sections, "test")
-
-
-@pytest.mark.slow
-def test_it_stands_in_a_study_beside_the_built_in_ones(own):
-    axes = {"round.protocol": ["synchronous", OWN]}
-    study = edgesim.study(TIMING, axes, seeds=2, out="study", jobs=1, quiet=True)
-    length_s = {OWN: [], "synchronous": []}
-    for run in study.runs.values():
-        rounds, protocol = run.rounds, tomllib.loads((run.folder / "config.toml").read_text())["round"]["protocol"]
-        length_s[protocol].append((rounds["t_end_s"] - rounds["t_start_s"]).mean())
-        taken = rounds["selected"].to_numpy()
-        assert rounds["arrived"].tolist() == (np.ceil(taken / 2) if protocol == OWN else taken).tolist()
-    assert [len(lengths) for lengths in length_s.values()] == [2, 2]
-    assert (np.array(length_s[OWN]) < np.array(length_s["synchronous"])).all()
 
 
 def test_at_the_deadline_whatever_has_arrived_is_merged(own):

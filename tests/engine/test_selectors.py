@@ -8,7 +8,6 @@ from edgesim.base.errors import EdgesimError
 from edgesim.folder.records import read_table
 from edgesim.selection import SELECTORS
 
-POLICIES = ["feddance", "oort", "refl", "safa", "safa-lite", "fedcs", "availability-first"]
 BASE = {
     "seed": 2,
     "rounds": 8,
@@ -20,28 +19,6 @@ BASE = {
     "data": {"partition": "fedteddi"},
 }
 COUNT = {"admission": "count", "count": 5}
-
-
-@pytest.mark.parametrize(
-    "knobs",
-    [
-        {"admission": "band", "leftover": "equal_finish"},
-        COUNT | {"protocol": "asynchronous"},
-        COUNT | {"protocol": "buffered", "protocol_options": {"buffer": 3}},
-    ],
-    ids=["band", "asynchronous", "buffered"],
-)
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_selector_works_by_the_band_and_without_rounds(policy, knobs, tmp_path):
-    options = {"cool_down": 1} if policy == "refl" else {}
-    played = play(tmp_path, BASE, round=knobs, selection={"policy": policy, **options})
-    assert np.isfinite(played.updates["loss"]).all()
-    assert played.rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
-    if "protocol" in knobs:
-        assert played.rounds["arrived"].tolist() == [3 if "protocol_options" in knobs else 1] * 8
-    else:
-        assert played.rounds["selected"].sum() > 0
-        assert len(played.updates) > 0
 
 
 @pytest.fixture

@@ -169,11 +169,6 @@ def test_a_model_goes_down_once_to_each_device_that_lacks_it(run, skip):
     assert row["t_end_s"] - row["t_start_s"] == pytest.approx(max(ends))
 
 
-def test_without_download_times_bits_go_down_as_often(run):
-    found = run("discard", round={"download_s": 0.0})
-    assert found.rounds["bits_down"].tolist() == [count * MODEL_BITS for count in (3, 3, 3, 3, 2, 1, 2, 1)]
-
-
 def test_a_device_that_left_before_it_had_the_model_is_sent_it_again(run, tmp_path):
     """Device 1 leaves in the middle of its download of round 5, and is back in round 6."""
     times = run("discard", "before", availability=None).rounds.set_index("round")
@@ -231,16 +226,6 @@ def test_all_candidates_that_can_compute_in_time_take_part_where_the_band_decide
 
 def kinds_of_work(found):
     return work_by_kind(found.activities, found.updates).set_index(["round", "kind"])
-
-
-@pytest.mark.parametrize("skip", ["discard", "sent"])
-def test_the_work_of_a_skipped_round_is_unused(run, skip):
-    found = run(skip)
-    work = kinds_of_work(found)
-    assert set(work.loc[5].index) == {"unused"}
-    assert set(work.loc[6].index) == {"useful"}
-    told = found.metrics.query("name == 'wasted_j' and round == 5").set_index("key")["value"]
-    assert told.to_dict() == pytest.approx({"unused": found.rounds.set_index("round").loc[5, "energy_j"]})
 
 
 def test_kept_work_is_useful_where_the_next_model_has_it(run, tmp_path):

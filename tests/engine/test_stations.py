@@ -156,22 +156,6 @@ def test_between_averages_the_edge_servers_models_go_their_own_ways(tmp_path, la
     assert every.rounds["test_loss"][5] != pytest.approx(seldom.rounds["test_loss"][5], rel=1e-3)
 
 
-def test_links_to_different_stations_are_drawn_apart(layout):
-    config = configs({"devices": {"count": 3000}, "data": {"partition": "fedteddi"}, "learning": {"pretrain": True}})
-    topology = {"file": layout(), "attach": "nearest"}
-    world, single = (make_world(simulation.complete(config(topology=of)), Streams(0)) for of in (topology, {}))
-    assert (world.places.station == (world.places.x_m > 0)).all()
-    ids = np.arange(3000)
-    # The shadowing alone, in dB: what the law does not explain.
-    law_db = world.environment.path_loss.loss_db(world.places.distance_m)
-    shadow_db = -10 * np.log10(world.gain(ids, 1, 0.0, world.places.station)) - law_db
-    first_gain = single.gain(ids, 1, 0.0, single.places.station)
-    of_first_db = -10 * np.log10(first_gain) - single.environment.path_loss.loss_db(single.places.distance_m)
-    west = world.places.station == 0
-    assert shadow_db[west] == pytest.approx(of_first_db[west])
-    assert abs(np.corrcoef(shadow_db[~west], of_first_db[~west])[0, 1]) < 0.08
-
-
 def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_are_best(layout):
     """By hand from the streams of each link: sight and shadowing are drawn per device and station, once per run."""
     sections = {"radio": {"channel": "umi-street-canyon"}, "topology": {"file": layout()}}
@@ -204,21 +188,6 @@ def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_
         edges = np.unique(np.clip(np.append(table.t_s, [row.t_start_s, row.t_end_s]), row.t_start_s, row.t_end_s))
         bps = table.bps[np.searchsorted(table.t_s, edges[:-1], "right") - 1]
         assert (np.diff(edges) * bps).sum() * row.bandwidth_hz / 20e6 == pytest.approx(2e6, rel=1e-9)
-
-
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-@pytest.mark.parametrize(
-    "way", [{"allocator": "equal_share"}, {"leftover": "equal_finish"}, {"allocator": "proportional"}], ids=str
-)
-def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, way):
-    radio, knobs = {"channel": "recorded-capacity", "sharing": sharing}, {"payload_bits": 1e6, "tmax_s": 2.0}
-    played = simulate(tmp_path / "run", TIMED, rounds=3, radio=radio, round=knobs | way)
-    assert (played.rounds["arrived"] > 0).all()
-    done = played.uploads.query("outcome == 'done'")
-    assert done["bits"].to_numpy() == pytest.approx(1e6)
-    if "leftover" in way and sharing == "reserved":
-        ends = done.groupby("round")["t_end_s"]
-        assert (ends.max() - ends.min()).to_numpy() == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("leftover", ["idle", "equal_finish"])

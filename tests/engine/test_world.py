@@ -1,7 +1,5 @@
 """What the world says of the radio: averages to plan with, draws to live with."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from whole_runs import TIMED, merged, play
@@ -26,20 +24,8 @@ def gain(here: World, ids: Integers, round: int) -> Floats:
     return here.gain(ids, round, 0.0, here.places.stations(ids, 0.0))
 
 
-def mean_w(here: World, ids: Integers, round: int) -> Floats:
-    return here.rx_power_w(ids, gain(here, ids, round))
-
-
 def drawn_w(here: World, ids: Integers, round: int) -> Floats:
     return here.drawn_rx_power_w(ids, round, gain(here, ids, round))
-
-
-def test_the_config_overrides_the_fading_of_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "rayleigh.toml"
-    file.write_text('fading = "rayleigh"\n' + find("channels", "fedteddi-macro", ".toml").read_text())
-    off, on, ids = world(channel=str(file), fading="none"), world(channel=str(file)), np.arange(5)
-    assert drawn_w(off, ids, 1).tolist() == mean_w(off, ids, 1).tolist()
-    assert not set(drawn_w(on, ids, 1).tolist()) & set(mean_w(on, ids, 1).tolist())
 
 
 @pytest.mark.parametrize("channel", ["fedteddi-macro", "free-space", "uma", "umi-street-canyon", "inh-office"])

@@ -6,10 +6,9 @@ import pytest
 from refusals import in_one_line
 from scipy import stats
 
-from edgesim.base.content import names
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
-from edgesim.radio.environment import Environment, RecordedEnvironment, load_environment
+from edgesim.radio.environment import Environment, load_environment
 from edgesim.simulation.composition import complete
 from edgesim.streams import Streams
 
@@ -36,25 +35,12 @@ def test_every_shipped_environment_with_a_law_loads_by_name_and_by_path_and_lose
     assert loss_db[0] > 0
 
 
-def test_the_folder_ships_the_environments_of_the_readme():
-    shipped = names("channels", ".toml")
-    assert shipped == ["fedteddi-macro", "free-space", "inh-office", "recorded-capacity", "uma", "umi-street-canyon"]
-    readme = (CHANNELS.parent / "docs/radio.md").read_text()
-    assert [name for name in shipped if f"`{name}.toml`" not in readme] == []
-
-
 @pytest.mark.parametrize("path", sorted(CHANNELS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_environment_is_named_as_its_file_and_cites_a_source(path):
     environment = load_environment(str(path))
     assert environment == environment.model_copy()
     assert environment.name == path.stem
     assert len(environment.source) > 40
-
-
-def test_the_recorded_environment_holds_its_table():
-    recorded = load_environment("recorded-capacity")
-    assert isinstance(recorded, RecordedEnvironment)
-    assert (recorded.capacity.until_s[0], recorded.capacity.wraps) == (600.0, True)
 
 
 def test_fedteddis_cell_has_the_papers_numbers():

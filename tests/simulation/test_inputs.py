@@ -21,10 +21,7 @@ from edgesim.base.sources import digest_when_loaded
 from edgesim.config import RunConfig, SelectionConfig
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.models import MODELS
-from edgesim.learning.models.from_torchvision import from_torchvision
 from edgesim.learning.partitions import PARTITIONS
-from edgesim.learning.payload import model_module
 from edgesim.selection import SELECTORS
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import packages
@@ -337,19 +334,6 @@ def test_an_installed_package_that_offers_a_policy_counts_with_all_its_files(tmp
     assert simulation.run(config, tmp_path / "run").restarted == "package shared_ranks changed since it was finished"
 
 
-def test_an_installed_package_may_have_folders_of_any_depth_and_links_to_folders_above(tmp_path, packaged):
-    deep = tmp_path / "site-packages/shared_ranks/a/b/c/d/e/f/g"
-    (deep / "__pycache__").mkdir(parents=True)
-    (deep / "above").symlink_to(tmp_path / "site-packages/shared_ranks")
-    (deep / "gone").symlink_to("nowhere")
-    (deep / "numbers.txt").write_text("1")
-    before = packages.package_digest("shared_ranks")
-    (deep / "__pycache__/made.pyc").write_text("by Python itself")
-    assert packages.package_digest("shared_ranks") == before
-    (deep / "numbers.txt").write_text("2")
-    assert packages.package_digest("shared_ranks") != before
-
-
 def test_a_namespace_package_counts_with_its_files_in_all_places(tmp_path, monkeypatch):
     places = [tmp_path / f"{place}/site-packages/ranks_of_many" for place in ("first", "second")]
     for place in places:
@@ -387,23 +371,6 @@ def test_a_start_model_by_other_code_behind_the_same_weights_is_not_taken_from_t
 
     weights("ReLU", "shared")
     assert weights("Tanh", "shared") == weights("Tanh", "new")
-
-
-def test_every_known_model_is_told_its_module_without_loading_it():
-    for name, builder in MODELS.items():
-        assert model_module(name) == getattr(builder, "func", builder).__module__
-    assert model_module("torchvision:resnet18") == from_torchvision.__module__
-    assert model_module("package.nets.Net") == "package.nets"
-
-
-def test_a_finished_run_is_run_again_when_a_fresh_one_is_wanted(tmp_path):
-    config = parse(TIMING, "test")
-    simulation.run(config, tmp_path)
-    before = (tmp_path / "rounds.parquet").stat().st_mtime_ns
-    again = simulation.run(config, tmp_path, fresh=True)
-    assert (again.reused, again.restarted) == (False, "finished before")
-    assert (tmp_path / "rounds.parquet").stat().st_mtime_ns > before
-    assert simulation.run(config, tmp_path).reused
 
 
 @pytest.mark.parametrize("changed", [False, True])

@@ -1,7 +1,6 @@
 """What is said of runs that go on all the same: at the start, in ``run.json``, in ``show``, once in a study."""
 
 import io
-import json
 
 import numpy as np
 import pytest
@@ -194,14 +193,6 @@ def test_a_study_tells_each_note_once_and_names_a_run_and_the_number_of_others(t
     assert table.count("was not fitted for") == 1
     assert "random-s0 and 3 others: " in table
     assert table.count("needed more than the band") == 1
-
-
-def test_runs_of_before_there_were_notes_are_shown_as_they_are(tmp_path):
-    play(tmp_path)
-    run = read_run(tmp_path)
-    del run["notes"]
-    (tmp_path / "run.json").write_text(json.dumps(run))
-    assert "note" not in shown(print_run, tmp_path)
 
 
 def test_a_run_in_which_nothing_arrives_says_so_and_why(tmp_path):

@@ -153,21 +153,6 @@ def test_downloads_are_as_long_as_what_a_device_has_missed(run, tmp_path):
         assert np.allclose(lasted, down["bits"] / 1e6)
 
 
-def test_without_rounds_a_device_that_comes_again_is_sent_what_it_has_missed(run):
-    """A change takes 1,012 bits: first the model, then one for each model that was made since the last download."""
-    free = {**BUFFERED, "download_s": 0.05}
-    played = run("run", round=free, download={"codec": "topk"}, devices={"count": 5}, rounds=10)
-    down = played.activities.query("activity == 'download' and outcome == 'done'")
-    made_s = played.rounds.sort_values("round")["t_end_s"].to_numpy()
-    again = 0
-    for _, own in down.sort_values("t_start_s").groupby("device"):
-        models = np.searchsorted(made_s, own["t_start_s"], side="right")
-        missed = np.diff(models)
-        assert own["bits"].tolist() == pytest.approx([77_120, *(1_012.0 * missed)])
-        again += int((missed > 0).sum())
-    assert again > 5
-
-
 TIMING: dict[str, Any] = {"learning": {"training": "none", "steps": 2}, "evaluation": None}
 
 
