@@ -1,7 +1,5 @@
 """Availability drawn by rounds holds from a round's start to its end, whatever the protocol makes of it."""
 
-import tomllib
-
 import numpy as np
 import pytest
 from whole_runs import TIMED
@@ -9,8 +7,6 @@ from whole_runs import play as simulate
 
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
-from edgesim.config_file import parse
-from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 DEVICES, SEED = 12, 4
@@ -108,23 +104,3 @@ def test_batteries_are_charged_while_the_server_waits_and_one_that_never_is_ends
     empty = run(tmp_path / "empty", 60, devices=battery, min_candidates=6)
     assert empty.result.reason.startswith("fewer than 6 devices are ever available and charged again, as far as ")
     assert 0 < len(empty.rounds) < 60
-
-
-def test_the_config_of_a_run_says_its_slots_and_reads_back(tmp_path):
-    def written(name, availability, **knobs):
-        run(tmp_path / name, 1, availability, **knobs)
-        return tomllib.loads((tmp_path / name / "config.toml").read_text())
-
-    found = written("rounds", HALF)
-    assert found["availability"] == {**HALF, "slots": "rounds", "interruption": "abort"}
-    assert simulation.why_run(tmp_path / "rounds", simulation.complete(parse(found, "test"))) is None
-    assert written("seconds", {**HALF, "slot_s": 0.3})["availability"] == {
-        **HALF, "slot_s": 0.3, "interruption": "abort",
-    }  # fmt: skip
-    assert written("solar", {"model": "solar"}, tmax_s=2.0)["availability"]["slot_s"] == 2.0
-    without = {"protocol": "asynchronous", "admission": "count", "count": 3, "tmax_s": 2.0}
-    assert written("no rounds", HALF, **without)["availability"] == {**HALF, "slot_s": 2.0, "interruption": "abort"}
-    for protocol in ("asynchronous", "buffered"):
-        with pytest.raises(EdgesimError, match=r"availability\.slots = 'rounds' needs round\.protocol = 'synchronous'"):
-            run(tmp_path / "refused", 1, {**HALF, "slots": "rounds"}, **without | {"protocol": protocol})
-        assert not (tmp_path / "refused").exists()

@@ -71,12 +71,6 @@ def test_every_algorithm_and_protocol_detail_of_a_seed_meets_the_same_matrix(tmp
         assert other.rounds["t_end_s"].iloc[-1] != fedavg.rounds["t_end_s"].iloc[-1]
 
 
-def test_rounds_and_seconds_give_one_matrix_where_slots_are_deadlines(tmp_path):
-    law = {"model": "markov", "join_probability": 0.1, "leave_probability": 0.5}
-    found = [run(tmp_path / str(number), {**law, **by}, **CLOSE)[0] for number, by in enumerate(BY)]
-    assert np.array_equal(*found)
-
-
 @pytest.mark.parametrize("by", BY, ids=["rounds", "seconds"])
 def test_a_programme_is_followed_and_one_of_too_few_rounds_is_refused_before_anything_is_written(tmp_path, by):
     cells = (np.random.default_rng(1).random((4, 12)) < 0.6).astype(int)
@@ -116,13 +110,6 @@ def test_empty_slots_are_forced_or_waited_for_and_counted_in_run_json(tmp_path, 
     half = run(tmp_path / "half", {"model": "bernoulli", "probability": 0.9, **by}, 20, **CLOSE)[1].facts
     assert (half["empty_slots"], "empty slots" in half["notes"]) == (0, False)
     assert "empty_slots" not in run(tmp_path / "static", {"model": "always"}, 3)[1].facts
-
-
-def test_a_run_that_nobody_is_left_for_ends_and_says_so(tmp_path):
-    gone = {"model": "arrival", "at_start": 4, "leave_after_rounds": 3, "leave_every_rounds": 1}
-    found, played = run(tmp_path / "run", gone, 20, devices=4)
-    assert found.sum(axis=0).tolist() == [4, 4, 4, 3, 2, 1]
-    assert played.result.reason.startswith("fewer than 1 devices are ever available again, as far as was searched")
 
 
 @pytest.mark.parametrize("by", BY, ids=["rounds", "seconds"])

@@ -8,7 +8,7 @@ from whole_runs import play as simulate
 from edgesim.base.errors import EdgesimError
 from edgesim.engine.protocols import PROTOCOLS
 
-BITS, SEEDS = 2e6, (0, 1)
+BITS = 2e6
 ROUND = {"admission": "count", "count": 4, "payload_bits": BITS, "tmax_s": 3.0}
 TABLES = ("rounds", "updates", "activities", "devices")
 
@@ -39,22 +39,20 @@ def play(tmp_path, monkeypatch):
 AWAY = {"availability": {"model": "bernoulli", "probability": 0.5, "slot_s": 2.0}}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_same_seed_has_the_same_bytes_and_another_one_has_not(protocol, play, seed):
+def test_the_same_seed_has_the_same_bytes_and_another_one_has_not(protocol, play):
     def read(played):
         names = [*(f"{name}.parquet" for name in TABLES), "model.safetensors"]
         return [(played.folder / name).read_bytes() for name in names]
 
-    found = read(play(protocol, seed, **AWAY))
-    assert found == read(play(protocol, seed, **AWAY))
-    other = read(play(protocol, seed + 7, **AWAY))
+    found = read(play(protocol, **AWAY))
+    assert found == read(play(protocol, **AWAY))
+    other = read(play(protocol, 7, **AWAY))
     assert all(one != another for one, another in zip(found, other, strict=True))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(protocol, play, seed):
-    trained = play(protocol, seed, **AWAY)
-    timed = play(protocol, seed, **AWAY, learning={"training": "none"})
+def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(protocol, play):
+    trained = play(protocol, **AWAY)
+    timed = play(protocol, **AWAY, learning={"training": "none"})
     learnt = {"jobs_trained", "accuracy", "loss", "train_loss", "macro_f1", "model_held", "update_norm"} | {
         column for column in trained.rounds if column.startswith("test_")
     }

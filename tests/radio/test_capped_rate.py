@@ -7,9 +7,6 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from edgesim.config_file import parse
-from edgesim.engine.clock import Clock, EventKind
-from edgesim.engine.shared_band import SharedBand
-from edgesim.engine.uplink import Upload
 from edgesim.folder.records import read_table
 from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.radio.environment import load_environment
@@ -75,24 +72,6 @@ def test_every_question_to_a_capped_link_rests_on_one_rate():
     for power, rate in zip(power_w.tolist(), rates, strict=True):
         assert link.bits(0, 2e5, power, 1.0, 3.0) == pytest.approx(2 * rate)
         assert link.end_s(0, 2e5, power, rate, 1.0) == pytest.approx(2.0)
-
-
-def test_a_re_shared_band_below_a_cap_ends_uploads_as_stepping_through_time_says():
-    # Cap 2 bit/s/Hz, 1 MHz: the strong upload alone 2 Mbit/s; the weak one has log2(1 + 1) bit/s/Hz at the whole band,
-    # log2(1 + 2) at half of it.
-    clock, ends_s = Clock(), {}
-    band = SharedBand(clock, 1e6, ShannonLink(NOISE_W_PER_HZ, 2.0))
-
-    def device(number, bits, snr_at_1_mhz):
-        upload = Upload(number, snr_at_1_mhz * 1e6 * NOISE_W_PER_HZ, 1.0, bits, np.inf, 0.0, clock.now)
-        band.begin(upload, lambda through: ends_s.update({number: clock.now if through else np.nan}))
-
-    clock.call_at(0.0, EventKind.COMPUTED, lambda _: device(0, 3e6, 1e6))
-    clock.call_at(1.0, EventKind.COMPUTED, lambda _: device(1, 2e6, 1.0))
-    clock.run()
-    # Alone until 1 s: 2 Mbit. Then half the band each: the last Mbit of the strong one at 1 Mbit/s until 2 s.
-    weak_bits = 2e6 - 0.5e6 * np.log2(3)
-    assert ends_s == {0: pytest.approx(2.0), 1: pytest.approx(2.0 + weak_bits / 1e6)}
 
 
 @pytest.mark.parametrize("name", ["uma", "umi-street-canyon", "inh-office"])

@@ -159,17 +159,6 @@ def test_devices_are_in_sight_as_often_as_the_law_says(name, distance_m, probabi
     assert abs(sees.mean() - probability) <= 4 * deviation + 5e-5
 
 
-def test_whether_a_device_sees_one_station_says_nothing_about_another():
-    """Links are drawn apart: at equal distances both see it, or both do not, as often as two coins agree."""
-    street, streams = load_environment("umi-street-canyon"), Streams(11)
-    distance_m = np.full(len(IDS), 60.0)
-    first, second = (street.line_of_sight(distance_m, streams, IDS, station) for station in (0, 1))
-    chance = float(street.path_loss.los_probability(60.0))
-    agree = chance**2 + (1 - chance) ** 2
-    assert np.mean(first == second) == pytest.approx(agree, abs=4 * np.sqrt(agree * (1 - agree) / len(IDS)))
-    assert second.mean() == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / len(IDS)))
-
-
 def test_a_law_of_one_branch_is_always_in_sight():
     macro = load_environment("fedteddi-macro")
     assert macro.line_of_sight(np.array([10.0, 5000.0]), Streams(0), [0, 1]).tolist() == [True, True]

@@ -29,7 +29,6 @@ BASE: dict[str, Any] = {
     "evaluation": {"samples": 40},
     "upload": {"codec": "qsgd", "coding": "elias", "norm": "l2", "bucket": P},
 }
-BUFFERED = {"protocol": "buffered", "admission": "count", "count": 3, "protocol_options": {"buffer": 2}}
 
 
 config = configs(BASE)
@@ -81,14 +80,6 @@ def test_a_band_planned_by_the_last_sizes_serves_more_devices(run):
     over = over_plan(folders[1])
     assert over[1] < over[2:].min()
     assert over_plan(folders[0]).max() < -BOUND_BITS / 2
-
-
-def test_on_a_band_shared_anew_what_small_messages_leave_goes_to_others(run):
-    ends = {
-        sharing: (uploads_of(run(sharing, radio={"sharing": sharing})).query("round == 1")["t_end_s"]).max()
-        for sharing in ("reserved", "reshared")
-    }
-    assert ends["reshared"] < ends["reserved"]
 
 
 @pytest.mark.parametrize("outage", [None, 0.2])
@@ -199,12 +190,6 @@ def test_where_the_band_is_full_messages_above_their_plan_are_late_and_no_others
     outcomes = {device: rows["outcome"].tolist() for device, rows in up.groupby("device")}
     assert outcomes == {device: ["late" if bits > 0 else "done" for bits in each] for device, each in over.items()}
     assert {"late", "done"} == set(up["outcome"])
-
-
-def test_without_rounds_sizes_follow_the_values_as_well(run):
-    up = uploads_of(run(round=BUFFERED, rounds=6))
-    assert len(up) >= 12
-    assert (up["bits"] < BOUND_BITS).all()
 
 
 DOWN = {"codec": "qsgd", "rounding": "nearest", "coding": "elias"}

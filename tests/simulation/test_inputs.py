@@ -176,15 +176,6 @@ def test_a_finished_run_is_run_again_when_a_file_that_it_read_has_changed(tmp_pa
     assert simulation.run(config, folder).reused
 
 
-def test_a_run_by_another_version_of_edgesim_is_run_again(tmp_path):
-    config = parse(TIMING, "test")
-    simulation.run(config, tmp_path)
-    run = json.loads((tmp_path / "run.json").read_text())
-    run["inputs"]["edgesim"] = "0.0.9"
-    (tmp_path / "run.json").write_text(json.dumps(run))
-    assert simulation.run(config, tmp_path).restarted == "edgesim changed since it was finished"
-
-
 POLICY = """
 from edgesim.selection.stateless import Stateless
 
@@ -345,13 +336,6 @@ def test_a_namespace_package_counts_with_its_files_in_all_places(tmp_path, monke
         (place / "shared.py").write_text("sign = -1")
         digests.add(packages.package_digest("ranks_of_many"))
     assert len(digests) == 3
-
-
-def test_packages_that_edgesim_requires_count_by_their_versions_and_others_with_a_hash():
-    for imported, installed in (("sklearn", "scikit-learn"), ("PIL", "pillow"), ("torch", "torch")):
-        assert packages.package_digest(imported) == metadata.version(installed)
-    version, digest = packages.package_digest("hypothesis").split()
-    assert (version, len(digest)) == (metadata.version("hypothesis"), 64)
 
 
 def test_a_start_model_by_other_code_behind_the_same_weights_is_not_taken_from_the_cache(tmp_path, mine, monkeypatch):

@@ -76,14 +76,6 @@ def test_a_run_that_was_too_short_for_checkpoints_is_played_again(tmp_path):
     assert (result.resumed_after, result.restarted) == (0, "was shorter")
 
 
-def test_a_longer_run_that_was_stopped_goes_on(tmp_path):
-    simulation.run(config(), tmp_path / "run", checkpoint_s=0.0)
-    assert stop_at(config(rounds=12), tmp_path / "run", 9) is None
-    assert simulation.run(config(rounds=12), tmp_path / "run").resumed_after == 8
-    simulation.run(config(rounds=12), tmp_path / "whole")
-    assert content(tmp_path / "run") == content(tmp_path / "whole")
-
-
 def test_a_run_that_was_killed_behind_its_last_round_goes_on_before_it(tmp_path):
     assert stop_at(config(), tmp_path / "run", 6) is None
     with pytest.MonkeyPatch.context() as patch:

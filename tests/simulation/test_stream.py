@@ -74,18 +74,6 @@ def test_worked_numbers_of_a_stream():
     assert pytest.approx(3.0905810098, abs=1e-10) == D / 136_607 - 1
 
 
-@pytest.mark.parametrize("k", [1, 7, 40])
-def test_a_prefix_is_what_the_most_important_entries_are_worth(k):
-    """Of topk the largest numbers; of randk those drawn first, times d/k, which is right in the mean."""
-    vector = torch.randn(60, generator=torch.Generator().manual_seed(k))
-    order = vector.abs().argsort(descending=True)[:k]
-    largest = torch.zeros(60).index_copy_(0, order, vector[order])
-    assert make_codec("topk", {"coding": "index"}).coded(vector, None, k).equal(largest)
-    codec, uniforms = RandK(ratio=1.0), torch.rand(60, generator=torch.Generator().manual_seed(1))
-    drawn = uniforms.argsort()[:k]
-    assert codec.coded(vector, uniforms, k).equal(torch.zeros(60).index_copy_(0, drawn, vector[drawn] * (60 / k)))
-
-
 def test_the_corrected_prefix_is_right_in_the_mean_whatever_law_cuts_it():
     """Prefixes of 1 to 20 of 20 numbers, most of them short: mean and squared error of 40,000 draws within three
     standard errors of the vector and of the mean of d/k' - 1 times its square."""
@@ -225,22 +213,6 @@ def test_with_wires_the_deadline_is_the_stations(run):
     # Latencies of 21 ms and 3.6 Mbit over 1 Gbit/s and 200 Mbit/s.
     bits = 32 * np.ceil(0.2 * D) + 32
     assert latest_s == pytest.approx(TMAX_S - 0.021 - bits / 1e9 - bits / 200e6, abs=1e-9)
-
-
-def test_the_server_decodes_the_prefix_that_was_received(run):
-    """The mean setting of a merge is that of its streams; with a residual topk's prefixes lose nothing for ever."""
-    folder = run(upload=TOPK, **TRAINING)
-    updates, metrics = read_table(folder, "updates"), read_table(folder, "metrics")
-    share = metrics.query("name == 'received_share'").set_index("key")["value"]
-    settings = metrics.query("name == 'codec' and key == 'setting'").set_index("round")["value"]
-    whole = make_codec("topk", {"ratio": 0.2}).setting(D)
-    assert share.between(0.01, 0.99).any()
-    for number, rows in updates.groupby("round"):
-        counts = share[rows["device"].astype(str) + "/" + rows["task"].astype(str)] * whole
-        assert settings[number] == pytest.approx(np.ceil(counts / D * 2410 - 1e-9).mean())
-    timing = run("timing", upload=TOPK)
-    for column in ("bits_up", "arrived", "energy_j"):
-        assert read_table(timing, "rounds")[column].tolist() == read_table(folder, "rounds")[column].tolist()
 
 
 def test_policies_hear_the_shares_that_were_received(run, monkeypatch):
