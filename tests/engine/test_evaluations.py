@@ -74,21 +74,6 @@ def test_an_instant_at_which_a_round_ends_falls_to_the_model_that_it_makes(tmp_p
     assert instants(played).index.tolist() == [3, 6, 9]
 
 
-@pytest.mark.parametrize(
-    ("every_s", "ends", "rounds", "models", "at_s"),
-    [
-        # Before the first model the start model is in force.
-        (0.25, {"stop_at_s": 1.6}, {"close": "deadline"}, [0, 0, 0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0, 1.25, 1.5]),
-        # An instant at the end of the last round is told once.
-        (1.0, {"stop_at_s": None, "rounds": 4}, {"close": "deadline", "tmax_s": 1.0}, [1, 2, 3, 4], [1.0, 2, 3, 4]),
-    ],
-)  # fmt: skip
-def test_instants_belong_to_the_model_in_force(tmp_path, every_s, ends, rounds, models, at_s):
-    played = run(tmp_path, {"every_s": every_s}, PROTOCOLS["synchronous"] | rounds, **ends)
-    assert instants(played).index.tolist() == models
-    assert instants(played).tolist() == at_s
-
-
 def test_the_last_model_of_a_frame_is_tested_at_its_rows_end_and_the_best_is_kept(tmp_path):
     """So often that every model is tested, the further frame starts from the best one, as when testing each round."""
     data = {"dataset": str(HUNDRED), "samples_per_device": 6}

@@ -9,9 +9,7 @@ import pytest
 from cell_files import plain_channel, write_cells
 from whole_runs import Played, merged, play, slow_but, write_rows
 
-from edgesim.analysis.band_use import use_by_station
 from edgesim.analysis.check import run_faults
-from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.engine.make_world import make_world
@@ -103,16 +101,6 @@ def test_on_reserved_bandwidth_the_new_cell_plans_what_is_left(tmp_path):
         end_s = rows["t_end_s"].iloc[1]
         # The way comes nearer to the new station, so that the present gain is less than those to come.
         assert end_s == pytest.approx(9.9, abs=1e-6) if knowledge == "known" else end_s < 9.5
-
-
-def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_old_cell(tmp_path):
-    """Device 0 goes from the west to the east, 1 is in the east all the time."""
-    given = values(tmp_path, [*WORKED, (420.0, 0.0)], radio={"bandwidth_hz": 2e6}, round={"payload_bits": 60 * MBIT})
-    rows = run(tmp_path / "run", given).uploads.sort_values(["device", "t_start_s"])
-    assert rows["device"].tolist() == [0, 0, 1]
-    hertz_seconds = (rows["bandwidth_hz"] * (rows["t_end_s"] - rows["t_start_s"])).to_numpy()
-    shares = [use.mean(0.0, 20.0) * 20.0 * 2e6 for _, use in use_by_station(*runs_of([tmp_path / "run"]))]
-    assert shares == pytest.approx([hertz_seconds[0], hertz_seconds[1:].sum()])
 
 
 def test_with_nearest_devices_are_handed_over_where_both_stations_are_as_far(tmp_path):

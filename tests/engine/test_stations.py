@@ -190,19 +190,6 @@ def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_
         assert (np.diff(edges) * bps).sum() * row.bandwidth_hz / 20e6 == pytest.approx(2e6, rel=1e-9)
 
 
-@pytest.mark.parametrize("leftover", ["idle", "equal_finish"])
-def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, leftover):
-    (tmp_path / "dry.csv").write_text("t_s,bps\n0,20000000\n1,0\n")
-    (tmp_path / "dry.toml").write_text(
-        'name = "dry"\nsource = "test"\n[capacity]\nfile = "dry.csv"\nafter_end = "hold"\n'
-    )
-    knobs = {"payload_bits": 4e6, "admission": "count", "count": 10, "leftover": leftover}
-    radio = {"channel": str(tmp_path / "dry.toml")}
-    rounds = simulate(tmp_path / "run", TIMED, rounds=2, radio=radio, round=knobs).rounds
-    assert rounds["late"].tolist() == [10, 10]
-    assert rounds["bandwidth_hz"].tolist() == pytest.approx([20e6, 20e6])
-
-
 def test_between_two_averages_the_model_that_is_tested_is_said_to_be_held_by_nobody(tmp_path):
     knobs = {"cloud_every": 3, "aggregation": "hierarchical"}
     learning = {"training": "real", "pretrain": False, "steps": 1}

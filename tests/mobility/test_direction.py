@@ -13,7 +13,7 @@ from edgesim.mobility.models.direction import Direction
 from edgesim.mobility.paths import Ground, Paths
 from edgesim.streams import Streams
 
-RADIUS_M, DEVICES = 100.0, 200_000
+RADIUS_M, DEVICES = 100.0, 50_000
 IDS = np.arange(DEVICES)
 
 

@@ -14,7 +14,7 @@ from edgesim.mobility.models.waypoint import Waypoint
 from edgesim.mobility.paths import Ground, Paths
 from edgesim.streams import Streams
 
-RADIUS_M, SPEEDS, PAUSE_S, DEVICES = 250.0, [1.0, 20.0], 30.0, 200_000
+RADIUS_M, SPEEDS, PAUSE_S, DEVICES = 250.0, [1.0, 20.0], 30.0, 50_000
 IDS = np.arange(DEVICES)
 
 MOVING_SPEED_MPS, WAY_M, WAY_S = 6.342355813211, 226.353696841807, 35.689214466698

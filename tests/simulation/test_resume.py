@@ -1,6 +1,5 @@
 """Runs that are stopped: what they leave, from what they go on, and what they refuse to go on from."""
 
-import io
 import json
 import os
 import shutil
@@ -12,12 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 from stopped_runs import Broken, content, saved_rounds, stop_at
 from typed_commands import edgesim_lines
 from whole_runs import TIMED
 
-from edgesim import PlannedRun, Study, run_study
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import Stopped
 from edgesim.config_file import parse
@@ -27,7 +24,6 @@ from edgesim.selection import SELECTORS
 from edgesim.selection.random_choice import RandomChoice
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import resumption
-from edgesim.studies.plan_file import grow
 
 VALUES = {
     "seed": 5,
@@ -299,13 +295,6 @@ def test_their_size_is_told_before_the_first_round_and_is_not_too_small(tmp_path
     assert told / 3 < max(sizes) <= told
 
 
-def test_large_ones_are_told_in_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(resumption, "_MUCH_BYTES", 10_000)
-    said = []
-    simulation.run(CONFIG, tmp_path, on_note=lambda about, note: said.append((about, note)))
-    assert ("checkpoints", "each of three checkpoint files takes up to 0 MiB beside the tables") in said
-
-
 def test_a_policy_that_cannot_be_saved_is_told_and_the_run_goes_on_without_checkpoints(tmp_path, monkeypatch):
     class Odd(RandomChoice):
         def __init__(self, *given):
@@ -355,17 +344,6 @@ def test_a_round_that_does_not_end_in_time_is_broken_off(tmp_path, monkeypatch):
             simulation.run(CONFIG, tmp_path, on_round, checkpoint_s=0.0)
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def test_a_study_that_is_started_again_goes_on_with_its_runs(tmp_path, undisturbed, studies_here):
-    said = io.StringIO()
-    study = Study("s", [PlannedRun("one", {}, 5, simulation.complete(CONFIG))])
-    grow(study, tmp_path)
-    stop_at(CONFIG, tmp_path / "one", 6)
-    run_study(study, tmp_path, console=Console(file=said, width=200))
-    assert "1 of 1 runs: was unfinished, resumed from their last checkpoints, or run again" in said.getvalue()
-    assert read_run(tmp_path / "one")["resumed"] == [{"went_on_from": 5}]
-    assert content(tmp_path / "one") == undisturbed
 
 
 def test_a_run_that_begins_with_a_pretrained_model_does_not_train_it_again(tmp_path, monkeypatch):
