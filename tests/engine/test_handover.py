@@ -12,10 +12,7 @@ from whole_runs import Played, merged, play, slow_but, write_rows
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.engine.make_world import make_world
 from edgesim.folder.rows_file import HANDOVERS, WAYS
-from edgesim.simulation.complete import complete
-from edgesim.streams import Streams
 
 MBIT = 1e6
 TIMED = {"data": {"dataset": "none"}, "learning": {"training": "none"}}
@@ -225,7 +222,7 @@ SHARINGS = {
     ("sharing", "upload"),
     slow_but([("reserved", "continue")], itertools.product(SHARINGS, ("continue", "restart", "lost"))),
 )
-def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_bands(tmp_path, sharing, upload):
+def test_updates_that_are_handed_over_arrive_whole_and_cells_carry_no_more_than_their_bands(tmp_path, sharing, upload):
     radio, knobs = SHARINGS[sharing]
     sections = {
         "devices": {"count": 30},
@@ -234,21 +231,12 @@ def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_ba
         "handover": {"upload": upload, "interruption_s": 0.03},
     }
     played = run(tmp_path / "run", FAST, sections)
-    told, final = played.handovers, played.metric("task_station", "key")
+    told = played.handovers
     assert len(told) > 15
     assert told["phase"].isin(["upload", "silence"]).sum() > 3
     # Cells carry no more than their bands.
     assert run_faults(played.folder) == []
-    world, uploads = make_world(complete(parse(merged(FAST, sections), "cells")), Streams(3)), played.uploads
-    uploads = uploads[uploads["bits"] > 0]
-    for row in uploads.itertuples() if sharing != "reshared" else ():
-        left = told.query("device == @row.device and task == @row.task and t_s >= @row.t_end_s - 1e-12")
-        station = final[f"{row.device}/{row.task}"] if left.empty else left["from_station"].iloc[0]
-        ids = np.array([row.device])
-        along = world.moving.gains_along(ids, 1, np.array([int(station)]), row.t_start_s, row.t_end_s)
-        seconds = np.minimum(along.end_s, row.t_end_s) - np.maximum(along.begin_s, row.t_start_s)
-        rates = world.moving.link.rates(np.array(row.bandwidth_hz), world.rx_power_w(ids[along.place], along.gain))
-        assert row.bits == pytest.approx(float(seconds @ rates), rel=1e-7)
+    uploads = played.uploads[played.uploads["bits"] > 0]
     # An update that arrived has all of its bits: from all cells together, or since the last restart.
     for (device, _), own in uploads.groupby(["device", "task"]):
         restarted = upload == "restart" and "dropped" in own["outcome"].to_list()

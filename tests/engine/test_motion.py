@@ -170,32 +170,6 @@ def test_devices_leave_their_cells_at_the_worked_instant_as_far_as_their_paths_a
     assert estimates.leaves_cell_s(np.array([0]), 5.0).tolist() == [np.inf]
 
 
-def test_the_cell_of_devices_that_stand_still_or_have_one_station_is_never_left(tmp_path):
-    for sections in ({"topology": {"file": "three-cells"}}, {"mobility": FAST, "round": {"path_knowledge": "known"}}):
-        world = make_world(complete(config(**sections)), Streams(4))
-        leaves_s = estimates_at(world, np.arange(30), 0.0).leaves_cell_s(np.arange(30), 100.0)
-        assert leaves_s.tolist() == [np.inf] * 30
-
-
-def test_stays_longest_takes_those_that_stay_while_others_pass(tmp_path):
-    """Ten devices at rest beside ten that cross a border within the deadlines ahead: five of the former are taken."""
-    rows = [(k, 0, 100 + k, 0) for k in range(10)]
-    rows += [(k, t_s, (240 if t_s else 160) + k + 200 * (t_s > 6), 0) for k in range(10, 20) for t_s in (0, 6, 12)]
-    taken = play(
-        tmp_path / "run",
-        BASE,
-        mobility=recorded(tmp_path, rows),
-        topology={"file": two_cells(tmp_path), "attach": "nearest"},
-        radio={"shadowing": "per_run"},
-        devices={"count": 20, "radius_m": 500.0},
-        selection={"policy": "stays-longest"},
-        round={"path_knowledge": "known", "admission": "count", "count": 5, "payload_bits": 1e5},
-        rounds=3,
-    ).uploads
-    assert len(taken) == 15
-    assert taken["device"].max() < 10
-
-
 def carried_bits(world, uploads: pd.DataFrame, station: int = 0) -> np.ndarray:
     """Integral of the rate of each upload over its way, chord by chord, from positions asked at crossings alone."""
     link, side_m = world.moving.link, world.moving.chords.side_m
@@ -300,19 +274,6 @@ def test_what_does_not_go_together_is_refused_in_a_line(tmp_path, sections, said
     assert said in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("topology", [{}, {"topology": {"file": "three-cells"}}])
-def test_gains_on_a_map_are_those_of_the_squares_to_the_station_asked_for(topology):
-    moving = world_again({"mobility": FAST}, topology).moving
-    ids = np.arange(30)
-    station = ids % len(moving.stations_m)
-    chords, _ = moving.chords.until(ids, 1.0, 3.0)
-    along = moving.gains_along(ids, 1, station, 1.0, 3.0)
-    expected = moving.maps.mean_power_gain(station[chords.place], chords.x_m, chords.y_m)
-    np.testing.assert_array_equal(along.gain, expected)
-    first = np.flatnonzero(np.append(True, np.diff(chords.place) > 0))
-    np.testing.assert_array_equal(moving.gain(ids, 1, 1.0, station), expected[first])
 
 
 def for_2_s(folder):

@@ -1,7 +1,6 @@
 """Several stations: a band each, updates over the wires, and averages in the cloud."""
 
 import io
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from safetensors.numpy import load_file
 from whole_runs import TIMED, configs
 from whole_runs import play as simulate
 
-from edgesim.devices.places import FixedPlaces
 from edgesim.engine.make_world import make_world
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
@@ -71,37 +69,6 @@ def test_uploads_end_early_enough_for_the_wires_and_the_round_at_its_deadline(tm
     # The model, too, is as long on its way.
     begin_s = WIRES_S * (station_of(played, computes["device"]) == 1)
     assert within_s(played, computes, "t_start_s") == pytest.approx(begin_s, abs=1e-9)
-
-
-@dataclass(frozen=True)
-class ChangeSides(FixedPlaces):
-    """Devices that the other station serves from 2.5 s on."""
-
-    def stations(self, ids, t_s):
-        return self.station[ids] if t_s < 2.5 else 1 - self.station[ids]
-
-
-def test_station_wires_and_band_of_a_task_are_those_of_the_instant_at_which_it_begins(tmp_path, layout, monkeypatch):
-    """As above; the rounds that begin from 3 s on find every device at the other station."""
-
-    def moving(*given):
-        world = make_world(*given)
-        return replace(world, places=ChangeSides(**vars(world.places)))
-
-    monkeypatch.setattr("edgesim.simulation.simulation.make_world", moving)
-    played = play(tmp_path / "run", layout(rate=1e9, latency=0.05))
-    acts, merged = played.activities, played.updates
-    first, theirs = (station_of(played, rows["device"]) for rows in (acts, merged))
-    station = np.where(acts["round"] < 4, first, 1 - first)
-    is_upload = (acts["activity"] == "upload").to_numpy()
-    begin_s, end_s = within_s(played, acts, "t_start_s"), within_s(played, acts, "t_end_s")
-    assert begin_s[~is_upload] == pytest.approx(WIRES_S * station[~is_upload], abs=1e-9)
-    assert end_s[is_upload] == pytest.approx(1.0 - WIRES_S * station[is_upload])
-    used_hz = acts[is_upload].groupby(["round", station[is_upload]])["bandwidth_hz"].sum().unstack()
-    assert (used_hz <= np.array([20e6, 10e6]) * (1 + 1e-12)).all(axis=None)
-    from_east = np.where(merged["round"] < 4, theirs, 1 - theirs) == 1
-    sent = merged[from_east].groupby("round").size() * BITS
-    assert played.metric("backhaul_bits").to_dict() == sent.to_dict()
 
 
 FADING = {"radio": {"fading": "rayleigh"}}

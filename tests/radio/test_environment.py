@@ -116,17 +116,6 @@ def test_an_unknown_environment_is_refused_with_those_there_are():
         load_environment("moon")
 
 
-def test_shadowing_per_run_stays_and_per_round_changes():
-    streams = Streams(2)
-    distance_m = np.full(5, 100.0)
-
-    def gains(mode: str, round: int) -> list[float]:
-        return environment(shadowing=mode).mean_power_gain(distance_m, streams, np.arange(5), round).tolist()
-
-    assert gains("per_run", 1) == gains("per_run", 9)
-    assert not set(gains("per_round", 1)) & set(gains("per_round", 9))
-
-
 @pytest.mark.parametrize("mode", ["per_run", "per_round"])
 def test_the_config_overrides_how_often_shadowing_is_drawn(mode):
     world = make_world(complete(parse({"radio": {"shadowing": mode}}, "test")), Streams(2))
@@ -162,16 +151,6 @@ def test_devices_are_in_sight_as_often_as_the_law_says(name, distance_m, probabi
 def test_a_law_of_one_branch_is_always_in_sight():
     macro = load_environment("fedteddi-macro")
     assert macro.line_of_sight(np.array([10.0, 5000.0]), Streams(0), [0, 1]).tolist() == [True, True]
-
-
-def test_who_is_in_sight_hangs_on_the_device_alone():
-    streams, street = Streams(6), load_environment("umi-street-canyon")
-    distance_m = np.linspace(10.0, 250.0, 200)
-    everyone = street.line_of_sight(distance_m, streams, np.arange(200))
-    some = np.array([171, 3, 99, 40])
-    assert street.line_of_sight(distance_m[some], streams, some).tolist() == everyone[some].tolist()
-    assert 0 < everyone.sum() < 200
-    assert everyone.tolist() != street.line_of_sight(distance_m, Streams(7), np.arange(200)).tolist()
 
 
 def test_each_branch_has_the_tables_loss_and_deviation():

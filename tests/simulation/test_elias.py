@@ -146,17 +146,9 @@ def test_without_training_the_most_is_charged_and_run_json_says_so(run):
     assert played.facts["update_bits_notice"].startswith("the most that an update takes: without training")
 
 
-@pytest.mark.parametrize(
-    ("norm", "bucket", "numbers", "low", "high"),
-    [("l2", 50 * P, 50 * P, 5, 20), ("max", 512, 50 * P, 45, 55), ("l2", 64, 1_000, 0.3, 0.6)],
-)
-def test_a_payload_of_another_model_takes_the_code_of_as_many_numbers(
-    run, monkeypatch, norm, bucket, numbers, low, high
-):
-    """Those of the update again and again, or the first of them.
-
-    With a length as the scale of all numbers most of them are 0, and bits grow slowly with the numbers.
-    """
+@pytest.mark.parametrize("numbers", [50 * P, 1_000])
+def test_a_payload_of_another_model_takes_the_code_of_as_many_numbers(run, monkeypatch, numbers):
+    """Those of the update again and again, or the first of them, each with a draw of its own."""
     coded, written_bits = [], Qsgd.written_bits
 
     def caught(codec, vector, uniforms, setting):
@@ -164,17 +156,12 @@ def test_a_payload_of_another_model_takes_the_code_of_as_many_numbers(
         return coded[-1][-1]
 
     monkeypatch.setattr(Qsgd, "written_bits", caught)
-    upload = {"norm": norm, "bucket": bucket}
-    own = uploads_of(run("own", upload=upload, radio={"bandwidth_hz": 3e5})).query("round == 1").set_index("device")
-    coded.clear()
-    knobs = {"payload_bits": 32 * numbers, "tmax_s": 4.0}
-    up = uploads_of(run(upload=upload, round=knobs, radio={"bandwidth_hz": 8e6}))
+    up = uploads_of(run(round={"payload_bits": 32 * numbers, "tmax_s": 4.0}, radio={"bandwidth_hz": 8e6}, rounds=1))
     assert sorted(bits for *_, bits in coded) == sorted(up["bits"])
     for vector, uniforms, _ in coded:
         assert len(vector) == len(uniforms) == numbers
         assert vector.equal(vector[:P].repeat(50)[:numbers])
         assert numbers <= P or not uniforms[:P].equal(uniforms[P : 2 * P])
-    assert low < (up.query("round == 1").set_index("device")["bits"] / own["bits"]).mean() < high
 
 
 def test_where_the_band_is_full_messages_above_their_plan_are_late_and_no_others(run, monkeypatch):

@@ -50,21 +50,6 @@ def test_with_codec_none_a_run_is_as_without_upload_but_for_its_rows(run, feedba
     assert errors.tolist() == [0.0] * 5
 
 
-@pytest.mark.parametrize(
-    ("upload", "same"),
-    [
-        ({"codec": "topk", "ratio": 1.0}, True),
-        pytest.param({"codec": "topk", "ratio": 1.0, "feedback": "none"}, True, marks=pytest.mark.slow),
-        pytest.param({"codec": "randk", "ratio": 1.0}, True, marks=pytest.mark.slow),
-        ({"codec": "stc", "ratio": 1.0}, False), pytest.param({"codec": "sign"}, False, marks=pytest.mark.slow),
-    ],
-)  # fmt: skip
-def test_with_all_numbers_kept_the_model_is_that_of_the_algorithm_alone(run, upload, same):
-    """Which is false of codecs that send one size for all of them."""
-    plain, coded = content(run("plain").folder), content(run("coded", upload=upload | {"encode": 0.0}).folder)
-    assert (plain["model.safetensors"] == coded["model.safetensors"]) == same
-
-
 DOWN = {"round": {"download_s": 0.05}, "availability": SLOTS}
 
 
