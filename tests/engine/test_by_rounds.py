@@ -35,15 +35,6 @@ def test_the_candidates_of_a_round_are_those_drawn_for_it_under_every_policy_and
             assert there[number - 1, mine["device"].unique()].all()
 
 
-def test_each_wait_for_enough_devices_lasts_a_deadline_and_has_a_draw_of_its_own(tmp_path):
-    rounds = run(tmp_path / "run", 40, min_candidates=8, close="deadline", tmax_s=1.5).rounds
-    counts = draws(5000).sum(axis=1)
-    slots = np.flatnonzero(counts >= 8)[:40]
-    assert rounds["candidates"].tolist() == counts[slots].tolist()
-    assert rounds["t_start_s"].to_numpy() == pytest.approx(slots * 1.5)
-    assert len(slots) < slots[-1]
-
-
 @pytest.mark.parametrize(("limit", "most"), [("STEP_LIMIT", 50), ("DRAW_LIMIT", 49 * 2 * 12)])
 def test_a_wait_that_does_not_end_is_given_up_with_the_remedy(tmp_path, monkeypatch, limit, most):
     monkeypatch.setattr(f"edgesim.engine.check_in.{limit}", most)

@@ -19,7 +19,6 @@ from edgesim.config_file import parse
 from edgesim.engine.stagnation import Stagnation
 from edgesim.learning.datasets import load_shared
 from edgesim.plots.gantt import draw_gantt
-from edgesim.selection import SELECTORS
 from edgesim.simulation import composition as simulation
 
 MODEL_BITS = 77_120.0
@@ -349,19 +348,6 @@ WORLDS = {
     "over wires": {"topology": {"file": "three-cells"}},
     "behind a closing deadline": {"round": {"close": "deadline", "computes": "selected"}},
 }
-
-
-@pytest.mark.parametrize("policy", sorted(SELECTORS))
-@pytest.mark.parametrize("skip", ["discard", "carry", "sent"])
-def test_every_policy_goes_on_over_skipped_rounds(run, policy, skip):
-    """Skipped are rounds 5 and 7, as accuracy is made to rise."""
-    with pytest.MonkeyPatch.context() as patch:
-        rising = iter(np.linspace(0.1, 0.9, 20).tolist())
-        patch.setattr("edgesim.learning.learner.TorchLearner.signal", lambda learner, of: next(rising))
-        found = run(skip, availability=None, selection={"policy": policy}, **ON_A_BAND)
-    merged = sorted(set(found.updates["round"]))
-    # REFL lets those rest that have taken part, which here are all, and rounds without updates stagnate.
-    assert merged == ([1, 7] if policy == "refl" else [1, 2, 3, 4, 6, 8])
 
 
 @pytest.mark.parametrize("world", WORLDS)

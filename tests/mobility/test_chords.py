@@ -113,13 +113,6 @@ def test_chords_do_not_depend_on_the_instants_asked_for(x0_m, y0_m, x1_m, y1_m, 
         assert (x_m.item(), y_m.item()) == (every.x_m[inside].item(), every.y_m[inside].item())
 
 
-def test_a_device_at_rest_is_its_own_chord_at_its_exact_place():
-    resting = Legs(*(np.array([value]) for value in (3.0, math.inf, 12.34, -56.78, 0.0, 0.0)))
-    chords = chords_of(resting, np.array([0]), np.array([5.0]), np.array([math.inf]), SIDE_M)
-    assert (chords.begin_s, chords.end_s, chords.x_m, chords.y_m) == (3.0, math.inf, 12.34, -56.78)
-    assert chord_midpoints(resting, 77.0, SIDE_M) == (12.34, -56.78)
-
-
 def test_a_device_that_walks_along_a_line_stays_in_one_row_of_squares():
     chords = whole(leg(0.0, 10.0, 20.0, 10.0, 1.0))
     assert chords.x_m.tolist() == pytest.approx([2.5, 7.5, 12.5, 17.5])

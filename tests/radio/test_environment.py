@@ -15,7 +15,6 @@ from edgesim.streams import Streams
 CHANNELS = Path(__file__).parents[2] / "channels"
 MACRO = (CHANNELS / "fedteddi-macro.toml").read_text()
 UMI = (CHANNELS / "umi-street-canyon.toml").read_text()
-RADIO = [path for path in sorted(CHANNELS.glob("*.toml")) if "[path_loss]" in path.read_text()]
 IDS = np.arange(20_000)
 
 
@@ -25,22 +24,12 @@ def environment(shadowing_std_db: float = 8.0, shadowing: str = "per_round") -> 
     )
 
 
-@pytest.mark.parametrize("path", RADIO, ids=lambda path: path.stem)
-def test_every_shipped_environment_with_a_law_loads_by_name_and_by_path_and_loses_power_with_distance(path):
+@pytest.mark.parametrize("path", sorted(CHANNELS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_shipped_environment_loads_by_name_and_by_path_and_cites_a_source(path):
     by_name, by_path = load_environment(path.stem), load_environment(str(path))
     assert by_name == by_path
     assert by_name.name == path.stem
-    loss_db = by_name.path_loss.loss_db(np.array([10.0, 100.0, 1000.0]))
-    assert np.all(np.diff(loss_db) > 0)
-    assert loss_db[0] > 0
-
-
-@pytest.mark.parametrize("path", sorted(CHANNELS.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_environment_is_named_as_its_file_and_cites_a_source(path):
-    environment = load_environment(str(path))
-    assert environment == environment.model_copy()
-    assert environment.name == path.stem
-    assert len(environment.source) > 40
+    assert len(by_name.source) > 40
 
 
 def test_fedteddis_cell_has_the_papers_numbers():

@@ -368,19 +368,6 @@ def test_the_command_goes_on_with_a_run_and_says_from_where(stopped, undisturbed
     assert (status, output) == (2, f"error: {stopped}: is finished, so nothing is left to resume\n")
 
 
-def test_the_command_refuses_what_is_no_stopped_run(tmp_path):
-    def error(folder):
-        status, output = edgesim_lines("resume", folder)
-        assert status == 2
-        assert output.count("\n") == 1
-        return output
-
-    assert "not a run folder: config.toml is missing" in error(tmp_path)
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "config.toml").write_text('[learning]\nweights = "equal"\n')
-    assert "unknown key 'learning.weights'; known: back_end," in error(tmp_path / "old")
-
-
 def test_a_checkpoint_holds_no_pickle_and_only_what_edgesim_made(stopped: Path):
     for path in checkpoints.files(stopped):
         found = checkpoints._read(path)
