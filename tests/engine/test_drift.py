@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from small_runs import DRIFTS as LAWS
 from whole_runs import Played, configs, merged
 from whole_runs import play as simulate
 
@@ -17,14 +18,6 @@ from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
 BITS = 3e6
-LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)
-LAWS = {
-    "rotation": {"law": "rotation", "classes": [2, 3]},
-    "swap": {"law": "swap", "t_s": 4.1, "before": [LOW], "after": [HIGH]},
-    "gradual": {"law": "gradual", "start_s": 1.0, "end_s": 6.0, "before": [LOW, HIGH], "after": [HIGH, LOW]},
-    "recurring": {"law": "recurring", "mixes": [[LOW], [HIGH]], "durations_s": [1.7, 2.1]},
-    "arrival": {"law": "arrival", "rate_per_s": 1.5, "pool": "iid_partition"},
-}
 PROTOCOLS = {
     "synchronous": {"admission": "count", "count": 4, "tmax_s": 2.0},
     "late": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5, "tmax_s": 0.6},

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from refusals import in_one_line
+from small_runs import DRIFTS
 from whole_runs import merged
 from whole_runs import play as simulate
 
-from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.learning.drift.law import When
 from edgesim.learning.evaluation import predictions
@@ -20,15 +21,7 @@ from edgesim.selection import SELECTORS
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
 
-LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)
-LAWS = {
-    "frames": {"law": "frames"},
-    "rotation": {"law": "rotation", "classes": [2, 3]},
-    "swap": {"law": "swap", "t_s": 4.1, "before": [LOW], "after": [HIGH]},
-    "gradual": {"law": "gradual", "start_s": 1.0, "end_s": 6.0, "before": [LOW, HIGH], "after": [HIGH, LOW]},
-    "recurring": {"law": "recurring", "mixes": [[LOW], [HIGH]], "durations_s": [1.7, 2.1]},
-    "arrival": {"law": "arrival", "rate_per_s": 1.5, "pool": "iid_partition"},
-}
+LAWS = {"frames": {"law": "frames"}} | DRIFTS
 BASE = {
     "seed": 5,
     "rounds": 8,
@@ -357,7 +350,6 @@ TINY = {"devices": {"count": 1000}, "drift": LAWS["arrival"], "data": {"samples_
     ],
 )
 def test_a_law_that_does_not_go_with_the_run_is_refused_before_anything_is_written(tmp_path, sections, said):
-    with pytest.raises(EdgesimError, match=said) as refusal:
+    with in_one_line(said):
         simulate(tmp_path / "run", values(sections))
-    assert "\n" not in str(refusal.value)
     assert not (tmp_path / "run").exists()

@@ -1,6 +1,7 @@
 """Whatever a run is made of, stopped in the middle and resumed it has the bytes of an undisturbed run.
 
-Held against the registries: a new algorithm, policy or protocol that forgets something fails here by its line there.
+Held against the registries of protocols and of laws: a new one that forgets something fails here by its line there.
+That algorithms and policies go on from what they save is held by their own contracts.
 """
 
 import itertools
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from contract import KPFL, SETTINGS, make_config
+from small_runs import DRIFTS
 from stopped_runs import assert_stops_change_nothing
 from whole_runs import TIMED, merged, slow_but
 
@@ -200,27 +202,15 @@ def test_coded_updates_are_resumed(coding, protocol, tmp_path):
     assert_stops_change_nothing(config(protocol, **sections), tmp_path, (3, 6, 7))
 
 
-LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)
-MIXES: dict[str, dict[str, Any]] = {
-    "rotation": {"classes": [2, 3]},
-    "swap": {"t_s": 2.1, "before": [LOW], "after": [HIGH]},
-    "gradual": {"start_s": 1.0, "end_s": 4.0, "before": [LOW, HIGH], "after": [HIGH, LOW]},
-    "recurring": {"mixes": [[LOW], [HIGH]], "durations_s": [0.7, 1.1]},
-    "arrival": {"rate_per_s": 1.5, "pool": "iid_partition"},
-}
-
-
-OTHER_LAWS = [law for law in LAWS if law != "frames"]
-
-
 @pytest.mark.parametrize(
-    ("law", "protocol"), slow_but([("rotation", "buffered")], itertools.product(OTHER_LAWS, PROTOCOLS))
+    ("law", "protocol"),
+    slow_but([("rotation", "buffered")], itertools.product((law for law in LAWS if law != "frames"), PROTOCOLS)),
 )
 def test_a_drift_law_is_resumed(law, protocol, tmp_path):
     data = {"dataset": "digits"} | ({} if law == "rotation" else {"samples_per_device": 20})
     # The policy compares the data of a round with those of the one before.
     policy = {"policy": "pure-drift"} if law == "rotation" else {"policy": "random"}
-    sections = {"drift": {"law": law} | MIXES[law], "data": data, "learning": TRAINING, "selection": policy}
+    sections = {"drift": DRIFTS[law], "data": data, "learning": TRAINING, "selection": policy}
     assert_stops_change_nothing(config(protocol, **sections), tmp_path, (3, 6, 7))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import in_one_line
 from stopped_runs import content
 from whole_runs import configs, plays, write_rows
 
@@ -86,7 +87,7 @@ def test_a_fork_that_changes_nothing_of_the_coding_goes_on_with_the_residuals(ru
     whole = run("whole", upload={"codec": "topk"}, checkpoint_at=[3])
     fork = edgesim.fork(whole.folder, 3, {"evaluation.samples": 30}, out=tmp_path / "fork", quiet=True)
     assert (fork.folder / "model.safetensors").read_bytes() == (whole.folder / "model.safetensors").read_bytes()
-    with pytest.raises(EdgesimError, match=r"set upload\.codec: a fork has the past of its run"):
+    with in_one_line(r"set upload\.codec: a fork has the past of its run"):
         edgesim.fork(whole.folder, 3, {"upload.codec": "sign"}, out=tmp_path / "other", quiet=True)
 
 
@@ -252,9 +253,8 @@ PUBLIC = {"data": {"public": "carved"}}
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused_in_a_line_that_names_the_key(sections, message):
-    with pytest.raises(EdgesimError, match=message) as refused:
+    with in_one_line(message):
         complete(config(**sections))
-    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_kpfl_takes_ef21():
@@ -263,7 +263,7 @@ def test_kpfl_takes_ef21():
 
 
 def test_frames_from_the_best_model_are_refused_with_coded_downloads():
-    with pytest.raises(EdgesimError, match=r"download\.codec = 'sign' needs learning\.keep_best = false"):
+    with in_one_line(r"download\.codec = 'sign' needs learning\.keep_best = false"):
         check_frames(complete(config(download={"codec": "sign"})), 2)
     check_frames(complete(config(download={"codec": "sign"}, learning={"keep_best": False})), 2)
     check_frames(complete(config(upload={"codec": "sign"})), 2)
@@ -333,7 +333,7 @@ def test_every_algorithm_that_sends_models_and_starts_from_these_takes_coded_upd
     sections = PUBLIC if "public images" in ALGORITHMS[name].needs else {}
     sections = sections | {"algorithm": {"name": name}, "upload": upload, "rounds": 3}
     if name in OWN:
-        with pytest.raises(EdgesimError, match=OWN[name]):
+        with in_one_line(OWN[name]):
             run("refused", **sections)
         return
     played = run("run", **sections)
