@@ -73,7 +73,7 @@ def trained_on(played):
     return found
 
 
-@pytest.mark.parametrize(("law", "protocol"), zip(LAWS, [*PROTOCOLS, "synchronous"], strict=True))
+@pytest.mark.parametrize(("law", "protocol"), [*zip(LAWS, [*PROTOCOLS, "synchronous"], strict=True)])
 def test_a_timing_only_run_sees_the_same_events_and_data(law, protocol, play, timed):
     both = play(law, protocol), timed(law, protocol)
     for name in ("activities", "devices"):

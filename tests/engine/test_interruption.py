@@ -93,7 +93,7 @@ def test_a_kept_latecomer_may_pause_or_compute_over_the_deadline(tmp_path, inter
     assert played.updates[["round", "device", "task", "staleness"]].to_numpy().tolist()[0] == [2, 1, 1, 0]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(st.floats(0.01, 0.3), min_size=1, max_size=8))
 def test_pauses_cost_exactly_their_length_and_no_work_is_done_twice(tmp_path_factory, lengths_s):
     edges = np.cumsum([0.0, *lengths_s])

@@ -63,8 +63,7 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("knowledge", KNOWLEDGE)
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("world", "knowledge"), [*zip(WORLDS, 2 * KNOWLEDGE, strict=True)])
 def test_devices_of_speed_0_stand_still_to_the_last_bit(tmp_path, world, knowledge):
     sections = merged({"radio": {"shadowing": "per_run"}}, WORLDS[world])
     still = play(tmp_path / "still", BASE, sections)

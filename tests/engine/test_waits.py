@@ -58,7 +58,7 @@ ONE_BY_ONE = {"protocol": "asynchronous", "admission": "count", "count": 1}
 
 @pytest.mark.parametrize("knobs", [{"close": "deadline"}, ONE_BY_ONE], ids=["rounds", "no rounds"])
 def test_a_run_with_an_end_looks_no_further_and_ends_there(tmp_path, monkeypatch, knobs):
-    run(tmp_path / "whole", SELDOM, rounds=200, devices=1, **knobs)
+    run(tmp_path / "whole", SELDOM, rounds=100, devices=1, **knobs)
     whole = read_table(tmp_path / "whole", "rounds")
     begin_s = float(whole["t_end_s"].iloc[0])
     stop_at_s, limit = begin_s + 60.0, 20
@@ -73,7 +73,7 @@ def test_a_run_with_an_end_looks_no_further_and_ends_there(tmp_path, monkeypatch
     facts = read_run(tmp_path / "run")
     assert (result.status, result.reason[:12], facts["t_end_s"]) == ("finished", "stop_at_s = ", stop_at_s + 1e-6)
     expected = whole[whole["t_end_s"] <= stop_at_s]
-    assert 0 < len(expected) < 200
+    assert 0 < len(expected) < 100
     assert read_table(tmp_path / "run", "rounds").equals(expected)
 
 
@@ -82,17 +82,17 @@ def test_a_run_with_an_end_looks_no_further_and_ends_there(tmp_path, monkeypatch
 def test_a_run_whose_search_takes_too_many_steps_ends_and_says_how_far_it_looked(
     tmp_path, monkeypatch, knobs, stop_at_s
 ):
-    run(tmp_path / "whole", SELDOM, rounds=200, devices=1, **knobs)
+    run(tmp_path / "whole", SELDOM, rounds=100, devices=1, **knobs)
 
     def lower(_: object) -> None:
         monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", 100)
 
-    result = run(tmp_path / "run", SELDOM, rounds=200, stop_at_s=stop_at_s, devices=1, on_round=lower, **knobs)
+    result = run(tmp_path / "run", SELDOM, rounds=100, stop_at_s=stop_at_s, devices=1, on_round=lower, **knobs)
     rounds = read_table(tmp_path / "run", "rounds")
     assert result.status == "finished"
     assert "as far as was searched (up to " in result.reason
     assert "since the search took too many steps; raise availability.probability (0.002), or lower" in result.reason
-    assert 0 < len(rounds) < 200
+    assert 0 < len(rounds) < 100
     assert rounds.equals(read_table(tmp_path / "whole", "rounds").iloc[: len(rounds)])
 
 

@@ -141,7 +141,7 @@ def test_without_rounds_quick_and_slow_devices_take_as_long_and_the_run_says_so(
         assert "in step" not in read_run(run(name, **sections))["notes"]
 
 
-@pytest.mark.parametrize("outage", [0.1, 0.4])
+@pytest.mark.parametrize("outage", [pytest.param(0.1, marks=pytest.mark.slow), 0.4])
 def test_sizes_of_a_plan_with_outage_fail_as_often_as_it_says(run, outage):
     """FedTOE's equal outage: over a thousand uploads within three standard errors."""
     up = uploads_of(run(rounds=100, upload={"fit_at": "plan"}, round={"outage": outage, "close": "deadline"}))

@@ -47,12 +47,12 @@ def longer(short, long, folder, checkpoint_s=0.0):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_rounds_under_every_protocol_have_the_bytes_of_a_run_that_had_them_from_the_start(kind, tmp_path):
-    short, long = (make_config(kind).model_copy(update={"rounds": rounds}) for rounds in (8, 13))
+    short, long = (make_config(kind).model_copy(update={"rounds": rounds}) for rounds in (5, 9))
     result, _ = longer(short, long, tmp_path)
     # Behind the last round all work has ended, as it has not in the longer run.
-    assert (result.status, result.resumed_after) == ("finished", 7)
-    assert len(read_table(tmp_path / "run", "rounds")) == 13
-    assert [checkpoints.round_of(path) for path in checkpoints.files(tmp_path / "run", "end")] == [12]
+    assert (result.status, result.resumed_after) == ("finished", 4)
+    assert len(read_table(tmp_path / "run", "rounds")) == 9
+    assert [checkpoints.round_of(path) for path in checkpoints.files(tmp_path / "run", "end")] == [8]
     assert not list((tmp_path / "run").glob("*.arrow"))
 
 

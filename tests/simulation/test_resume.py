@@ -152,22 +152,16 @@ def test_the_file_of_an_old_checkpoint_is_written_over_but_never_one_that_stays(
     assert kept.stat().st_ino not in inodes
 
 
-DAMAGES = {
-    "cut": lambda content: content[:-40],
-    "bit": lambda content: bytes([*content[:-5], content[-5] ^ 1, *content[-4:]]),
-    "empty": lambda content: b"",
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_checkpoint_is_told_and_the_one_before_taken_or_the_start(damage, stopped, tmp_path, undisturbed):
+def test_a_damaged_checkpoint_is_told_and_the_one_before_taken_or_the_start(stopped, tmp_path, undisturbed):
+    """One that is cut short, and one with a bit that is another."""
     last, before = checkpoints.files(stopped)
-    last.write_bytes(damage(last.read_bytes()))
+    last.write_bytes(last.read_bytes()[:-40])
     result, said = resumed(shutil.copytree(stopped, tmp_path / "one"))
     assert f"{last.name} is damaged (it was cut short or changed); the one before is taken" in said
     assert result.resumed_after == 4
     assert content(tmp_path / "one") == undisturbed
-    before.write_bytes(damage(before.read_bytes()))
+    content_before = before.read_bytes()
+    before.write_bytes(bytes([*content_before[:-5], content_before[-5] ^ 1, *content_before[-4:]]))
     result, said = resumed(shutil.copytree(stopped, tmp_path / "both"))
     assert f"{before.name} is damaged" in said
     assert (result.resumed_after, result.restarted) == (0, "was unfinished")

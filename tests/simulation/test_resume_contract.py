@@ -37,7 +37,7 @@ That each algorithm goes on from what a learner saves is held by its contract in
 """
 
 
-@pytest.mark.parametrize(("pair", "setting", "options"), KEEPING)
+@pytest.mark.parametrize(("pair", "setting", "options"), slow_but([KEEPING[1], KEEPING[6]], KEEPING))
 def test_an_algorithm_is_resumed(pair, setting, options, tmp_path):
     """With updates of stopped rounds on their way, and with servers of their own behind stations.
 
@@ -204,7 +204,7 @@ def test_coded_updates_are_resumed(coding, protocol, tmp_path):
 
 @pytest.mark.parametrize(
     ("law", "protocol"),
-    slow_but([("rotation", "buffered")], itertools.product((law for law in LAWS if law != "frames"), PROTOCOLS)),
+    slow_but([("rotation", "buffered")], itertools.product(sorted({*LAWS} - {"frames"}), PROTOCOLS)),
 )
 def test_a_drift_law_is_resumed(law, protocol, tmp_path):
     data = {"dataset": "digits"} | ({} if law == "rotation" else {"samples_per_device": 20})
@@ -214,7 +214,7 @@ def test_a_drift_law_is_resumed(law, protocol, tmp_path):
     assert_stops_change_nothing(config(protocol, **sections), tmp_path, (3, 6, 7))
 
 
-@pytest.mark.parametrize("law", joining.LAWS)
+@pytest.mark.parametrize("law", slow_but(["fedstg"], joining.LAWS))
 def test_a_joining_law_is_resumed(law, tmp_path):
     """Devices join by how they have trained, latecomers too."""
     training = {name: value for name, value in TRAINING.items() if name != "steps"} | {"epochs": 2}
