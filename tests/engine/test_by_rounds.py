@@ -6,7 +6,6 @@ from whole_runs import TIMED
 from whole_runs import play as simulate
 
 from edgesim.analysis.check import run_faults
-from edgesim.base.errors import EdgesimError
 from edgesim.streams import Streams
 
 DEVICES, SEED = 12, 4
@@ -33,18 +32,6 @@ def test_the_candidates_of_a_round_are_those_drawn_for_it_under_every_policy_and
         assert played.rounds["candidates"].tolist() == there.sum(axis=1).tolist()
         for number, mine in played.activities.groupby("round"):
             assert there[number - 1, mine["device"].unique()].all()
-
-
-@pytest.mark.parametrize(("limit", "most"), [("STEP_LIMIT", 50), ("DRAW_LIMIT", 49 * 2 * 12)])
-def test_a_wait_that_does_not_end_is_given_up_with_the_remedy(tmp_path, monkeypatch, limit, most):
-    monkeypatch.setattr(f"edgesim.engine.check_in.{limit}", most)
-    rare = {"model": "bernoulli", "probability": 0.01}
-    said = (
-        r"^no round was finished: fewer than 12 devices are ever available again, as far as was searched \(up to 50 s "
-        r"of the 30 years of availability\.search_s, since .*; raise availability\.probability .*, or lower round\.min"
-    )
-    with pytest.raises(EdgesimError, match=said):
-        run(tmp_path / "run", 5, rare, min_candidates=12)
 
 
 @pytest.mark.parametrize("interruption", ["abort", "pause", "ignore"])

@@ -122,6 +122,10 @@ def test_a_programme_with_an_empty_column_too_many_is_refused_before_anything_is
     for rounds in (5, 6):
         with pytest.raises(EdgesimError, match=rf"^[^\n]*programme\.csv[^\n]*{said}[^\n]*$"):
             run(tmp_path / "short", law, rounds, devices=3, count=2, **CLOSE)
+    few = r"waits in column 2, where fewer than round\.min_candidates = 2 devices are available \(lower it\)"
+    pairs = law | {"file": programme(tmp_path / "few", ["110", "001", "101", "111"])}
+    with pytest.raises(EdgesimError, match=few):
+        run(tmp_path / "short", pairs, 4, devices=3, min_candidates=2, **CLOSE)
     assert not (tmp_path / "short").exists()
     # What fits needs all columns; what is forced or goes on behind the end does not wait.
     found, fits = run(tmp_path / "fits", law, 4, devices=3, count=2, **CLOSE)
@@ -132,18 +136,6 @@ def test_a_programme_with_an_empty_column_too_many_is_refused_before_anything_is
     run(tmp_path / "wrap", {**law, "after_end": "wrap"}, 6, devices=3, count=2, **CLOSE)
     # The run may end before, and how long rounds in seconds last that close with the last arrival is not known.
     run(tmp_path / "stop", law, 6, devices=3, count=2, stop_at_s=4 * TMAX_S, **CLOSE)
-
-
-@pytest.mark.parametrize("by", BY, ids=["rounds", "seconds"])
-def test_a_programme_with_too_few_devices_in_too_many_columns_is_refused(tmp_path, by):
-    columns = ["110", "001", "101", "111"]
-    law = {"model": "table", "file": programme(tmp_path / "files", columns), **by}
-    said = r"waits in column 2, where fewer than round\.min_candidates = 2 devices are available \(lower it\)"
-    with pytest.raises(EdgesimError, match=said):
-        run(tmp_path / "short", law, 4, devices=3, min_candidates=2, **CLOSE)
-    found, _ = run(tmp_path / "fits", law, 3, devices=3, min_candidates=2, **CLOSE)
-    assert found.T.tolist() == [[1, 1, 0], [1, 0, 1], [1, 1, 1]]
-    run(tmp_path / "one", law, 4, devices=3, **CLOSE)
 
 
 def test_rounds_in_seconds_that_straddle_columns_wait_as_they_do_in_the_run(tmp_path):
