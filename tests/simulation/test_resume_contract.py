@@ -259,11 +259,3 @@ def test_a_back_end_is_resumed_with_jobs_that_have_not_run(protocol, back_end, t
     learning |= {"workers": 2} if back_end == "workers" else {}
     this = config(protocol, learning=learning, data={"dataset": "digits"}, evaluation={"every_s": 0.7})
     assert_stops_change_nothing(this, tmp_path, (3, 4, 7))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_jobs_that_have_not_run_are_those_of_a_run_over_actors_too(protocol, tmp_path, ray_actors):
-    learning = TRAINING | {"back_end": "ray", "persist_momentum": True}
-    this = config(protocol, learning=learning, data={"dataset": "digits"}, evaluation={"every_s": 0.7})
-    assert_stops_change_nothing(this, tmp_path, (3, 7))
