@@ -66,17 +66,6 @@ def test_no_latecomer_outlives_its_frame(tmp_path):
     assert not ((acts["task"] <= 3) & (acts["round"] > 3)).any()
 
 
-@pytest.mark.parametrize(
-    "way", [{}, {"leftover": "equal_finish"}, {"allocator": "equal_share"}, {"allocator": "proportional"}], ids=str
-)
-def test_nobody_is_taken_while_latecomers_hold_the_whole_band(tmp_path, way):
-    knobs = {"tmax_s": 0.3, "late": "keep", "admission": "count", "count": 4, "payload_bits": 17_881_664.0}
-    rounds = play(tmp_path, TIMED, rounds=12, round=knobs | way).rounds
-    assert set(rounds["selected"]) == {0, 4}
-    assert rounds["late"].sum() > 0
-    assert rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
-
-
 def test_counts_of_a_round_are_those_at_its_close_though_latecomers_arrive_while_the_cloud_averages(tmp_path):
     topology = {"file": "one-cell", "aggregation": "hierarchical", "cloud_every": 1}
     knobs = {"payload_bits": 3e6, "plan_quantile": 0.5} | KEPT

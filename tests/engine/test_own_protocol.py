@@ -89,14 +89,6 @@ Idle, Spins, Waits, Odd = map(stepping, (no_step, spin, wait, yield_three))
 Ends, OfNothing = stepping(return_two), stepping(merge_nothing)
 
 
-class Doubling(Rounds):
-    again = ()
-
-    def _close(self, this):
-        arrived, updates = super()._close(this)
-        return arrived, updates + updates[:1]
-
-
 class Keeping(Rounds):
     again = []
 
@@ -128,11 +120,6 @@ class Fading(Protocol):
 
 class Demanding(Fading):
     rules = (Rule({}, {}, "it shows them", ("public images",)),)
-
-
-class InOneModel(Protocol):
-    def begin(self, parts):
-        return Doubling(parts, lambda taken, knobs: taken)
 
 
 class InTwoModels(Protocol):
@@ -186,7 +173,6 @@ def test_at_the_deadline_whatever_has_arrived_is_merged(own):
         ("Odd", "round 1: waits for 3, expected an event of the clock or a decision"),
         ("Ends", r"round 1: step returned \(None, None\), expected a reason or None"),
         ("OfNothing", "round 1: made a model without an arrival and without waiting, at 0 s"),
-        ("InOneModel", r"merges the update of device \d+ that began in round 1 twice"),
         ("InTwoModels", r"merges the update of device \d+ that began in round 1 twice"),
     ],
 )

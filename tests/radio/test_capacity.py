@@ -47,13 +47,6 @@ def test_beyond_its_end_a_table_that_neither_wraps_nor_holds_is_not_asked(ask):
         ask()  # type: ignore[operator]
 
 
-def test_arguments_broadcast_and_scalars_give_a_scalar():
-    assert np.ndim(AGAIN.end_s(0, 10.0, 0.0)) == 0
-    assert np.ndim(AGAIN.bits_between(0, 0.0, 1.0)) == 0
-    assert AGAIN.end_s(0, np.array([[10.0], [20.0]]), np.array([0.0, 1.0, 5.0])).shape == (2, 3)
-    assert AGAIN.bits_between(0, np.zeros((2, 1)), np.ones(3)).shape == (2, 3)
-
-
 def test_a_run_plans_beyond_the_end_as_though_nothing_were_carried_there():
     record = one_capacity_table("link.csv", np.array([0.0, 2.0]), np.array([1e6, 3e6]), 6.0, wraps=False)
     for stop_at_s, known_until_s in ((None, 6.0), (6.0, np.inf)):
