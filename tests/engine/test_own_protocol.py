@@ -1,4 +1,4 @@
-"""Protocols of a user's own: one from the handbook, beside the built-in ones, and bad ones, each refused in a line."""
+"""Protocols of a user's own: one from the handbook, and bad ones, each refused in a line."""
 
 import sys
 import tomllib

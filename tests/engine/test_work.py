@@ -1,4 +1,4 @@
-"""A task under way, taken up from a copy of its record, against the same task undisturbed."""
+"""A task alone: who leaves when, what was carried until then, and a task that is told of a change."""
 
 import math
 

@@ -1,7 +1,7 @@
 """Whatever a run is made of, stopped in the middle and resumed it has the bytes of an undisturbed run.
 
-Held against the registries of protocols and of laws: a new one that forgets something fails here by its line there.
-That algorithms and policies go on from what they save is held by their own contracts.
+Held against the registries of policies, of protocols and of laws: a new one that forgets something fails here by its
+line there. That all algorithms go on from what a learner saves is held by their own contract.
 """
 
 import itertools
@@ -20,6 +20,7 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.engine.protocols import PROTOCOLS
 from edgesim.learning.drift import LAWS
+from edgesim.selection import SELECTORS
 
 HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
 KEEPING = [
@@ -53,9 +54,8 @@ def measured(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"evaluation": evaluation})
 
 
-@pytest.mark.parametrize("policy", ["feddance", "refl", "fedteddi"])
+@pytest.mark.parametrize("policy", slow_but(["feddance"], SELECTORS))
 def test_a_policy_is_resumed(policy, tmp_path):
-    """That each goes on from what it saves is held by the contract of policies in ``tests/selection``."""
     knobs = {"tmax_s": 0.8, "payload_bits": 1.8e7, "admission": "count", "count": 4, "over_commitment": 1.5}
     sections = {
         "seed": 2,
