@@ -31,6 +31,14 @@ def test_devices_of_different_speed_and_load_scale_the_same_draw():
     np.testing.assert_allclose(delay_s, [1e-3, 4e-3, 0, 0] + unit * [0.1, 0.1, 0.1, 0.1], rtol=1e-14)
 
 
+def test_a_delay_is_a_function_of_seed_device_and_round_alone():
+    everyone = compute_delay_s(A_S, MU_PER_S, SAMPLES, Streams(3), np.arange(50), 2)
+    some = np.array([41, 7])
+    assert compute_delay_s(A_S, MU_PER_S, SAMPLES, Streams(3), some, 2).tolist() == everyone[some].tolist()
+    assert compute_delay_s(A_S, MU_PER_S, SAMPLES, Streams(3), some, 3).tolist() != everyone[some].tolist()
+    assert compute_delay_s(A_S, MU_PER_S, SAMPLES, Streams(4), some, 2).tolist() != everyone[some].tolist()
+
+
 def test_the_planned_delay_of_the_worked_round():
     # 0.1 s + Exp(mean 0.2 s) at 95 %: 0.1 - 0.2 ln 0.05.
     assert compute_delay_quantile_s(0.1, 5.0, 1, 0.95) == pytest.approx(0.699146455, abs=1e-9)

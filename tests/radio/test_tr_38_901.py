@@ -57,6 +57,14 @@ def test_the_shadowing_deviations_are_those_of_the_table():
     assert INH.shadowing_std_db(both).tolist() == [3.0, 8.03]
 
 
+def test_what_stands_in_the_way_never_helps():
+    # Near an office's station the branch behind obstacles would lose less than that in sight.
+    for law in (UMA, UMI, INH):
+        in_sight_db, behind_db = law.loss_db([1.0, 2.0, 5.0], True), law.loss_db([1.0, 2.0, 5.0], False)
+        assert (behind_db >= in_sight_db).all()
+    assert INH.loss_db(1.0, False) == INH.loss_db(1.0, True)
+
+
 @given(st.sampled_from([UrbanMacro, UrbanMicroStreetCanyon]), carriers, st.floats(2.0, 50.0), st.floats(1.5, 13.0))
 def test_the_two_slopes_meet_at_the_breakpoint(kind, carrier_hz, station_height_m, device_height_m):
     law = kind(carrier_hz=carrier_hz, station_height_m=station_height_m, device_height_m=device_height_m)  # type: ignore[call-arg]
