@@ -5,7 +5,6 @@ line there. That all algorithms go on from what a learner saves is held by their
 """
 
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from edgesim.engine.protocols import PROTOCOLS
 from edgesim.learning.drift import LAWS
 from edgesim.selection import SELECTORS
 
-HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
+HUNDRED = str(Path(__file__).parents[1] / "compared" / "hundred-classes.npz")
 KEEPING = [
     *((("fedavg", "own"), setting, {}) for setting in SETTINGS),
     (("scaffold", "own"), "late", {}),
@@ -173,7 +172,10 @@ ELIAS = {"codec": "qsgd", "coding": "elias", "norm": "l2", "plan": "last"}
 STREAM = {"codec": "topk", "coding": "index", "ratio": 1.0, "size": "stream", "least": 0.001}
 CLOSED = {**COUNT, "late": "drop", "allocator": "equal_bits", "close": "deadline", "payload_bits": 1e7}
 TOPK = {"codec": "topk", "size": "fit"}
-CODINGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+NOISE = {"clip": 1.0, "noise": 0.5, "delta": 1e-5}
+FRAMES = {"rounds": [4, 4], "data": {"dataset": HUNDRED, "samples_per_device": 6}}
+BACK_ENDS: dict[str, dict[str, Any]] = {"loop": {}, "stacked": {}, "workers": {"workers": 2}}
+TRAINED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "errors of late updates": ({"upload": {"codec": "sign"}}, IN_ROUNDS),
     "lost updates": (LEFT | {"upload": {"codec": "stc", "lost": "add"}, "round": {"late": "drop"}}, IN_ROUNDS),
     "coded changes": (EF21, NO_ROUNDS),
@@ -185,21 +187,44 @@ CODINGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     # All are on the air until the deadline, at which each is taken in part.
     "streams": ({"upload": STREAM, "round": CLOSED}, IN_ROUNDS),
     "streams on a shared band": (SHARED | {"upload": STREAM, "round": CLOSED}, IN_ROUNDS),
+    # Every round is made due or skipped by the accuracies before.
+    **{
+        f"rounds that are skipped, {skip}": (
+            {"merging": {"signal": "test", "skip": skip}, "round": {"late": "drop", "tmax_s": 1.0}},
+            IN_ROUNDS,
+        )
+        for skip in ("carry", "discard", "sent")
+    },
+    **{
+        f"{mechanism} privacy": ({"privacy": {"mechanism": mechanism, **NOISE}, "round": {"late": "drop"}}, IN_ROUNDS)
+        for mechanism in ("local", "central")
+    },
+    # The best model of a frame, with which the next one begins, is of a round before the stop.
+    "frames from the best model": (FRAMES | {"learning": {"keep_best": True, "lr": 3.0}}, IN_ROUNDS),
+    "frames from the last model": (FRAMES | {"learning": {"keep_best": False, "lr": 3.0}}, IN_ROUNDS),
+    **{
+        f"jobs that have not run, {name}": (
+            {"learning": {"back_end": name, "persist_momentum": True, **more}, "evaluation": {"every_s": 0.7}},
+            ALL,
+        )
+        for name, more in BACK_ENDS.items()
+    },
 }
-QUICK_CODINGS = {
-    *((coding, "synchronous") for coding in ("errors of late updates", "coded controls", "streams on a shared band")),
+QUICK_TRAINED = {
+    *((feature, "synchronous") for feature in ("errors of late updates", "frames from the best model")),
     ("sizes by the link", "buffered"),
 }
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(
-    ("coding", "protocol"),
-    slow_but(QUICK_CODINGS, [(coding, protocol) for coding, (_, of) in CODINGS.items() for protocol in of]),
+    ("feature", "protocol"),
+    slow_but(QUICK_TRAINED, [(feature, protocol) for feature, (_, of) in TRAINED.items() for protocol in of]),
 )
-def test_coded_updates_are_resumed(coding, protocol, tmp_path):
-    """With what devices remember of their errors, and what was planned of their sizes."""
-    sections = merged({"data": {"dataset": "digits"}, "learning": TRAINING}, CODINGS[coding][0])
-    assert_stops_change_nothing(config(protocol, **sections), tmp_path, (3, 6, 7))
+def test_what_is_remembered_of_training_is_resumed(feature, protocol, tmp_path):
+    """Such as errors of codecs, sizes that are planned, what a budget has spent; a stop is at the end of a frame."""
+    sections = merged({"data": {"dataset": "digits"}, "learning": TRAINING}, TRAINED[feature][0])
+    assert_stops_change_nothing(config(protocol, **sections), tmp_path, (3, 5, 6))
 
 
 @pytest.mark.parametrize(
@@ -220,42 +245,3 @@ def test_a_joining_law_is_resumed(law, tmp_path):
     training = {name: value for name, value in TRAINING.items() if name != "steps"} | {"epochs": 2}
     sections = {"joining": {"law": law}, "data": {"dataset": "digits", "samples_per_device": 20}, "learning": training}
     assert_stops_change_nothing(config("synchronous", **sections), tmp_path, (3, 6, 7))
-
-
-@pytest.mark.parametrize("skip", slow_but(["carry"], ["carry", "discard", "sent"]))
-def test_skipped_rounds_are_resumed(skip, tmp_path):
-    """Every round is made due or skipped by the accuracies before; stopped in both kinds."""
-    sections = {"merging": {"signal": "test", "skip": skip}, "data": {"dataset": "digits"}, "learning": TRAINING}
-    this = config("synchronous", **sections, round={"late": "drop", "tmax_s": 1.0})
-    assert_stops_change_nothing(this, tmp_path, (5, 6, 7))
-
-
-@pytest.mark.parametrize("mechanism", ["local", pytest.param("central", marks=pytest.mark.slow)])
-def test_privacy_is_resumed(mechanism, tmp_path):
-    privacy = {"mechanism": mechanism, "clip": 1.0, "noise": 0.5, "delta": 1e-5}
-    this = config("synchronous", learning=TRAINING, data={"dataset": "digits"}, privacy=privacy, round={"late": "drop"})
-    assert_stops_change_nothing(this, tmp_path, (4,))
-    spent = [json.loads((tmp_path / name / "run.json").read_text())["privacy"] for name in ("stopped", "undisturbed")]
-    assert spent[0] == spent[1]
-
-
-@pytest.mark.parametrize("keep_best", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_run_of_several_frames_is_resumed_in_each_and_at_the_end_of_one(keep_best, tmp_path):
-    """The best model of a frame, with which the next one begins, is of a round before the stop."""
-    this = config(
-        "synchronous",
-        rounds=[4, 4],
-        data={"dataset": str(HUNDRED), "samples_per_device": 6},
-        learning=TRAINING | {"keep_best": keep_best, "lr": 3.0},
-    )
-    assert_stops_change_nothing(this, tmp_path, (3, 5, 8))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("back_end", ["loop", "stacked", "workers"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_back_end_is_resumed_with_jobs_that_have_not_run(protocol, back_end, tmp_path):
-    learning = TRAINING | {"back_end": back_end, "persist_momentum": True}
-    learning |= {"workers": 2} if back_end == "workers" else {}
-    this = config(protocol, learning=learning, data={"dataset": "digits"}, evaluation={"every_s": 0.7})
-    assert_stops_change_nothing(this, tmp_path, (3, 4, 7))
