@@ -104,16 +104,6 @@ def test_an_upload_is_that_of_a_run_in_which_all_send_as_much(way, play, tmp_pat
     assert of(uneven, 1, (3, 4))["bits"].to_numpy() == pytest.approx(3 * BITS)
 
 
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_a_common_finish_is_common_to_all_sizes(sharing, play):
-    rows = uploads(play("uneven", radio={"sharing": sharing, "bandwidth_hz": 40e6}, round={"leftover": "equal_finish"}))
-    expected = BITS * np.where(rows["device"] % 2 == 1, np.where(rows["round"] < 3, 2, 3), 1)
-    assert rows["bits"].to_numpy() == pytest.approx(expected)
-    if sharing == "reserved":
-        ends = rows.groupby("round")["t_end_s"]
-        assert (ends.max() - ends.min()).to_numpy() == pytest.approx(0, abs=1e-6)
-
-
 def test_the_least_band_admits_fewer_devices_that_send_more(play):
     """Of need alone: with a band that all of one size fill, those of twice the size do not fit any more."""
     band = {"bandwidth_hz": uploads(play("fedavg"))["bandwidth_hz"].groupby(np.repeat(range(4), 6)).sum().max()}

@@ -85,13 +85,6 @@ def test_an_update_that_is_still_on_the_wires_at_the_deadline_is_late(tmp_path, 
     assert not late & set(zip(merged["round"], merged["device"], strict=True))
 
 
-def test_latecomers_on_the_wires_are_merged_in_the_next_round(tmp_path, layout):
-    played = play(tmp_path / "run", layout(latency=0.4), **FADING, round={"tmax_s": 1.5, "late": "keep"})
-    stale = played.updates.query("staleness == 1")
-    assert len(stale) > 0
-    assert played.uploads.merge(stale, on=["round", "device"])["bits"].to_numpy() == pytest.approx(BITS)
-
-
 def test_an_average_in_the_cloud_prolongs_its_round_by_the_longest_way(tmp_path, layout):
     nested = {"aggregation": "hierarchical", "cloud_every": 3}
     played = play(tmp_path / "run", layout(rate=1e9, latency=0.05), topology=nested)

@@ -18,3 +18,11 @@ DRIFTS: dict[str, dict[str, Any]] = {
     "arrival": {"law": "arrival", "rate_per_s": 1.5, "pool": "iid_partition"},
 }
 """Data that move within some seconds, by each law but that of frames."""
+TRAINED: dict[str, Any] = {
+    "seed": 5,
+    "devices": {"count": 6},
+    "round": {"payload_bits": 1e6, "tmax_s": 1.0},
+    "data": {"samples_per_device": 8, "partition": "fedteddi"},
+    "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
+}
+"""Six devices that train for a step, in some hundredths of a second."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from kill_runs import KINDS, make_config
+from small_runs import TRAINED
 from stopped_runs import Broken, content, saved_rounds, stop_at
 from whole_runs import TIMED
 
@@ -18,15 +19,7 @@ from edgesim.simulation.past import is_longer
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow
 
-VALUES = {
-    "seed": 5,
-    "rounds": 6,
-    "devices": {"count": 6},
-    "round": {"payload_bits": 1e6, "tmax_s": 1.0},
-    "data": {"samples_per_device": 8, "partition": "fedteddi"},
-    "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
-    "evaluation": {"samples": 20, "every": 4},
-}
+VALUES = TRAINED | {"rounds": 6, "evaluation": {"samples": 20, "every": 4}}
 
 
 def config(**changes):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_runs import TRAINED
 from stopped_runs import Broken, content, saved_rounds, stop_at
 from typed_commands import edgesim_lines
 from whole_runs import TIMED
@@ -25,15 +26,7 @@ from edgesim.selection.random_choice import RandomChoice
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import resumption
 
-VALUES = {
-    "seed": 5,
-    "rounds": 8,
-    "devices": {"count": 6},
-    "round": {"payload_bits": 1e6, "tmax_s": 1.0},
-    "data": {"samples_per_device": 8, "partition": "fedteddi"},
-    "learning": {"pretrain": False, "steps": 1, "back_end": "loop"},
-    "evaluation": {"samples": 20, "every": 2},
-}
+VALUES = TRAINED | {"rounds": 8, "evaluation": {"samples": 20, "every": 2}}
 CONFIG = parse(VALUES, "test")
 TIMING = parse(VALUES | TIMED, "test")
 OTHER = simulation.as_toml(simulation.complete(parse(VALUES | {"round": {"payload_bits": 1e6, "tmax_s": 1.1}}, "test")))
