@@ -70,18 +70,6 @@ def test_uploads_take_the_bits_of_the_levels_that_the_server_decodes_and_end_ear
     assert played.facts["update_bits"] == BOUND_BITS
 
 
-def test_a_band_planned_by_the_last_sizes_serves_more_devices(run):
-    """The first time a device is planned with the most that it can take; what it then took may be exceeded."""
-    narrow = {"radio": {"bandwidth_hz": 1.5e3}, "rounds": 6}
-    folders = [run(plan, upload={"plan": plan}, **narrow) for plan in ("bound", "last")]
-    bound, last = (played.rounds["selected"] for played in folders)
-    assert last[0] == bound[0] < 6
-    assert last[1:].mean() > bound[1:].mean()
-    over = over_plan(folders[1])
-    assert over[1] < over[2:].min()
-    assert over_plan(folders[0]).max() < -BOUND_BITS / 2
-
-
 @pytest.mark.parametrize("outage", [None, 0.2])
 def test_planned_by_its_last_message_on_a_band_shared_anew_each_has_what_that_asked_for(run, monkeypatch, outage):
     """Reservations are the least bandwidths of each device's message before, on the gain that is planned with."""
@@ -112,18 +100,6 @@ def test_planned_by_its_last_message_on_a_band_shared_anew_each_has_what_that_as
     assert len(asked) == 5
     if outage is None:
         assert (rounds["late"] == 0).all()
-
-
-def test_planned_with_a_reserve_for_fading_fewer_are_late_than_the_plan_allows(run):
-    """Without training each takes the most: 40 % are late. What messages fall short of that is a reserve, too."""
-    fading = {"radio": {"fading": "rayleigh"}, "round": {"outage": 0.4, "close": "deadline"}, "rounds": 10}
-    late, timing = {}, {"training": "none", "pretrain": True, "back_end": "auto"}
-    for name, sections in {"bound": {"learning": timing, "evaluation": None}, "own": {}}.items():
-        up = run(name, **fading, **sections).uploads
-        late[name] = set(up.query("outcome == 'late'")[["round", "device"]].itertuples(index=False, name=None))
-        uploads = len(up)
-    assert late["own"] < late["bound"]
-    assert abs(len(late["bound"]) / uploads - 0.4) < 3 * np.sqrt(0.4 * 0.6 / uploads)
 
 
 def test_all_jobs_of_a_round_run_when_the_first_upload_begins_but_none_of_those_that_left(run):
