@@ -246,10 +246,12 @@ def test_tests_between_epochs_change_nothing_of_the_training_and_are_in_evaluati
     assert len({result.epoch_accuracies[-1] for result in tested}) > 1
 
 
+FEDMD = {"name": "fedmd", "public_epochs": 1, "own_epochs": 1}
+CARVED = {"data": {"public": "carved"}}
 MIXED = {
-    "fedmd": {"algorithm": {"name": "fedmd", "average_weights": False}, "data": {"public": "carved"}},
-    "fedmd-averaged": {"algorithm": {"name": "fedmd", "average_weights": True}, "data": {"public": "carved"}},
-    "cfed": {"algorithm": {"name": "cfed", "task_rounds": 2, "learners": 0.5}, "data": {"public": "carved"}},
+    "fedmd": CARVED | {"algorithm": FEDMD | {"average_weights": False}},
+    "fedmd-averaged": CARVED | {"algorithm": FEDMD | {"average_weights": True}},
+    "cfed": CARVED | {"algorithm": {"name": "cfed", "task_rounds": 2, "learners": 0.5}},
     "kpfl": {"algorithm": {"name": "fedprox", "mu": 0.1, "kpfl": {"generator_steps": 2, "distil_steps": 2}}},
 }
 """Algorithms whose devices train on more than their own samples, or have models of their own, or a model distilled."""

@@ -19,7 +19,6 @@ MEAN = 1 - np.exp(-1)
 """Probability of fading below its mean."""
 
 
-@pytest.mark.whole_family
 @pytest.mark.parametrize(
     ("knobs", "radio", "low", "high"),
     [

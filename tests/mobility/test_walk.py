@@ -40,7 +40,7 @@ def ask(moving: Paths, question: str, ids: np.ndarray, t_s: float) -> None:
 
 
 @models
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(asked=questions, t_s=st.floats(0.0, 400.0))
 def test_positions_are_the_same_whatever_was_asked_before(model, asked, t_s):
     asked_often, asked_once, ids = paths(model), paths(model), np.arange(DEVICES)

@@ -6,7 +6,7 @@ import pytest
 from kill_runs import KINDS, make_config
 from small_runs import TRAINED
 from stopped_runs import Broken, content, saved_rounds, stop_at
-from whole_runs import TIMED
+from whole_runs import TIMED, slow_but
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import read_study
@@ -38,7 +38,7 @@ def longer(short, long, folder, checkpoint_s=0.0):
     return result, said
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_but(["late"], KINDS))
 def test_more_rounds_under_every_protocol_have_the_bytes_of_a_run_that_had_them_from_the_start(kind, tmp_path):
     short, long = (make_config(kind).model_copy(update={"rounds": rounds}) for rounds in (5, 9))
     result, _ = longer(short, long, tmp_path)
