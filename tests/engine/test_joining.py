@@ -246,10 +246,10 @@ def test_tests_between_epochs_change_nothing_of_the_training_and_are_in_evaluati
     assert len({result.epoch_accuracies[-1] for result in tested}) > 1
 
 
-FEDMD = {"name": "fedmd", "public_epochs": 1, "own_epochs": 1}
+FEDMD = {"name": "fedmd", "public_epochs": 1}
 CARVED = {"data": {"public": "carved"}}
 MIXED = {
-    "fedmd": CARVED | {"algorithm": FEDMD | {"average_weights": False}},
+    "fedmd": CARVED | {"algorithm": FEDMD | {"average_weights": False, "own_epochs": 1}},
     "fedmd-averaged": CARVED | {"algorithm": FEDMD | {"average_weights": True}},
     "cfed": CARVED | {"algorithm": {"name": "cfed", "task_rounds": 2, "learners": 0.5}},
     "kpfl": {"algorithm": {"name": "fedprox", "mu": 0.1, "kpfl": {"generator_steps": 2, "distil_steps": 2}}},
