@@ -104,24 +104,6 @@ def test_an_upload_is_that_of_a_run_in_which_all_send_as_much(way, play, tmp_pat
     assert of(uneven, 1, (3, 4))["bits"].to_numpy() == pytest.approx(3 * BITS)
 
 
-def test_a_proportional_share_goes_by_what_each_sends(play):
-    rows = uploads(play("uneven", round={**COUNT, "allocator": "proportional"}))
-    for number, times in ((1, 2), (2, 2), (3, 3), (4, 3)):
-        here = rows[rows["round"] == number].set_index("device")["bandwidth_hz"]
-        assert here[[0, 2, 4]].to_numpy() == pytest.approx(40e6 / (3 + 3 * times))
-        assert here[[1, 3, 5]].to_numpy() == pytest.approx(40e6 * times / (3 + 3 * times))
-
-
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_a_common_finish_is_common_to_all_sizes(sharing, play):
-    rows = uploads(play("uneven", radio={"sharing": sharing, "bandwidth_hz": 40e6}, round={"leftover": "equal_finish"}))
-    expected = BITS * np.where(rows["device"] % 2 == 1, np.where(rows["round"] < 3, 2, 3), 1)
-    assert rows["bits"].to_numpy() == pytest.approx(expected)
-    if sharing == "reserved":
-        ends = rows.groupby("round")["t_end_s"]
-        assert (ends.max() - ends.min()).to_numpy() == pytest.approx(0, abs=1e-6)
-
-
 def test_the_least_band_admits_fewer_devices_that_send_more(play):
     """Of need alone: with a band that all of one size fill, those of twice the size do not fit any more."""
     band = {"bandwidth_hz": uploads(play("fedavg"))["bandwidth_hz"].groupby(np.repeat(range(4), 6)).sum().max()}
@@ -213,18 +195,6 @@ def test_a_download_over_an_own_link_takes_as_long_as_its_bits(play, tmp_path):
     assert sorted(set(loads["device"])) == [0, 2, 4]
     took_s = loads["t_end_s"] - loads["t_start_s"]
     assert took_s.to_numpy() == pytest.approx((2 * BITS / (4e6 + 1e6 * loads["device"])).to_numpy())
-
-
-def test_a_latecomer_goes_on_with_its_own_bits(play):
-    """Planned on the median, uneven uploads come late; each brings what its round began with."""
-    planned = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5, "close": "arrivals", "tmax_s": 0.5}
-    played = play("uneven", bits=3e6, round=planned, devices={"count": 12, "mu_samples_per_s": 400.0})
-    late = played.updates[played.updates["staleness"] > 0]
-    assert len(late) > 0
-    sent = uploads(played).groupby(["device", "task"])["bits"].sum()
-    for row in played.updates.itertuples():
-        times = (2 if row.task < 3 else 3) if row.device % 2 else 1
-        assert sent[row.device, row.task] == pytest.approx(times * 3e6)
 
 
 SILENT = {

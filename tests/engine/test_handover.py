@@ -17,12 +17,10 @@ from edgesim.analysis.check import run_faults
 from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
-from edgesim.engine.make_world import make_world
 from edgesim.folder.records import NoTables, read_table
 from edgesim.folder.rows_file import WAYS
 from edgesim.simulation.complete import complete
 from edgesim.simulation.simulation import Simulation
-from edgesim.streams import Streams
 
 MBIT = 1e6
 TIMED = {"data": {"dataset": "none"}, "learning": {"training": "none"}}
@@ -86,14 +84,6 @@ def test_the_worked_upload_across_a_handover_has_all_of_both_bands(tmp_path, upl
     assert rows["energy_j"].tolist() == pytest.approx(joules.tolist())
 
 
-def test_an_upload_may_be_lost(tmp_path):
-    played = play(tmp_path / "run", values(tmp_path, WORKED, handover={"upload": "lost"}))
-    assert played.uploads["outcome"].tolist() == ["dropped"]
-    assert played.uploads["t_end_s"].tolist() == pytest.approx([WORKED_S], abs=1e-9)
-    assert played.rounds["dropped"].tolist() == [1]
-    assert played.updates.empty
-
-
 def test_on_reserved_bandwidth_the_new_cell_plans_what_is_left(tmp_path):
     """On the gain at the handover, to the deadline: 28,958,660 bits in 9.9 - 6.139 s, with the path known exactly."""
     for knowledge in ("present", "known"):
@@ -105,29 +95,6 @@ def test_on_reserved_bandwidth_the_new_cell_plans_what_is_left(tmp_path):
         assert end_s == pytest.approx(9.9, abs=1e-6) if knowledge == "known" else end_s < 9.5
 
 
-def test_a_full_cell_is_waited_for_in_order_of_instant_and_device(tmp_path):
-    """Device 0 has all of the east's band until it ends; 1 and 2 come at one instant, 3 later."""
-    ways = [(450.0, 0.0), (100.0, 30.0), (100.0, 30.0), (85.0, 30.0)]
-    knobs = {"payload_bits": 150 * MBIT, "tmax_s": 22.0}
-    played = play(tmp_path / "run", values(tmp_path, ways, round=knobs, radio={"bandwidth_hz": 2e6}))
-    uploads, told = played.uploads, played.handovers.sort_values(["t_s", "device"])
-    assert told["device"].tolist() == [1, 2, 3]
-    free_s = uploads.query("device == 0")["t_end_s"].item()
-    again = uploads[uploads["t_start_s"] > told["t_s"].min()].query("device != 0")
-    assert again.sort_values("device")["t_start_s"].min() == pytest.approx(max(free_s, WORKED_S + 0.05), abs=1e-9)
-    # At no instant does a cell carry more than its band.
-    for start_s in again["t_start_s"]:
-        now = uploads[(uploads["t_start_s"] <= start_s) & (uploads["t_end_s"] > start_s)]
-        east = now[(now["device"] == 0) | now.index.isin(again.index)]
-        assert east["bandwidth_hz"].sum() <= 2e6 * (1 + 1e-9)
-    assert again.sort_values("t_start_s")["device"].tolist()[0] == 1
-    # Who is first in line gets what it wants, the last one what is left.
-    in_line = again.sort_values(["t_start_s", "device"])
-    assert in_line["device"].tolist() == [1, 2, 3]
-    first_hz, _, last_hz = in_line["bandwidth_hz"]
-    assert first_hz > 1.1 * last_hz
-
-
 def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_old_cell(tmp_path):
     """Device 0 goes from the west to the east, 1 is in the east all the time."""
     given = values(tmp_path, [*WORKED, (420.0, 0.0)], radio={"bandwidth_hz": 2e6}, round={"payload_bits": 60 * MBIT})
@@ -136,14 +103,6 @@ def test_the_use_of_each_band_counts_what_was_sent_before_the_handover_in_the_ol
     hertz_seconds = (rows["bandwidth_hz"] * (rows["t_end_s"] - rows["t_start_s"])).to_numpy()
     shares = [use.mean(0.0, 20.0) * 20.0 * 2e6 for _, use in use_by_station(*runs_of([tmp_path / "run"]))]
     assert shares == pytest.approx([hertz_seconds[0], hertz_seconds[1:].sum()])
-
-
-def test_devices_that_only_compute_change_their_station_and_go_on(tmp_path):
-    played = play(tmp_path / "run", values(tmp_path, [(200.0, 30.0)]))
-    assert played.activities["activity"].tolist() == ["compute", "upload"]
-    assert played.handovers["phase"].tolist() == ["compute"]
-    assert np.isnan(played.handovers["bits_left"]).all()
-    assert played.metric("task_station").tolist() == [1.0]
 
 
 def test_with_nearest_devices_are_handed_over_where_both_stations_are_as_far(tmp_path):
@@ -321,7 +280,7 @@ SHARINGS = {
     ("sharing", "upload"),
     slow_but([("reserved", "continue")], itertools.product(SHARINGS, ("continue", "restart", "lost"))),
 )
-def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_bands(tmp_path, sharing, upload):
+def test_updates_that_are_handed_over_arrive_whole_and_cells_carry_no_more_than_their_bands(tmp_path, sharing, upload):
     radio, knobs = SHARINGS[sharing]
     sections = {
         "devices": {"count": 30},
@@ -330,21 +289,12 @@ def test_bits_are_the_integral_of_the_rate_and_cells_carry_no_more_than_their_ba
         "handover": {"upload": upload, "interruption_s": 0.03},
     }
     played = play(tmp_path / "run", FAST, sections)
-    told, final = played.handovers, played.metric("task_station", "key")
+    told = played.handovers
     assert len(told) > 15
     assert told["phase"].isin(["upload", "silence"]).sum() > 3
     # Cells carry no more than their bands.
     assert run_faults(played.folder) == []
-    world, uploads = make_world(complete(parse(merged(FAST, sections), "cells")), Streams(3)), played.uploads
-    uploads = uploads[uploads["bits"] > 0]
-    for row in uploads.itertuples() if sharing != "reshared" else ():
-        left = told.query("device == @row.device and task == @row.task and t_s >= @row.t_end_s - 1e-12")
-        station = final[f"{row.device}/{row.task}"] if left.empty else left["from_station"].iloc[0]
-        ids = np.array([row.device])
-        along = world.moving.gains_along(ids, 1, np.array([int(station)]), row.t_start_s, row.t_end_s)
-        seconds = np.minimum(along.end_s, row.t_end_s) - np.maximum(along.begin_s, row.t_start_s)
-        rates = world.moving.link.rates(np.array(row.bandwidth_hz), world.rx_power_w(ids[along.place], along.gain))
-        assert row.bits == pytest.approx(float(seconds @ rates), rel=1e-7)
+    uploads = played.uploads[played.uploads["bits"] > 0]
     # An update that arrived has all of its bits: from all cells together, or since the last restart.
     for (device, _), own in uploads.groupby(["device", "task"]):
         restarted = upload == "restart" and "dropped" in own["outcome"].to_list()

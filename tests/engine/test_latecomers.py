@@ -8,7 +8,6 @@ from pathlib import Path
 import golden
 import numpy as np
 import pytest
-from golden import Leaves
 from stopped_runs import assert_stops_change_nothing
 from whole_runs import TIMED, merged, play, write_rows
 
@@ -57,13 +56,6 @@ def test_a_latecomer_that_is_staler_than_the_limit_arrives_but_is_not_merged(tmp
     assert ((updates["round"] > updates["task"]).any()) == (limit == 1)
 
 
-def test_a_latecomer_that_leaves_is_dropped_then_and_merged_nowhere(tmp_path):
-    played = golden.play(tmp_path, [2], Leaves(2, 1.0004), 2, **KEPT)
-    upload = played.uploads.query("round == 2").iloc[0]
-    assert (upload["outcome"], upload["t_end_s"]) == ("dropped", 1.0004)
-    assert played.updates.empty
-
-
 def test_no_latecomer_outlives_its_frame(tmp_path):
     knobs = {"tmax_s": 0.4, "payload_bits": 6e6, "plan_quantile": 0.3} | KEPT
     data = {"dataset": str(HUNDRED), "samples_per_device": 6}
@@ -72,38 +64,6 @@ def test_no_latecomer_outlives_its_frame(tmp_path):
     assert played.rounds["late"].iloc[2] > 0
     assert (acts["round"] > acts["task"]).any()
     assert not ((acts["task"] <= 3) & (acts["round"] > 3)).any()
-
-
-@pytest.mark.parametrize(
-    "way", [{}, {"leftover": "equal_finish"}, {"allocator": "equal_share"}, {"allocator": "proportional"}], ids=str
-)
-def test_nobody_is_taken_while_latecomers_hold_the_whole_band(tmp_path, way):
-    knobs = {"tmax_s": 0.3, "late": "keep", "admission": "count", "count": 4, "payload_bits": 17_881_664.0}
-    rounds = play(tmp_path, TIMED, rounds=12, round=knobs | way).rounds
-    assert set(rounds["selected"]) == {0, 4}
-    assert rounds["late"].sum() > 0
-    assert rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_kept_latecomers_are_merged_once_and_learn(tmp_path, sharing):
-    """`test_rows_add_up` says that all that arrive are merged once."""
-    played = play(
-        tmp_path,
-        seed=1,
-        rounds=30,
-        radio={"fading": "rayleigh", "sharing": sharing},
-        round={"payload_bits": 17_881_664.0, "late": "keep"},
-        data={"partition": "fedteddi"},
-        learning={"pretrain": True},
-        selection={"policy": "fed-cbs"},
-    )
-    rounds, updates = played.rounds, played.updates
-    assert (updates["staleness"] > 0).sum() > 10
-    assert rounds["jobs_trained"].tolist() == [int((updates["round"] == k).sum()) for k in rounds["round"]]
-    assert updates.groupby("round")["weight"].sum().to_numpy() == pytest.approx(1.0)
-    assert rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
-    assert rounds["test_accuracy"].iloc[-1] > 0.7
 
 
 def test_counts_of_a_round_are_those_at_its_close_though_latecomers_arrive_while_the_cloud_averages(tmp_path):

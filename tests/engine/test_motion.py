@@ -10,8 +10,6 @@ import pytest
 from cell_files import plain_channel, write_cells
 from whole_runs import configs, merged, play, write_rows
 
-from edgesim.analysis.band_use import band_use
-from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
@@ -19,10 +17,8 @@ from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.make_world import make_world
 from edgesim.engine.moving_shared_band import MovingSharedBand
 from edgesim.engine.path_link import PathLink
-from edgesim.engine.run_parts import RunParts
-from edgesim.folder.records import NoTables, read_table
+from edgesim.folder.records import read_table
 from edgesim.folder.run_schema import SCHEMAS
-from edgesim.radio.environment import load_environment
 from edgesim.simulation.complete import complete
 from edgesim.simulation.simulation import Simulation
 from edgesim.streams import Streams
@@ -67,8 +63,7 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("knowledge", KNOWLEDGE)
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("world", "knowledge"), [*zip(WORLDS, 2 * KNOWLEDGE, strict=True)])
 def test_devices_of_speed_0_stand_still_to_the_last_bit(tmp_path, world, knowledge):
     sections = merged({"radio": {"shadowing": "per_run"}}, WORLDS[world])
     still = play(tmp_path / "still", BASE, sections)
@@ -174,32 +169,6 @@ def test_devices_leave_their_cells_at_the_worked_instant_as_far_as_their_paths_a
     assert estimates.leaves_cell_s(np.array([0]), 5.0).tolist() == [np.inf]
 
 
-def test_the_cell_of_devices_that_stand_still_or_have_one_station_is_never_left(tmp_path):
-    for sections in ({"topology": {"file": "three-cells"}}, {"mobility": FAST, "round": {"path_knowledge": "known"}}):
-        world = make_world(complete(config(**sections)), Streams(4))
-        leaves_s = estimates_at(world, np.arange(30), 0.0).leaves_cell_s(np.arange(30), 100.0)
-        assert leaves_s.tolist() == [np.inf] * 30
-
-
-def test_stays_longest_takes_those_that_stay_while_others_pass(tmp_path):
-    """Ten devices at rest beside ten that cross a border within the deadlines ahead: five of the former are taken."""
-    rows = [(k, 0, 100 + k, 0) for k in range(10)]
-    rows += [(k, t_s, (240 if t_s else 160) + k + 200 * (t_s > 6), 0) for k in range(10, 20) for t_s in (0, 6, 12)]
-    taken = play(
-        tmp_path / "run",
-        BASE,
-        mobility=recorded(tmp_path, rows),
-        topology={"file": two_cells(tmp_path), "attach": "nearest"},
-        radio={"shadowing": "per_run"},
-        devices={"count": 20, "radius_m": 500.0},
-        selection={"policy": "stays-longest"},
-        round={"path_knowledge": "known", "admission": "count", "count": 5, "payload_bits": 1e5},
-        rounds=3,
-    ).uploads
-    assert len(taken) == 15
-    assert taken["device"].max() < 10
-
-
 def carried_bits(world, uploads: pd.DataFrame, station: int = 0) -> np.ndarray:
     """Integral of the rate of each upload over its way, chord by chord, from positions asked at crossings alone."""
     link, side_m = world.moving.link, world.moving.chords.side_m
@@ -231,10 +200,9 @@ def world_again(*parts):
     return make_world(this, Streams(this.seed))
 
 
-@pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.slow)])
-def test_reserved_uploads_carry_the_integral_of_the_rate_over_their_ways(tmp_path, rounds):
+def test_reserved_uploads_carry_the_integral_of_the_rate_over_their_ways(tmp_path):
     """Also those that were cut at the deadline; the integral is worked out here, chord by chord."""
-    sections = {"mobility": FAST, "rounds": rounds, "radio": {"grid_m": 7.0}}
+    sections = {"mobility": FAST, "rounds": 10, "radio": {"grid_m": 7.0}}
     acts = play(tmp_path, BASE, sections).uploads
     assert {"done", "late"} <= set(acts["outcome"])
     assert acts["bits"].to_numpy() == pytest.approx(carried_bits(world_again(sections), acts), rel=1e-7)
@@ -254,72 +222,6 @@ def test_uploads_that_go_on_past_the_deadline_end_on_the_way_behind_it(tmp_path,
         assert carried_bits(world_again(sections), long) == pytest.approx(BITS, rel=1e-7)
 
 
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_of_a_stream_as_much_is_received_as_its_way_has_carried(tmp_path, sharing):
-    """Entries of 52 bits behind 32 more: as many as the integral of the rate until the deadline holds."""
-    knobs = {"close": "deadline", "tmax_s": 0.5, "admission": "count", "count": 10, "allocator": "equal_share"}
-    upload = {"codec": "topk", "coding": "index", "ratio": 0.9, "size": "stream"}
-    sections = {"mobility": FAST, "round": knobs, "radio": {"sharing": sharing}, "upload": upload}
-    played = play(tmp_path, BASE, sections)
-    acts, share = played.uploads, played.metric("received_share", "key")
-    whole = np.ceil(0.9 * BITS / 32)
-    assert 50 < len(acts) <= len(share) == 60
-    received = share[acts["device"].astype(str) + "/" + acts["task"].astype(str)].to_numpy() * whole
-    assert received == pytest.approx(np.floor((acts["bits"] - 32) / 52), abs=0.51)
-    assert (received < whole).sum() > 30
-    if sharing == "reserved":
-        assert acts["bits"].to_numpy() == pytest.approx(carried_bits(world_again(sections), acts), rel=1e-7)
-    else:
-        took_hz_s = (acts["bandwidth_hz"] * (acts["t_end_s"] - acts["t_start_s"])).groupby(acts["round"]).sum()
-        busy_s = acts.groupby("round")["t_end_s"].max() - acts.groupby("round")["t_start_s"].min()
-        assert took_hz_s.to_numpy() == pytest.approx(20e6 * busy_s.to_numpy())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("sharing", "count", "bits"), [("reserved", 200, 1e6), ("reshared", 30, 3e5)])
-def test_of_a_hundred_thousand_uploads_no_bit_is_lost(tmp_path, sharing, count, bits):
-    """Each that ends has sent its payload, each that is cut off less; a shared band is used up while anyone sends.
-
-    A reserved one has sent the integral of its rate, of which each 400th is worked out here.
-    """
-    knobs = {"admission": "count", "count": count, "allocator": "equal_share", "payload_bits": bits, "late": "keep"}
-    sections = {"devices": {"count": count}, "round": knobs, "radio": {"sharing": sharing}, "mobility": FAST}
-    acts = play(tmp_path / "run", BASE, sections, rounds=110_000 // count).uploads
-    assert len(acts) > 100_000
-    done = acts["outcome"] == "done"
-    assert acts.loc[done, "bits"].to_numpy() == pytest.approx(bits, rel=1e-12)
-    assert (acts["bits"] <= bits * (1 + 1e-12)).all()
-    if sharing == "reshared":
-        took_hz_s = (acts["bandwidth_hz"] * (acts["t_end_s"] - acts["t_start_s"])).sum()
-        (run,) = runs_of([tmp_path / "run"])
-        edges_s, in_use = band_use(acts, run.bandwidth_hz, reshared=True)
-        busy_s = np.diff(edges_s)[in_use[:-1] > 0].sum()
-        assert took_hz_s == pytest.approx(run.bandwidth_hz * busy_s, rel=1e-9)
-    else:
-        some = acts[::400]
-        assert some["bits"].to_numpy() == pytest.approx(carried_bits(world_again(sections), some), rel=1e-7)
-
-
-@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-def test_no_event_is_put_on_the_clock_where_a_gain_changes(sharing, monkeypatch):
-    """Squares a twentieth as wide are crossed twenty times as often."""
-    # Rounds that are played ahead take no event for a device at all.
-    monkeypatch.setattr(RunParts, "are_known_ahead", False)
-    crossings, events = [], []
-    for grid_m in (20.0, 1.0):
-        radio = {"sharing": sharing, "grid_m": grid_m, "shadowing": "per_run"}
-        with Simulation(complete(config(mobility=FAST, radio=radio, round={"close": "deadline"}))) as run:
-            run.make_server(NoTables())
-            run.begin()
-            for _ in range(6):
-                run.advance()
-            events.append(next(run.server.parts.clock._eid))
-            crossings.append(len(run.world.moving.chords.until(np.arange(30), 0.0, 6.0)[0].place))
-    assert crossings[1] > 10 * crossings[0]
-    assert crossings[1] > 5 * max(events)
-    assert events[1] == pytest.approx(events[0], rel=0.02)
-
-
 def test_what_is_known_of_the_paths_decides_who_is_late(tmp_path):
     missed = {}
     for knowledge in KNOWLEDGE:
@@ -328,12 +230,6 @@ def test_what_is_known_of_the_paths_decides_who_is_late(tmp_path):
     assert missed["present"] > 0.3
     assert 0.0 < missed["straight"] < 0.5 * missed["present"]
     assert missed["known"] == missed["worst"] == 0.0
-
-
-def test_policies_of_one_seed_see_the_same_ways(tmp_path):
-    sections = {"mobility": FAST, "round": {"close": "deadline"}}
-    both = [play(tmp_path / name, BASE, sections, selection={"policy": name}) for name in ("random", "best-channel")]
-    pd.testing.assert_frame_equal(*(pd.read_parquet(played.folder / "ways.parquet") for played in both))
 
 
 def test_a_run_can_move_along_the_ways_that_another_one_left(tmp_path):
@@ -379,19 +275,6 @@ def test_what_does_not_go_together_is_refused_in_a_line(tmp_path, sections, said
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("topology", [{}, {"topology": {"file": "three-cells"}}])
-def test_gains_on_a_map_are_those_of_the_squares_to_the_station_asked_for(topology):
-    moving = world_again({"mobility": FAST}, topology).moving
-    ids = np.arange(30)
-    station = ids % len(moving.stations_m)
-    chords, _ = moving.chords.until(ids, 1.0, 3.0)
-    along = moving.gains_along(ids, 1, station, 1.0, 3.0)
-    expected = moving.maps.mean_power_gain(station[chords.place], chords.x_m, chords.y_m)
-    np.testing.assert_array_equal(along.gain, expected)
-    first = np.flatnonzero(np.append(True, np.diff(chords.place) > 0))
-    np.testing.assert_array_equal(moving.gain(ids, 1, 1.0, station), expected[first])
-
-
 def for_2_s(folder):
     """The motion of 30 devices whose positions are known for 2 s."""
     return recorded(folder, [(k, t_s, 20 + 10 * t_s, 5 * k) for k in range(30) for t_s in (0, 2)], "absent")
@@ -424,12 +307,6 @@ def test_a_run_that_may_outlast_a_recording_has_a_note(tmp_path, sections, said)
         note = ready.notes.get("positions")
     assert (note is None) == (said is None)
     assert said is None or note.startswith(said)
-
-
-def test_a_channel_without_shadowing_needs_no_distance_over_which_it_changes():
-    assert load_environment("free-space").shadowing_std_db == 0.0
-    world = world_again({"mobility": FAST, "radio": {"channel": "free-space"}})
-    assert not world.moving.maps.shadowing_db.any()
 
 
 def test_run_json_says_how_much_memory_the_maps_take(tmp_path):
@@ -526,18 +403,3 @@ def test_twelve_uploads_on_a_shared_band_change_it_at_their_begins_and_ends_alon
     assert one_round(look, **sections) == (12, 12)
     assert len(changes) == 24
     assert crossed[0] >= 48
-
-
-def test_recorded_ways_need_last_no_longer_than_the_run(tmp_path):
-    """More rounds than fit are refused, unless the run ends at an instant before."""
-    ways = [(device, t_s, 10.0 * device + t_s, 50.0) for device in range(30) for t_s in (0.0, 19.3)]
-    world = {
-        "mobility": recorded(tmp_path, ways, "absent"),
-        "rounds": 20,
-        "round": {"tmax_s": 3.0, "close": "deadline"},
-    }
-    with pytest.raises(
-        EdgesimError, match=r"positions are known up to 19.3 s, but needed at 60 s; end the run earlier"
-    ):
-        play(tmp_path / "refused", BASE, world)
-    assert play(tmp_path / "run", BASE, world, stop_at_s=19.0).rounds["t_end_s"].max() == pytest.approx(18.0)

@@ -1,10 +1,9 @@
 """Random runs whose rows must add up: what `edgesim check` sums, and powers, availability, batteries, counts, merges.
 
 The checks here share no code with the package: availability is asked of the raw intervals, batteries are replayed,
-tasks are put together from the rows. What `edgesim show` says of bits is checked as well.
+tasks are put together from the rows.
 """
 
-import io
 import json
 import math
 import tomllib
@@ -14,14 +13,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.simulation import composition as simulation
 from edgesim.streams import Streams
-from edgesim.tables.show import print_run
 
 PAYLOAD_BITS = 6e6
 BAND_HZ = 4e6
@@ -204,13 +201,6 @@ class Told:
         assert not rows["round"].duplicated().any()
         return dict(zip(rows["round"], rows["value"], strict=True))
 
-    def shown(self) -> dict[str, str]:
-        """What ``edgesim show`` says of the run, by the words in front of it."""
-        console = Console(file=io.StringIO(), width=200)
-        print_run(self.folder, console)
-        cells = [line.split("│") for line in console.file.getvalue().splitlines() if line.count("│") == 3]
-        return {name.strip(): value.strip() for _, name, value, _ in cells}
-
     def is_there(self, device: int, t_s: float) -> bool:
         """Whether a device is there at an instant, by its raw intervals."""
         lap_s = t_s % self.length_s if math.isfinite(self.length_s) else t_s
@@ -262,9 +252,6 @@ def check_energy_and_bits(told: Told) -> None:
         bits = uploads["device"].map(phones) * seconds[uploads.index]
         assert uploads["bits"].to_numpy() == pytest.approx(bits.to_numpy())
     check_bits_down(told)
-    shown, down = told.shown(), told.rounds["bits_down"].sum() + sum(told.values("bits_down").values())
-    assert float(shown["bits up"]) == pytest.approx(uploads["bits"].sum(), rel=1e-3)
-    assert float(shown["bits down"]) == pytest.approx(down, rel=1e-3)
 
 
 def check_bits_down(told: Told) -> None:
@@ -446,25 +433,9 @@ def check_updates(told: Told) -> None:
             assert jobs.tolist() == [len(merged[number]) for number in told.rounds["round"]]
 
 
-def check_models_held(told: Told) -> None:
-    """Between two averages in the cloud, of several edge servers that merged nobody has the mean."""
-    if told.config["topology"]["aggregation"] == "flat":
-        assert told.rounds["model_held"].dropna().all()
-        return
-    server = told.stations.set_index("station")["server"]
-    apart: set[str] = set()
-    for row in told.rounds.itertuples():
-        merged = told.updates[told.updates["round"] == row.round]
-        apart |= {server[station] for station in stations(told, merged).tolist()}
-        if row.round % told.config["topology"]["cloud_every"] == 0 or row.round == told.config.get("rounds"):
-            apart = set()
-        if not math.isnan(row.test_accuracy):
-            assert row.model_held == (len(apart) <= 1)
-
-
 CHECKS = (
     check_tasks, check_energy_and_bits, check_batteries, check_availability, check_band, check_counts, check_candidates,
-    check_updates, check_models_held,
+    check_updates,
 )  # fmt: skip
 
 
@@ -496,7 +467,7 @@ def blocks(size: int, count: int, first: int = 0) -> list[object]:
 
 
 @pytest.mark.whole_family
-@pytest.mark.parametrize("numbers", [*blocks(6, 2), *blocks(20, 4)[1:]], ids=str)
+@pytest.mark.parametrize("numbers", blocks(4, 14), ids=str)
 def test_the_rows_of_random_runs_add_up(tmp_path, numbers):
     for number in numbers:
         (tmp_path / str(number)).mkdir()
@@ -504,7 +475,7 @@ def test_the_rows_of_random_runs_add_up(tmp_path, numbers):
 
 
 @pytest.mark.whole_family
-@pytest.mark.parametrize("numbers", blocks(5, 10, 1_005), ids=str)
+@pytest.mark.parametrize("numbers", blocks(3, 12, 1_005), ids=str)
 def test_the_rows_of_random_runs_with_devices_that_move_add_up(tmp_path, numbers):
     changed = []
     for number in numbers:
