@@ -7,12 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from cell_files import plain_channel, write_cells
+from stopped_runs import assert_stops_change_nothing
 from whole_runs import Played, merged, play, slow_but, write_rows
 
 from edgesim.analysis.check import run_faults
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
+from edgesim.folder.records import NoTables
 from edgesim.folder.rows_file import HANDOVERS, WAYS
+from edgesim.simulation.complete import complete
+from edgesim.simulation.simulation import Simulation
 
 MBIT = 1e6
 TIMED = {"data": {"dataset": "none"}, "learning": {"training": "none"}}
@@ -209,6 +213,30 @@ FAST: dict[str, object] = TIMED | {
     "handover": {"hysteresis_db": 0.5, "trigger_s": 0.02, "interruption_s": 0.1},
 }
 LATE = {"late": "keep", "admission": "count", "allocator": "equal_share"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("upload", ["continue", "restart"])
+def test_runs_killed_in_interruptions_and_in_queues_have_the_bytes_of_undisturbed_ones(tmp_path, upload):
+    """Checkpoints lie in the interruptions of handovers and in waits for bandwidth of others."""
+    sections = {
+        "rounds": 8,
+        "devices": {"count": 24},
+        "radio": {"bandwidth_hz": 2e6},
+        "round": LATE | {"payload_bits": 4e6, "tmax_s": 0.7, "count": 24},
+        "handover": {"upload": upload},
+    }
+    given = merged(FAST, sections)
+    config, stops, saved = parse(given, "kill"), (2, 4, 6, 7), set()
+    with Simulation(complete(config)) as under_way:
+        cells = under_way.make_server(NoTables()).parts.cells
+        under_way.begin()
+        for number in range(1, max(stops)):
+            under_way.advance()
+            # The run goes on from the round before that in which it is killed.
+            saved |= {work.task.phase for work in cells.works.values()} if number + 1 in stops else set()
+    assert {"silence", "queue"} <= saved
+    assert_stops_change_nothing(config, tmp_path, stops)
 
 
 SHARINGS = {
