@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +19,29 @@ from whole_runs import TIMED
 from edgesim.base.errors import EdgesimError
 from edgesim.base.processes import Stopped
 from edgesim.config_file import parse
+from edgesim.devices.battery import Batteries
+from edgesim.engine.candidates import Asked, Everyone
+from edgesim.engine.cells import Cells
+from edgesim.engine.deadlines import Deadlines, MovingDeadlines
+from edgesim.engine.due_rounds import EveryRound, SomeRounds
+from edgesim.engine.evaluations import Evaluations
+from edgesim.engine.idle_devices import IdleDevices
+from edgesim.engine.moving_shared_band import MovingSharedBand
+from edgesim.engine.report import Report
+from edgesim.engine.run_parts import RunParts
+from edgesim.engine.servers import EdgeServers, OneServer
+from edgesim.engine.shared_band import SharedBand
+from edgesim.engine.synchronous import Rounds
+from edgesim.engine.unsynchronised import Unsynchronised
 from edgesim.folder import checkpoints
 from edgesim.folder.records import read_run, read_table
+from edgesim.learning.federation import make_federation
+from edgesim.learning.learner import TorchLearner
 from edgesim.selection import SELECTORS
 from edgesim.selection.random_choice import RandomChoice
 from edgesim.simulation import composition as simulation
 from edgesim.simulation import resumption
+from edgesim.streams import Streams
 
 VALUES = TRAINED | {"rounds": 8, "evaluation": {"samples": 20, "every": 2}}
 CONFIG = parse(VALUES, "test")
@@ -353,6 +370,72 @@ def test_the_command_goes_on_with_a_run_and_says_from_where(stopped, undisturbed
     assert content(stopped) == undisturbed
     status, output = edgesim_lines("resume", stopped)
     assert (status, output) == (2, f"error: {stopped}: is finished, so nothing is left to resume\n")
+
+
+MADE_ANEW: dict[type, set[str]] = {
+    Report: {"writer", "population", "batteries", "interruptions", "holds_rows", "writes_stations"},
+    Evaluations: {"config", "learner", "report", "accuracy"},
+    IdleDevices: {"availability", "batteries", "search_s"},
+    Batteries: {"capacity_j", "reserve_j", "recharge_w", "idle_w"},
+    # Latecomers come back from records of their own; no round is open at the end of one.
+    Rounds: {"parts", "wanted", "latecomers", "drafting", "open", *Rounds.PARTS},
+    Everyone: {"unheard"},
+    Asked: {"joiners", "answers"},
+    # Devices at work come back as latecomers: they are watched anew, and those without bandwidth wait again.
+    Cells: {
+        "clock", "world", "moving", "knobs", "backhaul", "works", "tasks", "expected", "waiting", "search", "station",
+    },
+    Deadlines: set(),
+    MovingDeadlines: {"a"},
+    EveryRound: {"parts"},
+    SomeRounds: {"parts"},
+    OneServer: {"parts", "in_cloud"},
+    EdgeServers: {"parts"},
+    # At work: as latecomers; alarms are set again. The buffer is empty when a model has been made, and all is told.
+    Unsynchronised: {"parts", "wanted", "at_work", "_alarms_s", "arrived", "over", "begun", "training", "in_training"},
+    # Uploads put themselves on the air again.
+    SharedBand: {
+        "clock", "bandwidth_hz", "link", "active", "_over", "_table", "_rows", "_hz", "_rates", "_since_s", "_plan",
+    },
+    MovingSharedBand: {
+        "clock", "bandwidth_hz", "link", "active", "_over", "_table", "_rows", "_hz", "_rates", "_since_s", "_plan",
+        "courses", "station", "_followed",
+    },
+}  # fmt: skip
+"""Fields that a new object has from the config, or that are empty at the end of a round."""
+
+
+@pytest.mark.parametrize("kind", MADE_ANEW, ids=lambda kind: kind.__name__)
+def test_what_an_object_remembers_is_all_that_changes_of_it(kind):
+    """A field that a class gains has to be named in SAVED, or here as made anew."""
+    assert set(kind.SAVED) | MADE_ANEW[kind] == {field.name for field in fields(kind)}
+    assert not set(kind.SAVED) & MADE_ANEW[kind]
+
+
+def test_every_part_of_a_run_is_saved_or_has_no_state():
+    """A part that a run gains has to be in `RunState`, or here."""
+    saved = {"selector", "joiners", "learner", "bands", "batteries", "report", "evaluations", "clock", "cells"}
+    without_state = {"world", "writer", "backhaul", "interruptions", "answerer", "courses"}
+    assert saved | without_state == {field.name for field in fields(RunParts)}
+
+
+def test_what_a_learner_remembers_is_all_that_changes_of_it():
+    config = simulation.complete(CONFIG)
+    streams = Streams(0)
+    learner = TorchLearner(config, make_federation(config, streams), streams)
+    learner.close()
+    made_anew = {
+        "config", "federation", "streams", "dataset", "cores", "torch_device", "model", "data", "accounts", "back_end",
+        "_metrics", "_notice", "transforms", "beside", "server_of", "memory", "public", "_tested_on",
+    }  # fmt: skip
+    within_a_merge = {"_server_wall_s"}
+    assert set(vars(learner)) == set(TorchLearner.SAVED) | made_anew | within_a_merge
+    of_config = {"model_bits", "local", "server", "rule", "work", "measured", "looked_at", "_config", "_federation"}
+    of_config |= {"up", "down", "adds_lost"}
+    of_instants = {"held", "before", "_first", "when", "_first_when"}
+    assert (
+        set(vars(learner.accounts)) == {"ledger", "models", "_is_open", "has_model", "is_due"} | of_config | of_instants
+    )
 
 
 def test_a_checkpoint_holds_no_pickle_and_only_what_edgesim_made(stopped: Path):

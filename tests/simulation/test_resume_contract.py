@@ -92,9 +92,14 @@ def config(protocol: str, **sections: Any) -> RunConfig:
 
 INTERRUPTIONS = ("abort", "pause", "ignore")
 CASES_OF_WORK = list(itertools.product(PROTOCOLS, INTERRUPTIONS, ("reserved", "reshared"), (False, True)))
-QUICK = [case for case in CASES_OF_WORK if case[1:] in (("pause", "reshared", True), ("abort", "reserved", False))]
+QUICK = [
+    ("synchronous", "pause", "reserved", True),
+    ("buffered", "pause", "reshared", True),
+    ("asynchronous", "abort", "reserved", False),
+]
 
 
+@pytest.mark.whole_family
 @pytest.mark.parametrize(("protocol", "interruption", "sharing", "battery"), slow_but(QUICK, CASES_OF_WORK))
 def test_a_protocol_is_resumed_with_work_in_flight(protocol, interruption, sharing, battery, tmp_path):
     availability = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": interruption}
