@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import in_one_line
 from whole_runs import TIMED
 from whole_runs import play as simulate
 
@@ -71,3 +72,11 @@ def test_batteries_are_charged_while_the_server_waits_and_one_that_never_is_ends
     empty = run(tmp_path / "empty", 60, devices=battery, min_candidates=6)
     assert empty.result.reason.startswith("fewer than 6 devices are ever available and charged again, as far as ")
     assert 0 < len(empty.rounds) < 60
+
+
+@pytest.mark.parametrize("protocol", ["asynchronous", "buffered"])
+def test_slots_by_rounds_are_refused_without_rounds(tmp_path, protocol):
+    half = {"model": "bernoulli", "probability": 0.5, "slots": "rounds"}
+    knobs = {"protocol": protocol, "admission": "count", "count": 3}
+    with in_one_line(r"availability\.slots = 'rounds' needs round\.protocol = 'synchronous'"):
+        simulate(tmp_path / "run", TIMED, BASE, availability=half, round=knobs)

@@ -10,6 +10,8 @@ import pytest
 from cell_files import plain_channel, write_cells
 from whole_runs import configs, merged, play, write_rows
 
+from edgesim.analysis.band_use import band_use
+from edgesim.analysis.runs import runs_of
 from edgesim.base.errors import EdgesimError
 from edgesim.config_file import parse
 from edgesim.devices.places import place_in_disc
@@ -220,6 +222,31 @@ def test_uploads_that_go_on_past_the_deadline_end_on_the_way_behind_it(tmp_path,
     assert long["bits"].to_numpy() == pytest.approx(BITS, rel=1e-12)
     if sharing == "reserved":
         assert carried_bits(world_again(sections), long) == pytest.approx(BITS, rel=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sharing", "count", "bits"), [("reserved", 200, 1e6), ("reshared", 30, 3e5)])
+def test_of_a_hundred_thousand_uploads_no_bit_is_lost(tmp_path, sharing, count, bits):
+    """Each that ends has sent its payload, each that is cut off less; a shared band is used up while anyone sends.
+
+    A reserved one has sent the integral of its rate, of which each 400th is worked out here.
+    """
+    knobs = {"admission": "count", "count": count, "allocator": "equal_share", "payload_bits": bits, "late": "keep"}
+    sections = {"devices": {"count": count}, "round": knobs, "radio": {"sharing": sharing}, "mobility": FAST}
+    acts = play(tmp_path / "run", BASE, sections, rounds=110_000 // count).uploads
+    assert len(acts) > 100_000
+    done = acts["outcome"] == "done"
+    assert acts.loc[done, "bits"].to_numpy() == pytest.approx(bits, rel=1e-12)
+    assert (acts["bits"] <= bits * (1 + 1e-12)).all()
+    if sharing == "reshared":
+        took_hz_s = (acts["bandwidth_hz"] * (acts["t_end_s"] - acts["t_start_s"])).sum()
+        (run,) = runs_of([tmp_path / "run"])
+        edges_s, in_use = band_use(acts, run.bandwidth_hz, reshared=True)
+        busy_s = np.diff(edges_s)[in_use[:-1] > 0].sum()
+        assert took_hz_s == pytest.approx(run.bandwidth_hz * busy_s, rel=1e-9)
+    else:
+        some = acts[::400]
+        assert some["bits"].to_numpy() == pytest.approx(carried_bits(world_again(sections), some), rel=1e-7)
 
 
 def test_what_is_known_of_the_paths_decides_who_is_late(tmp_path):

@@ -4,10 +4,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from refusals import in_one_line
 
+import edgesim
 from edgesim.config_file import parse
 from edgesim.engine.protocols import PROTOCOLS
 from edgesim.folder.records import read_table
@@ -143,6 +145,17 @@ def own(tmp_path, monkeypatch):
 def config(protocol, **sections):
     given = {"round": TIMING["round"] | {"protocol": protocol} | sections.pop("round", {})}
     return parse(TIMING | given | sections, "test")
+
+
+@pytest.mark.slow
+def test_it_stands_in_a_study_beside_the_built_in_ones(own):
+    axes = {"round.protocol": ["synchronous", OWN]}
+    runs = edgesim.study(TIMING, axes, seeds=2, out="study", jobs=1, quiet=True).runs
+    assert len(runs) == 4
+    for run in runs.values():
+        taken = run.rounds["selected"]
+        expected = np.ceil(taken / 2) if run.config["round"]["protocol"] == OWN else taken
+        assert run.rounds["arrived"].tolist() == expected.tolist()
 
 
 def test_at_the_deadline_whatever_has_arrived_is_merged(own):

@@ -467,7 +467,7 @@ def blocks(size: int, count: int, first: int = 0) -> list[object]:
 
 
 @pytest.mark.whole_family
-@pytest.mark.parametrize("numbers", blocks(4, 14), ids=str)
+@pytest.mark.parametrize("numbers", blocks(4, 18), ids=str)
 def test_the_rows_of_random_runs_add_up(tmp_path, numbers):
     for number in numbers:
         (tmp_path / str(number)).mkdir()
@@ -475,7 +475,7 @@ def test_the_rows_of_random_runs_add_up(tmp_path, numbers):
 
 
 @pytest.mark.whole_family
-@pytest.mark.parametrize("numbers", blocks(3, 12, 1_005), ids=str)
+@pytest.mark.parametrize("numbers", blocks(3, 17, 1_005), ids=str)
 def test_the_rows_of_random_runs_with_devices_that_move_add_up(tmp_path, numbers):
     changed = []
     for number in numbers:

@@ -143,6 +143,8 @@ def test_all_totals_have_the_work_of_the_cut_round_and_means_over_rounds_do_not(
     assert energy_by_device_j(acts, metrics, run.devices).sum() == pytest.approx(whole_j)
     text = shown(tmp_path / "run")
     assert f"│ {whole_j:,.1f} J (" in text
+    sent_down = 3e6 * acts.groupby(["device", "task"]).ngroups
+    assert f"│ bits down │ {sent_down:.4g} │" in " ".join(text.split())
     assert f"{cut['energy_j'].sum():,.1f} J of {cut['device'].nunique()} task(s)" in text
     # Per round: of the rounds that there were.
     assert sum(joules_per_round(run).values()) == pytest.approx(rounds["energy_j"].mean())

@@ -172,6 +172,15 @@ def test_a_finished_run_is_run_again_when_a_file_that_it_read_has_changed(tmp_pa
     assert simulation.run(config, folder).reused
 
 
+def test_a_run_by_another_version_of_edgesim_is_run_again(tmp_path):
+    config, file = parse(TIMING, "test"), tmp_path / "run.json"
+    simulation.run(config, tmp_path)
+    version = f'"edgesim": "{metadata.version("edgesim")}"'
+    assert version in file.read_text()
+    file.write_text(file.read_text().replace(version, '"edgesim": "0.0.9"'))
+    assert simulation.run(config, tmp_path).restarted == "edgesim changed since it was finished"
+
+
 POLICY = """
 from edgesim.selection.stateless import Stateless
 

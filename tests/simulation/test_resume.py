@@ -448,8 +448,8 @@ def test_a_checkpoint_holds_no_pickle_and_only_what_edgesim_made(stopped: Path):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_runs_that_are_killed_at_random_instants_end_with_the_bytes_of_undisturbed_ones(tmp_path):
-    """``EDGESIM_KILLS=200`` kills so many instead of three, each in a run of another kind."""
-    kills = os.environ.get("EDGESIM_KILLS", "3")
+    """``EDGESIM_KILLS=200`` kills so many instead of 10."""
+    kills = os.environ.get("EDGESIM_KILLS", "10")
     command = [sys.executable, str(Path(__file__).with_name("kill_runs.py")), str(tmp_path), "--kills", kills]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,17 +1,23 @@
 """Whole runs whose uploads are ended by the deadline: what is received, what it is worth, and what is refused."""
 
+import signal
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from refusals import in_one_line
+from stopped_runs import content, facts, saved_rounds
+from two_processes import ENVIRONMENT
 from whole_runs import TRAINING, configs, merged, runs
 
+from edgesim import load
 from edgesim.analysis.runs import runs_of
 from edgesim.analysis.streams import received_share
 from edgesim.config_file import parse
-from edgesim.folder.records import read_table
+from edgesim.folder.records import read_run, read_table
 from edgesim.learning import draws
 from edgesim.learning.charges import UploadCharges
 from edgesim.learning.codecs import make_codec
@@ -91,6 +97,21 @@ def test_the_corrected_prefix_is_right_in_the_mean_whatever_law_cuts_it():
     assert abs(squared.mean() - expected) < 3 * squared.std() / count**0.5
 
 
+def replayed(starts_s, due_s, left, hz, snr_hz, band_hz):
+    """Bits sent of each upload of ``left`` bits until they are due, [n], from event to event.
+
+    A plain replay of `SharedBand`: those on the air share the band by their weights ``hz``.
+    """
+    sent, now_s = np.zeros(len(starts_s)), starts_s.min()
+    while now_s < due_s - 1e-12:
+        active = (starts_s <= now_s + 1e-12) & (left - sent > 1e-3)
+        rates = rate_bps(band_hz * hz[active] / hz[active].sum(), snr_hz[active], 1.0)
+        next_s = min([*(now_s + (left - sent[active]) / rates), *starts_s[starts_s > now_s + 1e-12], due_s])
+        sent[active] += rates * (next_s - now_s)
+        now_s = next_s
+    return sent
+
+
 def random_streams(seed: int, rounds: int) -> dict[str, Any]:
     """Sections of a random run of streams: devices begin at unlike instants, most of them on unlike weights."""
     rng = np.random.default_rng([7, seed])
@@ -110,36 +131,38 @@ def random_streams(seed: int, rounds: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "rounds"), [(0, 3), (1, 3), *[pytest.param(seed, 15, marks=pytest.mark.slow) for seed in range(2, 12)]]
+    ("seed", "rounds"), [(0, 3), (1, 3), *[pytest.param(seed, 15, marks=pytest.mark.slow) for seed in range(2, 22)]]
 )
-def test_of_random_streams_as_much_is_received_as_the_link_has_carried_until_they_are_due(run, seed, rounds):
-    """By Shannon's formula; `test_uplink` integrates what a band that is shared anew carries."""
+def test_streams_beside_a_plain_replay_of_random_rounds(run, seed, rounds):
+    """On each kind of band. Weights are the shares of a run with reserved bands, which has the same plans."""
     sections = random_streams(seed, rounds)
     upload, radio = sections["upload"], sections["radio"]
     options = {key: upload[key] for key in ("ratio", "coding") if key in upload}
-    codec, tmax_s, cut, weights = make_codec(upload["codec"], options), sections["round"]["tmax_s"], 0, set()
+    codec, tmax_s, band_hz = make_codec(upload["codec"], options), sections["round"]["tmax_s"], radio["bandwidth_hz"]
     whole, entry_bits = codec.setting(D), codec.bits(D, 1)
-    world = simulation.Simulation(config(**sections)).world
+    world, left = simulation.Simulation(config(**sections)).world, float(entry_bits * whole + 32)
+    shares, cut, weights = {}, 0, set()
     for sharing in ("reserved", "reshared"):
         folder = run(sharing, **sections | {"radio": radio | {"sharing": sharing}})
-        starts_s = read_table(folder, "rounds").set_index("round")["t_start_s"]
-        up = read_table(folder, "activities").query("activity == 'upload'")
-        share = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
-        assert up["round"].nunique() == rounds
-        for row in up.itertuples():
-            bits, left_s = row.bits, starts_s[row.round] + tmax_s - row.t_start_s
+        work, starts_s = read_table(folder, "activities"), read_table(folder, "rounds").set_index("round")["t_start_s"]
+        received = read_table(folder, "metrics").query("name == 'received_share'").set_index("key")["value"]
+        for number, up in work.query("activity == 'upload'").groupby("round"):
+            ids, start_s, due_s = up["device"].to_numpy(), up["t_start_s"].to_numpy(), starts_s[number] + tmax_s
+            gain = world.gain(ids, int(number), float(starts_s[number]), np.zeros_like(ids))
+            snr_hz = world.drawn_rx_power_w(ids, int(number), gain) / world.links[0].noise_w_per_hz
             if sharing == "reserved":
-                ids = np.array([row.device])
-                gain = world.gain(ids, row.round, float(starts_s[row.round]), np.zeros_like(ids))
-                power_w = world.drawn_rx_power_w(ids, row.round, gain)
-                bps = float(rate_bps(row.bandwidth_hz, power_w, world.links[0].noise_w_per_hz)[0])
-                bits = min(float(entry_bits * whole + 32), bps * left_s)
-                weights.add(row.bandwidth_hz)
-            k = min(int((bits * (1 + 1e-9) - 32) // entry_bits), whole)
-            assert row.outcome == ("done" if k > 0 else "late")
-            assert row.bits == pytest.approx(bits, rel=1e-6)
-            assert abs(share[f"{row.device}/{row.task}"] * whole - k) <= 1e-6 * k + 0.5
-            cut += 0 < k < whole
+                shares[number] = hz = up.set_index("device")["bandwidth_hz"]
+                weights.update((hz / band_hz).round(6))
+                sent = np.minimum(left, rate_bps(hz.to_numpy(), snr_hz, 1.0) * (due_s - start_s))
+            else:
+                sent = replayed(start_s, due_s, left, shares[number][ids].to_numpy(), snr_hz, band_hz)
+            for row, bits in zip(up.itertuples(), sent, strict=True):
+                k = min(int((bits * (1 + 1e-9) - 32) // entry_bits), whole)
+                assert row.outcome == ("done" if k > 0 else "late")
+                assert row.bits == pytest.approx(bits, rel=1e-6)
+                assert abs(received[f"{row.device}/{row.task}"] * whole - k) <= 1e-6 * k + 0.5
+                cut += 0 < k < whole
+    assert len(shares) == rounds
     assert cut
     assert (len(weights) > rounds) == (sections["round"]["allocator"] == "equal_bits")
 
@@ -262,6 +285,39 @@ def test_what_is_merged_is_the_prefix_and_residuals_keep_the_rest(run, monkeypat
             assert {*kept.tolist()} == {*(update + before).abs().topk(k).indices.tolist()}
             assert torch.allclose(received + memory, update + before, atol=1e-7)
     assert {memory is None for *_, memory in caught.values()} == {codec["codec"] == "randk"}
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from edgesim import load
+from edgesim.engine.clock import Clock
+from edgesim.simulation import composition
+
+config, folder, until_s, step = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), Clock.step
+Clock.step = lambda clock: os.kill(os.getpid(), signal.SIGKILL) if clock.peek() > until_s else step(clock)
+composition.run(load(config), folder, checkpoint_s=0.0)
+"""
+"""Plays a run until its next event lies behind an instant."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_a_process_killed_while_all_streams_of_a_round_are_on_the_air_is_resumed_to_every_byte(tmp_path, sharing):
+    """By SIGKILL, between the last event before the deadline and the deadline."""
+    simulation.run(config(**TRAINING, upload=TOPK, radio={"sharing": sharing}), tmp_path / "undisturbed")
+    up = read_table(tmp_path / "undisturbed", "activities").query("activity == 'upload' and round == 4")
+    assert len(up) > 2
+    assert up["t_end_s"].nunique() == 1
+    on_air_s = (up["t_start_s"].max() + up["t_end_s"].min()) / 2
+    settings, folder = tmp_path / "undisturbed/config.toml", tmp_path / "killed"
+    command = [sys.executable, "-c", KILLED, str(settings), str(folder), str(on_air_s)]
+    assert subprocess.run(command, env=ENVIRONMENT, check=False).returncode == -signal.SIGKILL
+    assert read_run(folder)["status"] == "running"
+    assert saved_rounds(folder)[0] == 3
+    assert simulation.run(load(settings), folder).resumed_after == 3
+    assert content(folder) == content(tmp_path / "undisturbed")
+    assert facts(folder) == facts(tmp_path / "undisturbed")
 
 
 def test_admission_plans_with_the_whole_or_with_the_least(tmp_path):
