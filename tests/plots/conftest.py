@@ -1,9 +1,10 @@
 """Run folders and studies of made-up but plausible rounds, written with the project's own writer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from edited_runs import forget_digests, write_plan
 
@@ -13,6 +14,23 @@ from edgesim.streams import Streams
 DEVICES, CLASSES = 10, 4
 
 Writer = Callable[..., Path]
+
+COLUMNS = ("round", "device", "task", "activity", "t_start_s", "t_end_s", "outcome", "bits", "bandwidth_hz", "energy_j")
+
+
+def rows_of(streams: Streams, policy: str, number: int, tmax_s: float, scheduled: int) -> Iterator[tuple[object, ...]]:
+    """What is done in a round: all devices compute; of those chosen the first is late and the last drops out."""
+    start_s = (number - 1) * tmax_s
+    chosen = np.argsort(streams.uniform(f"choice-{policy}", range(DEVICES), number))[:scheduled]
+    compute_s = tmax_s * (0.05 + 0.12 * streams.exponential("compute", range(DEVICES), number))
+    for device, end_s in enumerate(np.minimum(compute_s, tmax_s)):
+        taken = device in chosen
+        done = "done" if taken else "unscheduled"
+        yield number, device, number, "compute", start_s, start_s + end_s, done, 0.0, 1e6, 0.1
+        if taken and end_s < tmax_s:
+            outcome = "late" if device == chosen[0] else "dropped" if device == chosen[-1] else "done"
+            stop_s = start_s + (0.7 * tmax_s + 0.3 * end_s if outcome == "dropped" else tmax_s)
+            yield number, device, number, "upload", start_s + end_s, stop_s, outcome, 1e6, 1e6, 0.1
 
 
 def write_run(
@@ -26,15 +44,10 @@ def write_run(
     scheduled: int = 4,
     extra: dict[str, dict[str, object]] | None = None,
 ) -> Path:
-    streams = Streams(seed)
-    config: dict[str, dict[str, object] | int] = {
-        "seed": seed,
-        "round": {"tmax_s": tmax_s, **(extra or {}).get("round", {})},
-        "radio": {"bandwidth_hz": 20e6, "sharing": "reserved", **(extra or {}).get("radio", {})},
-        "selection": {"policy": policy, **(extra or {}).get("selection", {})},
-    }
-    config = (extra or {}) | config
-    writer = RunWriter(folder, config, {})
+    streams, extra = Streams(seed), extra or {}
+    usual = {"round": {"tmax_s": tmax_s}, "radio": {"bandwidth_hz": 20e6, "sharing": "reserved"}}
+    usual |= {"selection": {"policy": policy}}
+    writer = RunWriter(folder, extra | {"seed": seed} | {key: of | extra.get(key, {}) for key, of in usual.items()}, {})
     speed = streams.uniform(f"speed-{policy}", 0) * 0.05 + 0.04 * scheduled
     accuracy = 0.5 + 0.45 * (1 - np.exp(-speed * np.arange(rounds + 1))) if evaluated else [None] * (rounds + 1)
     if evaluated:
@@ -48,57 +61,23 @@ def write_run(
         counted = {"class_counts": counts.tolist()}
         writer.write("devices", {"device": range(DEVICES), "frame": [frame] * DEVICES} | places | counted)
     writer.write("stations", {"station": [0], "name": ["station"], "x_m": [0.0], "y_m": [0.0], "bandwidth_hz": [20e6]})
-    for number in range(1, rounds + 1):
-        start_s = (number - 1) * tmax_s
-        chosen = np.argsort(streams.uniform(f"choice-{policy}", range(DEVICES), number))[:scheduled]
-        compute_s = tmax_s * (0.05 + 0.12 * streams.exponential("compute", range(DEVICES), number))
-        rows = []
-        for device in range(DEVICES):
-            end_s = min(compute_s[device], tmax_s)
-            taken = device in chosen
-            rows.append((device, "compute", 0.0, end_s, "done" if taken else "unscheduled", 0.0))
-            if taken and end_s < tmax_s:
-                outcome = "late" if device == chosen[0] else "dropped" if device == chosen[-1] else "done"
-                stop_s = 0.7 * tmax_s + 0.3 * end_s if outcome == "dropped" else tmax_s
-                rows.append((device, "upload", end_s, stop_s, outcome, 1e6))
-        done = sum(row[1] == "upload" and row[4] == "done" for row in rows)
-        device, activity, begin, end, outcome, bits = zip(*rows, strict=True)
-        writer.write(
-            "activities",
-            {
-                "round": [number] * len(rows),
-                "device": device,
-                "task": [number] * len(rows),
-                "activity": activity,
-                "t_start_s": start_s + np.array(begin),
-                "t_end_s": start_s + np.array(end),
-                "outcome": outcome,
-                "bits": bits,
-                "bandwidth_hz": [1e6] * len(rows),
-                "energy_j": [0.1] * len(rows),
-            },
-        )
-        merged = [row[0] for row in rows if row[1] == "upload" and row[4] == "done"]
-        updates = {"device": merged, "weight": [1 / max(done, 1)] * done, "staleness": [0] * done}
-        writer.write("updates", {"round": [number] * done, "task": [number] * done, **updates})
-        counts = {"candidates": DEVICES, "selected": scheduled, "arrived": done, "late": 1, "dropped": 1}
-        writer.write(
-            "rounds",
-            {
-                "round": [number],
-                "frame": [1],
-                "t_start_s": [start_s],
-                "t_end_s": [start_s + tmax_s],
-                "bits_up": [1e6 * done],
-                "energy_j": [3.0],
-                "test_accuracy": [accuracy[number]],
-                **{name: [value] for name, value in counts.items()},
-            },
-        )
-        writer.write("metrics", {"round": [number], "name": ["infeasible_share"], "key": [""], "value": [0.1 / tmax_s]})
+    numbers = np.arange(1, rounds + 1)
+    rows = [row for number in numbers for row in rows_of(streams, policy, number, tmax_s, scheduled)]
+    work = pd.DataFrame(rows, columns=COLUMNS)
+    writer.write("activities", {name: work[name] for name in COLUMNS})
+    merged = work[(work["activity"] == "upload") & (work["outcome"] == "done")]
+    weights = 1 / merged.groupby("round")["device"].transform("size")
+    updates = {name: merged[name] for name in ("round", "device", "task")}
+    writer.write("updates", updates | {"weight": weights, "staleness": [0] * len(merged)})
+    done = merged.groupby("round").size().reindex(numbers, fill_value=0).to_numpy()
+    ends = {"t_start_s": (numbers - 1) * tmax_s, "t_end_s": numbers * tmax_s, "test_accuracy": accuracy[1:]}
+    counts = {"frame": 1, "candidates": DEVICES, "selected": scheduled, "late": 1, "dropped": 1, "energy_j": 3.0}
+    each = {name: [value] * rounds for name, value in counts.items()}
+    writer.write("rounds", {"round": numbers, "arrived": done, "bits_up": 1e6 * done} | ends | each)
+    shares = {"name": ["infeasible_share"] * rounds, "key": [""] * rounds, "value": [0.1 / tmax_s] * rounds}
+    writer.write("metrics", {"round": numbers} | shares)
     writer.close("finished")
-    forget_digests(folder)
-    return folder
+    return forget_digests(folder)
 
 
 def write_study(

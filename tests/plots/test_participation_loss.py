@@ -58,10 +58,10 @@ def test_the_knobs_in_which_a_run_differs_from_its_static_run_name_its_panel():
     assert [[series.label for series in panel.series] for panel in panels] == [["fedavg", "mifa"], ["mifa"]]
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("figures_as_text")
 def test_the_gallery_draws_the_loss_where_static_runs_are_among_the_runs(tmp_path, run_writer):
     laws = {"always": {"model": "always"}, "markov": {"model": "markov"}}
-    static, markov = (run_writer(tmp_path / name, extra={"availability": law}) for name, law in laws.items())
-    other = run_writer(tmp_path / "other", extra={"availability": laws["markov"], "learning": {"lr": 1.0}})
+    static, markov = (run_writer(tmp_path / name, rounds=2, extra={"availability": law}) for name, law in laws.items())
+    other = run_writer(tmp_path / "other", rounds=2, extra={"availability": laws["markov"], "learning": {"lr": 1.0}})
     assert "participation_loss" in {path.stem for path in draw([static, markov], tmp_path / "figures")}
     assert "participation_loss" not in {path.stem for path in draw([static, other], tmp_path / "none")}

@@ -316,6 +316,7 @@ def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("any_run", ["paused"], indirect=True)
 def test_a_report_as_typed_loads_nothing_that_simulates_or_draws_figures(any_run, tmp_path):
     """What it loads is most of the time that it takes."""
     script = (
