@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 SCENARIO = runpy.run_path(str(Path(__file__).parents[2] / "scenarios/fedstg.py"))
-CIFAR_10, CIFAR_100, beside = (SCENARIO[name] for name in ("CIFAR_10", "CIFAR_100", "beside_the_paper"))
+beside = SCENARIO["beside_the_paper"]
 
 
 @pytest.fixture

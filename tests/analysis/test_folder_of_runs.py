@@ -35,6 +35,7 @@ def test_its_runs_are_distinguished_by_what_differs(folder):
     assert not has_runs(folder / "random-0")
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_it_is_shown_compared_checked_drawn_and_reported_as_a_study(folder, tmp_path, capsys):
     opened = edgesim.open(folder)
     opened.show()
