@@ -17,7 +17,7 @@ from edgesim.tuning.search import search
 from edgesim.tuning.trial import Outcome
 
 BASE = {
-    "stop_at_s": size(14, 8),
+    "stop_at_s": 14,
     "learning": {"lr": 0.1, "pretrain": True},
     "round": {"payload_bits": 1e7},
     "data": {"partition": "fedteddi"},

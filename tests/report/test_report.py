@@ -33,7 +33,7 @@ from edgesim.report import run_data
 from edgesim.report.charts import COUNT_COLORS
 from edgesim.report.report import report_html
 from edgesim.report.states import IN_PART, STATES
-from edgesim.report.tables import differences_html, table_html
+from edgesim.report.tables import table_html
 from edgesim.simulation import composition as simulation
 
 POLICIES = ("random", "best-channel")
@@ -178,12 +178,6 @@ def test_a_studys_curves_are_means_with_t_intervals(study, study_page):
             number = POLICIES.index(source["of"][0])
             spent = [read_table(study / f"run{number}-s{seed}", "rounds")[column].sum() for seed in range(3)]
             assert source["x"][-1] == pytest.approx(last * min(spent))
-
-
-def test_p_values_stand_in_the_column_of_theirs(study):
-    table = differences_table(study, "policy", "random").head(1).assign(p=0.011, p_holm=0.044)
-    html = differences_html(table, "random")
-    assert re.search(r">0\.011</td><td[^>]*>0\.044</td></tr>", html)
 
 
 def test_a_studys_page_has_its_corrected_p_values_and_intervals(study, study_page):
