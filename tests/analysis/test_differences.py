@@ -182,10 +182,6 @@ def test_a_point_of_we_or_idp_is_level_but_of_id_a_tenth(tmp_path, study_writer)
     assert row.loc["id_points"].tolist() == [pytest.approx(8 / 9 * 0.5), "inconclusive"]
 
 
-def test_without_a_run_of_the_reference_there_are_no_differences(study):
-    assert differences(study, "delay_knowledge", "reported") == []
-
-
 def test_a_figure_names_the_other_value_where_there_is_only_one():
     def fading(**choice):
         return Pairing({"policy": "random"}, choice, {"fading": "none"}, (), ((), ()))

@@ -12,7 +12,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import tomli_w
 from sizes import IS_LEAST, size
+from whole_runs import TIMED, merged
 
 from edgesim.folder.records import read_table
 from edgesim.streams import Streams
@@ -174,31 +176,14 @@ composition.run(parse(read_toml(Path(sys.argv[1])), "benchmark"), Path(sys.argv[
 @pytest.mark.parametrize("source", ["generated", "file"])
 def test_a_week_of_107_749_phones_with_a_round_every_100_seconds(benchmark, tmp_path, week, source):
     """Aim: under 90 s and 2 GiB, timing only, 10 selected."""
-    model, count = 'model = "renewal"', size(6048, 36)
+    model, count = {"model": "renewal"}, size(6048, 36)
     if source == "file":
         write_intervals(tmp_path / "week.parquet", week)
-        model = f'model = "table"\nfile = "{tmp_path / "week.parquet"}"\nafter_end = "wrap"'
-    (tmp_path / "run.toml").write_text(f"""
-stop_at_s = {100.0 * count}
-[devices]
-count = {PHONES}
-[availability]
-{model}
-[data]
-dataset = "none"
-partition = "fedteddi"
-[learning]
-training = "none"
-pretrain = true
-[round]
-tmax_s = 100.0
-close = "deadline"
-payload_bits = 17881664.0
-computes = "selected"
-admission = "count"
-count = 10
-allocator = "equal_share"
-""")
+        model = {"model": "table", "file": str(tmp_path / "week.parquet"), "after_end": "wrap"}
+    a_round = {"tmax_s": 100.0, "close": "deadline", "payload_bits": 17_881_664.0, "computes": "selected"}
+    a_round |= {"admission": "count", "count": 10, "allocator": "equal_share"}
+    values = {"stop_at_s": 100.0 * count, "devices": {"count": PHONES}, "availability": model, "round": a_round}
+    (tmp_path / "run.toml").write_text(tomli_w.dumps(merged(TIMED, values)))
     cost = benchmark.pedantic(lambda: cost_of(REPLAY, tmp_path / "run.toml", tmp_path / "run"), rounds=1)
     benchmark.extra_info |= cost
     rounds = read_table(tmp_path / "run", "rounds")
