@@ -26,10 +26,10 @@ def written(tmp_path_factory, study_writer):
     return cache(lambda write: write(tmp_path_factory.mktemp("written") / "study", study_writer))
 
 
-@pytest.fixture
-def study(tmp_path, written):
-    """A study of its own, which a test may change."""
-    return shutil.copytree(written(write_delay_study), tmp_path / "study")
+@pytest.fixture(scope="module")
+def found(written):
+    """Differences of a study by measure."""
+    return {one.measure: one for one in differences(written(write_delay_study), "delay_knowledge", "known")}
 
 
 def write_delay_study(folder, study_writer):
@@ -41,8 +41,7 @@ def write_delay_study(folder, study_writer):
     return study_writer(folder, runs)
 
 
-def test_each_run_is_held_against_that_of_its_seed_which_shares_its_knobs(study):
-    found = {one.measure: one for one in differences(study, "delay_knowledge", "known")}
+def test_each_run_is_held_against_that_of_its_seed_which_shares_its_knobs(found):
     seconds = found["seconds_to_target"]
     assert [(run.knobs["plan_quantile"], run.seed) for run in seconds.runs] == [(0.9, 0), (0.9, 1), (0.9, 2)]
     assert seconds.sides.first.values.tolist() == pytest.approx([4.0, 8.0, np.nan], nan_ok=True)
@@ -58,11 +57,11 @@ def test_each_run_is_held_against_that_of_its_seed_which_shares_its_knobs(study)
 
 
 def rows_of(found) -> pd.DataFrame:
-    return summarise_differences(found).set_index("measure")
+    return summarise_differences([*found]).set_index("measure")
 
 
-def test_the_table_has_the_mean_with_its_t_interval_over_pairs(study):
-    table = rows_of(differences(study, "delay_knowledge", "known"))
+def test_the_table_has_the_mean_with_its_t_interval_over_pairs(found):
+    table = rows_of(found.values())
     row = table.loc["final_accuracy"]
     assert {name: row[name] for name in PLANNED} == PLANNED
     assert (row["pairs"], row["never"]) == (3, 0)
@@ -73,8 +72,8 @@ def test_the_table_has_the_mean_with_its_t_interval_over_pairs(study):
     assert (row["low"], row["high"]) == pytest.approx((each.mean() - half, each.mean() + half))
 
 
-def test_where_a_run_never_reached_the_target_there_is_no_difference_but_a_ratio_of_restricted_times(study):
-    row = rows_of(differences(study, "delay_knowledge", "known")).loc["seconds_to_target"]
+def test_where_a_run_never_reached_the_target_there_is_no_difference_but_a_ratio_of_restricted_times(found):
+    row = rows_of(found.values()).loc["seconds_to_target"]
     # 4, 8 and more than 6 s against 2, 4 and 6: up to 6 s the third pair does not differ.
     ratios = np.log([4 / 2, 6 / 4, 6 / 6])
     assert (row["pairs"], row["never"], row["differing"], row["tau"]) == (3, 1, 2, 6)
@@ -95,9 +94,10 @@ LOST = {"fedavg": [6, 8, 10], "mifa": [4.5, 5.5, 6.5], "moon": [6, 7, 11]}
 DYNAMIC = {"model": "markov", "join_probability": 0.2, "leave_probability": 0.2}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def participation(written):
-    return written(write_participation)
+    """Differences from FedAvg of a study of dynamic participation."""
+    return differences(written(write_participation), "algorithm", "fedavg")
 
 
 def dynamic_study(folder, study_writer, psi_of):
@@ -125,11 +125,10 @@ def write_participation(folder, study_writer):
     return dynamic_study(folder, study_writer, psi_of)
 
 
-def test_we_idp_and_id_are_compared_where_a_study_has_static_runs_beside_dynamic_ones(participation, study):
-    found = differences(participation, "algorithm", "fedavg")
+def test_we_idp_and_id_are_compared_where_a_study_has_static_runs_beside_dynamic_ones(participation, found):
     values = {
         (*run.knobs.values(), run.seed, one.measure): value
-        for one in found
+        for one in participation
         for run, value in zip(one.runs, one.sides.differences.tolist(), strict=True)
     }
     mifa = {
@@ -143,11 +142,11 @@ def test_we_idp_and_id_are_compared_where_a_study_has_static_runs_beside_dynamic
     assert mifa["id_points"] == pytest.approx([8 / 9, 16 / 9, 24 / 9])
     assert values["static", "mifa", 0, "we_percent"] == pytest.approx(3)
     assert ("static", "mifa", 0, "idp_points") not in values
-    assert not {"we_percent", "id_points"} & {one.measure for one in differences(study, "delay_knowledge", "known")}
+    assert not {"we_percent", "id_points"} & set(found)
 
 
 def test_the_p_of_all_measures_are_corrected_together_but_for_those_in_which_no_pair_differs(participation):
-    table = summarise_differences(differences(participation, "algorithm", "fedavg"))
+    table = summarise_differences(participation)
     static, timing = table["setting"] == "static", table["measure"].isin(["scheduled", "arrived", "miss_rate"])
     # Static runs and all of MOON's keep their accuracy, so that none strays from it; MOON's static one is FedAvg's.
     moon, strays = table["algorithm"] == "moon", table["measure"] == "id_points"
@@ -192,10 +191,9 @@ def test_a_figure_names_the_other_value_where_there_is_only_one():
 
 
 def test_measures_in_which_no_pair_differs_are_named_below_the_table_and_have_no_panel(participation, capsys):
-    found = differences(participation, "algorithm", "fedavg")
-    panels = [axes.get_title() for axes in draw_differences(found, "algorithm", "fedavg").axes]
+    panels = [axes.get_title() for axes in draw_differences(participation, "algorithm", "fedavg").axes]
     assert panels == ["(a) WE", "(b) IDP", "(c) ID"]
-    table = summarise_differences(found)
+    table = summarise_differences(participation)
     print_differences(table, "fedavg", Console(width=200))
     printed = capsys.readouterr().out
     heading = next(line for line in printed.splitlines() if line.startswith("setting"))
@@ -209,8 +207,9 @@ def test_measures_in_which_no_pair_differs_are_named_below_the_table_and_have_no
 
 
 @pytest.mark.parametrize("reference", ["known", "reported"])
-def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(study, reference):
+def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(tmp_path, written, reference):
     """Also one of no pairs at all, of which no file is written."""
+    study = shutil.copytree(written(write_delay_study), tmp_path / "study")
     fresh = summarise_differences(differences(study, "delay_knowledge", reference))
     written = differences_table(study, "delay_knowledge", reference, write=True)
     read = differences_table(study, "delay_knowledge", reference)

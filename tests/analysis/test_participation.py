@@ -94,13 +94,6 @@ def test_id_is_the_residual_of_the_exact_least_squares_polynomial(psi, degree):
     assert instability(psi, (after, len(psi)), degree) == pytest.approx(expected, abs=1e-9)
 
 
-@given(st.lists(st.tuples(percents, percents), min_size=1, max_size=30))
-def test_idp_changes_its_sign_with_the_order_of_the_two_runs_and_is_zero_of_a_run_with_itself(both):
-    one, other = zip(*both, strict=True)
-    assert impact(one, other) == pytest.approx(-impact(other, one), abs=1e-12)
-    assert impact(one, one) == 0
-
-
 def test_forgetting_is_the_best_of_the_rounds_before_the_last_minus_the_last():
     by_class = [[10, 90, 40], [80, 60, 40], [50, 70, 45]]
     assert forgetting(by_class).tolist() == [30, 20, -5]

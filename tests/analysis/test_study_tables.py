@@ -151,4 +151,4 @@ def test_seconds_of_runs_that_had_unequal_time_are_noted(tmp_path, study_writer,
         assert said in notes[0]
         assert "give all runs the same stop_at_s" in notes[0]
         assert said in " ".join(shown(folder).split())
-    assert "Seconds" not in " ".join(compare([folder], ["rounds_to_target"], by, within=[within]).notes)
+        assert "Seconds" not in " ".join(compare([folder], ["rounds_to_target"], by, within=[within]).notes)

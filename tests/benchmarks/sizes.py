@@ -16,6 +16,13 @@ def size(full: T, least: T) -> T:
     return least if IS_LEAST else full
 
 
+def wall_s(work: Callable[[], object]) -> float:
+    """Seconds that some work takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
 def least_cpu_s(contenders: Mapping[str, Callable[[], object]], turns: int) -> dict[str, float]:
     """The least processor time of each; they take turns, so that other work on the machine harms all alike."""
     least = dict.fromkeys(contenders, float("inf"))

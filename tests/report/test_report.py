@@ -39,6 +39,10 @@ from edgesim.simulation import composition as simulation
 POLICIES = ("random", "best-channel")
 
 
+ONE_OF_BOTH = pytest.mark.parametrize("any_run", ["paused"], indirect=True)
+"""Where it does not matter of which kind the run is."""
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> Path:
     """Two policies on three seeds, written by hand, and a run that failed."""
@@ -145,6 +149,7 @@ def test_a_study_is_repeated_from_its_plan_and_not_one_run_of_it(study, study_pa
     assert "--out NEW_FOLDER" not in study_page.written
 
 
+@ONE_OF_BOTH
 @pytest.mark.parametrize(
     ("kept", "typed"),
     [
@@ -210,6 +215,7 @@ def test_many_devices_or_bars_are_aggregated(any_run, page_of, monkeypatch, many
     assert ("number" in run["map"]) == (many == "MOST_BARS")
 
 
+@ONE_OF_BOTH
 def test_names_with_markup_are_text(any_run, tmp_path, page_of):
     evil = "</script><img src=x onerror=alert(1)>"
     folder = tmp_path / "<b>bold<i>"
@@ -225,6 +231,7 @@ def test_names_with_markup_are_text(any_run, tmp_path, page_of):
     assert page.data["runs"][0]["name"] == folder.name
 
 
+@ONE_OF_BOTH
 def test_a_run_that_goes_on_or_was_killed_has_a_page_that_says_so(any_run, tmp_path, page_of):
     folder = Path(shutil.copytree(any_run, tmp_path / "run"))
     facts = json.loads((folder / "run.json").read_text())
@@ -243,6 +250,7 @@ def test_a_run_of_one_round_has_a_page(tmp_path, page_of):
     )
 
 
+@ONE_OF_BOTH
 def test_a_run_without_a_round_is_refused_in_one_line(any_run, tmp_path):
     folder = forget_digests(Path(shutil.copytree(any_run, tmp_path / "none")))
     read_table(folder, "rounds").iloc[:0].to_parquet(folder / "rounds.parquet")
@@ -250,6 +258,7 @@ def test_a_run_without_a_round_is_refused_in_one_line(any_run, tmp_path):
         report_html(folder)
 
 
+@ONE_OF_BOTH
 def test_the_command_writes_beside_the_run_or_where_it_is_told(any_run, tmp_path):
     done = CliRunner().invoke(app, ["report", str(any_run), "--out", str(tmp_path / "page.html")])
     assert done.exit_code == 0
@@ -265,6 +274,7 @@ def refusal(*arguments: object) -> str:
     return told
 
 
+@ONE_OF_BOTH
 def test_bad_input_is_one_line(any_run, study, tmp_path):
     assert "no such folder" in refusal(tmp_path / "absent")
     (tmp_path / "empty").mkdir()
@@ -300,7 +310,7 @@ def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("any_run", ["paused"], indirect=True)
+@ONE_OF_BOTH
 def test_a_report_as_typed_loads_nothing_that_simulates_or_draws_figures(any_run, tmp_path):
     """What it loads is most of the time that it takes."""
     script = (
