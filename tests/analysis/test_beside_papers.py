@@ -179,8 +179,8 @@ def test_speed_ups_points_and_fairness_stand_beside_feddances(tmp_path, study_wr
             for policy, accuracies in WEEK.items() for seed in (0, 1)]  # fmt: skip
     study = study_writer(tmp_path / "study", runs, target=0.5, start=0.1)
     for number in range(len(runs)):
-        devices = pd.DataFrame({"device": range(4), "frame": 1, "class_counts": [[1]] * 4})
-        rewrite(study / f"run{number}", "devices", lambda rows, devices=devices: devices)
+        four = {"device": range(4), "frame": 1, "station": 0, "class_counts": [[1]] * 4}
+        rewrite(study / f"run{number}", "devices", lambda rows, four=four: rows.reindex(range(4)).assign(**four))
     for number in (0, 1):
         rewrite(study / f"run{number}", "updates", lambda rows: rows.assign(device=rows["round"] % 4))
     table = of("feddance")["beside_the_paper"](study).set_index("policy")
