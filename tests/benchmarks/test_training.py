@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from sizes import IS_LEAST, size
+from sizes import IS_LEAST, least_cpu_s, size
 from whole_runs import TIMED
 
 from edgesim.base.processes import cores
@@ -93,19 +93,16 @@ class Work:
         return train, back_end.close
 
 
+def now_s() -> float:
+    """The time, when all is done that was given to a GPU."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
 def least_seconds(contenders: dict[str, Callable[[], None]], seconds: float) -> dict[str, float]:
     """The least wall time of each, taking turns for so many seconds and once at least."""
-    least = dict.fromkeys(contenders, float("inf"))
-    end, turns = time.perf_counter() + size(seconds, 0.0), 0
-    while not turns or time.perf_counter() < end:
-        turns += 1
-        for name, contender in contenders.items():
-            started = time.perf_counter()
-            contender()
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            least[name] = min(least[name], time.perf_counter() - started)
-    return least
+    return least_cpu_s(contenders, 1, size(seconds, 0.0), now_s)
 
 
 def with_threads(count: int, work: Callable[[], None]) -> Callable[[], None]:
